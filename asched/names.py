@@ -1,0 +1,70 @@
+"""Public names: plugins, extension points, annotations, event reasons.
+
+Users meet these words in configuration files, metrics, events and conditions; they are kube-scheduler's
+(v1.36). Every other module takes them from here, so that a name is spelled once.
+"""
+
+from typing import Final
+
+# --- plugins (pkg/scheduler/framework/plugins/names) -------------------------------------------------
+
+SCHEDULING_GATES: Final = "SchedulingGates"
+PRIORITY_SORT: Final = "PrioritySort"
+NODE_UNSCHEDULABLE: Final = "NodeUnschedulable"
+NODE_NAME: Final = "NodeName"
+TAINT_TOLERATION: Final = "TaintToleration"
+NODE_AFFINITY: Final = "NodeAffinity"
+NODE_PORTS: Final = "NodePorts"
+NODE_RESOURCES_FIT: Final = "NodeResourcesFit"
+VOLUME_RESTRICTIONS: Final = "VolumeRestrictions"
+NODE_VOLUME_LIMITS: Final = "NodeVolumeLimits"
+VOLUME_BINDING: Final = "VolumeBinding"
+VOLUME_ZONE: Final = "VolumeZone"
+POD_TOPOLOGY_SPREAD: Final = "PodTopologySpread"
+INTER_POD_AFFINITY: Final = "InterPodAffinity"
+DYNAMIC_RESOURCES: Final = "DynamicResources"
+DEFAULT_PREEMPTION: Final = "DefaultPreemption"
+NODE_RESOURCES_BALANCED_ALLOCATION: Final = "NodeResourcesBalancedAllocation"
+IMAGE_LOCALITY: Final = "ImageLocality"
+DEFAULT_BINDER: Final = "DefaultBinder"
+NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
+GANG_SCHEDULING: Final = "GangScheduling"
+TOPOLOGY_PLACEMENT_GENERATOR: Final = "TopologyPlacementGenerator"
+POD_GROUP_PODS_COUNT: Final = "PodGroupPodsCount"
+
+#: The pseudo plugin to which the rejections of HTTP extenders are attributed.
+EXTENDER: Final = "Extender"
+
+# --- extension points, as the configuration spells them (and metrics, with a capital) ---------------
+
+EXTENSION_POINTS: Final = (
+    "preEnqueue",
+    "queueSort",
+    "preFilter",
+    "filter",
+    "postFilter",
+    "preScore",
+    "score",
+    "reserve",
+    "permit",
+    "preBind",
+    "bind",
+    "postBind",
+)
+
+# --- conditions, events, labels -----------------------------------------------------------------------
+
+DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
+OUR_SCHEDULER_NAME: Final = "asched"
+POD_SCHEDULED: Final = "PodScheduled"
+REASON_UNSCHEDULABLE: Final = "Unschedulable"
+REASON_SCHEDULER_ERROR: Final = "SchedulerError"
+EVENT_SCHEDULED: Final = "Scheduled"
+EVENT_FAILED_SCHEDULING: Final = "FailedScheduling"
+EVENT_PREEMPTED: Final = "Preempted"
+LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
+LABEL_ZONE: Final = "topology.kubernetes.io/zone"
+LABEL_REGION: Final = "topology.kubernetes.io/region"
+LABEL_BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"
+LABEL_BETA_REGION: Final = "failure-domain.beta.kubernetes.io/region"
+TAINT_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
