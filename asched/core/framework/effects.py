@@ -1,0 +1,188 @@
+"""Effects: everything the still half asks of the outside, as data. Each class names its answers.
+
+An effect leaves `Machine.handle`, the driver (`edge/host/loops.py`) performs it, and its outcome comes
+back as a fact with the same id. Effects without answers are courtesy: they may be coalesced or dropped.
+`lane` says who waits behind whom: bindings never queue behind conditions, nor conditions behind events.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import Any, ClassVar, Final
+
+from asched.core.model.kinds import Kind
+from asched.core.model.meta import ObjectReference
+from asched.core.state import facts
+
+
+class Lane(IntEnum):
+    """Order of importance. Each lane has connections and bounds of its own in the client."""
+
+    BINDING = 0  # bindings, and the reads that settle an unknown one
+    WRITE = 1  # what bindings and preemption wait for: volumes, claims, evictions
+    STATUS = 2  # conditions and nominations
+    EVENT = 3  # events
+    LOCAL = 4  # nothing leaves the process over the API: coroutines of plugins, questions, timers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """Base of all effects. `id` is unique within a process; 0 means that no answer is wanted."""
+
+    lane: ClassVar[Lane]
+    answers: ClassVar[tuple[type[facts.Answer], ...]] = ()
+    id: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PodRef:
+    """Which pod an effect is about."""
+
+    namespace: str
+    name: str
+    uid: str
+    resource_version: str = ""
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bind(Effect):
+    """POST pods/NAME/binding with the uid as precondition. Three outcomes."""
+
+    lane: ClassVar[Lane] = Lane.BINDING
+    answers: ClassVar = (facts.Bound, facts.Refused, facts.Unknown)
+    pod: PodRef
+    node: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPod(Effect):
+    """GET the pod to settle an unknown binding."""
+
+    lane: ClassVar[Lane] = Lane.BINDING
+    answers: ClassVar = (facts.ReadPlaced, facts.ReadPending, facts.ReadGone, facts.Unknown)
+    pod: PodRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchPodStatus(Effect):
+    """PATCH pods/NAME/status (strategic merge). Only the parts given are written.
+
+    `condition`: fields of one condition, merged by its type. `condition_types`: all types the pod has
+    after the patch, in order (`$setElementOrder/conditions`). `nominated_node_name`: None leaves it,
+    "" clears it (null on the wire).
+    """
+
+    lane: ClassVar[Lane] = Lane.STATUS
+    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
+    pod: PodRef
+    condition: Mapping[str, Any] | None = None
+    condition_types: tuple[str, ...] = ()
+    nominated_node_name: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletePod(Effect):
+    """DELETE a pod with its default grace period; the uid is a precondition where it is known."""
+
+    lane: ClassVar[Lane] = Lane.WRITE
+    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
+    pod: PodRef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patch(Effect):
+    """PATCH any object (merge patch unless said otherwise); the answer carries the new object.
+
+    A `resourceVersion` in the body's metadata makes it conditional (409 when it has moved on).
+    """
+
+    lane: ClassVar[Lane] = Lane.WRITE
+    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
+    kind: Kind
+    namespace: str
+    name: str
+    body: Mapping[str, Any]
+    subresource: str = ""
+    content_type: str = "application/merge-patch+json"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Create(Effect):
+    """POST an object; the answer carries it as stored."""
+
+    lane: ClassVar[Lane] = Lane.WRITE
+    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
+    kind: Kind
+    namespace: str
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delete(Effect):
+    """DELETE an object other than a pod."""
+
+    lane: ClassVar[Lane] = Lane.WRITE
+    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
+    kind: Kind
+    namespace: str
+    name: str
+    uid: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmitEvent(Effect):
+    """An events.k8s.io/v1 Event: created, or counted into its series. Never answered."""
+
+    lane: ClassVar[Lane] = Lane.EVENT
+    regarding: ObjectReference
+    type: str  # Normal or Warning
+    reason: str
+    action: str
+    note: str
+    reporting_controller: str
+    related: ObjectReference | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallPlugin(Effect):
+    """Run a coroutine of a user's plugin in the binding task."""
+
+    lane: ClassVar[Lane] = Lane.LOCAL
+    answers: ClassVar = (facts.Returned, facts.Raised)
+    plugin: str
+    call: Callable[[], Awaitable[Any]] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskExtender(Effect):
+    """POST a request of the extender protocol; `body` is JSON to be.
+
+    The answer's `obj` is the parsed JSON of a 200; everything else is Refused or Unknown.
+    """
+
+    lane: ClassVar[Lane] = Lane.LOCAL
+    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
+    extender: int  # position in the configuration
+    verb: str  # filter, prioritize, preempt or bind
+    body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WaitFor(Effect):
+    """Wake the asker after every batch of facts until `ready` says so, or at the deadline.
+
+    It never leaves the machine: `ready` is asked synchronously. Answered by Done or TimedOut.
+    """
+
+    lane: ClassVar[Lane] = Lane.LOCAL
+    answers: ClassVar = (facts.Done, facts.TimedOut)
+    ready: Callable[[], bool] = field(compare=False)
+    timeout_s: float
+
+
+#: Lanes whose effects may be given up under pressure, first the last.
+COURTESY_LANES: Final = (Lane.STATUS, Lane.EVENT)

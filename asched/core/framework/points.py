@@ -1,0 +1,277 @@
+"""The extension points: what a plugin may implement, and what it is handed at each.
+
+    queueSort   preEnqueue                                     in the queue
+    preFilter   filter   postFilter   preScore   score         the scheduling cycle, serial
+    reserve     permit                                         the scheduling cycle, serial
+    preBind     bind     postBind                              the binding cycle, concurrent
+
+A plugin is a class with a `name` and the methods of the points it serves; it inherits the bases below.
+Points up to Permit are plain functions: they look at columns and answer. PreBind, Bind and PostBind are
+*late*: generators that yield effects and are sent the answers (`answer = yield Patch(...)`).
+
+Work is shared between equal pods. Therefore a plugin says what its answer depends on: `depends_on` lists
+the aspects of a node row, `kinds` the other objects, `stamp` a number that moves when counts it reads move.
+While none of these changes, its answer for a class of pods is kept; when some rows change, it is asked
+about those rows alone. A plugin that leaves `depends_on` at None is asked anew in every attempt.
+
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/interface.go
+"""
+
+from collections.abc import Callable, Generator, Hashable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.effects import Effect
+from asched.core.framework.status import SUCCESS, Code, Reason, Status
+from asched.core.model.kinds import Kind
+from asched.core.model.pod import Pod
+from asched.core.state.changes import Trigger
+from asched.core.state.facts import Answer
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+
+if TYPE_CHECKING:
+    from asched.core.framework.attempt import Rejection
+
+I64 = npt.NDArray[np.int64]
+Codes = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+
+#: A late point: yields effects, is sent their answers, returns a status.
+Late = Generator[Effect, Answer, Status]
+
+
+class Hint(Enum):
+    """What a queueing hint says of one change: worth another attempt, or not."""
+
+    QUEUE = "Queue"
+    SKIP = "QueueSkip"
+
+
+#: (the waiting pod, old version, new version) -> Hint. May raise: an error counts as QUEUE.
+HintFunction = Callable[[Pod, Any, Any], Hint]
+
+
+class Registration(NamedTuple):
+    """A change a plugin wants to hear of; no function means that every such change is worth a try."""
+
+    trigger: Trigger
+    hint: HintFunction | None = None
+
+
+class Plugin:
+    """Base of every plugin."""
+
+    name: ClassVar[str] = ""
+
+    def registrations(self) -> Sequence[Registration] | None:
+        """Changes that may help a pod this plugin rejected. None: every change of everything."""
+        return None
+
+
+class QueueSortPlugin(Plugin):
+    def sort_key(self, pod: Pod, timestamp_s: float) -> Any:  # a comparable value
+        """Smaller goes first. `timestamp_s`: when the pod (re-)entered the queue."""
+        raise NotImplementedError
+
+
+class PreEnqueuePlugin(Plugin):
+    def pre_enqueue(self, pod: Pod) -> Status:
+        raise NotImplementedError
+
+
+class PreFilterResult(NamedTuple):
+    """`status`: SUCCESS, SKIP (leave out this plugin's filter), a rejection, or an error.
+
+    `node_names`: the only nodes worth looking at, None for all. `data` is handed to the filter, and to
+    Reserve and PreBind.
+    """
+
+    status: Status = SUCCESS
+    node_names: frozenset[str] | None = None
+    data: Any = None
+
+
+class CachedPlugin(Plugin):
+    """What a plugin says about the lifetime of its answers (see the module text)."""
+
+    depends_on: ClassVar[Aspect | None] = None
+    kinds: ClassVar[tuple[Kind, ...]] = ()
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        """Pods with equal keys get equal answers; by default pods of one class."""
+        return pod.cls.number
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        """A value that differs once counts have moved that this answer was made from."""
+        return 0
+
+
+class PreFilterPlugin(CachedPlugin):
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult:
+        raise NotImplementedError
+
+
+class FilterPlugin(CachedPlugin):
+    reasons: ClassVar[tuple[Reason, ...]] = ()
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
+        """int32[M] for the M rows of the view: 0 fits, any other code is told by `explain`.
+
+        By default code k stands for `reasons[k - 1]`. Dead rows may get any code.
+        """
+        raise NotImplementedError
+
+    def explain(self, pod: PodInfo, code: int) -> Status:  # noqa: ARG002
+        return self.reasons[code - 1].status
+
+
+class PreScorePlugin(CachedPlugin):
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:
+        """`nodes` is the view of all rows, `feasible` bool[N] marks those to be scored.
+
+        SKIP leaves the plugin out. `data` is handed to `score`.
+        """
+        raise NotImplementedError
+
+
+class ScorePlugin(CachedPlugin):
+    """Either `normalize` is None and `score` is the final 0..100, or it maps raw scores of feasible rows.
+
+    A plugin whose raw score depends on which rows are feasible sets `reads_feasible`: it then gets
+    `pre_score` and a full `score` whenever the feasible set, its kinds or its stamp change.
+    """
+
+    reads_feasible: ClassVar[bool] = False
+    normalizes: ClassVar[bool] = False
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
+        """int64[M] raw scores for the rows of the view. Rows that are not feasible may get anything."""
+        raise NotImplementedError
+
+    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
+        """int64[F] raw scores of the feasible rows (F >= 1) to 0..100."""
+        return raw
+
+
+@dataclass(frozen=True, slots=True)
+class Nomination:
+    """What becomes of status.nominatedNodeName: None leaves it, "" clears it, a name sets it."""
+
+    node: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PostFilterResult:
+    status: Status
+    nomination: Nomination = Nomination()
+    effects: tuple[Effect, ...] = field(default=())
+
+
+class PostFilterPlugin(Plugin):
+    def post_filter(
+        self, pod: PodInfo, rejection: "Rejection"
+    ) -> PostFilterResult | Generator[Effect, Answer, PostFilterResult]:
+        """Make room, or say why not. A generator where an extender must be asked."""
+        raise NotImplementedError
+
+
+class ReservePlugin(Plugin):
+    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:
+        raise NotImplementedError
+
+    def unreserve(self, pod: PodInfo, node: str) -> None:
+        """Must be idempotent, and must not fail; it may be called without `reserve`."""
+        raise NotImplementedError
+
+
+class PermitPlugin(Plugin):
+    def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:
+        """SUCCESS, a rejection, or WAIT with the seconds it may take."""
+        raise NotImplementedError
+
+
+class PreBindPlugin(Plugin):
+    def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:
+        """SUCCESS if `pre_bind` has work to do, SKIP if not."""
+        raise NotImplementedError
+
+    def pre_bind(self, pod: PodInfo, node: str) -> Late:
+        raise NotImplementedError
+
+
+class BindPlugin(Plugin):
+    def bind(self, pod: PodInfo, node: str) -> Late:
+        """SUCCESS, SKIP (the next bind plugin is asked), or a failure."""
+        raise NotImplementedError
+
+
+class PostBindPlugin(Plugin):
+    def post_bind(self, pod: PodInfo, node: str) -> Late | None:
+        raise NotImplementedError
+
+
+#: Which base class stands for which extension point of the configuration.
+POINTS: dict[str, type[Plugin]] = {
+    "queueSort": QueueSortPlugin,
+    "preEnqueue": PreEnqueuePlugin,
+    "preFilter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "postFilter": PostFilterPlugin,
+    "preScore": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "preBind": PreBindPlugin,
+    "bind": BindPlugin,
+    "postBind": PostBindPlugin,
+}
+
+
+def default_normalize(raw: I64, *, reverse: bool = False) -> I64:
+    """Scale to 0..100 by the largest score, optionally turned round.
+
+    Rounding  integer division before the reversal. Edges  an all-zero input gives 0, reversed 100.
+    Source    kubernetes/kubernetes v1.36 framework/plugins/helper/normalize_score.go
+    """
+    largest = int(raw.max())
+    if largest == 0:
+        return np.full_like(raw, 100) if reverse else raw
+    scaled = raw * 100 // largest
+    return 100 - scaled if reverse else scaled
+
+
+__all__ = [
+    "POINTS",
+    "BindPlugin",
+    "CachedPlugin",
+    "Code",
+    "Codes",
+    "FilterPlugin",
+    "Hint",
+    "HintFunction",
+    "I64",
+    "Late",
+    "Mask",
+    "Nomination",
+    "PermitPlugin",
+    "Plugin",
+    "PostBindPlugin",
+    "PostFilterPlugin",
+    "PostFilterResult",
+    "PreBindPlugin",
+    "PreEnqueuePlugin",
+    "PreFilterPlugin",
+    "PreFilterResult",
+    "PreScorePlugin",
+    "QueueSortPlugin",
+    "Registration",
+    "ReservePlugin",
+    "ScorePlugin",
+    "default_normalize",
+]

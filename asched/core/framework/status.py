@@ -1,0 +1,103 @@
+"""Statuses and reasons: what a rule answers when it does not simply agree.
+
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/interface.go
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+
+class Code(IntEnum):
+    """Upstream's codes and numbers. A rejection is U, UAU or PENDING; ERROR is a surprise."""
+
+    SUCCESS = 0
+    ERROR = 1
+    UNSCHEDULABLE = 2
+    UNSCHEDULABLE_AND_UNRESOLVABLE = 3
+    WAIT = 4
+    SKIP = 5
+    PENDING = 6
+
+    @property
+    def text(self) -> str:
+        """The name in metrics, logs and recordings."""
+        return _TEXT[self]
+
+    @property
+    def is_rejection(self) -> bool:
+        return self in (Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING)
+
+
+_TEXT: Final = {
+    Code.SUCCESS: "Success",
+    Code.ERROR: "Error",
+    Code.UNSCHEDULABLE: "Unschedulable",
+    Code.UNSCHEDULABLE_AND_UNRESOLVABLE: "UnschedulableAndUnresolvable",
+    Code.WAIT: "Wait",
+    Code.SKIP: "Skip",
+    Code.PENDING: "Pending",
+}
+
+
+class Reason(NamedTuple):
+    """One sentence of a rule, and whether evicting pods from the node could change it."""
+
+    text: str
+    resolvable: bool
+
+    @property
+    def code(self) -> Code:
+        return Code.UNSCHEDULABLE if self.resolvable else Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+    @property
+    def status(self) -> "Status":
+        return Status(self.code, (self.text,))
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A code with its reasons; `plugin` is filled in by the runner."""
+
+    code: Code
+    reasons: tuple[str, ...] = ()
+    plugin: str = ""
+
+    @property
+    def message(self) -> str:
+        return ", ".join(self.reasons)
+
+    @property
+    def is_success(self) -> bool:
+        return self.code is Code.SUCCESS
+
+    @property
+    def is_rejection(self) -> bool:
+        return self.code.is_rejection
+
+    def by(self, plugin: str) -> "Status":
+        return Status(self.code, self.reasons, plugin)
+
+
+SUCCESS: Final = Status(Code.SUCCESS)
+SKIP: Final = Status(Code.SKIP)
+
+
+def unschedulable(*reasons: str) -> Status:
+    """A rejection that evicting pods could lift."""
+    return Status(Code.UNSCHEDULABLE, reasons)
+
+
+def unresolvable(*reasons: str) -> Status:
+    """A rejection that evicting pods cannot lift."""
+    return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
+
+
+def pending(*reasons: str) -> Status:
+    """A rejection that waits for something outside the scheduler."""
+    return Status(Code.PENDING, reasons)
+
+
+def failure(message: str) -> Status:
+    """An error: the attempt ends, the pod is tried again after its error backoff."""
+    return Status(Code.ERROR, (message,))

@@ -1,0 +1,149 @@
+"""The kinds of objects a scheduler watches: where the API serves them and which record holds them.
+
+`KINDS` is the one table; the client makes URLs of it, the state its stores, RBAC its rules.
+"""
+
+from typing import Final, NamedTuple
+
+from asched.core.model import claim, node, pod, volume, workload
+from asched.core.model.meta import Record
+
+
+class Kind(NamedTuple):
+    """One kind. `resource` is what changes and queueing hints call it (runtime reference 1.6)."""
+
+    name: str
+    plural: str
+    group_version: str  # "v1" for the core group
+    record: type[Record]
+    namespaced: bool
+    resource: str
+
+    @property
+    def path(self) -> str:
+        """The path under which all of its objects are listed."""
+        root = "/api/v1" if self.group_version == "v1" else f"/apis/{self.group_version}"
+        return f"{root}/{self.plural}"
+
+    def object_path(self, namespace: str, name: str) -> str:
+        root = "/api/v1" if self.group_version == "v1" else f"/apis/{self.group_version}"
+        scope = f"/namespaces/{namespace}" if self.namespaced else ""
+        return f"{root}{scope}/{self.plural}/{name}"
+
+
+_STORAGE: Final = "storage.k8s.io/v1"
+_RESOURCE: Final = "resource.k8s.io/v1"
+
+POD: Final = Kind("Pod", "pods", "v1", pod.Pod, True, "Pod")
+NODE: Final = Kind("Node", "nodes", "v1", node.Node, False, "Node")
+NAMESPACE: Final = Kind("Namespace", "namespaces", "v1", workload.Namespace, False, "Namespace")
+SERVICE: Final = Kind("Service", "services", "v1", workload.Service, True, "Service")
+REPLICATION_CONTROLLER: Final = Kind(
+    "ReplicationController",
+    "replicationcontrollers",
+    "v1",
+    workload.ReplicationController,
+    True,
+    "ReplicationController",
+)
+REPLICA_SET: Final = Kind("ReplicaSet", "replicasets", "apps/v1", workload.ReplicaSet, True, "ReplicaSet")
+STATEFUL_SET: Final = Kind(
+    "StatefulSet", "statefulsets", "apps/v1", workload.StatefulSet, True, "StatefulSet"
+)
+POD_DISRUPTION_BUDGET: Final = Kind(
+    "PodDisruptionBudget",
+    "poddisruptionbudgets",
+    "policy/v1",
+    workload.PodDisruptionBudget,
+    True,
+    "PodDisruptionBudget",
+)
+PERSISTENT_VOLUME: Final = Kind(
+    "PersistentVolume", "persistentvolumes", "v1", volume.PersistentVolume, False, "PersistentVolume"
+)
+PERSISTENT_VOLUME_CLAIM: Final = Kind(
+    "PersistentVolumeClaim",
+    "persistentvolumeclaims",
+    "v1",
+    volume.PersistentVolumeClaim,
+    True,
+    "PersistentVolumeClaim",
+)
+STORAGE_CLASS: Final = Kind(
+    "StorageClass",
+    "storageclasses",
+    _STORAGE,
+    volume.StorageClass,
+    False,
+    "storage.k8s.io/StorageClass",
+)
+CSI_NODE: Final = Kind("CSINode", "csinodes", _STORAGE, volume.CsiNode, False, "storage.k8s.io/CSINode")
+CSI_DRIVER: Final = Kind(
+    "CSIDriver", "csidrivers", _STORAGE, volume.CsiDriver, False, "storage.k8s.io/CSIDriver"
+)
+CSI_STORAGE_CAPACITY: Final = Kind(
+    "CSIStorageCapacity",
+    "csistoragecapacities",
+    _STORAGE,
+    volume.CsiStorageCapacity,
+    True,
+    "storage.k8s.io/CSIStorageCapacity",
+)
+VOLUME_ATTACHMENT: Final = Kind(
+    "VolumeAttachment",
+    "volumeattachments",
+    _STORAGE,
+    volume.VolumeAttachment,
+    False,
+    "storage.k8s.io/VolumeAttachment",
+)
+RESOURCE_CLAIM: Final = Kind(
+    "ResourceClaim",
+    "resourceclaims",
+    _RESOURCE,
+    claim.ResourceClaim,
+    True,
+    "resource.k8s.io/ResourceClaim",
+)
+RESOURCE_SLICE: Final = Kind(
+    "ResourceSlice",
+    "resourceslices",
+    _RESOURCE,
+    claim.ResourceSlice,
+    False,
+    "resource.k8s.io/ResourceSlice",
+)
+DEVICE_CLASS: Final = Kind(
+    "DeviceClass", "deviceclasses", _RESOURCE, claim.DeviceClass, False, "resource.k8s.io/DeviceClass"
+)
+POD_GROUP: Final = Kind(
+    "PodGroup",
+    "podgroups",
+    "scheduling.k8s.io/v1alpha2",
+    workload.PodGroup,
+    True,
+    "scheduling.k8s.io/PodGroup",
+)
+
+#: Everything a scheduler with the default profile listens to, the order in which it starts listening.
+KINDS: Final[tuple[Kind, ...]] = (
+    NODE,
+    NAMESPACE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+    CSI_NODE,
+    CSI_DRIVER,
+    CSI_STORAGE_CAPACITY,
+    VOLUME_ATTACHMENT,
+    SERVICE,
+    REPLICATION_CONTROLLER,
+    REPLICA_SET,
+    STATEFUL_SET,
+    POD_DISRUPTION_BUDGET,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    DEVICE_CLASS,
+    POD,
+)
+BY_PLURAL: Final = {kind.plural: kind for kind in (*KINDS, POD_GROUP)}

@@ -1,0 +1,75 @@
+"""ObjectMeta, owner references, references between objects, and label selectors as the API writes them."""
+
+import msgspec
+
+
+class Record(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, gc=False):
+    """Base of every API record: camelCase outside, unknown fields ignored, never changed in place.
+
+    Records cannot form cycles, so the garbage collector need not look at them (`gc=False`).
+    """
+
+
+class OwnerReference(Record, frozen=True, gc=False):
+    kind: str = ""
+    name: str = ""
+    uid: str = ""
+    api_version: str = ""
+    controller: bool | None = None
+
+
+class ObjectMeta(Record, frozen=True, gc=False):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+    generation: int = 0
+    labels: dict[str, str] | None = None
+    annotations: dict[str, str] | None = None
+    owner_references: tuple[OwnerReference, ...] | None = None
+    creation_timestamp: str | None = None
+    deletion_timestamp: str | None = None
+    finalizers: tuple[str, ...] | None = None
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`, or the bare name of an object without a namespace."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    @property
+    def controller(self) -> OwnerReference | None:
+        """The managing owner, if any (metav1.GetControllerOf)."""
+        for owner in self.owner_references or ():
+            if owner.controller:
+                return owner
+        return None
+
+
+class ObjectReference(Record, frozen=True, gc=False):
+    """core/v1 ObjectReference and its typed relatives; empty fields are left out."""
+
+    api_version: str = ""
+    kind: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+
+class LabelSelectorRequirement(Record, frozen=True, gc=False):
+    key: str = ""
+    operator: str = ""
+    values: tuple[str, ...] | None = None
+
+
+class LabelSelector(Record, frozen=True, gc=False):
+    """metav1.LabelSelector. None where one is expected matches nothing; `{}` matches everything."""
+
+    match_labels: dict[str, str] | None = None
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+
+
+class Named(Record, frozen=True, gc=False):
+    """An object of which only the metadata matters."""
+
+    metadata: ObjectMeta = ObjectMeta()

@@ -1,0 +1,46 @@
+"""Nodes: what of a node a scheduler reads, in the API's shape."""
+
+from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.pod import NO_LABELS, ResourceList
+from asched.core.model.taint import Taint
+
+
+class NodeCondition(Record, frozen=True, gc=False):
+    type: str = ""
+    status: str = ""
+
+
+class ContainerImage(Record, frozen=True, gc=False):
+    names: tuple[str, ...] | None = None
+    size_bytes: int = 0
+
+
+class NodeSpec(Record, frozen=True, gc=False):
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] | None = None
+    provider_id: str = ""
+
+
+class NodeStatus(Record, frozen=True, gc=False):
+    allocatable: ResourceList | None = None
+    conditions: tuple[NodeCondition, ...] | None = None
+    images: tuple[ContainerImage, ...] | None = None
+    declared_features: tuple[str, ...] | None = None
+
+
+class Node(Record, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+    @property
+    def key(self) -> str:
+        return self.metadata.name
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels or NO_LABELS

@@ -1,0 +1,318 @@
+"""Pods: what of a pod a scheduler reads, in the API's shape."""
+
+from typing import Final
+
+import msgspec
+
+from asched.core.model.meta import LabelSelector, ObjectMeta, Record
+from asched.core.model.quantity import Quantity
+from asched.core.model.selector import NodeSelector, PreferredSchedulingTerm
+from asched.core.model.taint import Toleration
+
+ResourceList = dict[str, Quantity]
+
+
+class ResourceRequirements(Record, frozen=True, gc=False):
+    requests: ResourceList | None = None
+    limits: ResourceList | None = None
+    claims: tuple["ContainerClaim", ...] | None = None
+
+
+class ContainerClaim(Record, frozen=True, gc=False):
+    name: str = ""
+    request: str = ""
+
+
+class ContainerPort(Record, frozen=True, gc=False):
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = msgspec.field(name="hostIP", default="")
+    protocol: str = ""
+
+
+class RestartRule(Record, frozen=True, gc=False):
+    action: str = ""
+
+
+class Container(Record, frozen=True, gc=False):
+    name: str = ""
+    image: str = ""
+    resources: ResourceRequirements = ResourceRequirements()
+    ports: tuple[ContainerPort, ...] | None = None
+    restart_policy: str | None = None
+    restart_policy_rules: tuple[RestartRule, ...] | None = None
+
+
+class NodeAffinity(Record, frozen=True, gc=False):
+    required: NodeSelector | None = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+    preferred: tuple[PreferredSchedulingTerm, ...] | None = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class PodAffinityTerm(Record, frozen=True, gc=False):
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] | None = None
+    topology_key: str = ""
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] | None = None
+    mismatch_label_keys: tuple[str, ...] | None = None
+
+
+class WeightedPodAffinityTerm(Record, frozen=True, gc=False):
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
+
+
+class PodAffinity(Record, frozen=True, gc=False):
+    """The same shape serves podAffinity and podAntiAffinity."""
+
+    required: tuple[PodAffinityTerm, ...] | None = msgspec.field(
+        name="requiredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+    preferred: tuple[WeightedPodAffinityTerm, ...] | None = msgspec.field(
+        name="preferredDuringSchedulingIgnoredDuringExecution", default=None
+    )
+
+
+class Affinity(Record, frozen=True, gc=False):
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class TopologySpreadConstraint(Record, frozen=True, gc=False):
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] | None = None
+
+
+class ClaimVolumeSource(Record, frozen=True, gc=False):
+    claim_name: str = ""
+    read_only: bool = False
+
+
+class EphemeralVolumeSource(Record, frozen=True, gc=False):
+    """Only its presence matters; the claim is named after the pod and the volume."""
+
+
+class GcePersistentDisk(Record, frozen=True, gc=False):
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AwsElasticBlockStore(Record, frozen=True, gc=False):
+    volume_id: str = msgspec.field(name="volumeID", default="")
+    read_only: bool = False
+
+
+class IscsiVolumeSource(Record, frozen=True, gc=False):
+    target_portal: str = ""
+    iqn: str = ""
+    lun: int = 0
+    read_only: bool = False
+
+
+class RbdVolumeSource(Record, frozen=True, gc=False):
+    monitors: tuple[str, ...] | None = None
+    image: str = ""
+    pool: str = ""
+    read_only: bool = False
+
+
+class CsiVolumeSource(Record, frozen=True, gc=False):
+    driver: str = ""
+
+
+class ImageVolumeSource(Record, frozen=True, gc=False):
+    reference: str = ""
+
+
+class AzureDisk(Record, frozen=True, gc=False):
+    disk_name: str = ""
+    disk_uri: str = msgspec.field(name="diskURI", default="")
+
+
+class CinderVolume(Record, frozen=True, gc=False):
+    volume_id: str = msgspec.field(name="volumeID", default="")
+
+
+class PortworxVolume(Record, frozen=True, gc=False):
+    volume_id: str = msgspec.field(name="volumeID", default="")
+
+
+class Volume(Record, frozen=True, gc=False):
+    name: str = ""
+    persistent_volume_claim: ClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    gce_persistent_disk: GcePersistentDisk | None = None
+    aws_elastic_block_store: AwsElasticBlockStore | None = None
+    azure_disk: AzureDisk | None = None
+    cinder: CinderVolume | None = None
+    portworx_volume: PortworxVolume | None = None
+    iscsi: IscsiVolumeSource | None = None
+    rbd: RbdVolumeSource | None = None
+    csi: CsiVolumeSource | None = None
+    image: ImageVolumeSource | None = None
+
+
+class SchedulingGate(Record, frozen=True, gc=False):
+    name: str = ""
+
+
+class PodResourceClaim(Record, frozen=True, gc=False):
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class SchedulingGroup(Record, frozen=True, gc=False):
+    pod_group_name: str | None = None
+
+
+class PodSpec(Record, frozen=True, gc=False):
+    node_name: str = ""
+    scheduler_name: str = ""
+    priority: int | None = None
+    preemption_policy: str | None = None
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] | None = None
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] | None = None
+    containers: tuple[Container, ...] | None = None
+    init_containers: tuple[Container, ...] | None = None
+    overhead: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+    volumes: tuple[Volume, ...] | None = None
+    host_network: bool = False
+    host_users: bool | None = None
+    scheduling_gates: tuple[SchedulingGate, ...] | None = None
+    resource_claims: tuple[PodResourceClaim, ...] | None = None
+    scheduling_group: SchedulingGroup | None = None
+
+
+class PodCondition(Record, frozen=True, gc=False):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    last_probe_time: str | None = None
+    observed_generation: int | None = None
+
+
+class ContainerStatus(Record, frozen=True, gc=False):
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList | None = None
+
+
+class ResourceClaimStatus(Record, frozen=True, gc=False):
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ExtendedResourceClaimStatus(Record, frozen=True, gc=False):
+    resource_claim_name: str = ""
+
+
+class PodStatus(Record, frozen=True, gc=False):
+    phase: str = ""
+    nominated_node_name: str = ""
+    conditions: tuple[PodCondition, ...] | None = None
+    start_time: str | None = None
+    container_statuses: tuple[ContainerStatus, ...] | None = None
+    init_container_statuses: tuple[ContainerStatus, ...] | None = None
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList | None = None
+    resource_claim_statuses: tuple[ResourceClaimStatus, ...] | None = None
+    extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
+
+
+class Pod(Record, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def priority(self) -> int:
+        return self.spec.priority or 0
+
+    @property
+    def labels(self) -> dict[str, str]:
+        return self.metadata.labels or NO_LABELS
+
+    @property
+    def is_terminating(self) -> bool:
+        return self.metadata.deletion_timestamp is not None
+
+    def on(self, node_name: str) -> "Pod":
+        """The same pod as it will be once it is bound to a node."""
+        return msgspec.structs.replace(
+            self, spec=msgspec.structs.replace(self.spec, node_name=node_name)
+        )
+
+    def condition(self, type_: str) -> PodCondition | None:
+        for condition in self.status.conditions or ():
+            if condition.type == type_:
+                return condition
+        return None
+
+
+#: Shared by all objects without labels; never written to, because records are frozen.
+NO_LABELS: Final[dict[str, str]] = {}
+
+_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
+
+
+
+
+def spec_key(pod: Pod) -> bytes:
+    """Equal for pods whose scheduling-relevant content is equal, whatever their names and nodes.
+
+    Names count only where a rule derives something from them: generic ephemeral volumes and claims made
+    from templates are named after the pod. Gates and the scheduler's name are no part of it.
+    """
+    spec = pod.spec
+    named = any(volume.ephemeral is not None for volume in spec.volumes or ()) or bool(
+        spec.resource_claims
+    )
+    identity = (pod.metadata.name, pod.metadata.uid, pod.status.resource_claim_statuses) if named else None
+    return _encoder.encode(
+        (
+            pod.metadata.namespace,
+            pod.metadata.labels,
+            pod.metadata.controller,
+            spec.priority,
+            spec.preemption_policy,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+            spec.containers,
+            spec.init_containers,
+            spec.overhead,
+            spec.resources,
+            spec.volumes,
+            spec.host_network,
+            spec.host_users,
+            spec.scheduling_group,
+            identity,
+        )
+    )

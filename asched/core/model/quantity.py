@@ -1,0 +1,69 @@
+"""Kubernetes quantities, read exactly and rounded up as the API machinery does.
+
+A quantity is a decimal number with an optional suffix: binary (Ki … Ei), decimal (n, u, m, k, M … E) or
+an exponent (e3, E-3). Amounts are kept as integers: milli-units for cpu, whole units for everything else.
+Rounding is always up (away from zero), and only after sums have been made in exact arithmetic.
+
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go
+"""
+
+import re
+from fractions import Fraction
+from functools import lru_cache
+from typing import Final
+
+#: Strings seen lately; clusters use few distinct ones. A guess with room to spare.
+CACHE_SIZE: Final = 16_384
+INT64_MAX: Final = 2**63 - 1
+
+Quantity = str | int | float
+
+_FORM: Final = re.compile(
+    r"([+-]?)(\d+\.?\d*|\.\d+)(?:(Ki|Mi|Gi|Ti|Pi|Ei|n|u|m|k|M|G|T|P|E)|[eE]([+-]?\d+))?"
+)
+_SCALE: Final[dict[str, Fraction]] = {
+    "": Fraction(1),
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    **{suffix: Fraction(1000**power) for power, suffix in enumerate(["k", "M", "G", "T", "P", "E"], 1)},
+    **{f"{s}i": Fraction(1024**power) for power, s in enumerate(["K", "M", "G", "T", "P", "E"], 1)},
+}
+
+
+class QuantityError(ValueError):
+    """A string that is no quantity; the message names it."""
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def parse(text: Quantity) -> Fraction:
+    """The exact value. Raises QuantityError if the text is no quantity."""
+    found = _FORM.fullmatch(str(text))
+    if found is None:
+        raise QuantityError(
+            f"quantity {str(text)!r} is not a number with an optional suffix such as 100m or 2Gi"
+        )
+    sign, digits, suffix, exponent = found.groups()
+    if exponent is not None and abs(int(exponent)) > 40:  # noqa: PLR2004
+        raise QuantityError(f"quantity {str(text)!r} has an exponent out of range")
+    scale = Fraction(10) ** int(exponent) if exponent is not None else _SCALE[suffix or ""]
+    value = Fraction(digits if not digits.endswith(".") else digits[:-1]) * scale
+    return -value if sign == "-" else value
+
+
+def ceiling(value: Fraction) -> int:
+    """Round away from zero and stay within int64, as Quantity.Value does."""
+    magnitude = -(-abs(value.numerator) // value.denominator)
+    return min(magnitude, INT64_MAX) if value >= 0 else -min(magnitude, INT64_MAX)
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def whole(text: Quantity) -> int:
+    """Quantity.Value: whole units (bytes, devices), rounded up."""
+    return ceiling(parse(text))
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def milli(text: Quantity) -> int:
+    """Quantity.MilliValue: thousandths (milli-CPU), rounded up."""
+    return ceiling(parse(text) * 1000)

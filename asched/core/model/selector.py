@@ -1,0 +1,190 @@
+"""Selectors over labels: compiled once, then asked about label maps.
+
+Two kinds exist. A *label selector* (pods, namespaces, persistent volumes) ANDs `matchLabels` and
+`matchExpressions`; None matches nothing and an empty one everything. A *node selector* ORs its terms, adds
+the integer operators Gt and Lt, and a term without any requirement matches nothing.
+
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/labels/selector.go,
+        staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from asched.core.model.meta import LabelSelector, LabelSelectorRequirement, Record
+
+Labels = Mapping[str, str]
+
+_INTEGER: Final = re.compile(r"[+-]?\d+")
+_INT64: Final = 2**63
+
+
+class Requirement(NamedTuple):
+    """`key operator values`, with the API's operators: In, NotIn, Exists, DoesNotExist, Gt, Lt."""
+
+    key: str
+    operator: str
+    values: frozenset[str]
+
+    def matches(self, labels: Labels) -> bool:
+        value = labels.get(self.key)
+        return self.accepts(value)
+
+    def accepts(self, value: str | None) -> bool:
+        """Whether a label with this value (None: absent) meets the requirement."""
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+            case "Gt" | "Lt":
+                return value is not None and self._compares(value)
+        return False
+
+    def _compares(self, value: str) -> bool:
+        here, bound = integer(value), integer(next(iter(self.values), ""))
+        if here is None or bound is None:
+            return False
+        return here > bound if self.operator == "Gt" else here < bound
+
+
+class Selector(NamedTuple):
+    """All requirements must hold; none at all match everything."""
+
+    requirements: tuple[Requirement, ...]
+
+    def matches(self, labels: Labels) -> bool:
+        return all(requirement.matches(labels) for requirement in self.requirements)
+
+    @property
+    def is_everything(self) -> bool:
+        return not self.requirements
+
+    def merged(self, other: "Selector") -> "Selector":
+        """Both must hold; equal requirements are kept once, so that equal selectors stay equal."""
+        return Selector(tuple(sorted({*self.requirements, *other.requirements}, key=_order)))
+
+
+EVERYTHING: Final = Selector(())
+
+
+def integer(text: str) -> int | None:
+    """A label value as int64, or None if it is none (strconv.ParseInt)."""
+    if not _INTEGER.fullmatch(text):
+        return None
+    number = int(text)
+    return number if -_INT64 <= number < _INT64 else None
+
+
+def compile_selector(selector: LabelSelector | None) -> Selector | None:
+    """None stays None (matches nothing). Raises ValueError for an operator that does not exist."""
+    if selector is None:
+        return None
+    parts = [Requirement(k, "In", frozenset((v,))) for k, v in (selector.match_labels or {}).items()]
+    for wanted in selector.match_expressions or ():
+        parts.append(_label_requirement(wanted))
+    return Selector(tuple(sorted(set(parts), key=_order)))
+
+
+def equality_selector(labels: Labels | None) -> Selector:
+    """The selector that services and replication controllers write as a plain map."""
+    parts = [Requirement(key, "In", frozenset((value,))) for key, value in (labels or {}).items()]
+    return Selector(tuple(sorted(parts, key=_order)))
+
+
+def matches(selector: Selector | None, labels: Labels | None) -> bool:
+    """None matches nothing."""
+    return selector is not None and selector.matches(labels or {})
+
+
+def _order(requirement: Requirement) -> tuple[str, str, tuple[str, ...]]:
+    return requirement.key, requirement.operator, tuple(sorted(requirement.values))
+
+
+def _label_requirement(wanted: LabelSelectorRequirement) -> Requirement:
+    values = frozenset(wanted.values or ())
+    if wanted.operator not in ("In", "NotIn", "Exists", "DoesNotExist"):
+        raise ValueError(f'"{wanted.operator}" is not a valid label selector operator')
+    if wanted.operator in ("In", "NotIn") and not values:
+        raise ValueError(f"key {wanted.key!r}: operator {wanted.operator} needs at least one value")
+    return Requirement(wanted.key, wanted.operator, values)
+
+
+# --- node selectors ----------------------------------------------------------------------------------
+
+
+class NodeSelectorTerm(Record, frozen=True, gc=False):
+    match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
+    match_fields: tuple[LabelSelectorRequirement, ...] | None = None
+
+
+class NodeSelector(Record, frozen=True, gc=False):
+    node_selector_terms: tuple[NodeSelectorTerm, ...] | None = None
+
+
+class PreferredSchedulingTerm(Record, frozen=True, gc=False):
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
+
+
+class NodeTerm(NamedTuple):
+    """One term of a node selector, compiled. `broken` terms match nothing, as upstream has it."""
+
+    expressions: tuple[Requirement, ...]
+    fields: tuple[Requirement, ...]
+    broken: bool
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.expressions and not self.fields and not self.broken
+
+    def matches(self, name: str, labels: Labels) -> bool:
+        if self.broken or self.is_empty:
+            return False
+        return all(r.matches(labels) for r in self.expressions) and all(
+            r.accepts(name) for r in self.fields
+        )
+
+
+def compile_term(term: NodeSelectorTerm) -> NodeTerm:
+    """Compile one term; a requirement that makes no sense makes the whole term match nothing."""
+    expressions = tuple(
+        Requirement(r.key, r.operator, frozenset(r.values or ())) for r in term.match_expressions or ()
+    )
+    fields = tuple(
+        Requirement(r.key, r.operator, frozenset(r.values or ())) for r in term.match_fields or ()
+    )
+    broken = not all(map(_node_requirement_is_valid, expressions)) or not all(
+        f.key == "metadata.name" and f.operator in ("In", "NotIn") and len(f.values) == 1
+        for f in fields
+    )
+    return NodeTerm(expressions, fields, broken)
+
+
+def _node_requirement_is_valid(requirement: Requirement) -> bool:
+    match requirement.operator:
+        case "In" | "NotIn":
+            return bool(requirement.values)
+        case "Exists" | "DoesNotExist":
+            return not requirement.values
+        case "Gt" | "Lt":
+            return len(requirement.values) == 1 and integer(next(iter(requirement.values))) is not None
+    return False
+
+
+def compile_node_selector(selector: NodeSelector | None) -> tuple[NodeTerm, ...] | None:
+    """The terms, any of which may match; None means there is no restriction at all."""
+    if selector is None:
+        return None
+    return tuple(compile_term(term) for term in selector.node_selector_terms or ())
+
+
+def node_selector_matches(selector: NodeSelector | None, name: str, labels: Labels) -> bool:
+    """Whether a node is selected. No selector selects every node, no term none."""
+    terms = compile_node_selector(selector)
+    return terms is None or any(term.matches(name, labels) for term in terms)

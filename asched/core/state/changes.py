@@ -1,0 +1,160 @@
+"""Changes: what a fact altered, in the words of the queue (upstream calls them cluster events).
+
+A change is a resource and an action. One fact can make several: a node update makes one for each aspect
+that differs, in a fixed order, and none for a heartbeat.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/events.go, pkg/scheduler/eventhandlers.go
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntFlag
+from typing import Final, NamedTuple
+
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.meta import Record
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.model.quantity import parse
+
+
+class Action(IntFlag):
+    """Bits of an action; their numeric order takes part in matching."""
+
+    ADD = 1
+    DELETE = 2
+    UPDATE_NODE_ALLOCATABLE = 4
+    UPDATE_NODE_LABEL = 8
+    UPDATE_NODE_TAINT = 16
+    UPDATE_NODE_CONDITION = 32
+    UPDATE_NODE_ANNOTATION = 64
+    UPDATE_NODE_DECLARED_FEATURE = 128
+    UPDATE_POD_LABEL = 256
+    UPDATE_POD_SCALE_DOWN = 512
+    UPDATE_POD_TOLERATION = 1024
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 2048
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 4096
+    UPDATE = 8188
+    ALL = 8191
+
+
+ACTION_TEXT: Final[Mapping[Action, str]] = {
+    Action.ADD: "Add",
+    Action.DELETE: "Delete",
+    Action.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
+    Action.UPDATE_NODE_LABEL: "UpdateNodeLabel",
+    Action.UPDATE_NODE_TAINT: "UpdateNodeTaint",
+    Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
+    Action.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
+    Action.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+    Action.UPDATE_POD_LABEL: "UpdatePodLabel",
+    Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.UPDATE_POD_TOLERATION: "UpdatePodToleration",
+    Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
+    Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
+    Action.UPDATE: "Update",
+    Action.ALL: "All",
+}
+
+#: Resources of changes beyond the names of kinds: pods with and without a node, and the wildcard.
+ASSIGNED_POD: Final = "AssignedPod"
+UNSCHEDULABLE_POD: Final = "UnschedulablePod"
+WILDCARD: Final = "*"
+
+
+class Trigger(NamedTuple):
+    """(resource, action): what happened, or what a plugin registered for; `label` names it in metrics."""
+
+    resource: str
+    action: Action
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        return self.custom_label or self.resource + ACTION_TEXT.get(self.action, "")
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.resource == WILDCARD and self.action == Action.ALL
+
+    def matches(self, incoming: "Trigger") -> bool:
+        """Whether an incoming trigger is of interest to this registration (runtime reference 1.6)."""
+        if self.is_wildcard:
+            return True
+        if incoming.is_wildcard:
+            return False
+        same = self.resource in (WILDCARD, incoming.resource) or (
+            self.resource == POD.resource and incoming.resource in (ASSIGNED_POD, UNSCHEDULABLE_POD)
+        )
+        return same and bool(self.action & incoming.action) and incoming.action <= self.action
+
+
+SCHEDULE_ATTEMPT_FAILURE: Final = Trigger(WILDCARD, Action.ALL, "ScheduleAttemptFailure")
+BACKOFF_COMPLETE: Final = Trigger(WILDCARD, Action.ALL, "BackoffComplete")
+POP_FROM_BACKOFF_Q: Final = Trigger(WILDCARD, Action.ALL, "PopFromBackoffQ")
+FORCE_ACTIVATE: Final = Trigger(WILDCARD, Action.ALL, "ForceActivate")
+UNSCHEDULABLE_TIMEOUT: Final = Trigger(WILDCARD, Action.ALL, "UnschedulableTimeout")
+ASSIGNED_POD_ADD: Final = Trigger(ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_DELETE: Final = Trigger(ASSIGNED_POD, Action.DELETE)
+UNSCHEDULABLE_POD_ADD: Final = Trigger(UNSCHEDULABLE_POD, Action.ADD)
+UNSCHEDULABLE_POD_UPDATE: Final = Trigger(UNSCHEDULABLE_POD, Action.UPDATE)
+NODE_ADD: Final = Trigger(NODE.resource, Action.ADD)
+NODE_DELETE: Final = Trigger(NODE.resource, Action.DELETE)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One trigger with the versions of the object: None where it did not exist, or is not handed on."""
+
+    trigger: Trigger
+    old: Record | None = None
+    new: Record | None = None
+    #: Only pods of at most this priority hear of it (a nomination given back); None for all.
+    priority_at_most: int | None = None
+
+
+def node_actions(old: Node, new: Node) -> list[Action]:
+    """The aspects in which two versions of a node differ, in upstream's order; heartbeats give none."""
+    actions = []
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if _amounts(old.status.allocatable) != _amounts(new.status.allocatable):
+        actions.append(Action.UPDATE_NODE_ALLOCATABLE)
+    if (old.metadata.labels or {}) != (new.metadata.labels or {}):
+        actions.append(Action.UPDATE_NODE_LABEL)
+    if (old.spec.taints or ()) != (new.spec.taints or ()):
+        actions.append(Action.UPDATE_NODE_TAINT)
+    if _conditions(old) != _conditions(new):
+        actions.append(Action.UPDATE_NODE_CONDITION)
+    if (old.metadata.annotations or {}) != (new.metadata.annotations or {}):
+        actions.append(Action.UPDATE_NODE_ANNOTATION)
+    if (old.status.declared_features or ()) != (new.status.declared_features or ()):
+        actions.append(Action.UPDATE_NODE_DECLARED_FEATURE)
+    return actions
+
+
+def _amounts(resources: Mapping[str, str | int | float] | None) -> dict[str, object]:
+    return {name: parse(amount) for name, amount in (resources or {}).items()}
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {c.type: c.status for c in node.status.conditions or ()}
+
+
+def pod_actions(old: Pod, new: Pod, scaled_down: bool) -> list[Action]:
+    """The aspects in which two versions of a pod differ; `[UPDATE]` if in none of them.
+
+    `scaled_down` says whether any request of the pod went down (`model/requests.py` knows).
+    """
+    actions = []
+    if (old.metadata.labels or {}) != (new.metadata.labels or {}):
+        actions.append(Action.UPDATE_POD_LABEL)
+    if scaled_down:
+        actions.append(Action.UPDATE_POD_SCALE_DOWN)
+    if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        actions.append(Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+    if len(old.spec.tolerations or ()) != len(new.spec.tolerations or ()):
+        actions.append(Action.UPDATE_POD_TOLERATION)
+    if (old.status.resource_claim_statuses or ()) != (new.status.resource_claim_statuses or ()):
+        actions.append(Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    return actions or [Action.UPDATE]
