@@ -1,0 +1,307 @@
+"""Dynamic resources (resource.k8s.io/v1): claims, slices of devices, device classes.
+
+Opaque driver parameters and driver status are kept as they came, so that an allocation can carry
+the configuration along; nobody looks inside. An attribute holds exactly one of its four values.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.quantity import Quantity
+from asched.core.model.selector import NodeSelector
+
+#: Keeps an allocated claim from being deleted under its pods.
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+#: Marks the claim that the scheduler itself made for a pod's extended resources.
+EXTENDED_RESOURCE_CLAIM: Final = "resource.kubernetes.io/extended-resource-claim"
+#: Upper bound of devices in one allocation, and of consumers of one claim (API limits).
+ALLOCATION_RESULTS_MAX: Final = 32
+RESERVED_FOR_MAX: Final = 256
+
+EXACT_COUNT: Final = "ExactCount"
+ALL: Final = "All"
+
+
+# --- what a claim asks for --------------------------------------------------------------------
+
+
+class CelSelector(Record, frozen=True, gc=False):
+    expression: str = ""
+
+
+class DeviceSelector(Record, frozen=True, gc=False):
+    cel: CelSelector | None = None
+
+
+class DeviceToleration(Record, frozen=True, gc=False):
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+    toleration_seconds: int | None = None
+
+
+class CapacityRequirements(Record, frozen=True, gc=False):
+    requests: dict[str, Quantity] | None = None
+
+
+class ExactDeviceRequest(Record, frozen=True, gc=False):
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] | None = None
+    allocation_mode: str = ""
+    count: int = 0
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] | None = None
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceSubRequest(Record, frozen=True, gc=False):
+    name: str = ""
+    device_class_name: str = ""
+    selectors: tuple[DeviceSelector, ...] | None = None
+    allocation_mode: str = ""
+    count: int = 0
+    tolerations: tuple[DeviceToleration, ...] | None = None
+    capacity: CapacityRequirements | None = None
+
+
+class DeviceRequest(Record, frozen=True, gc=False):
+    """Either `exactly`, or alternatives in order of preference."""
+
+    name: str = ""
+    exactly: ExactDeviceRequest | None = None
+    first_available: tuple[DeviceSubRequest, ...] | None = None
+
+
+class DeviceConstraint(Record, frozen=True, gc=False):
+    requests: tuple[str, ...] | None = None
+    match_attribute: str | None = None
+    distinct_attribute: str | None = None
+
+
+class OpaqueDeviceConfiguration(Record, frozen=True, gc=False):
+    driver: str = ""
+    parameters: Any = None
+
+
+class DeviceClaimConfiguration(Record, frozen=True, gc=False):
+    requests: tuple[str, ...] | None = None
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class DeviceClaim(Record, frozen=True, gc=False):
+    requests: tuple[DeviceRequest, ...] | None = None
+    constraints: tuple[DeviceConstraint, ...] | None = None
+    config: tuple[DeviceClaimConfiguration, ...] | None = None
+
+
+class ResourceClaimSpec(Record, frozen=True, gc=False):
+    devices: DeviceClaim = DeviceClaim()
+
+
+# --- what a claim was given -------------------------------------------------------------------
+
+
+class DeviceRequestAllocationResult(Record, frozen=True, gc=False):
+    request: str = ""
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    admin_access: bool | None = None
+    tolerations: tuple[DeviceToleration, ...] | None = None
+    binding_conditions: tuple[str, ...] | None = None
+    binding_failure_conditions: tuple[str, ...] | None = None
+    share_id: str | None = msgspec.field(name="shareID", default=None)
+    consumed_capacity: dict[str, Quantity] | None = None
+
+
+class DeviceAllocationConfiguration(Record, frozen=True, gc=False):
+    source: str = ""
+    requests: tuple[str, ...] | None = None
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class DeviceAllocationResult(Record, frozen=True, gc=False):
+    results: tuple[DeviceRequestAllocationResult, ...] | None = None
+    config: tuple[DeviceAllocationConfiguration, ...] | None = None
+
+
+class AllocationResult(Record, frozen=True, gc=False):
+    devices: DeviceAllocationResult = DeviceAllocationResult()
+    node_selector: NodeSelector | None = None
+    allocation_timestamp: str | None = None
+
+
+class ResourceClaimConsumerReference(Record, frozen=True, gc=False):
+    api_group: str = ""
+    resource: str = ""
+    name: str = ""
+    uid: str = ""
+
+
+class DeviceCondition(Record, frozen=True, gc=False):
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    last_transition_time: str | None = None
+    observed_generation: int | None = None
+
+
+class AllocatedDeviceStatus(Record, frozen=True, gc=False):
+    driver: str = ""
+    pool: str = ""
+    device: str = ""
+    share_id: str | None = msgspec.field(name="shareID", default=None)
+    conditions: tuple[DeviceCondition, ...] | None = None
+    data: Any = None
+    network_data: Any = None
+
+
+class ResourceClaimStatus(Record, frozen=True, gc=False):
+    allocation: AllocationResult | None = None
+    reserved_for: tuple[ResourceClaimConsumerReference, ...] | None = None
+    devices: tuple[AllocatedDeviceStatus, ...] | None = None
+
+
+class ResourceClaim(Record, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+    status: ResourceClaimStatus = ResourceClaimStatus()
+
+    @property
+    def key(self) -> str:
+        """`namespace/name`."""
+        return f"{self.metadata.namespace}/{self.metadata.name}"
+
+    @property
+    def uid(self) -> str:
+        return self.metadata.uid
+
+    @property
+    def is_reservable(self) -> bool:
+        """Whether another consumer may still be added."""
+        return len(self.status.reserved_for or ()) < RESERVED_FOR_MAX
+
+    def is_reserved_for(self, uid: str) -> bool:
+        return any(consumer.uid == uid for consumer in self.status.reserved_for or ())
+
+    def allocated(self, allocation: AllocationResult) -> "ResourceClaim":
+        """The same claim as it will be once this allocation is written."""
+        return msgspec.structs.replace(
+            self, status=msgspec.structs.replace(self.status, allocation=allocation)
+        )
+
+
+# --- devices ----------------------------------------------------------------------------------
+
+
+class DeviceAttribute(Record, frozen=True, gc=False):
+    int_value: int | None = msgspec.field(name="int", default=None)
+    bool_value: bool | None = msgspec.field(name="bool", default=None)
+    string_value: str | None = msgspec.field(name="string", default=None)
+    version_value: str | None = msgspec.field(name="version", default=None)
+
+
+class CapacityRequestPolicyRange(Record, frozen=True, gc=False):
+    min: Quantity | None = None
+    max: Quantity | None = None
+    step: Quantity | None = None
+
+
+class CapacityRequestPolicy(Record, frozen=True, gc=False):
+    default: Quantity | None = None
+    valid_values: tuple[Quantity, ...] | None = None
+    valid_range: CapacityRequestPolicyRange | None = None
+
+
+class DeviceCapacity(Record, frozen=True, gc=False):
+    value: Quantity = "0"
+    request_policy: CapacityRequestPolicy | None = None
+
+
+class Counter(Record, frozen=True, gc=False):
+    value: Quantity = "0"
+
+
+class CounterSet(Record, frozen=True, gc=False):
+    name: str = ""
+    counters: dict[str, Counter] | None = None
+
+
+class DeviceCounterConsumption(Record, frozen=True, gc=False):
+    counter_set: str = ""
+    counters: dict[str, Counter] | None = None
+
+
+class DeviceTaint(Record, frozen=True, gc=False):
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class Device(Record, frozen=True, gc=False):
+    name: str = ""
+    attributes: dict[str, DeviceAttribute] | None = None
+    capacity: dict[str, DeviceCapacity] | None = None
+    consumes_counters: tuple[DeviceCounterConsumption, ...] | None = None
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    taints: tuple[DeviceTaint, ...] | None = None
+    binds_to_node: bool | None = None
+    binding_conditions: tuple[str, ...] | None = None
+    binding_failure_conditions: tuple[str, ...] | None = None
+    allow_multiple_allocations: bool | None = None
+
+
+class ResourcePool(Record, frozen=True, gc=False):
+    name: str = ""
+    generation: int = 0
+    resource_slice_count: int = 0
+
+
+class ResourceSliceSpec(Record, frozen=True, gc=False):
+    """Exactly one of the four fields about nodes says which of them see the devices."""
+
+    driver: str = ""
+    pool: ResourcePool = ResourcePool()
+    node_name: str | None = None
+    node_selector: NodeSelector | None = None
+    all_nodes: bool | None = None
+    per_device_node_selection: bool | None = None
+    devices: tuple[Device, ...] | None = None
+    shared_counters: tuple[CounterSet, ...] | None = None
+
+
+class ResourceSlice(Record, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceSliceSpec = ResourceSliceSpec()
+
+    @property
+    def key(self) -> str:
+        return self.metadata.name
+
+
+# --- classes ----------------------------------------------------------------------------------
+
+
+class DeviceClassConfiguration(Record, frozen=True, gc=False):
+    opaque: OpaqueDeviceConfiguration | None = None
+
+
+class DeviceClassSpec(Record, frozen=True, gc=False):
+    selectors: tuple[DeviceSelector, ...] | None = None
+    config: tuple[DeviceClassConfiguration, ...] | None = None
+    extended_resource_name: str | None = None
+
+
+class DeviceClass(Record, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceClassSpec = DeviceClassSpec()
+
+    @property
+    def key(self) -> str:
+        return self.metadata.name
