@@ -1,0 +1,159 @@
+"""Args of the in-tree plugins: one frozen record for each `<Plugin>Args` kind of the v1 API.
+
+Rules   a record's own defaults are kube-scheduler 1.36's, with its default feature gates;
+        a range is checked in `validate.py`, never here; durations are whole nanoseconds.
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types_pluginargs.go
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from asched import names
+
+LEAST_ALLOCATED: Final = "LeastAllocated"
+MOST_ALLOCATED: Final = "MostAllocated"
+REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
+SYSTEM_DEFAULTING: Final = "System"
+LIST_DEFAULTING: Final = "List"
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceSpec:
+    """A resource that takes part in a score, and how much."""
+
+    name: str = ""
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class UtilizationShapePoint:
+    """One corner of a piecewise linear function: utilization 0..100 in per cent, score 0..10."""
+
+    utilization: int = 0
+    score: int = 0
+
+
+CPU_AND_MEMORY: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
+
+
+@dataclass(frozen=True, slots=True)
+class RequestedToCapacityRatio:
+    """The function used by the strategy of that name."""
+
+    shape: tuple[UtilizationShapePoint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringStrategy:
+    """How NodeResourcesFit scores."""
+
+    type: str = LEAST_ALLOCATED
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+    requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResourcesFitArgs:
+    """`ignored_resources` are full names; `ignored_resource_groups` the part before the slash."""
+
+    ignored_resources: tuple[str, ...] = ()
+    ignored_resource_groups: tuple[str, ...] = ()
+    scoring_strategy: ScoringStrategy = ScoringStrategy()
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResourcesBalancedAllocationArgs:
+    """The resources whose utilization should be alike; every weight must be 1."""
+
+    resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
+
+
+@dataclass(frozen=True, slots=True)
+class NodeAffinityArgs:
+    """`added_affinity` is the v1.NodeAffinity as it was written, checked, or None."""
+
+    added_affinity: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TopologySpreadConstraint:
+    """A default constraint; `label_selector` must stay None, it is deduced for each pod."""
+
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
+    label_selector: Mapping[str, Any] | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PodTopologySpreadArgs:
+    """`System` stands for upstream's two built-in constraints, `List` for those given here."""
+
+    default_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    defaulting_type: str = SYSTEM_DEFAULTING
+
+
+@dataclass(frozen=True, slots=True)
+class InterPodAffinityArgs:
+    """`hard_pod_affinity_weight` 0..100 scores the symmetry of required affinity; 0 is kept."""
+
+    hard_pod_affinity_weight: int = 1
+    ignore_preferred_terms_of_existing_pods: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeBindingArgs:
+    """`shape` None is "not given"; it belongs to the gate StorageCapacityScoring."""
+
+    bind_timeout_s: int = 600
+    shape: tuple[UtilizationShapePoint, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DynamicResourcesArgs:
+    """Timeouts of allocation and of binding conditions; None where the feature gate is off."""
+
+    filter_timeout_ns: int | None = 10_000_000_000
+    binding_timeout_ns: int | None = 600_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class DefaultPreemptionArgs:
+    """How many candidate nodes a dry run looks at: the larger of a share and a number."""
+
+    min_candidate_nodes_percentage: int = 10
+    min_candidate_nodes_absolute: int = 100
+
+
+PluginArgs = (
+    NodeResourcesFitArgs
+    | NodeResourcesBalancedAllocationArgs
+    | NodeAffinityArgs
+    | PodTopologySpreadArgs
+    | InterPodAffinityArgs
+    | VolumeBindingArgs
+    | DynamicResourcesArgs
+    | DefaultPreemptionArgs
+)
+
+#: The in-tree plugins that have args; each kind is called `<plugin>Args`.
+ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
+    names.DEFAULT_PREEMPTION: DefaultPreemptionArgs,
+    names.DYNAMIC_RESOURCES: DynamicResourcesArgs,
+    names.INTER_POD_AFFINITY: InterPodAffinityArgs,
+    names.NODE_AFFINITY: NodeAffinityArgs,
+    names.NODE_RESOURCES_BALANCED_ALLOCATION: NodeResourcesBalancedAllocationArgs,
+    names.NODE_RESOURCES_FIT: NodeResourcesFitArgs,
+    names.POD_TOPOLOGY_SPREAD: PodTopologySpreadArgs,
+    names.VOLUME_BINDING: VolumeBindingArgs,
+}
+
+
+def kind_of_args(plugin: str) -> str:
+    """The kind an args document of this plugin carries."""
+    return f"{plugin}Args"

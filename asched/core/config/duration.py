@@ -1,0 +1,83 @@
+"""Durations as Go writes and reads them: `1h2m3.004s`, kept as whole nanoseconds.
+
+Rules   a number without a unit is refused, except a plain 0; a sign may stand in front;
+        printing is the shortest form Go prints: `10m0s`, `1.5s`, `250ms`, `0s`.
+Source  Go standard library, package time (ParseDuration, Duration.String)
+"""
+
+import re
+from fractions import Fraction
+from typing import Final
+
+from asched.core.config.problem import quoted
+
+#: Unit -> nanoseconds; both spellings of micro are Go's.
+UNITS_NS: Final = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "μs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+}
+#: An int64 of nanoseconds ends here, after 292 years.
+MAX_NS: Final = 2**63 - 1
+
+_NUMBER = re.compile(r"[0-9]*(?:\.[0-9]*)?", re.ASCII)
+_UNIT = re.compile(r"[^.0-9]*", re.ASCII)
+
+
+def parse(text: str) -> int:
+    """Nanoseconds of a Go duration; raises ValueError with Go's words."""
+    body = text[1:] if text[:1] in ("+", "-") else text
+    if body == "0":
+        return 0
+    if not body:
+        raise ValueError(f"time: invalid duration {quoted(text)}")
+    total = 0
+    position = 0
+    while position < len(body):
+        number = _NUMBER.match(body, position)
+        digits = number.group() if number else ""
+        if not digits.strip("."):
+            raise ValueError(f"time: invalid duration {quoted(text)}")
+        position += len(digits)
+        unit_match = _UNIT.match(body, position)
+        unit = unit_match.group() if unit_match else ""
+        if not unit:
+            raise ValueError(f"time: missing unit in duration {quoted(text)}")
+        if unit not in UNITS_NS:
+            raise ValueError(f"time: unknown unit {quoted(unit)} in duration {quoted(text)}")
+        position += len(unit)
+        total += int(
+            Fraction(f"0{digits}" if digits[0] == "." else digits.rstrip(".")) * UNITS_NS[unit]
+        )
+    if total > MAX_NS:
+        raise ValueError(f"time: invalid duration {quoted(text)}")
+    return -total if text[:1] == "-" else total
+
+
+def render(value_ns: int) -> str:
+    """The text Go prints for a duration."""
+    if value_ns == 0:
+        return "0s"
+    sign, rest = ("-", -value_ns) if value_ns < 0 else ("", value_ns)
+    for unit, size in (("ns", 1), ("µs", 1_000), ("ms", 1_000_000)):
+        if rest < size * 1_000:
+            return f"{sign}{_decimal(rest, size)}{unit}"
+    minutes, seconds_ns = divmod(rest, UNITS_NS["m"])
+    text = f"{_decimal(seconds_ns, UNITS_NS['s'])}s"
+    hours, minutes_left = divmod(minutes, 60)
+    if hours:
+        return f"{sign}{hours}h{minutes_left}m{text}"
+    return f"{sign}{minutes_left}m{text}" if minutes_left else f"{sign}{text}"
+
+
+def _decimal(amount: int, size: int) -> str:
+    whole, part = divmod(amount, size)
+    if not part:
+        return str(whole)
+    digits = len(str(size)) - 1
+    return f"{whole}.{part:0{digits}d}".rstrip("0")

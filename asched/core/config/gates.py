@@ -1,0 +1,108 @@
+"""Feature gates of kube-scheduler 1.36: their stage, default, lock and parents, and `--feature-gates`.
+
+Rules   a locked gate may be named with its own value only; an enabled gate needs its parents enabled,
+        also when it is enabled by default; an unknown gate is a warning, not an error; AllAlpha and
+        AllBeta move every gate of their stage that is not named itself.
+        Most gates change nothing here: they are known so that a command line that upstream accepts
+        is accepted, and one that it refuses is refused.
+Source  help text and start-up errors of kube-scheduler 1.36.2
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from asched.core.config.gate_table import GATES, LOCKED, PARENTS
+from asched.core.config.problem import quoted
+
+ALL_ALPHA: Final = "AllAlpha"
+ALL_BETA: Final = "AllBeta"
+#: Upstream groups gates by component; a scheduler has one.
+COMPONENT: Final = "kube"
+
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+
+DEFAULT_GATES: Final[Mapping[str, bool]] = {name: default for name, (_, default) in GATES.items()}
+
+
+class GateError(Exception):
+    """`--feature-gates` cannot be honoured; the text is kube-scheduler's."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gates:
+    """The state of every gate, and what is to be told to the user."""
+
+    enabled: Mapping[str, bool]
+    warnings: tuple[str, ...] = ()
+
+
+def parse_bool(text: str) -> bool:
+    """A Go boolean; raises ValueError with Go's words."""
+    if text in _TRUE:
+        return True
+    if text in _FALSE:
+        return False
+    raise ValueError(f"strconv.ParseBool: parsing {quoted(text)}: invalid syntax")
+
+
+def parse(values: Sequence[str]) -> Gates:
+    """The gates after every `--feature-gates` value, in the order given; raises GateError."""
+    asked: dict[str, bool] = {}
+    for value in values:
+        for pair in filter(None, (part.strip() for part in value.split(","))):
+            name, text = _pair(pair)
+            try:
+                asked[name] = parse_bool(text)
+            except ValueError as error:
+                raise GateError(f"invalid value of {name}={text}, err: {error}") from error
+    return resolve(asked)
+
+
+def _pair(pair: str) -> tuple[str, str]:
+    name, equals, text = pair.partition("=")
+    if not equals:
+        raise GateError(f"missing bool value for {pair}")
+    component, colon, gate = name.strip().rpartition(":")
+    if colon and component != COMPONENT:
+        raise GateError(f"component not registered: {component}")
+    return gate, text.strip()
+
+
+def resolve(asked: Mapping[str, bool]) -> Gates:
+    """Defaults, then AllAlpha and AllBeta, then the gates named; raises GateError."""
+    state = dict(DEFAULT_GATES)
+    for group, stage in ((ALL_ALPHA, "ALPHA"), (ALL_BETA, "BETA")):
+        if asked.get(group):
+            state.update({name: True for name, (own, _) in GATES.items() if own == stage})
+    if asked.get(ALL_BETA) is False:
+        state.update({name: False for name, (own, _) in GATES.items() if own == "BETA"})
+    warnings = []
+    for name, value in asked.items():
+        if name not in GATES:
+            warnings.append(f"unrecognized feature gate: {name}")
+            continue
+        if name in LOCKED and value is not DEFAULT_GATES[name]:
+            state_text = "true" if DEFAULT_GATES[name] else "false"
+            raise GateError(
+                f"cannot set feature gate {name} to {str(value).lower()}, "
+                f"feature is locked to {state_text}"
+            )
+        state[name] = value
+        if GATES[name][0] == "GA":
+            warnings.append(
+                f"Setting GA feature gate {name}={str(value).lower()}. "
+                "It will be removed in a future release."
+            )
+    faults = list(_orphans(state))
+    if faults:
+        raise GateError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
+    return Gates(state, tuple(warnings))
+
+
+def _orphans(state: Mapping[str, bool]) -> Iterable[str]:
+    for name, parents in PARENTS.items():
+        off = [parent for parent in parents if not state.get(parent, False)]
+        if state.get(name, False) and off:
+            yield f"{name} is enabled, but depends on features that are disabled: [{' '.join(off)}]"

@@ -1,0 +1,262 @@
+"""From what a profile enables and disables to the plugins that run at each point, in order.
+
+Two steps, as upstream has them. `merge_defaults` lays the user's lists over the default multiPoint list:
+a default that the user names again keeps its place and takes the user's entry, the rest is appended.
+`resolve` then expands multiPoint: at one point come first the plugins named both there and in multiPoint
+(in the point's order), then the others of multiPoint, then those named at the point only.
+
+Rules   a plugin of multiPoint is passed over in silence at points it does not implement, one named at a
+        point must implement it; weight 0 counts as 1; naming a plugin again without a weight forgets
+        its default weight; plugins are data here (`KnownPlugins`), also those of users.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go, apis/config/v1
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from asched.core.config.in_tree import KnownPlugins, default_multi_point
+from asched.core.config.problem import Path, Problem, Stage, quoted
+from asched.core.config.v1 import (
+    ALL_PLUGINS,
+    MULTI_POINT,
+    PLACEMENT_GENERATE,
+    PLACEMENT_SCORE,
+    POINTS,
+    Plugin,
+    PluginSet,
+    Profile,
+)
+
+#: The order in which upstream visits the points; it decides which fault is met first.
+EXPANSION_ORDER: Final = (
+    "preFilter",
+    "filter",
+    "postFilter",
+    "reserve",
+    "preScore",
+    "score",
+    "preBind",
+    "bind",
+    "postBind",
+    "permit",
+    "preEnqueue",
+    "queueSort",
+    PLACEMENT_GENERATE,
+    PLACEMENT_SCORE,
+)
+#: Points whose plugins carry a weight.
+WEIGHTED: Final = ("score", PLACEMENT_SCORE)
+MAX_NODE_SCORE: Final = 100
+_INT64_MAX: Final = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedPlugin:
+    """A plugin at one point; `weight` is 0 where the point has no weights."""
+
+    name: str
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ResolvedProfile:
+    """A profile whose points are final: `points[p]` is what runs at p, in order, empty if nothing."""
+
+    profile: Profile
+    points: Mapping[str, tuple[WeightedPlugin, ...]] = field(default_factory=dict)
+
+    @property
+    def scheduler_name(self) -> str:
+        return self.profile.scheduler_name
+
+    def at(self, point: str) -> tuple[WeightedPlugin, ...]:
+        return self.points.get(point, ())
+
+    @property
+    def plugin_names(self) -> tuple[str, ...]:
+        """Every plugin that runs somewhere, each once, in the order first met."""
+        return tuple(dict.fromkeys(p.name for point in POINTS for p in self.at(point)))
+
+
+class UnusableProfile(Exception):
+    """A profile that cannot be built; `problems` holds every fault, kube-scheduler's own first."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        super().__init__(problems[0].text)
+        self.problems = tuple(problems)
+
+
+def interface_name(point: str) -> str:
+    """The name upstream's messages use for a point: `preFilter` -> `PreFilterPlugin`."""
+    return f"{point[0].upper()}{point[1:]}Plugin"
+
+
+def merge_defaults(
+    given: Mapping[str, PluginSet], gates: Mapping[str, bool]
+) -> dict[str, PluginSet]:
+    """The user's sets with the default multiPoint list underneath; only multiPoint has defaults."""
+    merged = {point: _without_weights(given.get(point, PluginSet())) for point in POINTS}
+    multi_point = given.get(MULTI_POINT, PluginSet())
+    disabled = {plugin.name for plugin in multi_point.disabled}
+    position = {plugin.name: index for index, plugin in enumerate(multi_point.enabled)}
+    replaced: set[int] = set()
+    enabled: list[Plugin] = []
+    if ALL_PLUGINS not in disabled:
+        for default in default_multi_point(gates):
+            if default.name in disabled:
+                continue
+            again = position.get(default.name)
+            if again is None:
+                enabled.append(default)
+            else:
+                enabled.append(multi_point.enabled[again])
+                replaced.add(again)
+    enabled += [p for index, p in enumerate(multi_point.enabled) if index not in replaced]
+    merged[MULTI_POINT] = _without_weights(PluginSet(tuple(enabled), multi_point.disabled))
+    return merged
+
+
+def _without_weights(plugins: PluginSet) -> PluginSet:
+    """A weight in a disable list is forgotten."""
+    return PluginSet(plugins.enabled, tuple(Plugin(plugin.name) for plugin in plugins.disabled))
+
+
+def needed_plugins(profile: Profile) -> tuple[str, ...]:
+    """Every plugin some list enables, sorted; only these are built, and only their args matter."""
+    enabled = {
+        plugin.name
+        for point in (*POINTS, MULTI_POINT)
+        for plugin in profile.plugin_set(point).enabled
+    }
+    return tuple(sorted(enabled))
+
+
+def resolve(profile: Profile, known: KnownPlugins, index: int = 0) -> ResolvedProfile:
+    """Expand a profile's lists; raises UnusableProfile. `index` is the profile's place in the file."""
+    where: Path = ("profiles", index, "plugins")
+    faults: list[Problem] = []
+    for point in EXPANSION_ORDER:
+        faults += _check_point(profile, known, point, (*where, point, "enabled"))
+    points: dict[str, tuple[str, ...]] = {}
+    for point in EXPANSION_ORDER:
+        points[point], more = _expand(profile, known, point, (*where, MULTI_POINT, "enabled"))
+        faults += more
+    if not faults:
+        faults = _check_whole(profile, points, where)
+    resolved: dict[str, tuple[WeightedPlugin, ...]] = {}
+    weights: dict[str, dict[str, int]] = {}
+    for point in WEIGHTED:
+        weights[point], fault = _weights(profile, known, point, where)
+        if fault and not faults:
+            faults.append(fault)
+    if faults:
+        raise UnusableProfile(faults)
+    for point in POINTS:
+        own = weights.get(point, {})
+        resolved[point] = tuple(WeightedPlugin(name, own.get(name, 0)) for name in points[point])
+    return ResolvedProfile(profile, resolved)
+
+
+def _fault(text: str, path: Path) -> Problem:
+    return Problem(Stage.CONSTRUCT, text, path)
+
+
+def _check_point(profile: Profile, known: KnownPlugins, point: str, where: Path) -> list[Problem]:
+    faults = []
+    seen: set[str] = set()
+    for place, plugin in enumerate(profile.plugin_set(point).enabled):
+        path = (*where, place, "name")
+        if plugin.name not in known:
+            text = f"{interface_name(point)} {quoted(plugin.name)} does not exist"
+        elif point not in known[plugin.name]:
+            text = f"plugin {quoted(plugin.name)} does not extend {interface_name(point)} plugin"
+        elif plugin.name in seen:
+            text = f"plugin {quoted(plugin.name)} already registered as {quoted(interface_name(point))}"
+        else:
+            seen.add(plugin.name)
+            continue
+        faults.append(_fault(text, path))
+    return faults
+
+
+def _expand(
+    profile: Profile, known: KnownPlugins, point: str, where: Path
+) -> tuple[tuple[str, ...], list[Problem]]:
+    here = profile.plugin_set(point)
+    named = list(dict.fromkeys(plugin.name for plugin in here.enabled))
+    disabled = {plugin.name for plugin in here.disabled}
+    if ALL_PLUGINS in disabled:
+        return tuple(named), []
+    faults: list[Problem] = []
+    overrides: set[str] = set()
+    from_multi_point: list[str] = []
+    for place, plugin in enumerate(profile.plugin_set(MULTI_POINT).enabled):
+        path = (*where, place, "name")
+        if plugin.name not in known:
+            text = f"{interface_name(point)} {quoted(plugin.name)} does not exist"
+            faults.append(_fault(text, path))
+        elif point not in known[plugin.name] or plugin.name in disabled:
+            continue
+        elif plugin.name in named:
+            overrides.add(plugin.name)
+        elif plugin.name in from_multi_point:
+            text = f"plugin {quoted(plugin.name)} already registered as {quoted(interface_name(point))}"
+            faults.append(_fault(text, path))
+        else:
+            from_multi_point.append(plugin.name)
+    first = [name for name in named if name in overrides]
+    last = [name for name in named if name not in overrides]
+    return (*first, *from_multi_point, *last), faults
+
+
+def _check_whole(
+    profile: Profile, points: Mapping[str, Sequence[str]], where: Path
+) -> list[Problem]:
+    name = quoted(profile.scheduler_name)
+    sorters = len(points["queueSort"])
+    if sorters != 1:
+        text = (
+            f"only one queue sort plugin required for profile with scheduler name {name}, "
+            f"but got {sorters}"
+        )
+        return [_fault(text, (*where, "queueSort"))]
+    if not points["bind"]:
+        text = f"at least one bind plugin is needed for profile with scheduler name {name}"
+        return [_fault(text, (*where, "bind"))]
+    if len(points[PLACEMENT_GENERATE]) > 1:
+        text = (
+            f"at most one placement generate plugin is allowed for profile with scheduler name {name}, "
+            f"but got {len(points[PLACEMENT_GENERATE])}"
+        )
+        return [_fault(text, (*where, PLACEMENT_GENERATE))]
+    return []
+
+
+def _weights(
+    profile: Profile, known: KnownPlugins, point: str, where: Path
+) -> tuple[dict[str, int], Problem | None]:
+    """Weight by plugin; the point's own entry wins over multiPoint's, 0 counts as 1.
+
+    The sum is kept as a 64-bit integer that wraps, because upstream's check against overflow relies on
+    one: it is what refuses a negative first weight.
+    """
+    entries = (*profile.plugin_set(point).enabled, *profile.plugin_set(MULTI_POINT).enabled)
+    weights: dict[str, int] = {}
+    total = 0
+    for plugin in entries:
+        if point not in known.get(plugin.name, ()) or plugin.name in weights:
+            continue
+        weight = plugin.weight or 1
+        weights[plugin.name] = weight
+        if weight * MAX_NODE_SCORE > _wrapped(_INT64_MAX - total):
+            label = "score" if point == "score" else "placement score"
+            kind = interface_name(point).removesuffix("Plugin")
+            text = f"{label} plugins: total score of {kind} plugins could overflow"
+            return weights, _fault(text, (*where, point))
+        total += weight * MAX_NODE_SCORE
+    return weights, None
+
+
+def _wrapped(value: int) -> int:
+    return (value + 2**63) % 2**64 - 2**63

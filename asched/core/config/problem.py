@@ -1,0 +1,136 @@
+"""One thing wrong with a configuration: which stage found it, where it stands, kube-scheduler's words.
+
+Rules   `text` is the whole line kube-scheduler prints; `path` leads to the place in the document, so
+        that whoever read the file can add line and column; `hint` is ours and never part of `text`.
+        We report everything that is wrong at once. `as_upstream` keeps what kube-scheduler, which
+        stops earlier in some stages, would have printed.
+Source  k8s.io/apimachinery/pkg/util/validation/field (v1.36), recordings of kube-scheduler 1.36.2
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any, Final
+
+
+class Stage(Enum):
+    """Where kube-scheduler's start-up finds a fault, in this order."""
+
+    LOAD = "load"
+    VALIDATE = "validate"
+    CONSTRUCT = "construct"
+    ELECT = "elect"
+
+
+class Severity(IntEnum):
+    """How Go's decoder goes on after a fault: strict ones add up, the others hide all the rest."""
+
+    STRICT = 0
+    SAVED = 1
+    ABORT = 2
+
+
+class Key(str):
+    """A path element printed in brackets, as the key of a map."""
+
+    __slots__ = ()
+
+
+Path = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One fault; `nested` marks those found while decoding plugin args, after the document itself."""
+
+    stage: Stage
+    text: str
+    path: Path = ()
+    hint: str = ""
+    severity: Severity = Severity.STRICT
+    nested: bool = False
+
+
+def path_text(path: Path) -> str:
+    """The path as upstream prints it: `profiles[0].plugins.score`."""
+    parts: list[str] = []
+    for element in path:
+        if isinstance(element, int) or type(element) is Key:
+            parts.append(f"[{element}]")
+        else:
+            parts.append(f".{element}" if parts else str(element))
+    return "".join(parts)
+
+
+def quoted(text: str) -> str:
+    """A Go %q of a string: JSON's quoting is the same for what configuration files hold."""
+    return json.dumps(text, ensure_ascii=False)
+
+
+def _value_text(value: Any) -> str:
+    if isinstance(value, str):
+        return quoted(value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
+def _problem(path: Path, body: str) -> Problem:
+    where = path_text(path)
+    return Problem(Stage.VALIDATE, f"{where}: {body}" if where else body, path)
+
+
+def invalid(path: Path, value: Any, detail: str) -> Problem:
+    return _problem(path, f"Invalid value: {_value_text(value)}: {detail}")
+
+
+def required(path: Path, detail: str = "") -> Problem:
+    return _problem(path, f"Required value: {detail}" if detail else "Required value")
+
+
+def forbidden(path: Path, detail: str) -> Problem:
+    return _problem(path, f"Forbidden: {detail}")
+
+
+def duplicate(path: Path, value: Any) -> Problem:
+    return _problem(path, f"Duplicate value: {_value_text(value)}")
+
+
+def not_supported(path: Path, value: str, supported: Sequence[str]) -> Problem:
+    listed = ", ".join(quoted(name) for name in supported)
+    return _problem(path, f"Unsupported value: {quoted(value)}: supported values: {listed}")
+
+
+STRICT_PREFIX: Final = "strict decoding error: "
+
+
+def as_upstream(problems: Iterable[Problem]) -> tuple[str, ...]:
+    """The texts kube-scheduler would print for these problems, which are in the order found.
+
+    Only the first stage counts. While loading, a wrong type hides everything else; building stops at
+    the first fault; validation reports all of them.
+    """
+    found = list(problems)
+    if not found:
+        return ()
+    first = [problem for problem in found if problem.stage is found[0].stage]
+    if first[0].stage is Stage.LOAD:
+        for nested in (False, True):
+            hard = [p for p in first if p.nested is nested and p.severity is not Severity.STRICT]
+            if hard:
+                # In args the document's first faulty entry ends the work; within one text an
+                # error of a field's own parser beats a remembered type error.
+                worst = hard[0] if nested else max(hard, key=lambda problem: problem.severity)
+                return (worst.text,)
+        return tuple(problem.text for problem in first)
+    if first[0].stage is Stage.VALIDATE:
+        return tuple(dict.fromkeys(problem.text for problem in first))
+    return (first[0].text,)
+
+
+def message(texts: Sequence[str]) -> str:
+    """Several texts as one, the way Kubernetes prints an aggregate."""
+    return texts[0] if len(texts) == 1 else f"[{', '.join(texts)}]"

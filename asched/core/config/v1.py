@@ -1,0 +1,184 @@
+"""KubeSchedulerConfiguration v1 as records: what a valid document means once every default is filled in.
+
+Rules   a record's own defaults are kube-scheduler 1.36's defaults, so `SchedulerConfiguration()` with
+        one default profile is what a minimal file means (`core.config.defaults.default_profile`);
+        durations are whole nanoseconds (`_ns`), as Go keeps them, so that no text is ever rounded;
+        args of a plugin that is not in tree are kept as the mapping the user wrote.
+Bounds  none: a document is read once, its size is the file's.
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types.go
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from asched import names
+from asched.core.config.args import PluginArgs
+
+API_GROUP: Final = "kubescheduler.config.k8s.io"
+API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+KIND: Final = "KubeSchedulerConfiguration"
+
+#: Every disable list may hold this name: nothing that comes by default remains.
+ALL_PLUGINS: Final = "*"
+MULTI_POINT: Final = "multiPoint"
+PLACEMENT_GENERATE: Final = "placementGenerate"
+PLACEMENT_SCORE: Final = "placementScore"
+#: The points that exist for pod groups only; nothing runs them while the gate is off.
+PLACEMENT_POINTS: Final = (PLACEMENT_GENERATE, PLACEMENT_SCORE)
+#: Every key of `profiles[].plugins` but multiPoint.
+POINTS: Final = (*names.EXTENSION_POINTS, *PLACEMENT_POINTS)
+
+NS_PER_SECOND: Final = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plugin:
+    """One entry of an `enabled` or `disabled` list; weight 0 is "not given"."""
+
+    name: str = ""
+    weight: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PluginSet:
+    """What one extension point (or multiPoint) enables and disables, in the order written."""
+
+    enabled: tuple[Plugin, ...] = ()
+    disabled: tuple[Plugin, ...] = ()
+
+
+NO_PLUGINS: Final = PluginSet()
+
+
+@dataclass(frozen=True, slots=True)
+class PluginConfig:
+    """Args of one plugin: a record of `core.config.args`, a raw mapping, or None when nothing was given."""
+
+    name: str = ""
+    args: PluginArgs | Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A scheduler name and the plugins that decide for its pods.
+
+    `plugins` maps each of POINTS and multiPoint to its set, defaults already merged in; a point that
+    is absent is empty. `plugin_configs` keeps the order of the file, default args after it.
+    """
+
+    scheduler_name: str = names.DEFAULT_SCHEDULER_NAME
+    #: 0..100; 0 is adaptive; None follows the configuration's own value.
+    percentage_of_nodes_to_score: int | None = None
+    plugins: Mapping[str, PluginSet] = field(default_factory=dict)
+    plugin_configs: tuple[PluginConfig, ...] = ()
+    #: Legacy Policy's alwaysCheckAllPredicates: a rejected node is shown to the remaining filters too.
+    always_check_all_filters: bool = False
+
+    @property
+    def plugin_config(self) -> dict[str, PluginArgs | Mapping[str, Any] | None]:
+        """Args by plugin name; a repeated name is an error that validation reports."""
+        return {entry.name: entry.args for entry in self.plugin_configs}
+
+    def plugin_set(self, point: str) -> PluginSet:
+        return self.plugins.get(point, NO_PLUGINS)
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderElection:
+    """When this process may act; the Lease it competes for."""
+
+    leader_elect: bool = True
+    lease_duration_ns: int = 15 * NS_PER_SECOND
+    renew_deadline_ns: int = 10 * NS_PER_SECOND
+    retry_period_ns: int = 2 * NS_PER_SECOND
+    resource_lock: str = "leases"
+    resource_name: str = "kube-scheduler"
+    resource_namespace: str = "kube-system"
+
+    @property
+    def lease_duration_s(self) -> float:
+        return self.lease_duration_ns / NS_PER_SECOND
+
+    @property
+    def renew_deadline_s(self) -> float:
+        return self.renew_deadline_ns / NS_PER_SECOND
+
+    @property
+    def retry_period_s(self) -> float:
+        return self.retry_period_ns / NS_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class ClientConnection:
+    """How the API server is reached."""
+
+    kubeconfig: str = ""
+    accept_content_types: str = ""
+    content_type: str = "application/vnd.kubernetes.protobuf"
+    #: Requests per second; negative is unlimited.
+    qps: float = 50
+    burst: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderTLSConfig:
+    """TLS of one extender; `*_data` are the decoded bytes and win over the files."""
+
+    insecure: bool = False
+    server_name: str = ""
+    cert_file: str = ""
+    key_file: str = ""
+    ca_file: str = ""
+    cert_data: bytes = b""
+    key_data: bytes = b""
+    ca_data: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ExtenderManagedResource:
+    """An extended resource that an extender looks after."""
+
+    name: str = ""
+    ignored_by_scheduler: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Extender:
+    """An HTTP extender; an empty verb switches that capability off."""
+
+    url_prefix: str = ""
+    filter_verb: str = ""
+    preempt_verb: str = ""
+    prioritize_verb: str = ""
+    bind_verb: str = ""
+    weight: int = 0
+    enable_https: bool = False
+    tls_config: ExtenderTLSConfig | None = None
+    http_timeout_ns: int = 5 * NS_PER_SECOND
+    node_cache_capable: bool = False
+    managed_resources: tuple[ExtenderManagedResource, ...] = ()
+    ignorable: bool = False
+
+    @property
+    def http_timeout_s(self) -> float:
+        return self.http_timeout_ns / NS_PER_SECOND
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerConfiguration:
+    """The whole document; `core.config.validate` says whether it may be used."""
+
+    #: Goroutines upstream; here an upper bound for calls made at once.
+    parallelism: int = 16
+    leader_election: LeaderElection = LeaderElection()
+    client_connection: ClientConnection = ClientConnection()
+    enable_profiling: bool = True
+    enable_contention_profiling: bool = True
+    #: 0..100; 0 is adaptive.
+    percentage_of_nodes_to_score: int = 0
+    pod_initial_backoff_s: int = 1
+    pod_max_backoff_s: int = 10
+    delay_cache_until_active: bool = False
+    profiles: tuple[Profile, ...] = ()
+    extenders: tuple[Extender, ...] = ()
