@@ -1,12 +1,12 @@
 """Public names: plugins, extension points, annotations, event reasons.
 
-Users meet these words in configuration files, metrics, events and conditions; they are kube-scheduler's
-(v1.36). Every other module takes them from here, so that a name is spelled once.
+Users meet these words in configuration files, metrics, events and conditions; they are
+kube-scheduler's (v1.36). Every other module takes them from here, so that a name is spelled once.
 """
 
 from typing import Final
 
-# --- plugins (pkg/scheduler/framework/plugins/names) -------------------------------------------------
+# --- plugins (pkg/scheduler/framework/plugins/names) ---------------------------------------------
 
 SCHEDULING_GATES: Final = "SchedulingGates"
 PRIORITY_SORT: Final = "PrioritySort"
@@ -35,7 +35,7 @@ POD_GROUP_PODS_COUNT: Final = "PodGroupPodsCount"
 #: The pseudo plugin to which the rejections of HTTP extenders are attributed.
 EXTENDER: Final = "Extender"
 
-# --- extension points, as the configuration spells them (and metrics, with a capital) ---------------
+# --- extension points, as the configuration spells them (and metrics, with a capital) ------------
 
 EXTENSION_POINTS: Final = (
     "preEnqueue",
@@ -52,7 +52,7 @@ EXTENSION_POINTS: Final = (
     "postBind",
 )
 
-# --- conditions, events, labels -----------------------------------------------------------------------
+# --- conditions, events, labels ------------------------------------------------------------------
 
 DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 OUR_SCHEDULER_NAME: Final = "asched"

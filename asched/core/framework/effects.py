@@ -1,8 +1,9 @@
 """Effects: everything the still half asks of the outside, as data. Each class names its answers.
 
-An effect leaves `Machine.handle`, the driver (`edge/host/loops.py`) performs it, and its outcome comes
-back as a fact with the same id. Effects without answers are courtesy: they may be coalesced or dropped.
-`lane` says who waits behind whom: bindings never queue behind conditions, nor conditions behind events.
+An effect leaves `Machine.handle`, the driver (`edge/host/loops.py`) performs it, and its outcome
+comes back as a fact with the same id. Effects without answers are courtesy: they may be coalesced
+or dropped. `lane` says who waits behind whom: bindings never queue behind conditions, nor
+conditions behind events.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -71,9 +72,9 @@ class ReadPod(Effect):
 class PatchPodStatus(Effect):
     """PATCH pods/NAME/status (strategic merge). Only the parts given are written.
 
-    `condition`: fields of one condition, merged by its type. `condition_types`: all types the pod has
-    after the patch, in order (`$setElementOrder/conditions`). `nominated_node_name`: None leaves it,
-    "" clears it (null on the wire).
+    `condition`: fields of one condition, merged by its type. `condition_types`: all types the pod
+    has after the patch, in order (`$setElementOrder/conditions`). `nominated_node_name`: None
+    leaves it, "" clears it (null on the wire).
     """
 
     lane: ClassVar[Lane] = Lane.STATUS

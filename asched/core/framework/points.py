@@ -5,22 +5,25 @@
     reserve     permit                                         the scheduling cycle, serial
     preBind     bind     postBind                              the binding cycle, concurrent
 
-A plugin is a class with a `name` and the methods of the points it serves; it inherits the bases below.
-Points up to Permit are plain functions: they look at columns and answer. PreBind, Bind and PostBind are
+A plugin is a class with a `name` and the methods of the points it serves; it inherits the bases
+below. Points up to Permit are plain functions: they look at columns and answer. PreBind, Bind and
+PostBind are
 *late*: generators that yield effects and are sent the answers (`answer = yield Patch(...)`).
 
-Work is shared between equal pods. Therefore a plugin says what its answer depends on: `depends_on` lists
-the aspects of a node row, `kinds` the other objects, `stamp` a number that moves when counts it reads move.
-While none of these changes, its answer for a class of pods is kept; when some rows change, it is asked
-about those rows alone. A plugin that leaves `depends_on` at None is asked anew in every attempt.
+Work is shared between equal pods. Therefore a plugin says what its answer depends on: `depends_on`
+lists the aspects of a node row, `kinds` the other objects, `stamp` a number that moves when counts
+it reads move. While none of these changes, its answer for a class of pods is kept; when some rows
+change, it is asked about those rows alone. A plugin that leaves `depends_on` at None is asked anew
+in every attempt.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/interface.go
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -58,13 +61,15 @@ HintFunction = Callable[[Pod, Any, Any], Hint]
 
 
 class Registration(NamedTuple):
-    """A change a plugin wants to hear of; no function means that every such change is worth a try."""
+    """A change a plugin wants to hear of; no function means that every such change is worth a
+    try.
+    """
 
     trigger: Trigger
     hint: HintFunction | None = None
 
 
-class Plugin:
+class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
     """Base of every plugin."""
 
     name: ClassVar[str] = ""
@@ -75,21 +80,21 @@ class Plugin:
 
 
 class QueueSortPlugin(Plugin):
+    @abstractmethod
     def sort_key(self, pod: Pod, timestamp_s: float) -> Any:  # a comparable value
         """Smaller goes first. `timestamp_s`: when the pod (re-)entered the queue."""
-        raise NotImplementedError
 
 
 class PreEnqueuePlugin(Plugin):
-    def pre_enqueue(self, pod: Pod) -> Status:
-        raise NotImplementedError
+    @abstractmethod
+    def pre_enqueue(self, pod: Pod) -> Status: ...
 
 
 class PreFilterResult(NamedTuple):
     """`status`: SUCCESS, SKIP (leave out this plugin's filter), a rejection, or an error.
 
-    `node_names`: the only nodes worth looking at, None for all. `data` is handed to the filter, and to
-    Reserve and PreBind.
+    `node_names`: the only nodes worth looking at, None for all. `data` is handed to the filter, and
+    to Reserve and PreBind.
     """
 
     status: Status = SUCCESS
@@ -113,35 +118,36 @@ class CachedPlugin(Plugin):
 
 
 class PreFilterPlugin(CachedPlugin):
-    def pre_filter(self, pod: PodInfo) -> PreFilterResult:
-        raise NotImplementedError
+    @abstractmethod
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult: ...
 
 
 class FilterPlugin(CachedPlugin):
     reasons: ClassVar[tuple[Reason, ...]] = ()
 
+    @abstractmethod
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         """int32[M] for the M rows of the view: 0 fits, any other code is told by `explain`.
 
         By default code k stands for `reasons[k - 1]`. Dead rows may get any code.
         """
-        raise NotImplementedError
 
     def explain(self, pod: PodInfo, code: int) -> Status:  # noqa: ARG002
         return self.reasons[code - 1].status
 
 
 class PreScorePlugin(CachedPlugin):
+    @abstractmethod
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:
         """`nodes` is the view of all rows, `feasible` bool[N] marks those to be scored.
 
         SKIP leaves the plugin out. `data` is handed to `score`.
         """
-        raise NotImplementedError
 
 
 class ScorePlugin(CachedPlugin):
-    """Either `normalize` is None and `score` is the final 0..100, or it maps raw scores of feasible rows.
+    """Either `normalize` is None and `score` is the final 0..100, or it maps raw scores of feasible
+    rows.
 
     A plugin whose raw score depends on which rows are feasible sets `reads_feasible`: it then gets
     `pre_score` and a full `score` whenever the feasible set, its kinds or its stamp change.
@@ -150,9 +156,12 @@ class ScorePlugin(CachedPlugin):
     reads_feasible: ClassVar[bool] = False
     normalizes: ClassVar[bool] = False
 
+    @abstractmethod
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
-        """int64[M] raw scores for the rows of the view. Rows that are not feasible may get anything."""
-        raise NotImplementedError
+        """int64[M] raw scores for the rows of the view.
+
+        Rows that are not feasible may get anything.
+        """
 
     def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
         """int64[F] raw scores of the feasible rows (F >= 1) to 0..100."""
@@ -174,50 +183,50 @@ class PostFilterResult:
 
 
 class PostFilterPlugin(Plugin):
+    @abstractmethod
     def post_filter(
         self, pod: PodInfo, rejection: "Rejection"
     ) -> PostFilterResult | Generator[Effect, Answer, PostFilterResult]:
         """Make room, or say why not. A generator where an extender must be asked."""
-        raise NotImplementedError
 
 
 class ReservePlugin(Plugin):
-    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:
-        raise NotImplementedError
+    @abstractmethod
+    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status: ...
 
+    @abstractmethod
     def unreserve(self, pod: PodInfo, node: str) -> None:
         """Must be idempotent, and must not fail; it may be called without `reserve`."""
-        raise NotImplementedError
 
 
 class PermitPlugin(Plugin):
+    @abstractmethod
     def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:
         """SUCCESS, a rejection, or WAIT with the seconds it may take."""
-        raise NotImplementedError
 
 
 class PreBindPlugin(Plugin):
+    @abstractmethod
     def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:
         """SUCCESS if `pre_bind` has work to do, SKIP if not."""
-        raise NotImplementedError
 
-    def pre_bind(self, pod: PodInfo, node: str) -> Late:
-        raise NotImplementedError
+    @abstractmethod
+    def pre_bind(self, pod: PodInfo, node: str) -> Late: ...
 
 
 class BindPlugin(Plugin):
+    @abstractmethod
     def bind(self, pod: PodInfo, node: str) -> Late:
         """SUCCESS, SKIP (the next bind plugin is asked), or a failure."""
-        raise NotImplementedError
 
 
 class PostBindPlugin(Plugin):
-    def post_bind(self, pod: PodInfo, node: str) -> Late | None:
-        raise NotImplementedError
+    @abstractmethod
+    def post_bind(self, pod: PodInfo, node: str) -> Late | None: ...
 
 
 #: Which base class stands for which extension point of the configuration.
-POINTS: dict[str, type[Plugin]] = {
+POINTS: Final[dict[str, Any]] = {
     "queueSort": QueueSortPlugin,
     "preEnqueue": PreEnqueuePlugin,
     "preFilter": PreFilterPlugin,
@@ -247,6 +256,7 @@ def default_normalize(raw: I64, *, reverse: bool = False) -> I64:
 
 
 __all__ = [
+    "I64",
     "POINTS",
     "BindPlugin",
     "CachedPlugin",
@@ -255,7 +265,6 @@ __all__ = [
     "FilterPlugin",
     "Hint",
     "HintFunction",
-    "I64",
     "Late",
     "Mask",
     "Nomination",

@@ -1,6 +1,7 @@
 """From a mapping to a record: for recordings, tests and whoever has parsed JSON already.
 
-The client's hot path decodes bytes directly (`edge/client/codec.py`); the result is the same record.
+The client's hot path decodes bytes directly (`edge/client/codec.py`); the result is the same
+record.
 """
 
 from collections.abc import Mapping
@@ -13,14 +14,14 @@ from asched.core.model.meta import Record
 R = TypeVar("R", bound=Record)
 
 
-class MalformedObject(ValueError):
+class MalformedObjectError(ValueError):
     """An object whose fields have impossible types; the message says which field and why."""
 
 
 def decode(record: type[R], mapping: Mapping[str, Any]) -> R:
-    """Convert a parsed JSON object. Raises MalformedObject."""
+    """Convert a parsed JSON object. Raises MalformedObjectError."""
     try:
         return msgspec.convert(mapping, record)
     except msgspec.ValidationError as error:
         name = mapping.get("metadata", {}).get("name", "?") if isinstance(mapping, Mapping) else "?"
-        raise MalformedObject(f"{record.__name__} {name!r}: {error}") from error
+        raise MalformedObjectError(f"{record.__name__} {name!r}: {error}") from error

@@ -46,7 +46,9 @@ REPLICATION_CONTROLLER: Final = Kind(
     True,
     "ReplicationController",
 )
-REPLICA_SET: Final = Kind("ReplicaSet", "replicasets", "apps/v1", workload.ReplicaSet, True, "ReplicaSet")
+REPLICA_SET: Final = Kind(
+    "ReplicaSet", "replicasets", "apps/v1", workload.ReplicaSet, True, "ReplicaSet"
+)
 STATEFUL_SET: Final = Kind(
     "StatefulSet", "statefulsets", "apps/v1", workload.StatefulSet, True, "StatefulSet"
 )
@@ -59,7 +61,12 @@ POD_DISRUPTION_BUDGET: Final = Kind(
     "PodDisruptionBudget",
 )
 PERSISTENT_VOLUME: Final = Kind(
-    "PersistentVolume", "persistentvolumes", "v1", volume.PersistentVolume, False, "PersistentVolume"
+    "PersistentVolume",
+    "persistentvolumes",
+    "v1",
+    volume.PersistentVolume,
+    False,
+    "PersistentVolume",
 )
 PERSISTENT_VOLUME_CLAIM: Final = Kind(
     "PersistentVolumeClaim",
@@ -77,7 +84,9 @@ STORAGE_CLASS: Final = Kind(
     False,
     "storage.k8s.io/StorageClass",
 )
-CSI_NODE: Final = Kind("CSINode", "csinodes", _STORAGE, volume.CsiNode, False, "storage.k8s.io/CSINode")
+CSI_NODE: Final = Kind(
+    "CSINode", "csinodes", _STORAGE, volume.CsiNode, False, "storage.k8s.io/CSINode"
+)
 CSI_DRIVER: Final = Kind(
     "CSIDriver", "csidrivers", _STORAGE, volume.CsiDriver, False, "storage.k8s.io/CSIDriver"
 )
@@ -114,7 +123,12 @@ RESOURCE_SLICE: Final = Kind(
     "resource.k8s.io/ResourceSlice",
 )
 DEVICE_CLASS: Final = Kind(
-    "DeviceClass", "deviceclasses", _RESOURCE, claim.DeviceClass, False, "resource.k8s.io/DeviceClass"
+    "DeviceClass",
+    "deviceclasses",
+    _RESOURCE,
+    claim.DeviceClass,
+    False,
+    "resource.k8s.io/DeviceClass",
 )
 POD_GROUP: Final = Kind(
     "PodGroup",
@@ -125,7 +139,8 @@ POD_GROUP: Final = Kind(
     "scheduling.k8s.io/PodGroup",
 )
 
-#: Everything a scheduler with the default profile listens to, the order in which it starts listening.
+#: Everything a scheduler with the default profile listens to, the order in which it starts
+#: listening.
 KINDS: Final[tuple[Kind, ...]] = (
     NODE,
     NAMESPACE,

@@ -1,4 +1,6 @@
-"""ObjectMeta, owner references, references between objects, and label selectors as the API writes them."""
+"""ObjectMeta, owner references, references between objects, and label selectors as the API writes
+them.
+"""
 
 import msgspec
 

@@ -281,19 +281,19 @@ NO_LABELS: Final[dict[str, str]] = {}
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
-
-
 def spec_key(pod: Pod) -> bytes:
     """Equal for pods whose scheduling-relevant content is equal, whatever their names and nodes.
 
-    Names count only where a rule derives something from them: generic ephemeral volumes and claims made
-    from templates are named after the pod. Gates and the scheduler's name are no part of it.
+    Names count only where a rule derives something from them: generic ephemeral volumes and claims
+    made from templates are named after the pod. Gates and the scheduler's name are no part of it.
     """
     spec = pod.spec
     named = any(volume.ephemeral is not None for volume in spec.volumes or ()) or bool(
         spec.resource_claims
     )
-    identity = (pod.metadata.name, pod.metadata.uid, pod.status.resource_claim_statuses) if named else None
+    identity = (
+        (pod.metadata.name, pod.metadata.uid, pod.status.resource_claim_statuses) if named else None
+    )
     return _encoder.encode(
         (
             pod.metadata.namespace,

@@ -1,8 +1,9 @@
 """Kubernetes quantities, read exactly and rounded up as the API machinery does.
 
-A quantity is a decimal number with an optional suffix: binary (Ki … Ei), decimal (n, u, m, k, M … E) or
-an exponent (e3, E-3). Amounts are kept as integers: milli-units for cpu, whole units for everything else.
-Rounding is always up (away from zero), and only after sums have been made in exact arithmetic.
+A quantity is a decimal number with an optional suffix: binary (Ki … Ei), decimal (n, u, m, k, M …
+E) or an exponent (e3, E-3). Amounts are kept as integers: milli-units for cpu, whole units for
+everything else. Rounding is always up (away from zero), and only after sums have been made in exact
+arithmetic.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/api/resource/quantity.go
 """
@@ -26,7 +27,10 @@ _SCALE: Final[dict[str, Fraction]] = {
     "n": Fraction(1, 10**9),
     "u": Fraction(1, 10**6),
     "m": Fraction(1, 1000),
-    **{suffix: Fraction(1000**power) for power, suffix in enumerate(["k", "M", "G", "T", "P", "E"], 1)},
+    **{
+        suffix: Fraction(1000**power)
+        for power, suffix in enumerate(["k", "M", "G", "T", "P", "E"], 1)
+    },
     **{f"{s}i": Fraction(1024**power) for power, s in enumerate(["K", "M", "G", "T", "P", "E"], 1)},
 }
 
@@ -44,7 +48,7 @@ def parse(text: Quantity) -> Fraction:
             f"quantity {str(text)!r} is not a number with an optional suffix such as 100m or 2Gi"
         )
     sign, digits, suffix, exponent = found.groups()
-    if exponent is not None and abs(int(exponent)) > 40:  # noqa: PLR2004
+    if exponent is not None and abs(int(exponent)) > 40:
         raise QuantityError(f"quantity {str(text)!r} has an exponent out of range")
     scale = Fraction(10) ** int(exponent) if exponent is not None else _SCALE[suffix or ""]
     value = Fraction(digits if not digits.endswith(".") else digits[:-1]) * scale

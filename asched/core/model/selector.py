@@ -1,8 +1,8 @@
 """Selectors over labels: compiled once, then asked about label maps.
 
 Two kinds exist. A *label selector* (pods, namespaces, persistent volumes) ANDs `matchLabels` and
-`matchExpressions`; None matches nothing and an empty one everything. A *node selector* ORs its terms, adds
-the integer operators Gt and Lt, and a term without any requirement matches nothing.
+`matchExpressions`; None matches nothing and an empty one everything. A *node selector* ORs its
+terms, adds the integer operators Gt and Lt, and a term without any requirement matches nothing.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/labels/selector.go,
         staging/src/k8s.io/component-helpers/scheduling/corev1/nodeaffinity/nodeaffinity.go
@@ -85,9 +85,10 @@ def compile_selector(selector: LabelSelector | None) -> Selector | None:
     """None stays None (matches nothing). Raises ValueError for an operator that does not exist."""
     if selector is None:
         return None
-    parts = [Requirement(k, "In", frozenset((v,))) for k, v in (selector.match_labels or {}).items()]
-    for wanted in selector.match_expressions or ():
-        parts.append(_label_requirement(wanted))
+    parts = [
+        Requirement(k, "In", frozenset((v,))) for k, v in (selector.match_labels or {}).items()
+    ]
+    parts.extend(map(_label_requirement, selector.match_expressions or ()))
     return Selector(tuple(sorted(set(parts), key=_order)))
 
 
@@ -115,7 +116,7 @@ def _label_requirement(wanted: LabelSelectorRequirement) -> Requirement:
     return Requirement(wanted.key, wanted.operator, values)
 
 
-# --- node selectors ----------------------------------------------------------------------------------
+# --- node selectors ------------------------------------------------------------------------------
 
 
 class NodeSelectorTerm(Record, frozen=True, gc=False):
@@ -154,7 +155,8 @@ class NodeTerm(NamedTuple):
 def compile_term(term: NodeSelectorTerm) -> NodeTerm:
     """Compile one term; a requirement that makes no sense makes the whole term match nothing."""
     expressions = tuple(
-        Requirement(r.key, r.operator, frozenset(r.values or ())) for r in term.match_expressions or ()
+        Requirement(r.key, r.operator, frozenset(r.values or ()))
+        for r in term.match_expressions or ()
     )
     fields = tuple(
         Requirement(r.key, r.operator, frozenset(r.values or ())) for r in term.match_fields or ()
@@ -173,7 +175,9 @@ def _node_requirement_is_valid(requirement: Requirement) -> bool:
         case "Exists" | "DoesNotExist":
             return not requirement.values
         case "Gt" | "Lt":
-            return len(requirement.values) == 1 and integer(next(iter(requirement.values))) is not None
+            return (
+                len(requirement.values) == 1 and integer(next(iter(requirement.values))) is not None
+            )
     return False
 
 

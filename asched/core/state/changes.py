@@ -1,9 +1,10 @@
 """Changes: what a fact altered, in the words of the queue (upstream calls them cluster events).
 
-A change is a resource and an action. One fact can make several: a node update makes one for each aspect
-that differs, in a fixed order, and none for a heartbeat.
+A change is a resource and an action. One fact can make several: a node update makes one for each
+aspect that differs, in a fixed order, and none for a heartbeat.
 
-Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/events.go, pkg/scheduler/eventhandlers.go
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/events.go,
+pkg/scheduler/eventhandlers.go
 """
 
 from collections.abc import Mapping
@@ -63,7 +64,9 @@ WILDCARD: Final = "*"
 
 
 class Trigger(NamedTuple):
-    """(resource, action): what happened, or what a plugin registered for; `label` names it in metrics."""
+    """(resource, action): what happened, or what a plugin registered for; `label` names it in
+    metrics.
+    """
 
     resource: str
     action: Action
@@ -78,7 +81,9 @@ class Trigger(NamedTuple):
         return self.resource == WILDCARD and self.action == Action.ALL
 
     def matches(self, incoming: "Trigger") -> bool:
-        """Whether an incoming trigger is of interest to this registration (runtime reference 1.6)."""
+        """Whether an incoming trigger is of interest to this registration (runtime reference
+        1.6).
+        """
         if self.is_wildcard:
             return True
         if incoming.is_wildcard:
@@ -104,7 +109,9 @@ NODE_DELETE: Final = Trigger(NODE.resource, Action.DELETE)
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One trigger with the versions of the object: None where it did not exist, or is not handed on."""
+    """One trigger with the versions of the object: None where it did not exist, or is not handed
+    on.
+    """
 
     trigger: Trigger
     old: Record | None = None
@@ -114,7 +121,9 @@ class Change:
 
 
 def node_actions(old: Node, new: Node) -> list[Action]:
-    """The aspects in which two versions of a node differ, in upstream's order; heartbeats give none."""
+    """The aspects in which two versions of a node differ, in upstream's order; heartbeats give
+    none.
+    """
     actions = []
     if old.spec.unschedulable and not new.spec.unschedulable:
         actions.append(Action.UPDATE_NODE_TAINT)

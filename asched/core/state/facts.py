@@ -1,8 +1,9 @@
-"""Facts: everything that reaches the still half from outside, seen by a watch or answered to an effect.
+"""Facts: everything that reaches the still half from outside, seen by a watch or answered to an
+effect.
 
-A watch stream speaks with three of them. `Seen` and `Gone` tell of one object; `Listed` replaces all that
-was known of a kind, so that a relist neither loses nor invents an object: what it does not contain is gone.
-Answers carry the id of the effect they answer (`framework/effects.py` pairs them).
+A watch stream speaks with three of them. `Seen` and `Gone` tell of one object; `Listed` replaces
+all that was known of a kind, so that a relist neither loses nor invents an object: what it does not
+contain is gone. Answers carry the id of the effect they answer (`framework/effects.py` pairs them).
 """
 
 from dataclasses import dataclass
@@ -17,12 +18,14 @@ class Fact:
     """Base of all facts."""
 
 
-# --- what the watch streams see ----------------------------------------------------------------------
+# --- what the watch streams see ------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Seen(Fact):
-    """The newest version of an object: it was added or changed, which of the two the state knows."""
+    """The newest version of an object: it was added or changed, which of the two the state
+    knows.
+    """
 
     kind: Kind
     obj: Record
@@ -44,7 +47,7 @@ class Listed(Fact):
     objects: tuple[Record, ...]
 
 
-# --- answers -------------------------------------------------------------------------------------------
+# --- answers -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,10 @@ class Bound(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Refused(Answer):
-    """The API server said no, for certain: nothing was changed. `code` is the HTTP status, 0 for ours."""
+    """The API server said no, for certain: nothing was changed.
+
+    `code` is the HTTP status, 0 for ours.
+    """
 
     code: int
     message: str
@@ -77,7 +83,9 @@ class Unknown(Answer):
 
 @dataclass(frozen=True, slots=True)
 class Done(Answer):
-    """A write succeeded. `obj` is the JSON object the server answered, where the effect asks for it."""
+    """A write succeeded. `obj` is the JSON object the server answered, where the effect asks for
+    it.
+    """
 
     obj: dict[str, Any] | None = None
 

@@ -1,0 +1,216 @@
+"""What a pod asks for: containers, init containers, sidecars, overhead, pod-level resources,
+resizes.
+
+Sums are made exactly, in billionths of a unit (the finest grain a quantity may have), and rounded
+up once at the end: cpu to thousandths of a core, everything else to whole units.
+
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-helpers/resource/helpers.go,
+        pkg/scheduler/framework/types.go (calculateResource)
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Final
+
+from asched.core.model.pod import Container, Pod, ResourceRequirements
+from asched.core.model.quantity import CACHE_SIZE, INT64_MAX, Quantity, parse
+
+CPU: Final = "cpu"
+MEMORY: Final = "memory"
+EPHEMERAL_STORAGE: Final = "ephemeral-storage"
+PODS: Final = "pods"
+
+#: What a container without a request counts as when nodes are scored (upstream's
+#: util.Default…Request).
+DEFAULT_CPU: Final = "100m"
+DEFAULT_MEMORY: Final = str(200 * 1024 * 1024)
+
+_NANO: Final = 10**9
+_NATIVE_PREFIX: Final = "kubernetes.io/"
+_QUALIFIED: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_LENGTH_MAX: Final = 63
+
+#: Resource name to billionths.
+Exact = dict[str, int]
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def nano(text: Quantity) -> int:
+    """The quantity in billionths, rounded up."""
+    value = parse(text) * _NANO
+    return -(-value.numerator // value.denominator)
+
+
+def to_units(exact: Mapping[str, int]) -> dict[str, int]:
+    """Milli-CPU for cpu, whole units for the rest, rounded up and kept within int64."""
+    return {
+        name: min(-(-amount // (_NANO // 1000 if name == CPU else _NANO)), INT64_MAX)
+        for name, amount in exact.items()
+    }
+
+
+def is_extended(name: str) -> bool:
+    """A device or other resource of somebody's own: has a domain, and not Kubernetes' own."""
+    if "/" not in name or _NATIVE_PREFIX in name or name.startswith("requests."):
+        return False
+    prefix, _, rest = f"requests.{name}".partition("/")
+    return (
+        len(rest) <= _LENGTH_MAX
+        and _QUALIFIED.fullmatch(rest) is not None
+        and 0 < len(prefix) <= 253
+    )
+
+
+@lru_cache(maxsize=4096)
+def is_scalar(name: str) -> bool:
+    """Whether the name is counted at all, beside cpu, memory and ephemeral storage."""
+    return (
+        is_extended(name)
+        or name.startswith(("hugepages-", "attachable-volumes-"))
+        or ("/" in name and _NATIVE_PREFIX in name)
+    )
+
+
+def pod_requests(pod: Pod) -> dict[str, int]:
+    """What the pod's spec asks for: the Fit filter's view of a pending pod."""
+    return to_units(_aggregate(pod, resized=False))
+
+
+def accounted_requests(pod: Pod) -> dict[str, int]:
+    """What a running pod holds, a resize in place included: the node's view."""
+    return to_units(_aggregate(pod, resized=True))
+
+
+def scoring_requests(pod: Pod, *, pod_level: bool, resized: bool) -> tuple[int, int]:
+    """(milli-CPU, bytes) with the defaults for containers that ask for nothing.
+
+    A running pod is counted with `pod_level` and `resized`; the resource scorers look at the
+    pending pod without either (an upstream quirk that recordings confirm).
+    """
+    plain = _aggregate(pod, resized=resized, pod_level=pod_level)
+    has_pod_level = pod_level and bool(pod.spec.resources and pod.spec.resources.requests)
+    defaults = {
+        name: nano(amount)
+        for name, amount in ((CPU, DEFAULT_CPU), (MEMORY, DEFAULT_MEMORY))
+        if not (has_pod_level and name in plain)
+    }
+    units = to_units(_aggregate(pod, resized=resized, pod_level=pod_level, defaults=defaults))
+    return units.get(CPU, 0), units.get(MEMORY, 0)
+
+
+def is_scaled_down(old: Pod, new: Pod) -> bool:
+    """Whether any request went down or away between two versions of a pod."""
+    if old.spec is new.spec and old.status is new.status:
+        return False
+    before, after = _aggregate(old, resized=True), _aggregate(new, resized=True)
+    return any(name not in after or after[name] < amount for name, amount in before.items())
+
+
+def _aggregate(
+    pod: Pod, *, resized: bool, pod_level: bool = True, defaults: Mapping[str, int] | None = None
+) -> Exact:
+    """Steps 1 to 5 of the rule: containers, sidecars, init containers, pod level, overhead."""
+    spec = pod.spec
+    statuses = _resized_requests(pod) if resized else {}
+    total: Exact = {}
+    for container in spec.containers or ():
+        _add(total, _container(container, statuses, defaults))
+    sidecars: Exact = {}
+    peaks: Exact = {}
+    for container in spec.init_containers or ():
+        wanted = _container(container, statuses, defaults)
+        if container.restart_policy == "Always":
+            _add(total, wanted)
+            _add(sidecars, wanted)
+            wanted = sidecars
+        else:
+            wanted = dict(wanted)
+            _add(wanted, sidecars)
+        _raise(peaks, wanted)
+    _raise(total, peaks)
+    if pod_level:
+        total.update(_pod_level(pod, resized=resized))
+    _add(total, {name: nano(amount) for name, amount in (spec.overhead or {}).items()})
+    return total
+
+
+def _container(
+    container: Container, statuses: Mapping[str, Exact], defaults: Mapping[str, int] | None
+) -> Exact:
+    effective = statuses.get(container.name)
+    wanted = effective if effective is not None else _exact(container.resources)
+    if not defaults:
+        return wanted
+    return {**defaults, **wanted}
+
+
+def _exact(resources: ResourceRequirements | None) -> Exact:
+    if resources is None or not resources.requests:
+        return {}
+    return {name: nano(amount) for name, amount in resources.requests.items()}
+
+
+def _resized_requests(pod: Pod) -> dict[str, Exact]:
+    """Container name to effective request, for those whose status tells of resources."""
+    spec, status = pod.spec, pod.status
+    if not status.container_statuses and not status.init_container_statuses:
+        return {}
+    told = {
+        s.name: s
+        for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        if s.resources is not None or s.allocated_resources is not None
+    }
+    infeasible = _is_infeasible(pod)
+    effective: dict[str, Exact] = {}
+    for container in _resizable(spec.containers, spec.init_containers):
+        known = told.get(container.name)
+        if known is None or known.resources is None:
+            continue
+        wanted: Exact = {} if infeasible else dict(_exact(container.resources))
+        _raise(wanted, _exact(known.resources))
+        _raise(wanted, {n: nano(a) for n, a in (known.allocated_resources or {}).items()})
+        effective[container.name] = wanted
+    return effective
+
+
+def _resizable(
+    containers: tuple[Container, ...] | None, init_containers: tuple[Container, ...] | None
+) -> Iterator[Container]:
+    yield from containers or ()
+    yield from (c for c in init_containers or () if c.restart_policy == "Always")
+
+
+def _is_infeasible(pod: Pod) -> bool:
+    pending = pod.condition("PodResizePending")
+    return pending is not None and pending.reason == "Infeasible"
+
+
+def _pod_level(pod: Pod, *, resized: bool) -> Exact:
+    """Requests of the pod as a whole; only cpu, memory and huge pages may be asked for that way."""
+    resources = pod.spec.resources
+    if resources is None or not resources.requests:
+        return {}
+    wanted = {n: a for n, a in _exact(resources).items() if _is_pod_level(n)}
+    if resized and pod.status.resources is not None:
+        if _is_infeasible(pod):
+            wanted = {}
+        _raise(wanted, {n: a for n, a in _exact(pod.status.resources).items() if _is_pod_level(n)})
+        allocated = {n: nano(a) for n, a in (pod.status.allocated_resources or {}).items()}
+        _raise(wanted, {n: a for n, a in allocated.items() if _is_pod_level(n)})
+    return wanted
+
+
+def _is_pod_level(name: str) -> bool:
+    return name in (CPU, MEMORY) or name.startswith("hugepages-")
+
+
+def _add(total: Exact, more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise(total: Exact, other: Mapping[str, int]) -> None:
+    for name, amount in other.items():
+        if amount > total.get(name, -1):
+            total[name] = amount

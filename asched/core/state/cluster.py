@@ -1,0 +1,371 @@
+"""The cluster as far as it is known: the only writer of all columns and stores.
+
+    facts ──> apply ──> Sight(kind, old, new) …        what the queue makes changes of
+    assume / forget                                    the scheduling cycle reserves, failures give
+    back with_pods / without_pods                           trials that undo themselves
+
+A pod's life here:  unseen ─Seen(no node)─> pending ─assume─> assumed ─Seen(node)─> placed ─Gone─>
+unseen
+                                              ^                  │
+                                              └─────forget───────┘
+An assumed pod stays until the watch confirms it, it is forgotten, or it goes; nothing expires. A
+pod on a node nobody knows waits among the orphans and counts nowhere until the node appears.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
+
+from asched.core.model.kinds import NODE, POD, Kind
+from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.state.facts import Fact, Gone, Listed, Seen
+from asched.core.state.nodes import Aspect, NodeTable
+from asched.core.state.occupancy import Occupancy
+from asched.core.state.pods import PodClasses, PodInfo
+from asched.core.state.topology import CounterKey, PodCounter, Topology
+from asched.core.state.view import NodeView
+
+R = TypeVar("R", bound=Record)
+
+
+class Sight(NamedTuple):
+    """One object's step from a version to the next; None where it did not or does not exist."""
+
+    kind: Kind
+    old: Any
+    new: Any
+
+
+class CannotAssumeError(Exception):
+    """The pod is counted on a node already; the message is upstream's."""
+
+
+class Cluster:
+    """Everything known. Rules read; only the machine calls what changes something."""
+
+    def __init__(self) -> None:
+        self.nodes = NodeTable()
+        self.classes = PodClasses()
+        self.topology = Topology(self.nodes)
+        self.occupancy = Occupancy()
+        self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
+        self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
+        self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
+        self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
+        self._objects: dict[str, dict[str, Record]] = {}  # plural -> key -> object
+        self._assumed_objects: dict[str, dict[str, Record]] = {}
+        self._epochs: dict[str, int] = {}
+        #: moves with every change of an object that is neither a pod nor a node
+        self.epoch = 0
+
+    # --- for readers -----------------------------------------------------------------------------
+
+    def view(self) -> NodeView:
+        return NodeView(self.nodes)
+
+    def get(self, kind: Kind, key: str) -> Any:
+        """The newest version of an object, an assumed one included; None if there is none."""
+        assumed = self._assumed_objects.get(kind.plural)
+        if assumed and key in assumed:
+            return assumed[key]
+        return self._objects.get(kind.plural, {}).get(key)
+
+    def all(self, kind: Kind) -> Mapping[str, Any]:
+        """All objects of a kind by key, assumed versions in place of those they replace."""
+        stored = self._objects.get(kind.plural, {})
+        assumed = self._assumed_objects.get(kind.plural)
+        return {**stored, **assumed} if assumed else stored
+
+    def epoch_of(self, kind: Kind) -> int:
+        """A number that moves with every change of an object of this kind."""
+        return self._epochs.get(kind.plural, 0)
+
+    def pods_on(self, row: int) -> Mapping[str, PodInfo]:
+        """Uid -> pod on a row, assumed and terminating ones included."""
+        return self._rows[row]
+
+    def node_of(self, name: str) -> Node | None:
+        row = self.nodes.row_of.get(name)
+        return None if row is None else self.nodes.node_at[row]
+
+    def counter(self, key: CounterKey) -> PodCounter:
+        return self.topology.counter(key, self._placed_on_rows())
+
+    def _placed_on_rows(self) -> Iterator[PodInfo]:
+        return (info for info in self.placed.values() if info.row >= 0)
+
+    # --- facts -----------------------------------------------------------------------------------
+
+    def apply(self, fact: Fact) -> list[Sight]:
+        """Take a watch fact into the columns. Answers are not for this room."""
+        match fact:
+            case Seen():
+                return self._see(fact.kind, fact.obj)
+            case Gone():
+                return self._lose(fact.kind, fact.obj)
+            case Listed():
+                return self._relist(fact.kind, fact.objects)
+        return []
+
+    def _see(self, kind: Kind, obj: Any) -> list[Sight]:
+        if kind is POD:
+            return self._see_pod(obj)
+        if kind is NODE:
+            return [self._see_node(obj)]
+        key = obj.metadata.key
+        store = self._objects.setdefault(kind.plural, {})
+        old = store.get(key)
+        store[key] = obj
+        self._settle_assumed(kind, key, obj.metadata)
+        self._touch(kind)
+        return [Sight(kind, old, obj)]
+
+    def _lose(self, kind: Kind, obj: Any) -> list[Sight]:
+        if kind is POD:
+            known = self.pods_seen.get(obj.key)
+            if known is None or known.uid != obj.uid:
+                return []
+            return [self._lose_pod(known, obj)]
+        if kind is NODE:
+            return self._lose_node(obj)
+        key = obj.metadata.key
+        old = self._objects.get(kind.plural, {}).pop(key, None)
+        self._assumed_objects.get(kind.plural, {}).pop(key, None)
+        self._touch(kind)
+        return [Sight(kind, old, None)] if old is not None else []
+
+    def _relist(self, kind: Kind, objects: Iterable[Any]) -> list[Sight]:
+        listed = {obj.metadata.key: obj for obj in objects}
+        known: Mapping[str, Any]
+        if kind is POD:
+            known = self.pods_seen
+        elif kind is NODE:
+            known = {n.name: n for _, n in self.nodes.nodes()}
+        else:
+            known = self._objects.get(kind.plural, {})
+        sights = []
+        for obj in [old for key, old in known.items() if key not in listed]:
+            sights += self._lose(kind, obj)
+        for key, obj in listed.items():
+            old: Any = known.get(key)
+            same = old is not None and old.metadata.uid == obj.metadata.uid
+            if same and old.metadata.resource_version == obj.metadata.resource_version != "":
+                continue
+            if old is not None and not same:
+                sights += self._lose(kind, old)
+            sights += self._see(kind, obj)
+        return sights
+
+    def _touch(self, kind: Kind) -> None:
+        self._epochs[kind.plural] = self._epochs.get(kind.plural, 0) + 1
+        self.epoch += 1
+
+    # --- nodes -----------------------------------------------------------------------------------
+
+    def _see_node(self, node: Node) -> Sight:
+        old = self.node_of(node.name)
+        row, is_new = self.nodes.put(node)
+        while len(self._rows) <= row:
+            self._rows.append({})
+        if is_new:
+            for info in self._orphans.pop(node.name, {}).values():
+                self._place(info, row)
+        elif old is not None and old.labels != node.labels:
+            changed = {
+                key
+                for key in old.labels.keys() | node.labels.keys()
+                if old.labels.get(key) != node.labels.get(key)
+            }
+            self.topology.relabel(changed)
+        return Sight(NODE, old, node)
+
+    def _lose_node(self, node: Node) -> list[Sight]:
+        old = self.node_of(node.name)
+        row = self.nodes.row_of.get(node.name)
+        if old is None or row is None:
+            return []
+        stranded = dict(self._rows[row])
+        for info in stranded.values():
+            self._displace(info)
+            info.row = -1
+        if stranded:
+            self._orphans[node.name] = stranded
+        self.nodes.remove(node.name)
+        return [Sight(NODE, old, None)]
+
+    # --- pods ------------------------------------------------------------------------------------
+
+    def _see_pod(self, pod: Pod) -> list[Sight]:
+        old = self.pods_seen.get(pod.key)
+        sights = []
+        if old is not None and old.uid != pod.uid:
+            sights.append(self._lose_pod(old, old))
+            old = None
+        self.pods_seen[pod.key] = pod
+        if pod.spec.node_name:
+            self._settle(pod)
+        return [*sights, Sight(POD, old, pod)]
+
+    def _settle(self, pod: Pod) -> None:
+        """The API says where the pod is; whatever was assumed gives way."""
+        info = self.placed.get(pod.uid)
+        cls = self.classes.class_of(pod)
+        if info is not None:
+            unchanged = (
+                info.node_name == pod.spec.node_name
+                and info.cls.accounted == cls.accounted
+                and info.cls.key.startswith(cls.key) | cls.key.startswith(info.cls.key)
+                and info.pod.is_terminating == pod.is_terminating
+            )
+            if unchanged and info.cls.accounted_nonzero == cls.accounted_nonzero:
+                info.pod, info.assumed = pod, False
+                return
+            self._unplace(info)
+        fresh = PodInfo(pod, cls)
+        self._put(fresh, pod.spec.node_name)
+
+    def _lose_pod(self, known: Pod, last: Pod) -> Sight:
+        self.pods_seen.pop(known.key, None)
+        info = self.placed.get(known.uid)
+        if info is not None and not info.assumed:
+            self._unplace(info)
+        # The last version tells of a placement that the watch may have missed.
+        return Sight(POD, last if last.spec.node_name else known, None)
+
+    def assume(self, info: PodInfo, node_name: str) -> None:
+        """Count a pod on a node before the API knows of it. Raises CannotAssumeError."""
+        if info.pod.uid in self.placed:
+            raise CannotAssumeError(
+                f"pod {info.pod.uid}({info.pod.key}) is in the cache, so can't be assumed"
+            )
+        info.assumed = True
+        self._put(info, node_name)
+
+    def forget(self, info: PodInfo) -> bool:
+        """Give an assumed pod's place back. False if it is not assumed (any more)."""
+        held = self.placed.get(info.pod.uid)
+        if held is None or not held.assumed:
+            return False
+        self._unplace(held)
+        held.assumed = False
+        return True
+
+    def is_assumed(self, uid: str) -> bool:
+        info = self.placed.get(uid)
+        return info is not None and info.assumed
+
+    def _put(self, info: PodInfo, node_name: str) -> None:
+        info.node_name = node_name
+        self.placed[info.pod.uid] = info
+        row = self.nodes.row_of.get(node_name)
+        if row is None:
+            info.row = -1
+            self._orphans.setdefault(node_name, {})[info.pod.uid] = info
+        else:
+            self._place(info, row)
+
+    def _unplace(self, info: PodInfo) -> None:
+        self.placed.pop(info.pod.uid, None)
+        if info.row >= 0:
+            self._displace(info)
+        else:
+            lost = self._orphans.get(info.node_name)
+            if lost is not None:
+                lost.pop(info.pod.uid, None)
+                if not lost:
+                    del self._orphans[info.node_name]
+        info.row, info.node_name = -1, ""
+
+    def _place(self, info: PodInfo, row: int) -> None:
+        info.row = row
+        self._count(info, row, 1)
+        self.nodes.log.add(row, Aspect.PODS)
+
+    def _displace(self, info: PodInfo) -> None:
+        self._count(info, info.row, -1)
+        self.nodes.log.add(info.row, Aspect.PODS)
+
+    def _count(self, info: PodInfo, row: int, sign: int) -> None:
+        """Move every column and index that pods move, by one pod."""
+        write = self.nodes.columns.write
+        cls = info.cls
+        for name, amount in cls.accounted.items():
+            index = self.nodes.find_resource(name)
+            if index is None:
+                index = self.nodes.resource_row(name)
+                write = self.nodes.columns.write
+            write["requested"][index, row] += sign * amount
+        cpu, memory = cls.accounted_nonzero
+        nonzero = write["nonzero"]
+        nonzero[0, row] += sign * cpu
+        nonzero[1, row] += sign * memory
+        write["pod_count"][row] += sign
+        if sign > 0:
+            self._rows[row][info.pod.uid] = info
+        else:
+            del self._rows[row][info.pod.uid]
+        if cls.host_ports or cls.claim_names:
+            self.occupancy.move(info, row, sign)
+        self.topology.move(info, row, sign)
+
+    # --- trials ----------------------------------------------------------------------------------
+
+    @contextmanager
+    def with_pods(self, added: Iterable[PodInfo], row: int) -> Iterator[None]:
+        """Count pods on a row until the block ends. No cached answer learns of it."""
+        done = []
+        try:
+            for info in added:
+                self._count(info, row, 1)
+                done.append(info)
+            yield
+        finally:
+            for info in reversed(done):
+                self._count(info, row, -1)
+
+    @contextmanager
+    def without_pods(self, removed: Iterable[PodInfo], row: int) -> Iterator[None]:
+        """Do without pods of a row until the block ends. No cached answer learns of it."""
+        done = []
+        try:
+            for info in removed:
+                self._count(info, row, -1)
+                done.append(info)
+            yield
+        finally:
+            for info in reversed(done):
+                self._count(info, row, 1)
+
+    # --- assumed objects -------------------------------------------------------------------------
+
+    def assume_object(self, kind: Kind, obj: Record) -> None:
+        """Take a version of ours for the truth until the watch delivers a newer one."""
+        key = _metadata(obj).key
+        self._assumed_objects.setdefault(kind.plural, {})[key] = obj
+        self._touch(kind)
+
+    def restore_object(self, kind: Kind, key: str) -> None:
+        """Go back to the version the API told."""
+        if self._assumed_objects.get(kind.plural, {}).pop(key, None) is not None:
+            self._touch(kind)
+
+    def _settle_assumed(self, kind: Kind, key: str, metadata: ObjectMeta) -> None:
+        assumed = self._assumed_objects.get(kind.plural, {}).get(key)
+        if assumed is None:
+            return
+        ours = _metadata(assumed)
+        if ours.uid != metadata.uid or _version(metadata) > _version(ours):
+            del self._assumed_objects[kind.plural][key]
+
+
+def _metadata(obj: Any) -> ObjectMeta:
+    metadata: ObjectMeta = obj.metadata
+    return metadata
+
+
+def _version(metadata: ObjectMeta) -> int:
+    """Resource versions compare as integers (since 1.35 the API promises it)."""
+    text = metadata.resource_version
+    return int(text) if text.isdigit() else 0

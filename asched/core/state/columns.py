@@ -1,0 +1,83 @@
+"""Columns: arrays that grow together, one entry per row, declared once with type, axes and unit.
+
+Rows are handed out and taken back by the owner of the columns. A freed row is zeroed. Readers get
+arrays whose `writeable` flag is off; only the room `state` holds the writable ones.
+"""
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+#: Rows at the start; capacity doubles from there.
+ROWS_MIN: Final = 64
+
+
+class Column(NamedTuple):
+    """One column. The row axis is the last one, so that each resource's amounts lie side by
+    side.
+    """
+
+    name: str
+    dtype: Any
+    axes: tuple[str, ...]  # leading axes, e.g. ("R",)
+    unit: str
+    changed_by: str
+
+
+class Columns:
+    """The arrays of one table. `write[name]` is for the owner, `read(name)` for everybody else."""
+
+    __slots__ = ("_declared", "_read", "_sizes", "capacity", "write")
+
+    def __init__(self, declared: tuple[Column, ...], **sizes: int) -> None:
+        self._declared = declared
+        self._sizes = sizes
+        self.capacity = ROWS_MIN
+        self.write: dict[str, npt.NDArray[Any]] = {}
+        self._read: dict[str, npt.NDArray[Any]] = {}
+        for column in declared:
+            self._allocate(column)
+
+    def read(self, name: str) -> npt.NDArray[Any]:
+        """The whole column, read-only, up to the capacity."""
+        return self._read[name]
+
+    def size_of(self, axis: str) -> int:
+        return self._sizes[axis]
+
+    def reserve(self, rows: int) -> bool:
+        """Make room for so many rows. True if the arrays are new ones now."""
+        if rows <= self.capacity:
+            return False
+        while self.capacity < rows:
+            self.capacity *= 2
+        for column in self._declared:
+            self._allocate(column)
+        return True
+
+    def widen(self, axis: str, size: int) -> bool:
+        """Make room along a leading axis. True if the arrays are new ones now."""
+        if size <= self._sizes[axis]:
+            return False
+        self._sizes[axis] = size
+        for column in self._declared:
+            if axis in column.axes:
+                self._allocate(column)
+        return True
+
+    def clear(self, row: int) -> None:
+        """Zero a freed row in every column."""
+        for array in self.write.values():
+            array[..., row] = 0
+
+    def _allocate(self, column: Column) -> None:
+        shape = (*(self._sizes[axis] for axis in column.axes), self.capacity)
+        fresh: npt.NDArray[Any] = np.zeros(shape, dtype=column.dtype)
+        old = self.write.get(column.name)
+        if old is not None:
+            fresh[tuple(slice(0, length) for length in old.shape)] = old
+        self.write[column.name] = fresh
+        shown = fresh.view()
+        shown.flags.writeable = False
+        self._read[column.name] = shown

@@ -1,0 +1,274 @@
+"""The node table: one row per node, columns for all that rules ask of every node.
+
+A row keeps its number while its node lives. Categories (taints, label values, features) are
+interned, so that a rule judges each distinct one once and gathers. Label columns are made when
+first asked for.
+
+`Aspect` names the parts of a row that can change; the log remembers which rows changed in which
+aspect, so that kept answers are made anew for those rows alone.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import IntFlag
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.model.node import Node
+from asched.core.model.quantity import INT64_MAX, milli, whole
+from asched.core.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
+from asched.core.model.taint import Taint
+from asched.core.state.columns import Column, Columns
+from asched.core.state.vocab import Vocab
+
+I32 = npt.NDArray[np.int32]
+
+#: Entries of the row log kept before the older half is forgotten (readers then start afresh). A
+#: guess: 64 Ki decisions between two looks of one class of pods.
+LOG_ENTRIES_MAX: Final = 1 << 16
+
+#: Resource columns that always exist, in this order.
+FIXED_RESOURCES: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
+
+
+class Aspect(IntFlag):
+    """Parts of a node row on which an answer may depend."""
+
+    PODS = 1  # what runs there: requested amounts, counts, ports, disks
+    ALLOCATABLE = 2
+    LABELS = 4
+    TAINTS = 8  # spec.unschedulable too
+    IMAGES = 16
+    FEATURES = 32
+    LIVE = 64  # a node appeared or went
+    NODE = ALLOCATABLE | LABELS | TAINTS | IMAGES | FEATURES | LIVE
+    ALL = 127
+
+
+NODE_COLUMNS: Final = (
+    Column("live", np.bool_, (), "-", "NodeSeen, NodeGone"),
+    Column("unschedulable", np.bool_, (), "-", "NodeSeen"),
+    Column("allocatable", np.int64, ("R",), "milli-CPU, bytes, devices", "NodeSeen"),
+    Column("allowed_pods", np.int64, (), "pods", "NodeSeen"),
+    Column("taint_set", np.int32, (), "id of a tuple of taints", "NodeSeen"),
+    Column("feature_set", np.int32, (), "id of a set of declared features", "NodeSeen"),
+    Column("requested", np.int64, ("R",), "milli-CPU, bytes, devices", "pods placed or assumed"),
+    Column("nonzero", np.int64, ("Z",), "milli-CPU; bytes", "pods placed or assumed"),
+    Column("pod_count", np.int64, (), "pods", "pods placed or assumed"),
+)
+
+
+class LabelColumn:
+    """One label key over all rows: `ids[row]` is the id of its value there, 0 if it has none."""
+
+    __slots__ = ("ids", "values")
+
+    def __init__(self, capacity: int) -> None:
+        self.ids: I32 = np.zeros(capacity, dtype=np.int32)
+        self.values: Vocab[str] = Vocab("")
+
+    def reserve(self, capacity: int) -> None:
+        if capacity > len(self.ids):
+            grown = np.zeros(capacity, dtype=np.int32)
+            grown[: len(self.ids)] = self.ids
+            self.ids = grown
+
+
+class ImageState(NamedTuple):
+    """An image name in the cluster: the size its first node told, and the rows that have it."""
+
+    size_bytes: int
+    rows: set[int]
+
+
+class RowLog:
+    """Which rows changed, in order. Readers keep a cursor and ask what came after it."""
+
+    __slots__ = ("_base", "_entries")
+
+    def __init__(self) -> None:
+        self._base = 0
+        self._entries: list[tuple[int, int]] = []
+
+    @property
+    def end(self) -> int:
+        return self._base + len(self._entries)
+
+    def add(self, row: int, aspect: Aspect) -> None:
+        self._entries.append((row, aspect))
+        if len(self._entries) > LOG_ENTRIES_MAX:
+            cut = LOG_ENTRIES_MAX // 2
+            del self._entries[:cut]
+            self._base += cut
+
+    def since(self, cursor: int) -> Sequence[tuple[int, int]] | None:
+        """(row, aspects) after the cursor; None if that is no longer known."""
+        if cursor < self._base:
+            return None
+        return self._entries[cursor - self._base :]
+
+
+class NodeTable:
+    """All nodes. Only the room `state` calls the methods that change something."""
+
+    def __init__(self) -> None:
+        self.columns = Columns(NODE_COLUMNS, R=len(FIXED_RESOURCES), Z=2)
+        self.log = RowLog()
+        self.count = 0  # live nodes
+        self.height = 0  # rows in use or freed: all arrays are read up to here
+        self.row_of: dict[str, int] = {}
+        self.node_at: list[Node | None] = []
+        self.resources: Vocab[str] = Vocab("")  # id - 1 is the row of axis R
+        self.taint_sets: Vocab[tuple[Taint, ...]] = Vocab(())
+        self.feature_sets: Vocab[frozenset[str]] = Vocab(frozenset())
+        self.images: dict[str, ImageState] = {}
+        self.generation = 0  # grows with every node fact that changed something
+        self._labels: dict[str, LabelColumn] = {}
+        self._free: list[int] = []
+        for name in FIXED_RESOURCES:
+            self.resources.id_of(name)
+
+    # --- for readers -----------------------------------------------------------------------------
+
+    def label_column(self, key: str) -> LabelColumn:
+        """The column of a label key, made from all nodes on first use."""
+        column = self._labels.get(key)
+        if column is None:
+            column = self._labels[key] = LabelColumn(self.columns.capacity)
+            for row, node in enumerate(self.node_at):
+                value = node.labels.get(key) if node is not None else None
+                if value is not None:
+                    column.ids[row] = column.values.id_of(value)
+        return column
+
+    def resource_row(self, name: str) -> int:
+        """Where on axis R the amounts of a resource lie; it is made if it is new."""
+        index = self.resources.id_of(name) - 1
+        self.columns.widen("R", index + 1)
+        return index
+
+    def find_resource(self, name: str) -> int | None:
+        """Like `resource_row`, but None if no node and no pod has named the resource yet."""
+        index = self.resources.find(name)
+        return index - 1 if index else None
+
+    def nodes(self) -> Iterable[tuple[int, Node]]:
+        """(row, node) of every live node."""
+        for row, node in enumerate(self.node_at):
+            if node is not None:
+                yield row, node
+
+    # --- for the owner ---------------------------------------------------------------------------
+
+    def put(self, node: Node) -> tuple[int, bool]:
+        """Add or update a node. Returns its row and whether it is new."""
+        row = self.row_of.get(node.name)
+        is_new = row is None
+        if row is None:
+            row = self._take_row(node.name)
+        old = self.node_at[row]
+        self.node_at[row] = node
+        aspects = self._write_row(row, old, node)
+        if is_new:
+            self.count += 1
+            self.columns.write["live"][row] = True
+            aspects = Aspect.ALL
+        if aspects:
+            self.generation += 1
+            self.log.add(row, aspects)
+        return row, is_new
+
+    def remove(self, name: str) -> int | None:
+        """Free the row of a node that went; None if it was not known."""
+        row = self.row_of.pop(name, None)
+        if row is None:
+            return None
+        node = self.node_at[row]
+        self.node_at[row] = None
+        for image in _image_names(node):
+            state = self.images[image]
+            state.rows.discard(row)
+            if not state.rows:
+                del self.images[image]
+        self.columns.clear(row)
+        for column in self._labels.values():
+            column.ids[row] = 0
+        self._free.append(row)
+        self.count -= 1
+        self.generation += 1
+        self.log.add(row, Aspect.ALL)
+        return row
+
+    def _take_row(self, name: str) -> int:
+        row = self._free.pop() if self._free else self.height
+        if row == self.height:
+            self.height += 1
+            self.node_at.append(None)
+            if self.columns.reserve(self.height):
+                for column in self._labels.values():
+                    column.reserve(self.columns.capacity)
+        self.row_of[name] = row
+        return row
+
+    def _write_row(self, row: int, old: Node | None, node: Node) -> Aspect:
+        write = self.columns.write
+        aspects = Aspect(0)
+        taints = self.taint_sets.id_of(tuple(node.spec.taints)) if node.spec.taints else 0
+        if (
+            taints != write["taint_set"][row]
+            or node.spec.unschedulable != write["unschedulable"][row]
+        ):
+            write["taint_set"][row] = taints
+            write["unschedulable"][row] = node.spec.unschedulable
+            aspects |= Aspect.TAINTS
+        features = frozenset(node.status.declared_features or ())
+        feature_set = self.feature_sets.id_of(features) if features else 0
+        if feature_set != write["feature_set"][row]:
+            write["feature_set"][row] = feature_set
+            aspects |= Aspect.FEATURES
+        if old is None or old.status.allocatable != node.status.allocatable:
+            self._write_allocatable(row, node)
+            aspects |= Aspect.ALLOCATABLE
+        if old is None or old.labels != node.labels:
+            for key, column in self._labels.items():
+                value = node.labels.get(key)
+                column.ids[row] = 0 if value is None else column.values.id_of(value)
+            aspects |= Aspect.LABELS
+        if (old.status.images if old is not None else None) != node.status.images:
+            self._write_images(row, old, node)
+            aspects |= Aspect.IMAGES
+        return aspects
+
+    def _write_allocatable(self, row: int, node: Node) -> None:
+        amounts = node.status.allocatable or {}
+        wanted = {
+            self.resource_row(name): milli(amount) if name == CPU else whole(amount)
+            for name, amount in amounts.items()
+            if name in FIXED_RESOURCES or is_scalar(name)
+        }
+        write = self.columns.write
+        write["allocatable"][:, row] = 0
+        for index, amount in wanted.items():
+            write["allocatable"][index, row] = min(amount, INT64_MAX)
+        write["allowed_pods"][row] = whole(amounts.get(PODS, 0))
+
+    def _write_images(self, row: int, old: Node | None, node: Node) -> None:
+        before, after = set(_image_names(old)), dict(_images(node))
+        for name in before - after.keys():
+            state = self.images[name]
+            state.rows.discard(row)
+            if not state.rows:
+                del self.images[name]
+        for name, size_bytes in after.items():
+            self.images.setdefault(name, ImageState(size_bytes, set())).rows.add(row)
+
+
+def _images(node: Node | None) -> Iterable[tuple[str, int]]:
+    for image in (node.status.images if node is not None else None) or ():
+        for name in image.names or ():
+            yield name, image.size_bytes
+
+
+def _image_names(node: Node | None) -> Iterable[str]:
+    return (name for name, _ in _images(node))

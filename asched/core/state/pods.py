@@ -1,0 +1,248 @@
+"""Pods as the columns count them: classes of equal pods, and which pod is on which row.
+
+Pods whose scheduling-relevant content is equal share one `PodClass`, and with it everything derived
+from that content: requests, ports, compiled affinity terms. A `PodInfo` is one pod with its class
+and place.
+"""
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
+
+import msgspec
+
+from asched.core.model import requests
+from asched.core.model.meta import LabelSelector
+from asched.core.model.pod import Pod, PodAffinityTerm, spec_key
+from asched.core.model.selector import Selector, compile_selector
+
+_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
+
+
+class HostPort(NamedTuple):
+    ip: str
+    protocol: str
+    port: int
+
+
+class AffinityTerm(NamedTuple):
+    """A compiled (anti-)affinity term of a pod. `selector` None matches nothing.
+
+    `namespaces`: the names given, or the pod's own; `namespace_selector`: None if the term has
+    none.
+    """
+
+    topology_key: str
+    selector: Selector | None
+    namespaces: frozenset[str]
+    namespace_selector: Selector | None
+    weight: int = 0
+
+
+class AffinityTerms(NamedTuple):
+    """All terms of a pod, by kind."""
+
+    required_affinity: tuple[AffinityTerm, ...]
+    required_anti_affinity: tuple[AffinityTerm, ...]
+    preferred_affinity: tuple[AffinityTerm, ...]
+    preferred_anti_affinity: tuple[AffinityTerm, ...]
+
+
+NO_TERMS: Final = AffinityTerms((), (), (), ())
+
+
+class LabelSet:
+    """A namespace with a set of labels: all that selectors can tell pods apart by.
+
+    `counters` is kept by `state/topology.py`: those that count pods with these labels.
+    """
+
+    __slots__ = ("__weakref__", "counters", "generation", "labels", "namespace", "number")
+
+    def __init__(self, number: int, namespace: str, labels: dict[str, str]) -> None:
+        self.number = number
+        self.namespace = namespace
+        self.labels = labels
+        self.generation = -1
+        self.counters: list[object] = []
+
+
+class PodClass:
+    """What equal pods have in common. `example` is one of them: only its spec may be looked at."""
+
+    def __init__(self, number: int, key: bytes, example: Pod, label_set: LabelSet) -> None:
+        self.number = number
+        self.key = key
+        self.example = example
+        self.label_set = label_set
+
+    @cached_property
+    def requests(self) -> dict[str, int]:
+        """Of the spec alone: resource name to milli-CPU, bytes or whole devices.
+
+        Zeroes are kept.
+        """
+        return requests.pod_requests(self.example)
+
+    @cached_property
+    def accounted(self) -> dict[str, int]:
+        """What a node loses to such a pod, a resize in place included; what nobody counts is left
+        out.
+        """
+        amounts = requests.accounted_requests(self.example)
+        fixed = (requests.CPU, requests.MEMORY, requests.EPHEMERAL_STORAGE)
+        return {n: a for n, a in amounts.items() if a and (n in fixed or requests.is_scalar(n))}
+
+    @cached_property
+    def accounted_nonzero(self) -> tuple[int, int]:
+        """(milli-CPU, bytes) a node loses for scoring, with defaults for silent containers."""
+        return requests.scoring_requests(self.example, pod_level=True, resized=True)
+
+    @cached_property
+    def scoring_nonzero(self) -> tuple[int, int]:
+        """(milli-CPU, bytes) with which such a pending pod is scored by the resource scorers."""
+        return requests.scoring_requests(self.example, pod_level=False, resized=False)
+
+    @cached_property
+    def host_ports(self) -> tuple[HostPort, ...]:
+        """Of containers and sidecars; a missing address is any address, a missing protocol TCP."""
+        spec = self.example.spec
+        sidecars = (c for c in spec.init_containers or () if c.restart_policy == "Always")
+        return tuple(
+            HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)  # noqa: S104
+            for container in (*(spec.containers or ()), *sidecars)
+            for port in container.ports or ()
+            if port.host_port > 0
+        )
+
+    @cached_property
+    def terms(self) -> AffinityTerms:
+        """Compiled affinity terms. Raises ValueError if a selector makes no sense."""
+        affinity = self.example.spec.affinity
+        if affinity is None or (
+            affinity.pod_affinity is None and affinity.pod_anti_affinity is None
+        ):
+            return NO_TERMS
+        own = self.example.metadata.namespace
+        together, apart = affinity.pod_affinity, affinity.pod_anti_affinity
+        return AffinityTerms(
+            tuple(_term(t, own) for t in (together.required if together else None) or ()),
+            tuple(_term(t, own) for t in (apart.required if apart else None) or ()),
+            tuple(
+                _term(t.pod_affinity_term, own, t.weight)
+                for t in (together.preferred if together else None) or ()
+            ),
+            tuple(
+                _term(t.pod_affinity_term, own, t.weight)
+                for t in (apart.preferred if apart else None) or ()
+            ),
+        )
+
+    @property
+    def has_affinity(self) -> bool:
+        """Whether there is any podAffinity or podAntiAffinity stanza, even an empty one."""
+        affinity = self.example.spec.affinity
+        return affinity is not None and (
+            affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
+        )
+
+    @cached_property
+    def claim_names(self) -> tuple[str, ...]:
+        """Claims named directly by volumes, in order, as written (generic ephemeral ones left
+        out).
+        """
+        return tuple(
+            volume.persistent_volume_claim.claim_name
+            for volume in self.example.spec.volumes or ()
+            if volume.persistent_volume_claim is not None
+        )
+
+
+class PodInfo:
+    """One pod: its newest version, its class, and the node row it counts on (-1: none)."""
+
+    __slots__ = ("assumed", "cls", "node_name", "pod", "row")
+
+    def __init__(self, pod: Pod, cls: PodClass) -> None:
+        self.pod = pod
+        self.cls = cls
+        self.row = -1
+        self.node_name = ""
+        self.assumed = False
+
+    def __repr__(self) -> str:
+        return f"<PodInfo {self.pod.key} on {self.node_name or '-'}{' assumed' * self.assumed}>"
+
+
+def _term(term: PodAffinityTerm, own_namespace: str, weight: int = 0) -> AffinityTerm:
+    names = frozenset(term.namespaces or ())
+    if not names and term.namespace_selector is None:
+        names = frozenset((own_namespace,))
+    return AffinityTerm(
+        term.topology_key,
+        compile_selector(term.label_selector),
+        names,
+        _compile_namespaces(term.namespace_selector),
+        weight,
+    )
+
+
+def _compile_namespaces(selector: LabelSelector | None) -> Selector | None:
+    return compile_selector(selector)
+
+
+class PodClasses:
+    """Interns classes and label sets. They go when the last pod that uses them goes."""
+
+    def __init__(self) -> None:
+        self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
+        self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
+        self._classes_made = 0
+        self._label_sets_made = 0
+
+    def class_of(self, pod: Pod) -> PodClass:
+        """The class of a pod; a placed pod whose status tells of resources has one of its own
+        kind.
+        """
+        key = spec_key(pod)
+        if pod.spec.node_name:
+            key += _resize_key(pod)
+        known = self._classes.get(key)
+        if known is None:
+            self._classes_made += 1
+            known = PodClass(self._classes_made, key, pod, self.label_set_of(pod))
+            self._classes[key] = known
+        return known
+
+    def label_set_of(self, pod: Pod) -> LabelSet:
+        key = _encoder.encode((pod.metadata.namespace, pod.metadata.labels))
+        known = self._label_sets.get(key)
+        if known is None:
+            self._label_sets_made += 1
+            known = LabelSet(self._label_sets_made, pod.metadata.namespace, pod.labels)
+            self._label_sets[key] = known
+        return known
+
+    def info_of(self, pod: Pod) -> PodInfo:
+        return PodInfo(pod, self.class_of(pod))
+
+    def label_sets(self) -> Iterable[LabelSet]:
+        """Every label set some pod has."""
+        return list(self._label_sets.values())
+
+
+def _resize_key(pod: Pod) -> bytes:
+    """What of the status decides how much a placed pod holds; empty for most pods."""
+    status = pod.status
+    told = [
+        (s.name, s.resources, s.allocated_resources)
+        for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        if s.resources is not None or s.allocated_resources is not None
+    ]
+    if not told and status.resources is None:
+        return b""
+    pending = pod.condition("PodResizePending")
+    return _encoder.encode(
+        (told, status.resources, status.allocated_resources, pending.reason if pending else "")
+    )

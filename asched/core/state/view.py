@@ -1,0 +1,122 @@
+"""What a rule sees of the nodes: all rows, or some of them, through the same read-only columns.
+
+A rule written against a view serves three purposes without knowing it: a full pass over the
+cluster, the few rows that changed since, and one row with pods taken away or added on trial.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.model.node import Node
+from asched.core.state.nodes import LabelColumn, NodeTable
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class NodeView:
+    """M rows of the node table. `rows` is int32[M] of row numbers, or None for all rows in order.
+
+    Columns are arrays [M] (amounts: [R, M]), fresh at every call: a view must not outlive the
+    attempt.
+    """
+
+    __slots__ = ("_index", "_table", "rows", "size")
+
+    def __init__(self, table: NodeTable, rows: I32 | None = None) -> None:
+        self._table = table
+        self.rows = rows
+        self._index: Any = slice(0, table.height) if rows is None else rows
+        self.size = table.height if rows is None else len(rows)
+
+    @property
+    def table(self) -> NodeTable:
+        """Vocabularies and the table's other public parts."""
+        return self._table
+
+    @property
+    def total(self) -> int:
+        """How many live nodes the whole cluster has, whatever this view shows."""
+        return self._table.count
+
+    @property
+    def live(self) -> Mask:
+        return self._table.columns.read("live")[self._index]  # type: ignore[no-any-return]
+
+    @property
+    def unschedulable(self) -> Mask:
+        return self._table.columns.read("unschedulable")[self._index]  # type: ignore[no-any-return]
+
+    @property
+    def pod_count(self) -> I64:
+        return self._table.columns.read("pod_count")[self._index]  # type: ignore[no-any-return]
+
+    @property
+    def allowed_pods(self) -> I64:
+        return self._table.columns.read("allowed_pods")[self._index]  # type: ignore[no-any-return]
+
+    @property
+    def taint_set(self) -> I32:
+        """Ids into `table.taint_sets`."""
+        return self._table.columns.read("taint_set")[self._index]  # type: ignore[no-any-return]
+
+    @property
+    def feature_set(self) -> I32:
+        """Ids into `table.feature_sets`."""
+        return self._table.columns.read("feature_set")[self._index]  # type: ignore[no-any-return]
+
+    def allocatable(self, resource: int) -> I64:
+        """int64[M] of one resource (a row of axis R)."""
+        return self._table.columns.read("allocatable")[resource, self._index]  # type: ignore[no-any-return]
+
+    def requested(self, resource: int) -> I64:
+        """int64[M]: what the pods there ask for, exactly."""
+        return self._table.columns.read("requested")[resource, self._index]  # type: ignore[no-any-return]
+
+    def nonzero(self, resource: int) -> I64:
+        """int64[M] for cpu (0) or memory (1): what they ask for, with the defaults for scoring."""
+        return self._table.columns.read("nonzero")[resource, self._index]  # type: ignore[no-any-return]
+
+    def label(self, key: str) -> tuple[I32, LabelColumn]:
+        """Ids of the label's values [M] (0: absent), and the column that tells what they stand
+        for.
+        """
+        column = self._table.label_column(key)
+        return column.ids[self._index], column
+
+    def gather(self, by_row: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """The entries of an array over all rows (at least `height` long) that belong to this
+        view.
+        """
+        return by_row[self._index]  # type: ignore[no-any-return]
+
+    def row_numbers(self) -> I32:
+        """int32[M] of row numbers, also for the view of all rows."""
+        return np.arange(self.size, dtype=np.int32) if self.rows is None else self.rows
+
+    def positions(self, rows: set[int]) -> Mask:
+        """bool[M]: which of this view's rows are in a set."""
+        marks = np.zeros(self._table.height, dtype=np.bool_)
+        if rows:
+            marks[list(rows)] = True
+        return marks[self._index]  # type: ignore[no-any-return]
+
+    def position_of(self, name: str) -> int | None:
+        """Where in this view a node stands."""
+        row = self._table.row_of.get(name)
+        if row is None or self.rows is None:
+            return row
+        found = np.flatnonzero(self.rows == row)
+        return int(found[0]) if len(found) else None
+
+    def nodes(self) -> Iterator[tuple[int, Node | None]]:
+        """(row, node) of each row of the view; None for a dead row.
+
+        A loop: only for per-node plugins.
+        """
+        for row in self.row_numbers():
+            yield int(row), self._table.node_at[row]
