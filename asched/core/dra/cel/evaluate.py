@@ -1,0 +1,318 @@
+"""A tree to a function of a frame: compiled once, then called for each device.
+
+Logic forgives: `false && error` is false and `true || error` is true, from either side, as the
+language demands; so do `all` and `exists`. Everything else passes errors on. Names, functions and
+the fields of `device` are checked here, so that an expression beyond what selectors may use fails
+before it runs.
+
+The cost limit counts evaluated nodes, and strings and lists by a tenth of their length: coarser
+than upstream's count and never far below it. It bounds work, it does not judge validity.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from asched.core.dra.cel import comprehensions
+from asched.core.dra.cel.errors import CelRuntimeError, CelSyntaxError
+from asched.core.dra.cel.frame import Evaluate, Frame
+from asched.core.dra.cel.functions import FUNCTIONS, METHODS
+from asched.core.dra.cel.operators import BINARY, UNARY, find, lookup, map_key
+from asched.core.dra.cel.syntax import Call, Index, ListOf, Literal, MapOf, Name, Node, Select
+from asched.core.dra.cel.values import NOTHING, Optional, Type, no_overload
+
+#: Fields of the one variable.
+DEVICE_FIELDS: Final = frozenset(("driver", "attributes", "capacity", "allowMultipleAllocations"))
+#: Names that stand for a namespace of functions.
+NAMESPACES: Final = frozenset(("cel", "optional", "sets", "math", "strings"))
+TYPES: Final = frozenset(
+    ("bool", "bytes", "double", "int", "list", "map", "null_type", "string", "uint", "type")
+)
+
+
+class Compiler:
+    """Compiles one expression. `self.scope` holds the names bound around the current node."""
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+        self.scope: set[str] = {"device"}
+
+    def error(self, node: Node, message: str) -> CelSyntaxError:
+        return CelSyntaxError(self.expression, node.position, message)
+
+    def compile(self, node: Node) -> Evaluate:
+        """Raises CelSyntaxError."""
+        match node:
+            case Literal():
+                return _constant(node.value)
+            case Name():
+                return self._name(node)
+            case Select():
+                return self._select(node)
+            case Index():
+                return self._index(node)
+            case Call():
+                return self._call(node)
+            case ListOf():
+                return self._list(node)
+            case MapOf():
+                return self._map(node)
+        raise self.error(node, "unknown kind of node")
+
+    # --- names and lookups ----------------------------------------------------------------------
+
+    def _name(self, node: Name) -> Evaluate:
+        name = node.text
+        if name in self.scope:
+
+            def variable(frame: Frame) -> Any:
+                frame.spend(1)
+                return frame.variables[name]
+
+            return variable
+        if name in TYPES:
+            return _constant(Type(name))
+        raise self.error(node, f"undeclared reference to {name!r}")
+
+    def _is_device(self, node: Node) -> bool:
+        return isinstance(node, Name) and node.text == "device"
+
+    def _select(self, node: Select) -> Evaluate:
+        if self._is_device(node.operand) and node.field not in DEVICE_FIELDS:
+            raise self.error(node, f"undefined field {node.field!r} of device")
+        operand, field = self.compile(node.operand), node.field
+        if node.optional:
+            return self._optional_lookup(operand, _constant(field))
+
+        def select(frame: Frame) -> Any:
+            frame.spend(1)
+            container = operand(frame)
+            if isinstance(container, Optional):
+                return _through(container, field)
+            if not isinstance(container, dict):
+                raise CelRuntimeError(f"no such overload: cannot select field {field!r}")
+            return lookup(container, field)
+
+        return select
+
+    def _index(self, node: Index) -> Evaluate:
+        if self._is_device(node.operand):
+            raise self.error(node, "device has fields, not keys")
+        operand, key = self.compile(node.operand), self.compile(node.key)
+        if node.optional:
+            return self._optional_lookup(operand, key)
+
+        def index(frame: Frame) -> Any:
+            frame.spend(1)
+            container = operand(frame)
+            if isinstance(container, Optional):
+                return _through(container, key(frame))
+            return lookup(container, key(frame))
+
+        return index
+
+    def _optional_lookup(self, operand: Evaluate, key: Evaluate) -> Evaluate:
+        def look(frame: Frame) -> Optional:
+            frame.spend(1)
+            container = operand(frame)
+            if isinstance(container, Optional):
+                return _through(container, key(frame))
+            return find(container, key(frame))
+
+        return look
+
+    # --- calls ----------------------------------------------------------------------------------
+
+    def _call(self, node: Call) -> Evaluate:
+        if node.target is None:
+            return self._function(node)
+        if isinstance(node.target, Name) and node.target.text in NAMESPACES - self.scope:
+            return self._namespaced(node, node.target.text)
+        macro = comprehensions.MACROS.get(node.function)
+        if macro is not None and (built := macro(self, node, node.target)) is not None:
+            return built
+        if node.function in ("or", "orValue"):
+            return self._fallback(node, node.target)
+        function = METHODS.get(node.function)
+        if function is None:
+            raise self.error(node, f"method {node.function!r} is not supported in device selectors")
+        return self._apply(node, function, (node.target, *node.arguments))
+
+    def _namespaced(self, node: Call, namespace: str) -> Evaluate:
+        full = f"{namespace}.{node.function}"
+        if full == "cel.bind":
+            return comprehensions.bind(self, node)
+        function = FUNCTIONS.get(full)
+        if function is None:
+            raise self.error(node, f"function {full!r} is not supported in device selectors")
+        return self._apply(node, function, node.arguments)
+
+    def _function(self, node: Call) -> Evaluate:
+        name = node.function
+        if name == "_&&_":
+            return self._logic(node, decisive=False)
+        if name == "_||_":
+            return self._logic(node, decisive=True)
+        if name == "_?_:_":
+            return self._ternary(node)
+        if name in BINARY:
+            return self._apply(node, BINARY[name], node.arguments)
+        if name in UNARY:
+            return self._apply(node, UNARY[name], node.arguments)
+        if name == "has":
+            return self._has(node)
+        function = FUNCTIONS.get(name)
+        if function is None:
+            raise self.error(node, f"function {name!r} is not supported in device selectors")
+        return self._apply(node, function, node.arguments)
+
+    def _apply(
+        self, node: Call, function: Callable[..., Any], operands: tuple[Node, ...]
+    ) -> Evaluate:
+        compiled = tuple(self.compile(operand) for operand in operands)
+
+        def apply(frame: Frame) -> Any:
+            values = [operand(frame) for operand in compiled]
+            frame.spend_on(values)
+            try:
+                return function(*values)
+            except TypeError:  # only a wrong number of operands; kinds are checked by the functions
+                raise no_overload(node.function, *values) from None
+
+        return apply
+
+    def _has(self, node: Call) -> Evaluate:
+        if len(node.arguments) != 1 or not isinstance(node.arguments[0], Select):
+            raise self.error(node, "has() needs a field selection such as has(a.b)")
+        selection = node.arguments[0]
+        if self._is_device(selection.operand):
+            self._select(selection)
+            return _constant(True)
+        operand, field = self.compile(selection.operand), selection.field
+
+        def has(frame: Frame) -> bool:
+            frame.spend(1)
+            container = operand(frame)
+            if isinstance(container, Optional):
+                return container.is_present and field in container.value
+            if not isinstance(container, dict):
+                raise CelRuntimeError(f"no such overload: has() on field {field!r}")
+            return field in container
+
+        return has
+
+    def _fallback(self, node: Call, target: Node) -> Evaluate:
+        if len(node.arguments) != 1:
+            raise self.error(node, f"{node.function} needs one argument")
+        value, other = self.compile(target), self.compile(node.arguments[0])
+        unwrap = node.function == "orValue"
+
+        def fallback(frame: Frame) -> Any:
+            frame.spend(1)
+            found = value(frame)
+            if not isinstance(found, Optional):
+                raise no_overload(node.function, found)
+            if not found.is_present:
+                return other(frame)
+            return found.value if unwrap else found
+
+        return fallback
+
+    # --- logic ----------------------------------------------------------------------------------
+
+    def _logic(self, node: Call, *, decisive: bool) -> Evaluate:
+        terms = tuple(self.compile(argument) for argument in node.arguments)
+        function = node.function
+
+        def logic(frame: Frame) -> bool:
+            failure: CelRuntimeError | None = None
+            for term in terms:
+                frame.spend(1)
+                value = attempt(term, frame, function)
+                if value is decisive:
+                    return decisive
+                if isinstance(value, CelRuntimeError):
+                    failure = failure or value
+            if failure is not None:
+                raise failure
+            return not decisive
+
+        return logic
+
+    def _ternary(self, node: Call) -> Evaluate:
+        condition, yes, no = (self.compile(argument) for argument in node.arguments)
+
+        def ternary(frame: Frame) -> Any:
+            frame.spend(1)
+            chosen = condition(frame)
+            if not isinstance(chosen, bool):
+                raise no_overload("_?_:_", chosen)
+            return yes(frame) if chosen else no(frame)
+
+        return ternary
+
+    # --- lists and maps -------------------------------------------------------------------------
+
+    def _list(self, node: ListOf) -> Evaluate:
+        items = tuple(zip(map(self.compile, node.items), node.optional, strict=True))
+
+        def build(frame: Frame) -> list[Any]:
+            frame.spend(1 + len(items))
+            values: list[Any] = []
+            for item, is_optional in items:
+                value = item(frame)
+                if not is_optional:
+                    values.append(value)
+                elif not isinstance(value, Optional):
+                    raise no_overload("?", value)
+                elif value.is_present:
+                    values.append(value.value)
+            return values
+
+        return build
+
+    def _map(self, node: MapOf) -> Evaluate:
+        entries = tuple(
+            zip(
+                map(self.compile, node.keys),
+                map(self.compile, node.values),
+                node.optional,
+                strict=True,
+            )
+        )
+
+        def build(frame: Frame) -> dict[Any, Any]:
+            frame.spend(1 + len(entries))
+            result: dict[Any, Any] = {}
+            for key, value, is_optional in entries:
+                known, held = map_key(key(frame)), value(frame)
+                if known in result:
+                    raise CelRuntimeError(f"duplicate key in map: {known}")
+                if not is_optional:
+                    result[known] = held
+                elif not isinstance(held, Optional):
+                    raise no_overload("?", held)
+                elif held.is_present:
+                    result[known] = held.value
+            return result
+
+        return build
+
+
+def attempt(evaluate: Evaluate, frame: Frame, function: str) -> bool | CelRuntimeError:
+    """A truth value, or the error in its place."""
+    try:
+        value = evaluate(frame)
+    except CelRuntimeError as error:
+        if frame.is_exhausted:
+            raise
+        return error
+    return value if isinstance(value, bool) else no_overload(function, value)
+
+
+def _constant(value: Any) -> Evaluate:
+    return lambda frame: value  # noqa: ARG005
+
+
+def _through(container: Optional, key: Any) -> Optional:
+    """A lookup in what an optional holds is optional itself."""
+    return find(container.value, key) if container.is_present else NOTHING

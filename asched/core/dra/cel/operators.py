@@ -1,0 +1,168 @@
+"""Operators on values: arithmetic, order, membership, lookup. They fail with CelRuntimeError."""
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+from asched.core.dra.cel.errors import CelRuntimeError
+from asched.core.dra.cel.values import (
+    INT_MAX,
+    INT_MIN,
+    NOTHING,
+    DefaultMap,
+    Optional,
+    Uint,
+    checked_int,
+    checked_uint,
+    equals,
+    is_number,
+    no_overload,
+)
+
+
+def _same_number_kind(left: Any, right: Any) -> bool:
+    return is_number(left) and type(left) is type(right)
+
+
+def add(left: Any, right: Any) -> Any:
+    if _same_number_kind(left, right):
+        return _checked(left, left + right)
+    if type(left) is type(right) and isinstance(left, (str, bytes, list)):
+        return left + right
+    raise no_overload("_+_", left, right)
+
+
+def subtract(left: Any, right: Any) -> Any:
+    if _same_number_kind(left, right):
+        return _checked(left, left - right)
+    raise no_overload("_-_", left, right)
+
+
+def multiply(left: Any, right: Any) -> Any:
+    if _same_number_kind(left, right):
+        return _checked(left, left * right)
+    raise no_overload("_*_", left, right)
+
+
+def divide(left: Any, right: Any) -> Any:
+    """Towards zero on integers; on doubles as IEEE 754 has it."""
+    if not _same_number_kind(left, right):
+        raise no_overload("_/_", left, right)
+    if isinstance(left, float):
+        if right == 0:
+            return math.nan if left == 0 or math.isnan(left) else math.copysign(math.inf, left)
+        return left / right
+    if right == 0:
+        raise CelRuntimeError("division by zero")
+    quotient = abs(int(left)) // abs(int(right))
+    return _checked(left, quotient if (left < 0) == (right < 0) else -quotient)
+
+
+def modulo(left: Any, right: Any) -> Any:
+    """The sign is that of the left operand."""
+    if not _same_number_kind(left, right) or isinstance(left, float):
+        raise no_overload("_%_", left, right)
+    if right == 0:
+        raise CelRuntimeError("modulus by zero")
+    rest = abs(int(left)) % abs(int(right))
+    return _checked(left, -rest if left < 0 else rest)
+
+
+def negate(value: Any) -> Any:
+    if isinstance(value, float):
+        return -value
+    if is_number(value) and not isinstance(value, Uint):
+        return checked_int(-value)
+    raise no_overload("-_", value)
+
+
+def invert(value: Any) -> bool:
+    if isinstance(value, bool):
+        return not value
+    raise no_overload("!_", value)
+
+
+def _checked(like: Any, value: Any) -> Any:
+    if isinstance(like, float):
+        return value
+    return checked_uint(int(value)) if isinstance(like, Uint) else checked_int(value)
+
+
+def ordering(symbol: str) -> Callable[[Any, Any], bool]:
+    """One of `<`, `<=`, `>`, `>=`: between numbers of any kind, or two values of one kind."""
+    compare = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}[symbol]
+
+    def relation(left: Any, right: Any) -> bool:
+        ordered = type(left) is type(right) and isinstance(left, (str, bytes, bool))
+        if ordered or (is_number(left) and is_number(right)):
+            return bool(compare(left, right))
+        raise no_overload(f"_{symbol}_", left, right)
+
+    return relation
+
+
+def contains(item: Any, container: Any) -> bool:
+    """`item in container`."""
+    if isinstance(container, list):
+        return any(equals(item, element) for element in container)
+    if isinstance(container, dict):
+        return map_key(item) in container
+    raise no_overload("@in", item, container)
+
+
+def map_key(key: Any) -> Any:
+    """A key as maps hold it: whole numbers of every kind are one key, and true is not 1."""
+    if isinstance(key, bool):
+        return ("bool", key)
+    if isinstance(key, float):
+        return int(key) if key.is_integer() and INT_MIN <= key <= INT_MAX else key
+    if isinstance(key, int):
+        return int(key)
+    if isinstance(key, str):
+        return key
+    raise CelRuntimeError(f"unsupported key type {type(key).__name__}")
+
+
+def lookup(container: Any, key: Any) -> Any:
+    """`container[key]`, also `container.key` of a map."""
+    found = find(container, key)
+    if found.is_present:
+        return found.value
+    if isinstance(container, list):
+        raise CelRuntimeError(f"index out of bounds: {key}")
+    raise CelRuntimeError(f"no such key: {key}")
+
+
+def find(container: Any, key: Any) -> Optional:
+    """`container[?key]`: nothing where the key is absent."""
+    if isinstance(container, dict):
+        known = map_key(key)
+        if known in container:
+            return Optional(is_present=True, value=container[known])
+        if isinstance(container, DefaultMap):
+            return Optional(is_present=True, value={})
+        return NOTHING
+    if isinstance(container, list):
+        if isinstance(key, float) and key.is_integer():
+            key = int(key)
+        if not is_number(key) or isinstance(key, float):
+            raise CelRuntimeError(f"unsupported index type in list: {type(key).__name__}")
+        if 0 <= key < len(container):
+            return Optional(is_present=True, value=container[key])
+        return NOTHING
+    raise no_overload("_[_]", container, key)
+
+
+BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "_+_": add,
+    "_-_": subtract,
+    "_*_": multiply,
+    "_/_": divide,
+    "_%_": modulo,
+    "_==_": equals,
+    "_!=_": lambda left, right: not equals(left, right),
+    "_in_": contains,
+    **{f"_{symbol}_": ordering(symbol) for symbol in ("<", "<=", ">", ">=")},
+}
+UNARY: Final[dict[str, Callable[[Any], Any]]] = {"!_": invert, "-_": negate}

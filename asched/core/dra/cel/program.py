@@ -1,0 +1,99 @@
+"""An expression as a program, and a device as what it looks at.
+
+Programs are compiled once per expression and kept; so is the sight of a device. An attribute
+without a domain belongs to its driver's, and a domain without attributes is an empty map.
+"""
+
+from functools import lru_cache
+from typing import Any, Final
+
+from asched.core.dra.cel.errors import CelError, CelRuntimeError, CelSyntaxError
+from asched.core.dra.cel.evaluate import Compiler
+from asched.core.dra.cel.frame import COST_MAX, Evaluate, Frame
+from asched.core.dra.cel.parser import parse
+from asched.core.dra.cel.values import DefaultMap, parse_quantity, parse_semver, type_name
+from asched.core.model.claim import Device, DeviceAttribute
+
+#: Distinct expressions kept. Clusters have a handful of classes; claims may add more. A guess.
+PROGRAMS_MAX: Final = 4096
+
+
+class Program:
+    """A compiled selector."""
+
+    __slots__ = ("_evaluate", "expression")
+
+    def __init__(self, expression: str) -> None:
+        self.expression = expression
+        try:
+            self._evaluate: Evaluate = Compiler(expression).compile(parse(expression))
+        except RecursionError:
+            raise CelSyntaxError(expression, 0, "expression is too deep") from None
+
+    def matches(self, device: dict[str, Any], cost_max: int = COST_MAX) -> bool:
+        """Whether a device (as `device_variable` shows it) is selected. Raises CelRuntimeError."""
+        try:
+            value = self._evaluate(Frame({"device": device}, cost_max))
+        except RecursionError:
+            raise CelRuntimeError("expression is too deep") from None
+        if isinstance(value, bool):
+            return value
+        raise CelRuntimeError(
+            f"CEL result of type {type_name(value)} could not be converted to bool"
+        )
+
+
+@lru_cache(maxsize=PROGRAMS_MAX)
+def _program(expression: str) -> Program | CelError:
+    try:
+        return Program(expression)
+    except CelError as error:
+        return error
+
+
+def compile_expression(expression: str) -> Program:
+    """The program of an expression. Raises CelSyntaxError."""
+    found = _program(expression)
+    if isinstance(found, CelError):
+        raise found
+    return found
+
+
+def device_variable(driver: str, device: Device) -> dict[str, Any]:
+    """What the variable `device` holds. Raises CelRuntimeError for an attribute without a value."""
+    attributes: dict[str, Any] = {}
+    for name, attribute in (device.attributes or {}).items():
+        domain, key = _qualified(name, driver)
+        attributes.setdefault(domain, {})[key] = _attribute(name, attribute)
+    capacity: dict[str, Any] = {}
+    for name, amount in (device.capacity or {}).items():
+        domain, key = _qualified(name, driver)
+        found = parse_quantity(amount.value)
+        if found is None:
+            raise CelRuntimeError(f"capacity {name}: {amount.value!r} is no quantity")
+        capacity.setdefault(domain, {})[key] = found
+    return {
+        "driver": driver,
+        "attributes": DefaultMap(attributes),
+        "capacity": DefaultMap(capacity),
+        "allowMultipleAllocations": bool(device.allow_multiple_allocations),
+    }
+
+
+def _qualified(name: str, driver: str) -> tuple[str, str]:
+    domain, slash, key = name.partition("/")
+    return (domain, key) if slash else (driver, name)
+
+
+def _attribute(name: str, attribute: DeviceAttribute) -> Any:
+    for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
+        if value is not None:
+            return value
+    if attribute.version_value is None:
+        raise CelRuntimeError(f"attribute {name}: unsupported attribute value")
+    version = parse_semver(attribute.version_value)
+    if version is None:
+        raise CelRuntimeError(
+            f"attribute {name}: {attribute.version_value!r} is no semantic version"
+        )
+    return version

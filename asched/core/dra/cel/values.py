@@ -1,0 +1,178 @@
+"""Values of the language: Python's own where they fit, and the few it lacks.
+
+int is a signed 64-bit integer, Uint an unsigned one, float a double; bool is no number here.
+Equality holds between numbers of different kinds and is otherwise false between different kinds.
+"""
+
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final
+
+from asched.core.dra.cel.errors import CelRuntimeError
+from asched.core.model import quantity as quantities
+
+INT_MIN: Final = -(2**63)
+INT_MAX: Final = 2**63 - 1
+UINT_MAX: Final = 2**64 - 1
+#: Distinct texts of quantities and versions in selectors and slices; a guess with room to spare.
+CACHE_SIZE: Final = 4096
+
+
+class Uint(int):
+    """An unsigned 64-bit integer."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A Kubernetes quantity, compared exactly."""
+
+    value: Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Semver:
+    """A semantic version 2.0.0; `build` takes no part in comparisons."""
+
+    major: int
+    minor: int
+    patch: int
+    prerelease: tuple[str, ...]
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Numbers before words, fewer identifiers first, a release after all its prereleases."""
+        marks = tuple((0, int(p), "") if p.isdigit() else (1, 0, p) for p in self.prerelease)
+        return self.major, self.minor, self.patch, not self.prerelease, marks
+
+
+@dataclass(frozen=True, slots=True)
+class Optional:
+    """`optional.of(x)`, or nothing where `is_present` is false."""
+
+    is_present: bool
+    value: Any = None
+
+
+NOTHING: Final = Optional(is_present=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Type:
+    """What `type(x)` answers."""
+
+    name: str
+
+
+class DefaultMap(dict[str, Any]):
+    """Attributes or capacities by domain; an unknown domain, looked up, is an empty map."""
+
+    __slots__ = ()
+
+
+_MARK: Final = r"(?:0|[1-9]\d*|\d*[A-Za-z-][0-9A-Za-z-]*)"
+_SEMVER: Final = re.compile(
+    r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)"
+    rf"(?:-({_MARK}(?:\.{_MARK})*))?"
+    r"(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
+_LOOSE: Final = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?([-+].*)?")
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def parse_semver(text: str, normalize: bool = False) -> Semver | None:
+    """None if it is none. `normalize` adds missing parts, drops a leading v and leading zeros."""
+    if normalize and (loose := _LOOSE.fullmatch(text)):
+        major, minor, patch, rest = loose.groups()
+        if rest and patch is None:
+            return None
+        text = f"{int(major)}.{int(minor or 0)}.{int(patch or 0)}{rest or ''}"
+    found = _SEMVER.fullmatch(text)
+    if found is None:
+        return None
+    major, minor, patch, prerelease = found.groups()
+    marks = tuple(prerelease.split(".")) if prerelease else ()
+    return Semver(int(major), int(minor), int(patch), marks)
+
+
+@lru_cache(maxsize=CACHE_SIZE)
+def parse_quantity(text: str | float) -> Quantity | None:
+    """None if it is none."""
+    try:
+        return Quantity(quantities.parse(text))
+    except quantities.QuantityError:
+        return None
+
+
+def type_name(value: Any) -> str:
+    """The name of a value's type in this language."""
+    for kind, name in _TYPES:
+        if isinstance(value, kind):
+            return name
+    return "null_type" if value is None else type(value).__name__
+
+
+_TYPES: Final[tuple[tuple[type, str], ...]] = (
+    (bool, "bool"),
+    (Uint, "uint"),
+    (int, "int"),
+    (float, "double"),
+    (str, "string"),
+    (bytes, "bytes"),
+    (list, "list"),
+    (dict, "map"),
+    (Quantity, "kubernetes.Quantity"),
+    (Semver, "kubernetes.Semver"),
+    (Optional, "optional_type"),
+    (Type, "type"),
+)
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def equals(left: Any, right: Any) -> bool:
+    """`==` of the language, which never fails."""
+    if is_number(left) and is_number(right):
+        return bool(left == right)
+    if type(left) is not type(right):
+        both_maps = isinstance(left, dict) and isinstance(right, dict)
+        return bool(both_maps) and _maps_equal(left, right)
+    if isinstance(left, list):
+        return len(left) == len(right) and all(map(equals, left, right))
+    if isinstance(left, dict):
+        return _maps_equal(left, right)
+    if isinstance(left, Optional):
+        if not (left.is_present and right.is_present):
+            return not left.is_present and not right.is_present
+        return equals(left.value, right.value)
+    return bool(left == right)
+
+
+def _maps_equal(left: dict[Any, Any], right: dict[Any, Any]) -> bool:
+    return len(left) == len(right) and all(
+        key in right and equals(value, right[key]) for key, value in left.items()
+    )
+
+
+def checked_int(value: int) -> int:
+    """The value, if it fits. Raises CelRuntimeError."""
+    if INT_MIN <= value <= INT_MAX:
+        return value
+    raise CelRuntimeError("integer overflow")
+
+
+def checked_uint(value: int) -> Uint:
+    """The value, if it fits. Raises CelRuntimeError."""
+    if 0 <= value <= UINT_MAX:
+        return Uint(value)
+    raise CelRuntimeError("unsigned integer overflow")
+
+
+def no_overload(function: str, *values: Any) -> CelRuntimeError:
+    """The error for operands a function does not know."""
+    return CelRuntimeError(f"no such overload: {function}({', '.join(map(type_name, values))})")
