@@ -113,8 +113,18 @@ class CachedPlugin(Plugin):
         return pod.cls.number
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
-        """A value that differs once counts have moved that this answer was made from."""
+        """A value that differs once counts have moved that this answer was made from.
+
+        All rows are then judged again; PreFilter (or PreScore) runs again too, unless `data_stamp`
+        says that what it prepared still holds.
+        """
         return 0
+
+    def data_stamp(self, pod: PodInfo) -> Hashable:  # noqa: ARG002
+        """A value that stays equal while what PreFilter prepared holds. None: as long as
+        `stamp`.
+        """
+        return None
 
 
 class PreFilterPlugin(CachedPlugin):

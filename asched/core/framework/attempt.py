@@ -1,0 +1,211 @@
+"""What an attempt found: who rejected which node and why, in arrays, told in words when asked.
+
+A `Rejection` is made when no node is left. It holds, per node row, the first plugin that rejected
+it and that plugin's code; texts are built from the distinct pairs, so explaining costs little and
+reading nothing costs nothing. The words are kube-scheduler's FitError, to the byte.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/types.go (FitError), interface.go
+(Diagnosis)
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.points import FilterPlugin
+from asched.core.framework.status import Code, Status
+from asched.core.state.pods import PodInfo
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+NO_NODES: Final = "no nodes available to schedule pods"
+
+
+class NodeNames(Protocol):
+    """Enough of the node table to name rows."""
+
+    row_of: dict[str, int]
+    height: int
+
+
+class Rejection:
+    """Why no node was left for a pod.
+
+    `judge[row]` is 1 + the position in `plugins` of whoever rejected the row first, 0 if nobody
+    did; `codes[row]` is that plugin's code. `overrides` are rows judged differently (nominated
+    pods, extenders): row to status. Rows outside `looked_at` were ruled out by PreFilter: `absent`
+    tells why. `all_codes` (one array per plugin) makes every rejecting plugin of a row speak, not
+    only the first.
+    """
+
+    def __init__(
+        self,
+        pod: PodInfo,
+        *,
+        plugins: Sequence[FilterPlugin],
+        judge: I32,
+        codes: I32,
+        live: Mask,
+        looked_at: Mask | None = None,
+        absent: Status | None = None,
+        pre_filter: Status | None = None,
+        pre_filter_plugins: frozenset[str] = frozenset(),
+        overrides: Mapping[int, Status] | None = None,
+        all_codes: Sequence[I32] | None = None,
+    ) -> None:
+        self.pod = pod
+        self.plugins = plugins
+        self.judge = judge
+        self.codes = codes
+        self.live = live
+        self.looked_at = looked_at
+        self.absent = absent
+        self.pre_filter = pre_filter
+        self.overrides = overrides or {}
+        self._pre_filter_plugins = pre_filter_plugins
+        self._all_codes = all_codes
+
+    @property
+    def node_count(self) -> int:
+        return int(np.count_nonzero(self.live))
+
+    @cached_property
+    def groups(self) -> tuple[tuple[Status, I64], ...]:
+        """(status, rows) for each distinct verdict of the filters, overridden rows left out."""
+        if self.pre_filter is not None:
+            return ((self.pre_filter, np.flatnonzero(self.live)),)
+        seen = self.live & (self.judge > 0)
+        if self.looked_at is not None:
+            seen &= self.looked_at
+        for row in self.overrides:
+            seen[row] = False
+        rows = np.flatnonzero(seen)
+        if self._all_codes is not None:
+            return tuple(self._groups_of_all(rows, self._all_codes))
+        pairs = self.judge[rows].astype(np.int64) << 32 | self.codes[rows].astype(np.int64)
+        values, inverse = np.unique(pairs, return_inverse=True)
+        order = np.argsort(inverse, kind="stable")
+        bounds = np.searchsorted(inverse[order], np.arange(len(values) + 1))
+        found = []
+        for index, value in enumerate(values.tolist()):
+            plugin = self.plugins[(value >> 32) - 1]
+            status = plugin.explain(self.pod, value & 0xFFFFFFFF).by(plugin.name)
+            found.append((status, rows[order[bounds[index] : bounds[index + 1]]]))
+        return tuple(found)
+
+    def _groups_of_all(self, rows: I64, all_codes: Sequence[I32]) -> Iterator[tuple[Status, I64]]:
+        """As the legacy `alwaysCheckAllPredicates` has it: all rejecting plugins of a row speak."""
+        table = np.stack([codes[rows] for codes in all_codes])
+        values, inverse = np.unique(table, axis=1, return_inverse=True)
+        for index in range(values.shape[1]):
+            yield self._merged(values[:, index].tolist()), rows[inverse.ravel() == index]
+
+    def _merged(self, codes: Sequence[int]) -> Status:
+        said = [
+            plugin.explain(self.pod, code).by(plugin.name)
+            for plugin, code in zip(self.plugins, codes, strict=True)
+            if code
+        ]
+        code = max(status.code for status in said)
+        reasons = tuple(reason for status in said for reason in status.reasons)
+        return Status(code, reasons, said[0].plugin)
+
+    def status_at(self, row: int) -> Status | None:
+        """The verdict on one row; None for a row that was not looked at or that fits."""
+        if self.pre_filter is not None:
+            return self.pre_filter
+        if row in self.overrides:
+            return self.overrides[row]
+        if self.looked_at is not None and not self.looked_at[row]:
+            return None
+        judge = int(self.judge[row])
+        if not judge:
+            return None
+        if self._all_codes is not None:
+            return self._merged([int(codes[row]) for codes in self._all_codes])
+        plugin = self.plugins[judge - 1]
+        return plugin.explain(self.pod, int(self.codes[row])).by(plugin.name)
+
+    def statuses(self) -> Iterator[tuple[Status, int]]:
+        """(status, how many nodes) for each distinct verdict, overridden rows one by one."""
+        for status, rows in self.groups:
+            yield status, len(rows)
+        for status in self.overrides.values():
+            yield status, 1
+
+    @cached_property
+    def absent_count(self) -> int:
+        """Nodes that PreFilter ruled out before any filter looked at them."""
+        if self.looked_at is None or self.pre_filter is not None:
+            return 0
+        return int(np.count_nonzero(self.live & ~self.looked_at))
+
+    @cached_property
+    def candidates(self) -> I64:
+        """Rows from which evicting pods could help: those rejected as exactly Unschedulable."""
+        parts = [rows for status, rows in self.groups if status.code is Code.UNSCHEDULABLE]
+        parts.append(
+            np.array(
+                [r for r, s in self.overrides.items() if s.code is Code.UNSCHEDULABLE],
+                dtype=np.int64,
+            )
+        )
+        return np.sort(np.concatenate(parts))
+
+    @cached_property
+    def unschedulable_plugins(self) -> frozenset[str]:
+        """Who is to blame, apart from those that wait for something outside."""
+        return self._blamed(pending=False)
+
+    @cached_property
+    def pending_plugins(self) -> frozenset[str]:
+        return self._blamed(pending=True)
+
+    def _blamed(self, *, pending: bool) -> frozenset[str]:
+        by_filters = {
+            status.plugin
+            for status, count in self.statuses()
+            if count and (status.code is Code.PENDING) is pending and status.plugin
+        }
+        return frozenset(by_filters) | (frozenset() if pending else self._pre_filter_plugins)
+
+    def message(self, post_filter: str = "") -> str:
+        """`0/N nodes are available: …`, with the words of the PostFilter plugins at the end."""
+        return fit_error(
+            self.node_count,
+            self.pre_filter.message if self.pre_filter is not None else "",
+            self.reason_counts(),
+            post_filter,
+        )
+
+    def reason_counts(self) -> dict[str, int]:
+        """How many nodes gave each reason; a node with two reasons counts twice."""
+        counts: dict[str, int] = {}
+        if self.pre_filter is not None:
+            return counts
+        for status, number in self.statuses():
+            for reason in status.reasons:
+                counts[reason] = counts.get(reason, 0) + number
+        if self.absent is not None and self.absent_count:
+            for reason in self.absent.reasons:
+                counts[reason] = counts.get(reason, 0) + self.absent_count
+        return counts
+
+
+def fit_error(
+    node_count: int, pre_filter: str, reason_counts: Mapping[str, int], post_filter: str
+) -> str:
+    """The text of a FitError. Counted reasons are sorted as strings, so `10 …` precedes `2 …`."""
+    text = f"0/{node_count} nodes are available:"
+    if pre_filter:
+        text += f" {pre_filter}."
+    else:
+        counted = sorted(f"{count} {reason}" for reason, count in reason_counts.items() if count)
+        if counted:
+            text += f" {', '.join(counted)}."
+    return f"{text} {post_filter}" if post_filter else text

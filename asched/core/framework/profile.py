@@ -1,0 +1,153 @@
+"""A profile ready to run: plugin instances at their extension points, in order, with weights.
+
+The configuration room resolved which plugin runs where; this file makes the instances, one per
+plugin and profile, and checks that each implements the points it was put at.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from asched.core.config.merge import ResolvedProfile
+from asched.core.framework import points
+from asched.core.framework.points import (
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    Plugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    Registration,
+    ReservePlugin,
+    ScorePlugin,
+)
+from asched.core.model.kinds import NODE
+from asched.core.state.changes import WILDCARD, Action, Trigger
+from asched.core.state.cluster import Cluster
+
+Factory = Callable[[Any, Cluster], Plugin]
+
+#: What a plugin that names no changes is registered for: all of them.
+EVERYTHING: Final = (Registration(Trigger(WILDCARD, Action.ALL)),)
+
+
+class CannotBuildError(Exception):
+    """A profile that names a plugin nobody knows, or a plugin whose arguments do not make sense."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    plugin: ScorePlugin
+    weight: int
+    pre_score: PreScorePlugin | None
+
+
+@dataclass(frozen=True, slots=True)
+class Filterer:
+    """A filter with the PreFilter half of the same plugin, if that is enabled too."""
+
+    plugin: FilterPlugin
+    pre_filter: PreFilterPlugin | None
+
+
+@dataclass(frozen=True)
+class Profile:
+    """One scheduler name and everything that runs for its pods."""
+
+    scheduler_name: str
+    percentage_of_nodes_to_score: int
+    always_check_all_filters: bool
+    plugins: Mapping[str, Plugin]
+    queue_sort: QueueSortPlugin
+    pre_enqueue: tuple[PreEnqueuePlugin, ...] = ()
+    pre_filters: tuple[PreFilterPlugin, ...] = ()
+    filters: tuple[Filterer, ...] = ()
+    post_filters: tuple[PostFilterPlugin, ...] = ()
+    scorers: tuple[Scorer, ...] = ()
+    reserves: tuple[ReservePlugin, ...] = ()
+    permits: tuple[PermitPlugin, ...] = ()
+    pre_binds: tuple[PreBindPlugin, ...] = ()
+    binds: tuple[BindPlugin, ...] = ()
+    post_binds: tuple[PostBindPlugin, ...] = ()
+    registrations: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
+
+
+def build(
+    resolved: ResolvedProfile,
+    factories: Mapping[str, Factory],
+    cluster: Cluster,
+    percentage_of_nodes_to_score: int = 0,
+) -> Profile:
+    """Make the plugins of a profile and put them at their points. Raises CannotBuildError."""
+    args = {config.name: config.args for config in resolved.profile.plugin_configs}
+    made: dict[str, Plugin] = {}
+    for name in resolved.plugin_names:
+        factory = factories.get(name)
+        if factory is None:
+            raise CannotBuildError(f"plugin {name!r} is enabled but nobody provides it")
+        try:
+            made[name] = factory(args.get(name), cluster)
+        except ValueError as error:
+            raise CannotBuildError(f'initializing plugin "{name}": {error}') from error
+
+    def at(point: str) -> tuple[Any, ...]:
+        base = points.POINTS[point]
+        chosen = [made[entry.name] for entry in resolved.at(point)]
+        for plugin in chosen:
+            if not isinstance(plugin, base):
+                raise CannotBuildError(f'plugin "{plugin.name}" does not extend {point} plugin')
+        return tuple(chosen)
+
+    pre_filters, pre_scores = at("preFilter"), at("preScore")
+    percentage = resolved.profile.percentage_of_nodes_to_score
+    return Profile(
+        scheduler_name=resolved.scheduler_name,
+        percentage_of_nodes_to_score=(
+            percentage_of_nodes_to_score if percentage is None else percentage
+        ),
+        always_check_all_filters=resolved.profile.always_check_all_filters,
+        plugins=made,
+        queue_sort=at("queueSort")[0],
+        pre_enqueue=at("preEnqueue"),
+        pre_filters=pre_filters,
+        filters=tuple(Filterer(p, p if p in pre_filters else None) for p in at("filter")),
+        post_filters=at("postFilter"),
+        scorers=tuple(
+            Scorer(plugin, entry.weight, plugin if plugin in pre_scores else None)
+            for plugin, entry in zip(at("score"), resolved.at("score"), strict=True)
+        ),
+        reserves=at("reserve"),
+        permits=at("permit"),
+        pre_binds=at("preBind"),
+        binds=at("bind"),
+        post_binds=at("postBind"),
+        registrations=registrations_of(resolved, made),
+    )
+
+
+def registrations_of(
+    resolved: ResolvedProfile, made: Mapping[str, Plugin]
+) -> dict[str, tuple[Registration, ...]]:
+    """What wakes the pods each plugin may reject: every plugin that can reject at some point."""
+    rejecting = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
+    names = dict.fromkeys(entry.name for point in rejecting for entry in resolved.at(point))
+    return {name: with_implicit(made[name].registrations()) for name in names}
+
+
+def with_implicit(registrations: Sequence[Registration] | None) -> tuple[Registration, ...]:
+    """Upstream's addition: whoever listens to new nodes hears of every change of taints, too."""
+    if registrations is None:
+        return EVERYTHING
+    node_actions = Action(0)
+    for registration in registrations:
+        if registration.trigger.resource == NODE.resource:
+            node_actions |= registration.trigger.action
+    if node_actions & Action.ADD and not node_actions & Action.UPDATE_NODE_TAINT:
+        taints = Registration(Trigger(NODE.resource, Action.UPDATE_NODE_TAINT))
+        return (*registrations, taints)
+    return tuple(registrations)

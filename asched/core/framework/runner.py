@@ -1,0 +1,242 @@
+"""Runs one profile over the cluster for one pod: from PreFilter to the chosen node.
+
+`Runner.schedule` is a generator: it yields a question when an HTTP extender must be asked and is
+sent the answer; without extenders it never yields. It returns a `Decision`, or a `Rejection` that
+says why there is none. A plugin that fails raises `PointError`, which ends the attempt.
+
+    nominated node first ── fits ──────────────────────────────> Decision
+    PreFilter ── rejected ─────────────────────────────────────> Rejection
+    Filter (kept answers, then nominated pods, then extenders) ─> none left: Rejection
+    Score (kept answers, then extenders) ── seeded choice among the best ─> Decision
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go
+"""
+
+from collections.abc import Generator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.classes import NOT_FEASIBLE, ClassCache, ClassState, PointError
+from asched.core.framework.effects import Effect
+from asched.core.framework.overlay import Overlay
+from asched.core.framework.profile import Profile
+from asched.core.framework.status import Status
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer
+from asched.core.state.nominated import Nominator
+from asched.core.state.pods import PodInfo
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: Sampling never looks at fewer feasible nodes than this (upstream's minFeasibleNodesToFind).
+FEASIBLE_NODES_MIN: Final = 100
+
+#: Odd constant of a multiplicative hash; spreads consecutive attempt ids over the tied nodes.
+_SPREAD: Final = 0x9E3779B97F4A7C15
+_MASK64: Final = 2**64 - 1
+
+
+class NoNodesError(Exception):
+    """The cluster has no node at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The node of a pod. `evaluated` and `feasible` count nodes; `score` is the winner's total."""
+
+    node: str
+    row: int
+    feasible: int
+    evaluated: int
+    score: int | None
+    state: ClassState
+
+
+class ExtenderChain(Protocol):
+    """The HTTP extenders of a configuration, as the runner sees them
+    (`core/extender/consult.py`).
+    """
+
+    has_filter: bool
+    has_prioritize: bool
+
+    def filter(
+        self, pod: PodInfo, feasible: Mask
+    ) -> Generator[Effect, Answer, tuple[Mask, Mapping[int, Status]]]:
+        """(rows left, statuses of the rows refused)."""
+
+    def prioritize(self, pod: PodInfo, feasible: Mask) -> Generator[Effect, Answer, I64 | None]:
+        """int64[N] to be added to the totals, None if nobody had an opinion."""
+
+
+def choose(ranking: I64, seed: int) -> int:
+    """The row with the largest entry; among equals a choice that the seed decides."""
+    best = ranking[ranking.argmax()]
+    tied = np.flatnonzero(ranking == best)
+    if len(tied) == 1:
+        return int(tied[0])
+    return int(tied[(((seed * _SPREAD) & _MASK64) >> 32) % len(tied)])
+
+
+def wanted_count(percentage: int, candidates: int) -> int:
+    """How many feasible nodes are enough when `percentageOfNodesToScore` is set (not 0)."""
+    if candidates < FEASIBLE_NODES_MIN or percentage == 0:
+        return candidates
+    return max(candidates * percentage // 100, FEASIBLE_NODES_MIN)
+
+
+class Runner:
+    """One profile's scheduling half. Deterministic: ties fall by the attempt's seed."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        cluster: Cluster,
+        nominator: Nominator,
+        extenders: ExtenderChain | None = None,
+    ) -> None:
+        self.profile = profile
+        self.cluster = cluster
+        self.cache = ClassCache(profile, cluster)
+        self.overlay = Overlay(cluster, nominator)
+        self._extenders = extenders
+        self._start = 0  # where sampling goes on
+
+    def schedule(self, pod: PodInfo, seed: int) -> Generator[Effect, Answer, Decision | Rejection]:
+        """Find the node for a pod. Raises PointError, NoNodesError."""
+        if not self.cluster.nodes.count:
+            raise NoNodesError
+        state = self.cache.state_of(pod)
+        outcome = state.pre_filter(pod)
+        if outcome.rejection is not None:
+            return self._pre_filter_rejection(pod, state)
+        state.refresh(pod)
+        statuses = self.overlay.judge(pod, state)
+        nominated = pod.pod.status.nominated_node_name
+        if nominated:
+            decision = yield from self._on_nominated(pod, state, nominated, statuses)
+            if decision is not None:
+                return decision
+        feasible = self._feasible(state, statuses)
+        refused: dict[int, Status] = dict(statuses)
+        if self._extenders is not None and self._extenders.has_filter:
+            start = state.feasible if feasible is None else feasible
+            feasible, no = yield from self._extenders.filter(pod, start)
+            refused.update(no)
+        count = state.feasible_count if feasible is None else int(np.count_nonzero(feasible))
+        if count == 0:
+            return self.rejection(pod, state, refused)
+        sample = self._sample(state.feasible if feasible is None else feasible, count)
+        if sample is not None:
+            feasible, count = sample, int(np.count_nonzero(sample))
+        if count == 1:
+            row = int(np.argmax(state.feasible if feasible is None else feasible))
+            return self._decision(state, row, 1, None)
+        ranking = state.rank(pod, feasible)
+        if self._extenders is not None and self._extenders.has_prioritize:
+            mask = state.feasible if feasible is None else feasible
+            extra = yield from self._extenders.prioritize(pod, mask)
+            if extra is not None:
+                ranking = np.where(mask, ranking + extra, NOT_FEASIBLE)
+        row = choose(ranking, seed)
+        return self._decision(state, row, count, int(ranking[row]))
+
+    def rejection(
+        self, pod: PodInfo, state: ClassState, refused: Mapping[int, Status]
+    ) -> Rejection:
+        """Why the class fits nowhere, with the rows that were judged apart."""
+        judge, codes, plugins = state.judges()
+        nodes = self.cluster.nodes
+        looked_at = None
+        outcome = state.outcome
+        if outcome.rows is not None:
+            looked_at = np.zeros(nodes.height, dtype=np.bool_)
+            looked_at[list(outcome.rows)] = True
+        return Rejection(
+            pod,
+            plugins=plugins,
+            judge=judge,
+            codes=codes,
+            live=nodes.columns.read("live")[: nodes.height].copy(),
+            looked_at=looked_at,
+            absent=outcome.absent,
+            pre_filter_plugins=outcome.plugins,
+            overrides={**self.overlay.explain(pod, state), **refused},
+            all_codes=(
+                [verdict.codes for verdict in state.active]
+                if self.profile.always_check_all_filters
+                else None
+            ),
+        )
+
+    def _pre_filter_rejection(self, pod: PodInfo, state: ClassState) -> Rejection:
+        nodes = self.cluster.nodes
+        empty = np.zeros(nodes.height, dtype=np.int32)
+        return Rejection(
+            pod,
+            plugins=(),
+            judge=empty,
+            codes=empty,
+            live=nodes.columns.read("live")[: nodes.height].copy(),
+            pre_filter=state.outcome.rejection,
+            pre_filter_plugins=state.outcome.plugins,
+        )
+
+    def _on_nominated(
+        self, pod: PodInfo, state: ClassState, node: str, statuses: Mapping[int, Status]
+    ) -> Generator[Effect, Answer, Decision | None]:
+        """The node the pod was nominated to, if it still fits: then nobody else is looked at."""
+        row = self.cluster.nodes.row_of.get(node)
+        if row is None or not state.feasible[row] or row in statuses:
+            return None
+        if self._extenders is not None and self._extenders.has_filter:
+            only = np.zeros(len(state.feasible), dtype=np.bool_)
+            only[row] = True
+            left, _ = yield from self._extenders.filter(pod, only)
+            if not left[row]:
+                return None
+        return self._decision(state, row, 1, None)
+
+    def _feasible(self, state: ClassState, statuses: Mapping[int, Status]) -> Mask | None:
+        """The rows left after nominated pods; None if that is exactly the class's own mask."""
+        if not statuses:
+            return None
+        feasible = state.feasible.copy()
+        feasible[list(statuses)] = False
+        return feasible
+
+    def _sample(self, feasible: Mask, count: int) -> Mask | None:
+        """The feasible rows that are enough, when the configuration asks for fewer than all."""
+        percentage = self.profile.percentage_of_nodes_to_score
+        if percentage in (0, 100):
+            return None
+        wanted = wanted_count(percentage, self.cluster.nodes.count)
+        if wanted >= count:
+            return None
+        rows = np.flatnonzero(feasible)
+        at = int(np.searchsorted(rows, self._start % len(feasible)))
+        chosen = np.take(rows, range(at, at + wanted), mode="wrap")
+        self._start = int(chosen[-1]) + 1
+        sample = np.zeros(len(feasible), dtype=np.bool_)
+        sample[chosen] = True
+        return sample
+
+    def _decision(self, state: ClassState, row: int, count: int, score: int | None) -> Decision:
+        node = self.cluster.nodes.node_at[row]
+        if node is None:
+            raise PointError(f"row {row} was chosen but holds no node")
+        return Decision(node.name, row, count, self.cluster.nodes.count, score, state)
+
+
+def run_alone(steps: Generator[Any, Any, Any]) -> Any:
+    """Run a cycle that has nobody to ask. Raises PointError if it asks all the same."""
+    try:
+        question = next(steps)
+    except StopIteration as done:
+        return done.value
+    raise PointError(f"{question!r} needs an answer, and nobody is there to give it")
