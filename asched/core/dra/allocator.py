@@ -1,0 +1,349 @@
+"""The structured allocator: devices for all claims of a pod on one node, or the reason why not.
+
+A depth-first search over claims, requests and devices, in the order in which they are listed; the
+first complete solution is taken. Devices of one request are chosen in ascending order, as another
+order would be the same choice. Of alternatives the first that leads to a complete solution is
+taken.
+
+Bounds  32 devices per claim (ALLOCATION_RESULTS_MAX); `steps_max` devices looked at per node.
+Source  kubernetes/kubernetes v1.36 dynamic-resource-allocation/structured, allocator
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
+from fractions import Fraction
+from typing import Final, NamedTuple
+
+from asched.core.dra import capacity, constraints
+from asched.core.dra.counters import CounterLedger
+from asched.core.dra.devices import DeviceId, ReadyDevice
+from asched.core.dra.inventory import Pool
+from asched.core.dra.plan import AllocationError, ClaimPlan, Request
+from asched.core.dra.taken import Taken
+from asched.core.model.claim import ALLOCATION_RESULTS_MAX
+from asched.core.model.quantity import parse
+
+
+class NodeRejected(Exception):  # noqa: N818
+    """These claims cannot be allocated on this node, for a reason worth telling."""
+
+
+class OutOfSteps(Exception):  # noqa: N818
+    """The search was given up: it looked at too many devices."""
+
+
+class Chosen(NamedTuple):
+    """One device of the solution. `consumed`: capacity taken of a device that is shared."""
+
+    request: Request
+    device: ReadyDevice
+    consumed: Mapping[str, str] | None
+
+
+class Solution(NamedTuple):
+    """`devices[c]` of claim c, in order; `selected[c][r]` is the alternative its request r got."""
+
+    devices: tuple[tuple[Chosen, ...], ...]
+    selected: tuple[tuple[int, ...], ...]
+
+
+class _Outcome(Enum):
+    FOUND = 1
+    NONE = 2
+    TOO_MANY = 3  # every way on needs more devices than a claim may have
+
+
+_NOTHING: Final[dict[str, Fraction]] = {}
+INVALID_POOLS: Final = "invalid resource pools were encountered"
+
+
+def allocate(
+    pools: tuple[Pool, ...],
+    plans: Sequence[ClaimPlan],
+    taken: Taken,
+    node: tuple[str, Mapping[str, str]],
+    steps_max: int,
+) -> Solution | None:
+    """Find devices for all claims on a node (name and labels) that sees these pools.
+
+    None: they cannot be allocated there. Raises NodeRejected, OutOfSteps, and AllocationError for
+    what no node can help. `steps_max` 0 means no limit.
+    """
+    search = _Search(pools, plans, taken, node, steps_max)
+    search.prepare()
+    if search.claim(0) is _Outcome.FOUND:
+        return Solution(
+            tuple(tuple(chosen) for chosen in search.results),
+            tuple(
+                tuple(search.selected.get((c, r), 0) for r in range(len(plan.requests)))
+                for c, plan in enumerate(plans)
+            ),
+        )
+    if any(pool.invalid_reason for pool in pools):
+        raise NodeRejected(INVALID_POOLS)
+    return None
+
+
+class _Search:
+    def __init__(
+        self,
+        pools: tuple[Pool, ...],
+        plans: Sequence[ClaimPlan],
+        taken: Taken,
+        node: tuple[str, Mapping[str, str]],
+        steps_max: int,
+    ) -> None:
+        self._pools = pools
+        self._plans = plans
+        self._taken = taken
+        self._node = node
+        self._steps_left = steps_max or -1
+        self._using: dict[DeviceId, list[int]] = {}  # device -> claims of this search
+        self._shares: dict[DeviceId, int] = {}  # how many this search has chosen
+        self._sharing: dict[DeviceId, dict[str, Fraction]] = {}  # and what they take
+        self._counters = CounterLedger(pools, taken)
+        self._candidates: dict[Request, _Candidates] = {}
+        self._all: dict[Request, list[ReadyDevice]] = {}
+        self._constraints: list[list[constraints.Constraint]] = []
+        self.results: list[list[Chosen]] = [[] for _ in plans]
+        self.selected: dict[tuple[int, int], int] = {}
+
+    # --- before the search -----------------------------------------------------------------------
+
+    def prepare(self) -> None:
+        """Find what "all" means here, and refuse what can never work. Raises AllocationError."""
+        for plan in self._plans:
+            least = 0
+            for alternatives in plan.requests:
+                least += min(self._size(plan, request) for request in alternatives)
+            key = plan.claim.metadata.key
+            if least > ALLOCATION_RESULTS_MAX:
+                raise AllocationError(
+                    f"claim {key}: number of requested devices {least} exceeds the claim limit "
+                    f"of {ALLOCATION_RESULTS_MAX}"
+                )
+            built = []
+            for index, wanted in enumerate(plan.claim.spec.devices.constraints or ()):
+                constraint = constraints.build(wanted)
+                if constraint is None:
+                    raise AllocationError(
+                        f"claim {key}, constraint #{index}: empty constraint "
+                        "(unsupported constraint type?)"
+                    )
+                built.append(constraint)
+            self._constraints.append(built)
+
+    def _size(self, plan: ClaimPlan, request: Request) -> int:
+        if not request.takes_all:
+            return request.count
+        where = f"claim {plan.claim.metadata.key}, request {request.name}"
+        found: list[ReadyDevice] = []
+        for pool in self._pools:
+            state = "being updated" if pool.is_incomplete else "invalid"
+            if pool.is_incomplete or pool.invalid_reason:
+                raise AllocationError(
+                    f"{where}: asks for all devices, but resource pool {pool.name} "
+                    f"is currently {state}"
+                )
+            found += [
+                device
+                for device in pool.devices
+                if self._is_selectable(request, device) and self._has_capacity(request, device)
+            ]
+        self._all[request] = found
+        return len(found)
+
+    # --- the search ------------------------------------------------------------------------------
+
+    def claim(self, c: int) -> _Outcome:
+        return _Outcome.FOUND if c == len(self._plans) else self._request(c, 0)
+
+    def _request(self, c: int, r: int) -> _Outcome:
+        plan = self._plans[c]
+        if r == len(plan.requests):
+            outcome = self.claim(c + 1)
+            # Another choice here may leave the next claim an alternative that needs fewer.
+            return _Outcome.NONE if outcome is _Outcome.TOO_MANY else outcome
+        if not plan.is_list[r]:
+            return self._devices(c, r, plan.requests[r][0], 0, 0)
+        all_too_many = True
+        for index, request in enumerate(plan.requests[r]):
+            outcome = self._devices(c, r, request, 0, 0)
+            if outcome is _Outcome.FOUND:
+                self.selected[c, r] = index
+                return outcome
+            all_too_many = all_too_many and outcome is _Outcome.TOO_MANY
+        return _Outcome.TOO_MANY if all_too_many else _Outcome.NONE
+
+    def _devices(self, c: int, r: int, request: Request, k: int, start: int) -> _Outcome:
+        """Choose the k-th device of a request, from the start-th candidate on, and the rest."""
+        needed = len(self._all[request]) if request.takes_all else request.count
+        if request.takes_all and not needed:
+            return _Outcome.NONE
+        if k >= needed:
+            return self._request(c, r + 1)
+        if len(self.results[c]) + needed - k > ALLOCATION_RESULTS_MAX:
+            return _Outcome.TOO_MANY
+        if request.takes_all:
+            return self._take_all(c, r, request, k)
+        candidates = self._candidates_of(request)
+        index = start
+        while (device := candidates.get(index)) is not None:
+            if candidates.are_too_few(index, needed - k):
+                break
+            self._step()
+            if self._take(c, request, device):
+                following = index if device.allows_multiple else index + 1
+                outcome = self._devices(c, r, request, k + 1, following)
+                if outcome is _Outcome.FOUND:
+                    return outcome
+                self._give_back(c, request, device)
+                if outcome is _Outcome.TOO_MANY:
+                    return outcome
+            index += 1
+        return _Outcome.NONE
+
+    def _take_all(self, c: int, r: int, request: Request, k: int) -> _Outcome:
+        device = self._all[request][k]
+        self._step()
+        if not self._take(c, request, device, must=True):
+            return _Outcome.NONE
+        outcome = self._devices(c, r, request, k + 1, 0)
+        if outcome is not _Outcome.FOUND:
+            self._give_back(c, request, device)
+        return outcome
+
+    def _step(self) -> None:
+        self._steps_left -= 1
+        if self._steps_left == 0:
+            raise OutOfSteps
+
+    # --- one device ------------------------------------------------------------------------------
+
+    def _take(self, c: int, request: Request, device: ReadyDevice, *, must: bool = False) -> bool:
+        """Choose a device if nothing is against it. `must`: a constraint that is, is an error."""
+        if not self._is_free(c, request, device) or not request.tolerates(device):
+            return False
+        used = self._consumption(request, device)
+        if used is None:
+            return False
+        is_open = device.allows_multiple and self._is_shared(device)
+        if device.consumes and not is_open and not self._counters.take(device):
+            return False
+        if not self._constrain(c, request, device):
+            if device.consumes and not is_open:
+                self._counters.give_back(device)
+            if must:
+                raise AllocationError(
+                    f"claim {self._plans[c].claim.metadata.key}, request {request.name}: "
+                    f"cannot add device {device.id.text} because a claim constraint would not be "
+                    "satisfied"
+                )
+            return False
+        if device.allows_multiple:
+            self._share(device, used, 1)
+        else:
+            self._using.setdefault(device.id, []).append(c)
+        self.results[c].append(Chosen(request, device, used if device.allows_multiple else None))
+        return True
+
+    def _give_back(self, c: int, request: Request, device: ReadyDevice) -> None:
+        chosen = self.results[c].pop()
+        for constraint in self._constraints[c]:
+            constraint.remove(request.name, request.parent)
+        if not device.allows_multiple:
+            holders = self._using[device.id]
+            holders.remove(c)
+            if not holders:
+                del self._using[device.id]
+        else:
+            self._share(device, chosen.consumed or {}, -1)
+        if device.consumes and not (device.allows_multiple and self._is_shared(device)):
+            self._counters.give_back(device)
+
+    def _share(self, device: ReadyDevice, used: Mapping[str, str], sign: int) -> None:
+        held = self._sharing.setdefault(device.id, {})
+        for name, amount in used.items():
+            held[name] = held.get(name, Fraction(0)) + sign * parse(amount)
+        self._shares[device.id] = self._shares.get(device.id, 0) + sign
+        if not self._shares[device.id]:
+            del self._shares[device.id]
+
+    def _constrain(self, c: int, request: Request, device: ReadyDevice) -> bool:
+        for done, constraint in enumerate(self._constraints[c]):
+            if not constraint.add(request.name, request.parent, device):
+                for earlier in self._constraints[c][:done]:
+                    earlier.remove(request.name, request.parent)
+                return False
+        return True
+
+    def _is_free(self, c: int, request: Request, device: ReadyDevice) -> bool:
+        """Admin access looks past every holder but an earlier request of the same claim."""
+        users = self._using.get(device.id, ())
+        if request.admin:
+            return device.allows_multiple or c not in users
+        return not users and device.id not in self._taken.devices
+
+    def _is_shared(self, device: ReadyDevice) -> bool:
+        """Whether somebody, or this search, has a share of it: its counters are paid for then."""
+        return device.id in self._shares or device.id in self._taken.shared
+
+    def _is_selectable(self, request: Request, device: ReadyDevice) -> bool:
+        if not request.selects(device):
+            return False
+        return device.place is None or device.place.matches(*self._node)
+
+    def _has_capacity(self, request: Request, device: ReadyDevice) -> bool:
+        return self._consumption(request, device) is not None
+
+    def _consumption(self, request: Request, device: ReadyDevice) -> Mapping[str, str] | None:
+        """What the request would take of each capacity; None if that is not left."""
+        if not request.capacity and not device.allows_multiple:
+            return {}
+        used = capacity.consumption(request.capacity, device.record)
+        if used is None:
+            return None
+        held = self._taken.capacity.get(device.id, _NOTHING)
+        sharing = self._sharing.get(device.id, _NOTHING)
+        return used if capacity.fits(used, device.record, held, sharing) else None
+
+    def _candidates_of(self, request: Request) -> "_Candidates":
+        found = self._candidates.get(request)
+        if found is None:
+            found = self._candidates[request] = _Candidates(self._usable(request))
+        return found
+
+    def _usable(self, request: Request) -> Iterator[ReadyDevice]:
+        """Devices that selectors and earlier allocations leave to a request, found as needed."""
+        held = self._taken.devices
+        for pool in self._pools:
+            for device in pool.devices:
+                if not request.admin and device.id in held:
+                    continue
+                if self._is_selectable(request, device):
+                    yield device
+
+
+class _Candidates:
+    """A list that is filled as far as somebody looks."""
+
+    __slots__ = ("_known", "_rest", "_shares")
+
+    def __init__(self, rest: Iterator[ReadyDevice]) -> None:
+        self._known: list[ReadyDevice] = []
+        self._rest: Iterator[ReadyDevice] | None = rest
+        self._shares = False
+
+    def get(self, index: int) -> ReadyDevice | None:
+        while self._rest is not None and len(self._known) <= index:
+            device = next(self._rest, None)
+            if device is None:
+                self._rest = None
+            else:
+                self._known.append(device)
+                self._shares = self._shares or device.allows_multiple
+        return self._known[index] if index < len(self._known) else None
+
+    def are_too_few(self, index: int, needed: int) -> bool:
+        """Whether it is known that so many cannot be chosen from the index-th on."""
+        return self._rest is None and not self._shares and len(self._known) - index < needed

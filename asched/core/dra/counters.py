@@ -1,0 +1,50 @@
+"""Shared counters of partitionable devices: a device may be taken while each of its counters lasts.
+
+Counters belong to a pool. Allocated devices of the pool have used some, whether or not this node
+sees them; devices chosen during a search use more. A counter below zero, which only contradicting
+claims bring about, keeps every device that uses counters of the pool away.
+"""
+
+from fractions import Fraction
+
+from asched.core.dra.devices import Amounts, PoolId, ReadyDevice
+from asched.core.dra.inventory import Pool
+from asched.core.dra.taken import Taken
+
+_ZERO = Fraction(0)
+
+
+class CounterLedger:
+    """What is left of the counters of some pools during one search."""
+
+    def __init__(self, pools: tuple[Pool, ...], taken: Taken) -> None:
+        self._pools = {pool.id: pool for pool in pools}
+        self._taken = taken
+        self._left: dict[PoolId, Amounts] = {}
+
+    def take(self, device: ReadyDevice) -> bool:
+        """Use what a device consumes, if all of it is there."""
+        left = self._left.get(device.pool_id)
+        if left is None:
+            left = self._left[device.pool_id] = self._available(device.pool_id)
+        if any(amount < 0 for amount in left.values()):
+            return False
+        if any(left[counter] < amount for counter, amount in device.consumes.items()):
+            return False
+        for counter, amount in device.consumes.items():
+            left[counter] -= amount
+        return True
+
+    def give_back(self, device: ReadyDevice) -> None:
+        left = self._left[device.pool_id]
+        for counter, amount in device.consumes.items():
+            left[counter] += amount
+
+    def _available(self, pool_id: PoolId) -> Amounts:
+        pool = self._pools[pool_id]
+        left = dict(pool.counters)
+        for device in pool.consumers:
+            if self._taken.is_used(device.id):
+                for counter, amount in device.consumes.items():
+                    left[counter] = left.get(counter, _ZERO) - amount
+        return left

@@ -1,0 +1,128 @@
+"""Devices made ready for the search: what is read again and again is worked out once.
+
+A `ReadyDevice` lives as long as its version of a slice. It remembers what every selector said of
+it, so that a selector runs once per device however many claims, pods and nodes ask.
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Final, NamedTuple
+
+from asched.core.dra.cel.program import compile_expression, device_variable
+from asched.core.model.claim import Device, DeviceAttribute, ResourceSlice
+from asched.core.model.quantity import parse
+from asched.core.model.selector import Labels, NodeSelector, NodeTerm, compile_node_selector
+from asched.core.model.taint import NO_EXECUTE, NO_SCHEDULE
+
+#: Distinct node selectors of slices kept compiled; a guess with room to spare.
+SELECTORS_MAX: Final = 4096
+#: Expressions whose answers one device remembers, before it forgets them all. Classes and templates
+#: name a handful; a user may write more.
+ANSWERS_MAX: Final = 256
+
+#: A pool is named within its driver.
+PoolId = tuple[str, str]
+#: (counter set, counter) -> amount.
+Amounts = dict[tuple[str, str], Fraction]
+
+
+class DeviceId(NamedTuple):
+    """Names are unique within a pool, pools within a driver."""
+
+    driver: str
+    pool: str
+    device: str
+
+    @property
+    def text(self) -> str:
+        return f"{self.driver}/{self.pool}/{self.device}"
+
+
+class Place(NamedTuple):
+    """Who sees devices: one node, all nodes, or those a selector matches. Nothing set: nobody."""
+
+    node_name: str | None
+    all_nodes: bool | None
+    selector: NodeSelector | None
+
+    @property
+    def is_given(self) -> bool:
+        return bool(self.node_name) or bool(self.all_nodes) or self.selector is not None
+
+    def matches(self, name: str, labels: Labels) -> bool:
+        """Whether a node of this name and these labels sees them."""
+        if self.node_name:
+            return name == self.node_name
+        if self.all_nodes or self.selector is None:
+            return bool(self.all_nodes)
+        return any(term.matches(name, labels) for term in _terms(self.selector))
+
+
+@lru_cache(maxsize=SELECTORS_MAX)
+def _terms(selector: NodeSelector) -> tuple[NodeTerm, ...]:
+    return compile_node_selector(selector) or ()
+
+
+class ReadyDevice:
+    """One device of one version of a slice."""
+
+    __slots__ = (
+        "_answers",
+        "_variable",
+        "allows_multiple",
+        "binds",
+        "consumes",
+        "id",
+        "place",
+        "pool_id",
+        "record",
+        "slice",
+    )
+
+    def __init__(self, owner: ResourceSlice, record: Device) -> None:
+        spec = owner.spec
+        self.slice = owner
+        self.record = record
+        self.pool_id: PoolId = (spec.driver, spec.pool.name)
+        self.id = DeviceId(spec.driver, spec.pool.name, record.name)
+        self.allows_multiple = bool(record.allow_multiple_allocations)
+        self.binds = bool(record.binding_conditions)
+        #: None where the slice decides for all of its devices
+        self.place: Place | None = None
+        if spec.per_device_node_selection:
+            self.place = Place(record.node_name, record.all_nodes, record.node_selector)
+        self.consumes: Amounts = {
+            (used.counter_set, name): parse(counter.value)
+            for used in record.consumes_counters or ()
+            for name, counter in (used.counters or {}).items()
+        }
+        self._variable: dict[str, Any] | None = None
+        self._answers: dict[str, bool] = {}
+
+    def is_selected(self, expression: str) -> bool:
+        """What a selector says of this device. Raises CelError."""
+        answer = self._answers.get(expression)
+        if answer is None:
+            program = compile_expression(expression)
+            if self._variable is None:
+                self._variable = device_variable(self.id.driver, self.record)
+            answer = program.matches(self._variable)
+            if len(self._answers) >= ANSWERS_MAX:
+                self._answers.clear()
+            self._answers[expression] = answer
+        return answer
+
+    def attribute(self, name: str) -> DeviceAttribute | None:
+        """An attribute by its full name; one published without a domain belongs to the driver."""
+        attributes = self.record.attributes
+        if not attributes:
+            return None
+        if (found := attributes.get(name)) is not None:
+            return found
+        domain, slash, key = name.partition("/")
+        return attributes.get(key) if slash and domain == self.id.driver else None
+
+    @property
+    def has_taints(self) -> bool:
+        """Whether any taint keeps allocations away (unknown effects are ignored)."""
+        return any(t.effect in (NO_SCHEDULE, NO_EXECUTE) for t in self.record.taints or ())

@@ -1,0 +1,190 @@
+"""A claim as the search reads it: requests with their classes looked up and their selectors in a
+row.
+
+Plans depend on the claim's spec and on classes alone, not on nodes; pods whose claims come from one
+template can share them.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from asched.core.dra.cel.errors import CelError, CelSyntaxError
+from asched.core.dra.devices import ReadyDevice
+from asched.core.model.claim import (
+    ALL,
+    EXACT_COUNT,
+    CapacityRequirements,
+    DeviceClass,
+    DeviceRequest,
+    DeviceSelector,
+    DeviceSubRequest,
+    DeviceTaint,
+    DeviceToleration,
+    ExactDeviceRequest,
+    ResourceClaim,
+)
+from asched.core.model.taint import NO_EXECUTE, NO_SCHEDULE
+
+ClassLookup = Callable[[str], DeviceClass | None]
+
+
+class AllocationError(Exception):
+    """Something is wrong with a claim or a class: no node can help, the attempt ends."""
+
+
+class Selector(NamedTuple):
+    """One expression, and where it stands, for messages."""
+
+    owner: str  # "class c" or "claim ns/c"
+    position: int
+    expression: str
+
+
+class Request:
+    """What is asked for once: a request, or one of its alternatives."""
+
+    __slots__ = (
+        "admin",
+        "capacity",
+        "count",
+        "device_class",
+        "name",
+        "parent",
+        "selectors",
+        "takes_all",
+        "tolerations",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        parent: str,
+        asked: ExactDeviceRequest | DeviceSubRequest,
+        device_class: DeviceClass,
+        claim: str,
+    ) -> None:
+        self.name = name
+        self.parent = parent
+        self.device_class = device_class
+        self.takes_all = asked.allocation_mode == ALL
+        self.count = asked.count
+        self.admin = bool(asked.admin_access) if isinstance(asked, ExactDeviceRequest) else False
+        self.tolerations: tuple[DeviceToleration, ...] = asked.tolerations or ()
+        self.capacity = _requested(asked.capacity)
+        self.selectors = (
+            *_selectors(f"class {device_class.metadata.name}", device_class.spec.selectors),
+            *_selectors(f"claim {claim}", asked.selectors),
+        )
+
+    @property
+    def full_name(self) -> str:
+        """As results name it: `request` or `request/alternative`."""
+        return f"{self.parent}/{self.name}" if self.parent else self.name
+
+    def selects(self, device: ReadyDevice) -> bool:
+        """Whether the selectors of class and request hold. Raises AllocationError."""
+        for selector in self.selectors:
+            try:
+                if not device.is_selected(selector.expression):
+                    return False
+            except CelError as error:
+                stage = "compile" if isinstance(error, CelSyntaxError) else "runtime"
+                raise AllocationError(
+                    f"{selector.owner}: selector #{selector.position}: CEL {stage} error: {error}"
+                ) from error
+        return True
+
+    def tolerates(self, device: ReadyDevice) -> bool:
+        """Whether every taint that keeps allocations away is tolerated."""
+        return all(
+            any(_tolerates(toleration, taint) for toleration in self.tolerations)
+            for taint in device.record.taints or ()
+            if taint.effect in _HARD
+        )
+
+
+class ClaimPlan(NamedTuple):
+    """`requests[r]` are the alternatives of request r; `is_list[r]`: it names alternatives."""
+
+    claim: ResourceClaim
+    requests: tuple[tuple[Request, ...], ...]
+    is_list: tuple[bool, ...]
+
+
+_HARD: Final = (NO_SCHEDULE, NO_EXECUTE)
+
+
+def plan(claim: ResourceClaim, class_of: ClassLookup) -> ClaimPlan:
+    """Look up classes and check shapes. Raises AllocationError."""
+    requests: list[tuple[Request, ...]] = []
+    is_list: list[bool] = []
+    for asked in claim.spec.devices.requests or ():
+        requests.append(_alternatives(_key(claim), asked, class_of))
+        is_list.append(bool(asked.first_available))
+    return ClaimPlan(claim, tuple(requests), tuple(is_list))
+
+
+def _key(claim: ResourceClaim) -> str:
+    return claim.metadata.key
+
+
+def _alternatives(claim: str, asked: DeviceRequest, class_of: ClassLookup) -> tuple[Request, ...]:
+    if asked.first_available:
+        return tuple(
+            _request(claim, sub.name, asked.name, sub, class_of) for sub in asked.first_available
+        )
+    if asked.exactly is None:
+        raise AllocationError(
+            f"claim {claim}, request {asked.name}: missing device class name "
+            "(unsupported request type?)"
+        )
+    return (_request(claim, asked.name, "", asked.exactly, class_of),)
+
+
+def _request(
+    claim: str,
+    name: str,
+    parent: str,
+    asked: ExactDeviceRequest | DeviceSubRequest,
+    class_of: ClassLookup,
+) -> Request:
+    where = f"claim {claim}, request {name}"
+    for index, selector in enumerate(asked.selectors or ()):
+        if selector.cel is None:
+            raise AllocationError(
+                f"{where}, selector #{index}: CEL expression empty (unsupported selector type?)"
+            )
+    if not asked.device_class_name:
+        raise AllocationError(f"{where}: missing device class name (unsupported request type?)")
+    device_class = class_of(asked.device_class_name)
+    if device_class is None:
+        raise AllocationError(
+            f"{where}: could not retrieve device class {asked.device_class_name}: "
+            f'deviceclass.resource.k8s.io "{asked.device_class_name}" not found'
+        )
+    if asked.allocation_mode not in (EXACT_COUNT, ALL):
+        raise AllocationError(f"{where}: unsupported count mode {asked.allocation_mode}")
+    return Request(name, parent, asked, device_class, claim)
+
+
+def _selectors(owner: str, selectors: tuple[DeviceSelector, ...] | None) -> tuple[Selector, ...]:
+    return tuple(
+        Selector(owner, index, selector.cel.expression)
+        for index, selector in enumerate(selectors or ())
+        if selector.cel is not None
+    )
+
+
+def _requested(capacity: CapacityRequirements | None) -> dict[str, str | int | float] | None:
+    return capacity.requests if capacity is not None else None
+
+
+def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    """As for nodes, except that an empty key needs the operator Exists."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in ("", "Equal") and toleration.value == taint.value

@@ -1,0 +1,114 @@
+"""A solution as the API writes it: results, configuration, and where an allocation is good."""
+
+import hashlib
+
+from asched.core.dra.allocator import Chosen, Solution
+from asched.core.dra.plan import ClaimPlan, Request
+from asched.core.model.claim import (
+    AllocationResult,
+    DeviceAllocationConfiguration,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+)
+from asched.core.model.meta import LabelSelectorRequirement
+from asched.core.model.selector import NodeSelector, NodeSelectorTerm
+
+FROM_CLASS = "FromClass"
+FROM_CLAIM = "FromClaim"
+
+
+def allocation_results(
+    plans: tuple[ClaimPlan, ...], solution: Solution, node: str
+) -> tuple[AllocationResult, ...]:
+    """One allocation per claim. Share ids are derived from claim and position, never drawn."""
+    results = []
+    for plan, chosen, selected in zip(plans, solution.devices, solution.selected, strict=True):
+        requests = [plan.requests[r][index] for r, index in enumerate(selected)]
+        devices = DeviceAllocationResult(
+            results=tuple(_result(plan, index, one) for index, one in enumerate(chosen)),
+            config=_config(plan, requests) or None,
+        )
+        results.append(AllocationResult(devices=devices, node_selector=_nodes(chosen, node)))
+    return tuple(results)
+
+
+def _result(plan: ClaimPlan, index: int, chosen: Chosen) -> DeviceRequestAllocationResult:
+    device, request = chosen.device, chosen.request
+    return DeviceRequestAllocationResult(
+        request=request.full_name,
+        driver=device.id.driver,
+        pool=device.id.pool,
+        device=device.id.device,
+        admin_access=True if request.admin else None,
+        tolerations=request.tolerations or None,
+        binding_conditions=device.record.binding_conditions,
+        binding_failure_conditions=device.record.binding_failure_conditions,
+        share_id=_share_id(plan, index, chosen) if device.allows_multiple else None,
+        consumed_capacity=dict(chosen.consumed) if chosen.consumed else None,
+    )
+
+
+def _share_id(plan: ClaimPlan, index: int, chosen: Chosen) -> str:
+    """A UUID (version 8: made by a scheme of our own) that no two shares of a device have."""
+    claim = plan.claim.metadata
+    seed = f"{claim.uid}|{claim.key}|{index}|{chosen.device.id.text}".encode()
+    digits = hashlib.sha256(seed).hexdigest()
+    return f"{digits[:8]}-{digits[8:12]}-8{digits[13:16]}-8{digits[17:20]}-{digits[20:32]}"
+
+
+def _config(plan: ClaimPlan, requests: list[Request]) -> tuple[DeviceAllocationConfiguration, ...]:
+    """What classes configure, each class once with the requests it serves, then the claim's own."""
+    by_class: dict[str, list[Request]] = {}
+    for request in requests:
+        by_class.setdefault(request.device_class.metadata.name, []).append(request)
+    config = [
+        DeviceAllocationConfiguration(
+            source=FROM_CLASS,
+            requests=tuple(r.full_name for r in served),
+            opaque=entry.opaque,
+        )
+        for served in by_class.values()
+        for entry in served[0].device_class.spec.config or ()
+    ]
+    for own in plan.claim.spec.devices.config or ():
+        names = own.requests or ()
+        # An entry without names is for all; one with names appears for each request it names.
+        times = sum(r.full_name in names or (r.parent or r.name) in names for r in requests)
+        config += [
+            DeviceAllocationConfiguration(FROM_CLAIM, own.requests, own.opaque)
+            for _ in range(times if names else 1)
+        ]
+    return tuple(config)
+
+
+def _nodes(chosen: tuple[Chosen, ...], node: str) -> NodeSelector | None:
+    """One device bound to a node binds all; otherwise every requirement of every device holds."""
+    fields: list[LabelSelectorRequirement] = []
+    expressions: list[LabelSelectorRequirement] = []
+    for one in chosen:
+        device, spec = one.device, one.device.slice.spec
+        local = device.place.node_name if device.place is not None else spec.node_name
+        if local or device.record.binds_to_node:
+            here = LabelSelectorRequirement("metadata.name", "In", (node,))
+            return NodeSelector((NodeSelectorTerm(match_fields=(here,)),))
+        selector = device.place.selector if device.place is not None else spec.node_selector
+        for term in (selector.node_selector_terms if selector is not None else None) or ():
+            _merge(fields, term.match_fields)
+            _merge(expressions, term.match_expressions)
+    if not fields and not expressions:
+        return None
+    return NodeSelector((NodeSelectorTerm(tuple(expressions) or None, tuple(fields) or None),))
+
+
+def _merge(
+    into: list[LabelSelectorRequirement], new: tuple[LabelSelectorRequirement, ...] | None
+) -> None:
+    for wanted in new or ():
+        same = (
+            r.key == wanted.key
+            and r.operator == wanted.operator
+            and set(r.values or ()) == set(wanted.values or ())
+            for r in into
+        )
+        if not any(same):
+            into.append(wanted)

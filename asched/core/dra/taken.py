@@ -1,0 +1,100 @@
+"""What is already given out: devices held by allocated claims, and capacity of devices that are
+shared.
+
+A device held with admin access counts nowhere. A claim is entered under its uid and can be
+replaced or given back; `log` tells which pools were touched, so that only their nodes are looked
+at again.
+"""
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Final
+
+from asched.core.dra.devices import DeviceId, PoolId
+from asched.core.model.claim import AllocationResult
+from asched.core.model.quantity import parse
+
+#: Entries of the log kept before the older half is forgotten. A guess: 64 Ki allocations between
+#: two looks at the same kind of claim.
+LOG_ENTRIES_MAX: Final = 1 << 16
+
+Capacity = dict[str, Fraction]
+
+
+class PoolLog:
+    """Pools in the order in which they changed. Readers keep a cursor and ask what came after."""
+
+    __slots__ = ("_base", "_entries")
+
+    def __init__(self) -> None:
+        self._base = 0
+        self._entries: list[PoolId] = []
+
+    @property
+    def end(self) -> int:
+        return self._base + len(self._entries)
+
+    def add(self, pool_id: PoolId) -> None:
+        self._entries.append(pool_id)
+        if len(self._entries) > LOG_ENTRIES_MAX:
+            cut = LOG_ENTRIES_MAX // 2
+            del self._entries[:cut]
+            self._base += cut
+
+    def since(self, cursor: int) -> Sequence[PoolId] | None:
+        """What came after the cursor; None if that is no longer known."""
+        return self._entries[cursor - self._base :] if cursor >= self._base else None
+
+
+class Taken:
+    """Devices and capacity held by claims."""
+
+    def __init__(self) -> None:
+        self.devices: dict[DeviceId, int] = {}  # held alone; how many claims say so
+        self.shared: dict[DeviceId, int] = {}  # shares handed out
+        self.capacity: dict[DeviceId, Capacity] = {}
+        self.log = PoolLog()
+        self._claims: dict[str, AllocationResult] = {}
+
+    def put(self, uid: str, allocation: AllocationResult | None) -> None:
+        """Enter what a claim holds now, in place of what it held; None: nothing."""
+        old = self._claims.get(uid)
+        if old is allocation or (old is not None and old == allocation):
+            return
+        if old is not None:
+            self._move(old, -1)
+            del self._claims[uid]
+        if allocation is not None:
+            self._claims[uid] = allocation
+            self._move(allocation, 1)
+
+    def allocation_of(self, uid: str) -> AllocationResult | None:
+        return self._claims.get(uid)
+
+    def is_used(self, device: DeviceId) -> bool:
+        """Whether anybody holds it or a share of it."""
+        return device in self.devices or device in self.shared
+
+    def _move(self, allocation: AllocationResult, sign: int) -> None:
+        for result in allocation.devices.results or ():
+            if result.admin_access:
+                continue
+            device = DeviceId(result.driver, result.pool, result.device)
+            counts = self.devices if result.share_id is None else self.shared
+            counts[device] = counts.get(device, 0) + sign
+            if not counts[device]:
+                del counts[device]
+            if result.share_id is not None:
+                self._move_capacity(device, result.consumed_capacity or {}, sign)
+            self.log.add((result.driver, result.pool))
+
+    def _move_capacity(
+        self, device: DeviceId, used: dict[str, str | int | float], sign: int
+    ) -> None:
+        held = self.capacity.setdefault(device, {})
+        for name, amount in used.items():
+            held[name] = held.get(name, Fraction(0)) + sign * parse(amount)
+            if not held[name]:
+                del held[name]
+        if not held:
+            del self.capacity[device]
