@@ -1,0 +1,43 @@
+"""Gates: PreEnqueue plugins decide whether a pod may become active at all.
+
+They are asked whenever a pod is about to leave its rest, for the active lane or for backoff; a pod
+that leaves backoff has passed already. The plugin that gated the pod last is asked first, because
+most likely it still does. Nothing is written to the API about a gated pod.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
+        (runPreEnqueuePlugins)
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from asched.core.queue.observer import QueueObserver
+from asched.core.queue.queued import QueuedPod
+
+if TYPE_CHECKING:
+    from asched.core.framework.points import PreEnqueuePlugin
+
+
+class Gates:
+    def __init__(
+        self, plugins: Mapping[str, Sequence["PreEnqueuePlugin"]], observer: QueueObserver
+    ) -> None:
+        self._plugins = plugins
+        self._observer = observer
+
+    def admit(self, queued: QueuedPod) -> bool:
+        """Ask all plugins of the pod's profile; the first that says no becomes its gate."""
+        profile = queued.pod.spec.scheduler_name
+        plugins = self._plugins.get(profile, ())
+        if queued.gated_by:
+            plugins = sorted(plugins, key=lambda plugin: plugin.name != queued.gated_by)
+        for plugin in plugins:
+            if plugin.pre_enqueue(queued.pod).is_success:
+                continue
+            queued.gated_by = plugin.name
+            if plugin.name not in queued.rejectors:
+                self._observer.unschedulable(plugin.name, profile, 1)
+            queued.rejected_by |= {plugin.name}
+            return False
+        queued.gated_by = ""
+        return True

@@ -1,0 +1,206 @@
+"""Hints: is a change worth another attempt for a pod that was rejected?
+
+Plugins register for changes, with or without a hint function. Only the plugins that rejected a pod
+are asked about it. Plugins are data here: names are compared, never known.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
+        (isPodWorthRequeuing), pkg/scheduler/scheduler.go (buildQueueingHintMap)
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+from asched.core.framework.points import Hint, Registration
+from asched.core.model.kinds import (
+    CSI_DRIVER,
+    CSI_NODE,
+    CSI_STORAGE_CAPACITY,
+    DEVICE_CLASS,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    STORAGE_CLASS,
+    VOLUME_ATTACHMENT,
+)
+from asched.core.model.pod import Pod
+from asched.core.queue.observer import QueueObserver
+from asched.core.queue.queued import QueuedPod
+from asched.core.queue.resting import GroupKey
+from asched.core.state.changes import WILDCARD, Action, Change, Trigger
+
+if TYPE_CHECKING:
+    from asched.core.framework.points import HintFunction
+
+#: What a plugin listens to that does not say what it listens to.
+EVERYTHING: Final = tuple(
+    Registration(Trigger(kind.resource, Action.ALL))
+    for kind in (
+        POD,
+        NODE,
+        PERSISTENT_VOLUME,
+        PERSISTENT_VOLUME_CLAIM,
+        STORAGE_CLASS,
+        CSI_NODE,
+        CSI_DRIVER,
+        CSI_STORAGE_CAPACITY,
+        VOLUME_ATTACHMENT,
+        RESOURCE_CLAIM,
+        RESOURCE_SLICE,
+        DEVICE_CLASS,
+    )
+)
+_NODE_TAINT: Final = Trigger(NODE.resource, Action.UPDATE_NODE_TAINT)
+
+#: (class of pods, plugin) -> whether it said Queue; lives as long as one change.
+Memo = dict[tuple[Hashable, str], bool]
+
+
+class Worth(IntEnum):
+    """What to do with a pod after a change; the greater wins."""
+
+    SKIP = 0
+    AFTER_BACKOFF = 1
+    IMMEDIATELY = 2
+
+
+def registered(registrations: Sequence[Registration] | None) -> tuple[Registration, ...]:
+    """What a plugin's registrations amount to.
+
+    None means everything, and so does the wildcard resource. Whoever listens to new nodes but not
+    to their taints hears of every change of taints as well: a node may count as new for a pod once
+    a taint goes.
+    """
+    if registrations is None:
+        return EVERYTHING
+    resolved: list[Registration] = []
+    hears_new_nodes = hears_taints = False
+    for registration in registrations:
+        trigger = registration.trigger
+        if trigger.resource == WILDCARD:
+            resolved.extend(EVERYTHING)
+            hears_taints = True
+            continue
+        resolved.append(registration)
+        if trigger.resource == NODE.resource:
+            hears_new_nodes |= bool(trigger.action & Action.ADD)
+            hears_taints |= bool(trigger.action & Action.UPDATE_NODE_TAINT)
+    if hears_new_nodes and not hears_taints:
+        resolved.append(Registration(_NODE_TAINT))
+    return tuple(resolved)
+
+
+def watched(profiles: Iterable[Mapping[str, Sequence[Registration]]]) -> dict[str, Action]:
+    """Resource -> every action that some plugin of some profile listens to."""
+    union: dict[str, Action] = {}
+    for registrations in profiles:
+        for one_plugin in registrations.values():
+            for resource, action, _ in (registration.trigger for registration in one_plugin):
+                union[resource] = union.get(resource, Action(0)) | action
+    return union
+
+
+class Interest:
+    """Who in a profile is asked about which trigger. Answers are remembered per trigger."""
+
+    def __init__(self, registrations: Mapping[str, Sequence[Registration]]) -> None:
+        self._registrations = registrations
+        self._asked: dict[Trigger, dict[str, tuple[HintFunction | None, ...]]] = {}
+
+    def asked(self, trigger: Trigger) -> "dict[str, tuple[HintFunction | None, ...]]":
+        """Plugin -> hint functions of its matching registrations; None stands for always Queue."""
+        found = self._asked.get(trigger)
+        if found is None:
+            found = self._asked[trigger] = {
+                plugin: hints
+                for plugin, registrations in self._registrations.items()
+                if (hints := tuple(r.hint for r in registrations if r.trigger.matches(trigger)))
+            }
+        return found
+
+
+_NOBODY_ASKED: Final = Interest({})
+
+
+class Judge:
+    """Decides for one pod and one change. `counter_s` measures how long hint functions take."""
+
+    def __init__(
+        self,
+        interests: Mapping[str, Interest],
+        observer: QueueObserver,
+        counter_s: Callable[[], float],
+    ) -> None:
+        self._interests = interests
+        self._observer = observer
+        self._counter_s = counter_s
+
+    def is_of_interest(self, trigger: Trigger) -> bool:
+        """Whether any plugin of any profile would be asked."""
+        return trigger.is_wildcard or any(
+            interest.asked(trigger) for interest in self._interests.values()
+        )
+
+    def may_hear(self, group: GroupKey, trigger: Trigger) -> bool:
+        """False if no pod with these rejectors can be helped by such a change."""
+        interest = self._interests.get(group.profile, _NOBODY_ASKED)
+        if group.gated_by and group.gated_by not in interest.asked(trigger):
+            return False
+        if trigger.is_wildcard or group.profile not in self._interests:
+            return True
+        asked = interest.asked(trigger).keys()
+        return not (asked.isdisjoint(group.rejected_by) and asked.isdisjoint(group.pending_on))
+
+    def worth(self, queued: QueuedPod, change: Change, memo: Memo | None = None) -> Worth:
+        """With a memo, pods of a class share answers; not for updates of the pod itself."""
+        rejectors = queued.rejectors
+        trigger = change.trigger
+        if not rejectors:
+            return Worth.AFTER_BACKOFF
+        if trigger.is_wildcard:
+            aimed_at = change.new
+            missed = isinstance(aimed_at, Pod) and aimed_at.uid != queued.pod.uid
+            return Worth.SKIP if missed else Worth.AFTER_BACKOFF
+        interest = self._interests.get(queued.pod.spec.scheduler_name)
+        if interest is None:
+            return Worth.AFTER_BACKOFF
+        worth = Worth.SKIP
+        for plugin, hints in interest.asked(trigger).items():
+            if plugin not in rejectors or not self._says_queue(plugin, hints, queued, change, memo):
+                continue
+            if plugin in queued.pending_on:
+                return Worth.IMMEDIATELY
+            worth = Worth.AFTER_BACKOFF
+            if not queued.pending_on:
+                break
+        return worth
+
+    def _says_queue(
+        self,
+        plugin: str,
+        hints: "tuple[HintFunction | None, ...]",
+        queued: QueuedPod,
+        change: Change,
+        memo: Memo | None,
+    ) -> bool:
+        key = (queued.class_key, plugin)
+        if memo is None or queued.class_key is None:
+            return any(self._ask(plugin, hint, queued.pod, change) for hint in hints)
+        if key not in memo:
+            memo[key] = any(self._ask(plugin, hint, queued.pod, change) for hint in hints)
+        return memo[key]
+
+    def _ask(self, plugin: str, hint: "HintFunction | None", pod: Pod, change: Change) -> bool:
+        start_s = self._counter_s()
+        try:
+            answer = hint(pod, change.old, change.new).value if hint else Hint.QUEUE.value
+        except Exception as error:  # noqa: BLE001 - a plugin's surprise must not keep a pod asleep
+            answer = "Error"
+            label = change.trigger.label
+            self._observer.complaint(f"hint of {plugin} for pod {pod.key} on {label}: {error!r}")
+        duration_s = self._counter_s() - start_s
+        self._observer.hint_answered(plugin, change.trigger.label, answer, duration_s)
+        return answer != Hint.SKIP.value

@@ -1,0 +1,94 @@
+"""Pods in flight, and the changes they missed.
+
+Between pop and return a pod hears nothing. What happens meanwhile is kept in one list, in which a
+marker stands where each attempt began; a pod that comes back is judged by everything behind its
+marker. Changes that no marker precedes are dropped.
+
+Bounds  CHANGES_MAX changes. Beyond it the oldest go, and pods that would have needed them are
+        treated as if one of them had helped.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/active_queue.go
+"""
+
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterator
+from itertools import count
+from typing import Final
+
+from asched.core.queue.queued import QueuedPod
+from asched.core.state.changes import Change
+
+#: A guess: a minute and a half of a thousand changes per second, some 20 MB.
+CHANGES_MAX: Final = 100_000
+#: The label under which markers are counted.
+POD_POPPED: Final = "PodPopped"
+
+
+class InFlight:
+    def __init__(self, changes_max: int = CHANGES_MAX) -> None:
+        self._markers: OrderedDict[str, tuple[int, QueuedPod]] = OrderedDict()
+        self._changes: deque[tuple[int, Change]] = deque()
+        self._changes_max = changes_max
+        self._positions = count(1)
+        self._lost_position = 0
+        #: How much of what is kept, by label; markers under POD_POPPED.
+        self.counts: Counter[str] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._markers)
+
+    def __contains__(self, uid: str) -> bool:
+        return uid in self._markers
+
+    def pods(self) -> list[QueuedPod]:
+        """Attempts under way, oldest first."""
+        return [queued for _, queued in self._markers.values()]
+
+    def start(self, queued: QueuedPod) -> None:
+        assert queued.pod.uid not in self._markers, f"{queued} is in flight already"
+        self._markers[queued.pod.uid] = (next(self._positions), queued)
+        self.counts[POD_POPPED] += 1
+
+    def record(self, change: Change) -> None:
+        """Keep a change if an attempt is under way."""
+        if not self._markers:
+            return
+        self._changes.append((next(self._positions), change))
+        self.counts[change.trigger.label] += 1
+        if len(self._changes) > self._changes_max:
+            self._lost_position = self._drop_oldest()
+
+    def changes_since(self, uid: str) -> list[Change] | None:
+        """Changes since the attempt began, oldest first; None if that is not known."""
+        marker = self._markers.get(uid)
+        if marker is None or marker[0] < self._lost_position:
+            return None
+        missed = []
+        for position, change in reversed(self._changes):
+            if position < marker[0]:
+                break
+            missed.append(change)
+        missed.reverse()
+        return missed
+
+    def done(self, uid: str) -> None:
+        """The attempt is over, or cannot be rejected any more. Unknown pods are ignored."""
+        if self._markers.pop(uid, None) is None:
+            return
+        self.counts[POD_POPPED] -= 1
+        oldest = next(iter(self._markers.values()))[0] if self._markers else None
+        while self._changes and (oldest is None or self._changes[0][0] < oldest):
+            self._drop_oldest()
+
+    def entries(self) -> Iterator[QueuedPod | Change]:
+        """Markers and changes in their order, oldest first; for listings."""
+        merged: list[tuple[int, QueuedPod | Change]] = [*self._markers.values(), *self._changes]
+        for _, entry in sorted(merged, key=lambda item: item[0]):
+            yield entry
+
+    def _drop_oldest(self) -> int:
+        position, change = self._changes.popleft()
+        label = change.trigger.label
+        self.counts[label] -= 1
+        if not self.counts[label]:
+            del self.counts[label]
+        return position

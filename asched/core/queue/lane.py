@@ -1,0 +1,69 @@
+"""A lane: waiting pods in the order in which they will be taken.
+
+A heap with lazy deletion: leaving is a mark, and a stale entry is dropped when it reaches the head.
+Pods with equal keys keep the order in which they came.
+
+Bounds  stale entries never outnumber the live ones by more than STALE_MIN.
+"""
+
+from heapq import heapify, heappop, heappush
+from itertools import count
+from typing import Any, Final
+
+from asched.core.queue.queued import QueuedPod
+
+#: Below this many stale entries a rebuild costs more than it saves (a guess; a rebuild is linear).
+STALE_MIN: Final = 64
+
+
+class Lane:
+    def __init__(self) -> None:
+        self._heap: list[tuple[Any, int, QueuedPod]] = []
+        self._tickets = count(1)
+        self._live = 0
+
+    def __len__(self) -> int:
+        return self._live
+
+    def push(self, queued: QueuedPod, key: Any) -> None:
+        """Take in a pod that is in no lane. Smaller keys go first."""
+        assert queued.lane is None, f"{queued} is in a lane already"
+        queued.lane = self
+        queued.ticket = ticket = next(self._tickets)
+        self._live += 1
+        heappush(self._heap, (key, ticket, queued))
+
+    def discard(self, queued: QueuedPod) -> None:
+        assert queued.lane is self, f"{queued} is not in this lane"
+        queued.lane = None
+        self._live -= 1
+        if len(self._heap) > 2 * self._live + STALE_MIN:
+            self._heap = [entry for entry in self._heap if self._is_live(entry)]
+            heapify(self._heap)
+
+    def head(self) -> QueuedPod | None:
+        heap = self._heap
+        while heap:
+            if self._is_live(heap[0]):
+                return heap[0][2]
+            heappop(heap)
+        return None
+
+    def pop(self) -> QueuedPod | None:
+        queued = self.head()
+        if queued is not None:
+            heappop(self._heap)
+            queued.lane = None
+            self._live -= 1
+        return queued
+
+    def in_order(self) -> list[QueuedPod]:
+        """All pods as they would be taken; for listings, not for the hot path."""
+        return [entry[2] for entry in sorted(filter(self._is_live, self._heap), key=_order)]
+
+    def _is_live(self, entry: tuple[Any, int, QueuedPod]) -> bool:
+        return entry[2].lane is self and entry[2].ticket == entry[1]
+
+
+def _order(entry: tuple[Any, int, QueuedPod]) -> tuple[Any, int]:
+    return entry[:2]

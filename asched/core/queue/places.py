@@ -1,0 +1,127 @@
+"""Places: where each waiting pod stands, and how many stand where.
+
+One pod has one place, found by its key (namespace/name): a lane, or the rest. Nothing is decided
+here.
+"""
+
+from collections.abc import Callable, Hashable
+from typing import Any, NamedTuple
+
+from asched.core.model.pod import Pod
+from asched.core.queue.lane import Lane
+from asched.core.queue.queued import QueuedPod
+from asched.core.queue.resting import RestingPods
+
+
+class Pending(NamedTuple):
+    """Pods by queue, for metrics; the errored ones count as backoff."""
+
+    active: int
+    backoff: int
+    unschedulable: int
+    gated: int
+
+
+class Listing(NamedTuple):
+    """All pods of the queue; the first three in the order in which they would be taken."""
+
+    active: list[QueuedPod]
+    backoff: list[QueuedPod]
+    errors: list[QueuedPod]
+    unschedulable: list[QueuedPod]
+    gated: list[QueuedPod]
+
+
+class Places:
+    """`sort_key(pod, timestamp_s)`: smaller is taken first."""
+
+    def __init__(self, sort_key: Callable[[Pod, float], Any]) -> None:
+        self._sort_key = sort_key
+        self._queued: dict[str, QueuedPod] = {}
+        self.active, self.backoff, self.errors = Lane(), Lane(), Lane()
+        self.resting = RestingPods()
+
+    def __len__(self) -> int:
+        return len(self._queued)
+
+    def get(self, key: str) -> QueuedPod | None:
+        return self._queued.get(key)
+
+    def name_of(self, queued: QueuedPod) -> str:
+        """The place in upstream's words; the errored pods stand in backoff too."""
+        if queued.lane is None:
+            return "unschedulable"
+        return "active" if queued.lane is self.active else "backoff"
+
+    def take(self, lane: Lane) -> QueuedPod | None:
+        """The head of a lane, which leaves it."""
+        queued = lane.pop()
+        if queued is not None:
+            del self._queued[queued.key]
+        return queued
+
+    def leave(self, queued: QueuedPod) -> None:
+        """Take a pod from wherever it stands, if it stands anywhere."""
+        if queued.lane is not None:
+            queued.lane.discard(queued)
+        elif queued.group is not None:
+            self.resting.discard(queued)
+        else:
+            return
+        del self._queued[queued.key]
+
+    def into(self, queued: QueuedPod, lane: Lane) -> None:
+        """Move a pod into a lane."""
+        self.leave(queued)
+        self._queued[queued.key] = queued
+        lane.push(queued, self._order(queued, lane))
+
+    def to_rest(self, queued: QueuedPod) -> bool:
+        """Lay a pod to rest, or file it under changed rejectors; whether it came from elsewhere."""
+        group = queued.group
+        if group is not None and group.key[1:] == (
+            queued.rejected_by,
+            queued.pending_on,
+            queued.gated_by,
+        ):
+            return False
+        self.leave(queued)
+        self._queued[queued.key] = queued
+        self.resting.add(queued)
+        return group is None
+
+    def replace_pod(self, queued: QueuedPod, pod: Pod, class_key: Hashable | None) -> None:
+        """Give a waiting pod its new version; it stays, in the order that is now right."""
+        lane = queued.lane
+        if lane is not None:
+            lane.discard(queued)
+        else:
+            self.resting.discard(queued)
+        queued.pod, queued.class_key = pod, class_key
+        if lane is not None:
+            lane.push(queued, self._order(queued, lane))
+        else:
+            self.resting.add(queued)
+
+    def pending(self) -> Pending:
+        waiting = len(self.backoff) + len(self.errors)
+        resting = self.resting
+        return Pending(len(self.active), waiting, resting.unschedulable_count, resting.gated_count)
+
+    def listing(self) -> Listing:
+        """Everything, sorted; for debugging and recordings, not for the hot path."""
+        resting = sorted(self.resting, key=lambda queued: queued.key)
+        return Listing(
+            self.active.in_order(),
+            self.backoff.in_order(),
+            self.errors.in_order(),
+            [queued for queued in resting if not queued.is_gated],
+            [queued for queued in resting if queued.is_gated],
+        )
+
+    def _order(self, queued: QueuedPod, lane: Lane) -> Any:
+        """Active: the queue sort. Backoff: by its end, then the queue sort. Errors: by its end."""
+        if lane is self.errors:
+            return queued.backoff_until_s
+        key = self._sort_key(queued.pod, queued.timestamp_s)
+        return key if lane is self.active else (queued.backoff_until_s, key)

@@ -1,0 +1,353 @@
+"""The scheduling queue: who is next, who waits, and what wakes them.
+
+    active          ready, in the order of the queue sort; `pop` takes the head
+    backoff         to be tried again, not before its pause ends; the head is taken when nothing is
+                    active
+    errors          the same after an error, and never taken early
+    unschedulable   at rest until a change helps, or for max_in_unschedulable_s
+    gated           at rest behind a PreEnqueue plugin
+    in flight       popped and neither done nor returned; changes are kept for it meanwhile
+
+A pod stands in one of the first five by its key (namespace/name), in flight by its uid. Time is
+handed in as seconds; nothing here waits, and equal inputs give equal states.
+
+Bounds  one record per pod; the lists of `inflight.py` and `lane.py` say theirs.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+from asched.core.framework.points import Registration
+from asched.core.model.pod import Pod
+from asched.core.queue.backoff import Backoff, is_backing_off
+from asched.core.queue.gates import Gates
+from asched.core.queue.hints import Interest, Judge, Memo, Worth
+from asched.core.queue.inflight import InFlight
+from asched.core.queue.observer import QueueObserver, Silent
+from asched.core.queue.places import Places
+from asched.core.queue.queued import QueuedPod
+from asched.core.queue.sightings import pod_triggers
+from asched.core.state.changes import (
+    BACKOFF_COMPLETE,
+    FORCE_ACTIVATE,
+    POP_FROM_BACKOFF_Q,
+    SCHEDULE_ATTEMPT_FAILURE,
+    UNSCHEDULABLE_POD_ADD,
+    UNSCHEDULABLE_POD_UPDATE,
+    UNSCHEDULABLE_TIMEOUT,
+    Change,
+)
+from asched.core.state.nominated import Nominator
+
+if TYPE_CHECKING:
+    from asched.core.framework.points import PreEnqueuePlugin
+
+#: --pod-max-in-unschedulable-pods-duration unless configured; how often the rest is gone through.
+MAX_IN_UNSCHEDULABLE_S: Final = 300.0
+UNSCHEDULABLE_FLUSH_EVERY_S: Final = 30.0
+#: Seconds since the epoch as floats are exact to a quarter of this.
+CLOCK_GRAIN_S: Final = 1e-6
+
+#: A pod that enters by one of these brings the nomination of its own status along.
+_ARRIVALS: Final = (UNSCHEDULABLE_POD_ADD.label, UNSCHEDULABLE_POD_UPDATE.label)
+
+
+@dataclass(frozen=True, slots=True)
+class QueueProfile:
+    """What the queue knows of a profile: data, never a plugin by name.
+
+    `registrations` are resolved (`hints.registered`). All profiles sort alike: the first one's key
+    counts.
+    """
+
+    sort_key: Callable[[Pod, float], Any]
+    registrations: Mapping[str, Sequence[Registration]]
+    pre_enqueue: Sequence["PreEnqueuePlugin"] = ()
+
+
+class SchedulingQueue:
+    """`profiles` by scheduler name.
+
+    `class_key_of` gives equal keys to pods that no hint can tell apart; None shares nothing.
+    """
+
+    def __init__(
+        self,
+        profiles: Mapping[str, QueueProfile],
+        nominator: Nominator,
+        *,
+        backoff: Backoff = Backoff(),  # noqa: B008 - immutable
+        max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S,
+        observer: QueueObserver | None = None,
+        counter_s: Callable[[], float] = lambda: 0.0,
+        class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
+    ) -> None:
+        self.places = Places(next(iter(profiles.values())).sort_key)
+        self._observer = observer or Silent()
+        interests = {name: Interest(profile.registrations) for name, profile in profiles.items()}
+        self._judge = Judge(interests, self._observer, counter_s)
+        self._gates = Gates({n: p.pre_enqueue for n, p in profiles.items()}, self._observer)
+        self._backoff_rule = backoff
+        self._max_in_unschedulable_s = max_in_unschedulable_s
+        self._class_key_of = class_key_of
+        self.nominator = nominator
+        self.in_flight = InFlight()
+        self._next_unschedulable_flush_s: float | None = None
+
+    # --- what the watch says ----------------------------------------------------------------------
+
+    def add(self, pod: Pod, now_s: float) -> None:
+        """A pod without a node appeared."""
+        self._enter(pod, UNSCHEDULABLE_POD_ADD.label, now_s)
+
+    def update(self, old: Pod, new: Pod, now_s: float) -> None:
+        """A waiting pod has a new version. One in flight keeps its own until it returns."""
+        if new.uid in self.in_flight:
+            for trigger in pod_triggers(old, new):
+                self.in_flight.record(Change(trigger, old, new))
+            return
+        queued = self.places.get(new.key)
+        if queued is None:
+            self._enter(new, UNSCHEDULABLE_POD_UPDATE.label, now_s)
+            return
+        self.places.replace_pod(queued, new, self._class_key_of(new))
+        self.nominator.update(old, new)
+        if queued.group is None:
+            return
+        for trigger in pod_triggers(old, new):
+            worth = self._judge.worth(queued, Change(trigger, old, new))
+            if self._requeue(queued, worth, trigger.label, now_s):
+                break
+
+    def delete(self, pod: Pod) -> None:
+        """The pod is gone or placed. An attempt under way is not interrupted."""
+        self.nominator.delete(pod.uid)
+        queued = self.places.get(pod.key)
+        if queued is not None:
+            self.places.leave(queued)
+            self._count_rejectors(queued, -1)
+
+    def move(self, change: Change, now_s: float, *, except_uid: str = "") -> int:
+        """Wake every resting pod that a change may help; returns how many stopped resting.
+
+        A change that no plugin registered for costs one look-up. `except_uid` names a pod that
+        shall not hear of it.
+        """
+        if not self._judge.is_of_interest(change.trigger):
+            return 0
+        label = change.trigger.label
+        moved = 0
+        for queued, worth in self._woken(change, except_uid):
+            moved += self._requeue(queued, worth, label, now_s)
+        self.in_flight.record(change)
+        return moved
+
+    # --- attempts ---------------------------------------------------------------------------------
+
+    def pop(self, now_s: float) -> QueuedPod | None:  # noqa: ARG002 - the signature of every step
+        """The next attempt, now in flight; None if there is nothing to take.
+
+        With nothing active, the head of backoff is taken however long it would still have to wait.
+        """
+        while True:
+            queued = self.places.take(self.places.active)
+            if queued is None:
+                queued = self.places.take(self.places.backoff)
+                if queued is None:
+                    return None
+                self._observer.incoming("active", POP_FROM_BACKOFF_Q.label)
+            queued.attempts += 1
+            queued.backoff_until_s = None
+            self._count_rejectors(queued, -1)
+            if queued.pod.uid not in self.in_flight:
+                self.in_flight.start(queued)
+                return queued
+            self._observer.complaint(
+                f"pod {queued.key} was dropped from the active queue:"
+                " the same pod is tracked in multiple places in the scheduler"
+            )
+
+    def done(self, uid: str) -> None:
+        """The attempt cannot be rejected any more, or its pod is dropped: forget what it missed."""
+        self.in_flight.done(uid)
+
+    def return_failed(
+        self,
+        queued: QueuedPod,
+        pod_now: Pod,
+        rejectors: Iterable[str],
+        pending_rejectors: Iterable[str],
+        now_s: float,
+    ) -> None:
+        """The attempt failed. Without rejectors it was an error, else they decide what wakes the
+        pod.
+
+        `pod_now` is the pod as last seen. Changes missed in flight are made up for here.
+        """
+        uid = queued.pod.uid
+        present = self.places.get(queued.key)
+        if present is not None:
+            self.in_flight.done(uid)
+            self._observer.complaint(
+                f"Pod {queued.key} is already present in the {self.places.name_of(present)} queue"
+            )
+            return
+        queued.pod = pod_now
+        queued.class_key = self._class_key_of(pod_now)
+        queued.rejected_by, queued.pending_on = frozenset(rejectors), frozenset(pending_rejectors)
+        if queued.rejectors:
+            queued.unschedulable_count += 1
+            queued.consecutive_errors = 0
+        else:
+            queued.consecutive_errors += 1
+        queued.timestamp_s = now_s
+        queued.backoff_until_s = self._backoff_rule.until_s(queued)
+        queued.was_flushed = False
+        self._count_rejectors(queued, 1)
+        worth = self._worth_of_missed(queued, uid)
+        self.in_flight.done(uid)
+        self._requeue(queued, worth, SCHEDULE_ATTEMPT_FAILURE.label, now_s)
+
+    def activate(self, pods: Iterable[Pod], now_s: float) -> None:
+        """Try these at once, without backoff. One in flight will be tried again when it returns."""
+        for pod in pods:
+            queued = self.places.get(pod.key)
+            if queued is None or queued.lane is self.places.active:
+                if pod.uid in self.in_flight:
+                    self.in_flight.record(Change(FORCE_ACTIVATE, None, pod))
+                continue
+            self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=queued.lane is not None)
+
+    # --- timers -----------------------------------------------------------------------------------
+
+    def tick(self, now_s: float) -> None:
+        """Run whichever flush is due. To be called at `next_deadline_s`; more often is harmless."""
+        self.flush_backoff(now_s)
+        due_s = self._next_unschedulable_flush_s
+        if due_s is None or now_s >= due_s:
+            if due_s is not None:
+                self.flush_unschedulable(now_s)
+            self._next_unschedulable_flush_s = now_s + UNSCHEDULABLE_FLUSH_EVERY_S
+
+    def next_deadline_s(self) -> float | None:
+        """When `tick` has something to do next; None if not before something else happens."""
+        deadlines = []
+        for lane in (self.places.backoff, self.places.errors):
+            head = lane.head()
+            if head is not None and head.backoff_until_s is not None:
+                deadlines.append(head.backoff_until_s + 1)
+        if len(self.places.resting):
+            deadlines.append(self._next_unschedulable_flush_s or 0.0)
+        return min(deadlines, default=None)
+
+    def flush_backoff(self, now_s: float) -> None:
+        """Pods whose pause ended before this second become active. Meant for every full second."""
+        for lane in (self.places.backoff, self.places.errors):
+            while (head := lane.head()) is not None and not is_backing_off(head, now_s):
+                self._to_active(head, BACKOFF_COMPLETE.label, now_s, has_passed=True)
+
+    def flush_unschedulable(self, now_s: float) -> None:
+        """Pods too long at rest are tried again, except gated ones. Meant for every half minute."""
+        oldest_s = now_s - self._max_in_unschedulable_s - CLOCK_GRAIN_S
+        overdue = [queued for queued in self.places.resting if queued.timestamp_s < oldest_s]
+        if not overdue:
+            return
+        timeout = Change(UNSCHEDULABLE_TIMEOUT)
+        for queued in overdue:
+            queued.was_flushed = True
+            assert queued.group is not None
+            if self._judge.may_hear(queued.group.key, timeout.trigger):
+                worth = self._judge.worth(queued, timeout)
+                self._requeue(queued, worth, timeout.trigger.label, now_s)
+        self.in_flight.record(timeout)
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _enter(self, pod: Pod, label: str, now_s: float) -> None:
+        present = self.places.get(pod.key)
+        if present is not None:
+            self.places.leave(present)
+            self._count_rejectors(present, -1)
+        self._to_active(QueuedPod(pod, now_s, self._class_key_of(pod)), label, now_s)
+
+    def _woken(self, change: Change, except_uid: str) -> list[tuple[QueuedPod, Worth]]:
+        memo: Memo = {}
+        woken: list[tuple[QueuedPod, Worth]] = []
+        for group in self.places.resting.groups():
+            if self._judge.may_hear(group.key, change.trigger):
+                for pods in group.classes.values():
+                    woken.extend(self._woken_of_class(pods, change, memo, except_uid))
+        return woken
+
+    def _woken_of_class(
+        self, pods: Mapping[str, QueuedPod], change: Change, memo: Memo, except_uid: str
+    ) -> list[tuple[QueuedPod, Worth]]:
+        """Pods of one class and group share all that a decision depends on, except who they are."""
+        priority_max = change.priority_at_most
+        shared: Worth | None = None
+        woken: list[tuple[QueuedPod, Worth]] = []
+        for queued in pods.values():
+            if priority_max is not None and queued.pod.priority > priority_max:
+                continue
+            if queued.pod.uid == except_uid:
+                continue
+            if shared is None or change.trigger.is_wildcard:
+                shared = self._judge.worth(queued, change, memo)
+                if shared is Worth.SKIP and not change.trigger.is_wildcard:
+                    break
+            if shared is not Worth.SKIP:
+                woken.append((queued, shared))
+        return woken
+
+    def _worth_of_missed(self, queued: QueuedPod, uid: str) -> Worth:
+        missed = self.in_flight.changes_since(uid)
+        if not queued.rejectors or missed is None:
+            return Worth.AFTER_BACKOFF
+        best = Worth.SKIP
+        for change in missed:
+            best = max(best, self._judge.worth(queued, change))
+            if best is Worth.IMMEDIATELY:
+                break
+        return best
+
+    def _requeue(self, queued: QueuedPod, worth: Worth, label: str, now_s: float) -> bool:
+        """Put a pod where a decision sends it; whether that is not at rest."""
+        if worth is Worth.SKIP:
+            return self._to_rest(queued, label)
+        if worth is Worth.AFTER_BACKOFF and is_backing_off(queued, now_s):
+            return self._to_backoff(queued, label)
+        return self._to_active(queued, label, now_s)
+
+    def _to_active(
+        self, queued: QueuedPod, label: str, now_s: float, *, has_passed: bool = False
+    ) -> bool:
+        """Make a pod active unless a gate stops it. `has_passed`: it comes from backoff."""
+        if not (has_passed or self._gates.admit(queued)):
+            return self._to_rest(queued, label)
+        if queued.initial_attempt_s is None:
+            queued.initial_attempt_s = now_s
+        self.places.into(queued, self.places.active)
+        self._observer.incoming("active", label)
+        if label in _ARRIVALS:
+            self.nominator.add(queued.pod)
+        return True
+
+    def _to_backoff(self, queued: QueuedPod, label: str) -> bool:
+        if not self._gates.admit(queued):
+            return self._to_rest(queued, label)
+        places = self.places
+        places.into(queued, places.backoff if queued.rejectors else places.errors)
+        self._observer.incoming("backoff", label)
+        return True
+
+    def _to_rest(self, queued: QueuedPod, label: str) -> bool:
+        """Always False: the pod did not leave, or came to rest."""
+        if self.places.to_rest(queued):
+            self._observer.incoming("unschedulable", label)
+        return False
+
+    def _count_rejectors(self, queued: QueuedPod, by: int) -> None:
+        for plugin in queued.rejectors:
+            self._observer.unschedulable(plugin, queued.pod.spec.scheduler_name, by)

@@ -1,0 +1,81 @@
+"""A pod that waits: what the queue remembers of it between attempts.
+
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/types.go
+        (QueuedPodInfo)
+"""
+
+from collections.abc import Hashable
+from typing import TYPE_CHECKING
+
+from asched.core.model.pod import Pod
+
+if TYPE_CHECKING:
+    from asched.core.queue.lane import Lane
+    from asched.core.queue.resting import Group
+
+NOBODY: frozenset[str] = frozenset()
+
+
+class QueuedPod:
+    """One record per pod in the queue or in flight. Only the queue writes to it.
+
+    timestamp_s       when it last entered the queue: order, start of backoff, age of rest
+    initial_attempt_s when it first became active; time spent behind gates does not count
+    backoff_until_s   whole second up to which it backs off; None for a pod without a failure, and
+                      in flight
+    rejected_by       plugins that rejected the last attempt, and the one that gates it
+    pending_on        plugins that answered Pending: their call skips the backoff
+    gated_by          the plugin that keeps it from becoming active, or ""
+    was_flushed       it was given another try because of its age alone
+    class_key         equal for pods for which every hint answers alike; None shares nothing
+    """
+
+    __slots__ = (
+        "attempts",
+        "backoff_until_s",
+        "class_key",
+        "consecutive_errors",
+        "gated_by",
+        "group",
+        "initial_attempt_s",
+        "key",
+        "lane",
+        "pending_on",
+        "pod",
+        "rejected_by",
+        "ticket",
+        "timestamp_s",
+        "unschedulable_count",
+        "was_flushed",
+    )
+
+    def __init__(self, pod: Pod, now_s: float, class_key: Hashable | None = None) -> None:
+        self.pod = pod
+        self.key = pod.key
+        self.class_key = class_key
+        self.timestamp_s = now_s
+        self.attempts = 0
+        self.unschedulable_count = 0
+        self.consecutive_errors = 0
+        self.initial_attempt_s: float | None = None
+        self.backoff_until_s: float | None = None
+        self.rejected_by = NOBODY
+        self.pending_on = NOBODY
+        self.gated_by = ""
+        self.was_flushed = False
+        # Where it is: in a lane under a ticket, or at rest in a group; neither while in flight.
+        self.lane: Lane | None = None
+        self.ticket = 0
+        self.group: Group | None = None
+
+    @property
+    def rejectors(self) -> frozenset[str]:
+        """Everybody whose hints are asked."""
+        return self.rejected_by | self.pending_on if self.pending_on else self.rejected_by
+
+    @property
+    def is_gated(self) -> bool:
+        return bool(self.gated_by)
+
+    def __repr__(self) -> str:
+        return f"QueuedPod({self.key}, attempts={self.attempts})"

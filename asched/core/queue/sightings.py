@@ -1,0 +1,159 @@
+"""Sightings: what a new version of an object asks of the queue.
+
+The watch streams tell of versions; this file turns (kind, old, new) into steps, in order. It
+changes nothing itself. The state is brought up to date first, so that hints see the cluster as it
+is.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/eventhandlers.go
+"""
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from typing import Final
+
+from asched.core.model.kinds import NODE, POD, Kind
+from asched.core.model.meta import Record
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.model.requests import is_scaled_down
+from asched.core.state.changes import (
+    ASSIGNED_POD,
+    ASSIGNED_POD_ADD,
+    ASSIGNED_POD_DELETE,
+    UNSCHEDULABLE_POD,
+    Action,
+    Change,
+    Trigger,
+    node_actions,
+    pod_actions,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Enqueue:
+    """A pod of ours appeared without a node: `queue.add`."""
+
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """A waiting pod has a new version: `queue.update`."""
+
+    old: Pod
+    new: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Withdraw:
+    """A pod waits no longer, because it is gone or has its node: `queue.delete`."""
+
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """An assumed pod goes away before its binding is confirmed.
+
+    If it waits at Permit it is to be rejected there, else its place is to be given back.
+    """
+
+    pod: Pod
+
+
+@dataclass(frozen=True, slots=True)
+class Announce:
+    """Resting pods are to hear of a change: `queue.move`."""
+
+    change: Change
+
+
+Step = Enqueue | Refresh | Withdraw | Release | Announce
+
+NODE_TRIGGERS: Final = {action: Trigger(NODE.resource, action) for action in Action}
+
+
+def pod_triggers(old: Pod, new: Pod) -> list[Trigger]:
+    """One trigger for each aspect in which two versions of a pod differ; at least one."""
+    resource = ASSIGNED_POD if new.spec.node_name else UNSCHEDULABLE_POD
+    actions = pod_actions(old, new, scaled_down=is_scaled_down(old, new))
+    return [Trigger(resource, action) for action in actions]
+
+
+def steps(
+    kind: Kind,
+    old: Record | None,
+    new: Record | None,
+    *,
+    profiles: Container[str],
+    is_assumed: Callable[[str], bool],
+) -> list[Step]:
+    """What follows from an object that appeared (no old), changed, or went (no new).
+
+    `old` is the version known before. `profiles` are the names of our schedulers; `is_assumed`
+    tells by uid whether a pod holds a place that no watch has confirmed.
+    """
+    if kind is POD:
+        assert old is None or isinstance(old, Pod)
+        assert new is None or isinstance(new, Pod)
+        if old is not None and new is not None and old.uid != new.uid:
+            gone = _pod_steps(old, None, profiles, is_assumed)
+            return gone + _pod_steps(None, new, profiles, is_assumed)
+        return _pod_steps(old, new, profiles, is_assumed)
+    if kind is NODE and old is not None and new is not None:
+        assert isinstance(old, Node)
+        assert isinstance(new, Node)
+        return [Announce(Change(NODE_TRIGGERS[a], old, new)) for a in node_actions(old, new)]
+    action = Action.ADD if old is None else Action.DELETE if new is None else Action.UPDATE
+    return [Announce(Change(Trigger(kind.resource, action), old, new))]
+
+
+def _pod_steps(
+    old: Pod | None, new: Pod | None, profiles: Container[str], is_assumed: Callable[[str], bool]
+) -> list[Step]:
+    if new is None:
+        return _gone(old, profiles, is_assumed) if old is not None else []
+    if old is not None and old.spec.node_name:
+        return [Announce(Change(trigger, old, new)) for trigger in pod_triggers(old, new)]
+    is_ours = new.spec.scheduler_name in profiles
+    if new.spec.node_name:
+        placed: list[Step] = [Announce(Change(ASSIGNED_POD_ADD, None, new))]
+        return [*placed, Withdraw(old)] if is_ours and old is not None else placed
+    if not is_ours:
+        return []
+    return [Enqueue(new)] if old is None else _still_waiting(old, new, is_assumed)
+
+
+def _still_waiting(old: Pod, new: Pod, is_assumed: Callable[[str], bool]) -> list[Step]:
+    if old.metadata.resource_version == new.metadata.resource_version:
+        return []
+    if is_assumed(new.uid):
+        starts_to_end = new.is_terminating and not old.is_terminating
+        return _released(new) if starts_to_end else []
+    refresh: list[Step] = [Refresh(old, new)]
+    was = old.status.nominated_node_name
+    if was and was != new.status.nominated_node_name:
+        refresh.append(_nomination_ended(old))
+    return refresh
+
+
+def _gone(old: Pod, profiles: Container[str], is_assumed: Callable[[str], bool]) -> list[Step]:
+    if old.spec.node_name:
+        return [Announce(Change(ASSIGNED_POD_DELETE, old, None))]
+    if old.spec.scheduler_name not in profiles:
+        return []
+    withdraw: list[Step] = [Withdraw(old)]
+    if is_assumed(old.uid):
+        return withdraw + _released(old)
+    if old.status.nominated_node_name:
+        withdraw.append(_nomination_ended(old))
+    return withdraw
+
+
+def _released(pod: Pod) -> list[Step]:
+    return [Release(pod), Announce(Change(ASSIGNED_POD_DELETE, pod, None))]
+
+
+def _nomination_ended(old: Pod) -> Step:
+    """The promised room is free again for pods that had to respect it."""
+    return Announce(Change(ASSIGNED_POD_DELETE, old, None, priority_at_most=old.priority))
