@@ -78,7 +78,7 @@ def configuration(
 
 
 def internal_configuration(document: Document) -> SchedulerConfiguration:
-    """A document of the version `__internal`, which gets no defaults at all; only validation sees it."""
+    """A document of the version `__internal`, which gets no defaults; only validation sees it."""
     assert not document, "the internal version has no fields that a file may set"
     return SchedulerConfiguration(
         parallelism=0,
@@ -96,15 +96,17 @@ def profile(entry: Document, gates: Mapping[str, bool]) -> Profile:
         {point: _plugin_set(given.get(point) or {}) for point in (*POINTS, MULTI_POINT)}, gates
     )
     bare = Profile(plugins=plugins)
-    configs = []
-    for item in entry.get("pluginConfig") or ():
-        config = item or {}
-        name = config.get("name") or ""
-        configs.append(PluginConfig(name, _args(name, config.get("args"), gates)))
+    configs = [
+        PluginConfig(name, _args(name, _of(item, "args", None), gates))
+        for item in entry.get("pluginConfig") or ()
+        for name in [_of(item, "name", "")]
+    ]
     seen = {config.name for config in configs}
-    for name in needed_plugins(bare):
-        if name in plugin_args.ARGS_TYPES and name not in seen:
-            configs.append(PluginConfig(name, _args(name, {}, gates)))
+    configs += [
+        PluginConfig(name, _args(name, {}, gates))
+        for name in needed_plugins(bare)
+        if name in plugin_args.ARGS_TYPES and name not in seen
+    ]
     return Profile(
         scheduler_name=entry.get("schedulerName") or "",
         percentage_of_nodes_to_score=entry.get("percentageOfNodesToScore"),

@@ -1,8 +1,9 @@
-"""Feature gates of kube-scheduler 1.36: their stage, default, lock and parents, and `--feature-gates`.
+"""Feature gates of kube-scheduler 1.36: their stage, default, lock and parents, and
+`--feature-gates`.
 
-Rules   a locked gate may be named with its own value only; an enabled gate needs its parents enabled,
-        also when it is enabled by default; an unknown gate is a warning, not an error; AllAlpha and
-        AllBeta move every gate of their stage that is not named itself.
+Rules   a locked gate may be named with its own value only; an enabled gate needs its parents
+        enabled, also when it is enabled by default; an unknown gate is a warning, not an error;
+        AllAlpha and AllBeta move every gate of their stage that is not named itself.
         Most gates change nothing here: they are known so that a command line that upstream accepts
         is accepted, and one that it refuses is refused.
 Source  help text and start-up errors of kube-scheduler 1.36.2
@@ -90,11 +91,12 @@ def resolve(asked: Mapping[str, bool]) -> Gates:
                 f"feature is locked to {state_text}"
             )
         state[name] = value
-        if GATES[name][0] == "GA":
-            warnings.append(
-                f"Setting GA feature gate {name}={str(value).lower()}. "
-                "It will be removed in a future release."
-            )
+    alpha = [name for name, on in state.items() if on and GATES[name][0] == "ALPHA"]
+    if alpha:
+        warnings.append(
+            "component has alpha features enabled in emulated version, this is unsupported: "
+            f"features=[{' '.join(alpha)}]"
+        )
     faults = list(_orphans(state))
     if faults:
         raise GateError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")

@@ -1,13 +1,14 @@
 """From what a profile enables and disables to the plugins that run at each point, in order.
 
-Two steps, as upstream has them. `merge_defaults` lays the user's lists over the default multiPoint list:
-a default that the user names again keeps its place and takes the user's entry, the rest is appended.
-`resolve` then expands multiPoint: at one point come first the plugins named both there and in multiPoint
-(in the point's order), then the others of multiPoint, then those named at the point only.
+Two steps, as upstream has them. `merge_defaults` lays the user's lists over the default multiPoint
+list: a default that the user names again keeps its place and takes the user's entry, the rest is
+appended. `resolve` then expands multiPoint: at one point come first the plugins named both there
+and in multiPoint (in the point's order), then the others of multiPoint, then those named at the
+point only.
 
-Rules   a plugin of multiPoint is passed over in silence at points it does not implement, one named at a
-        point must implement it; weight 0 counts as 1; naming a plugin again without a weight forgets
-        its default weight; plugins are data here (`KnownPlugins`), also those of users.
+Rules   a plugin of multiPoint is passed over in silence at points it does not implement, one named
+        at a point must implement it; weight 0 counts as 1; naming a plugin again without a weight
+        forgets its default weight; plugins are data here (`KnownPlugins`), also those of users.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go, apis/config/v1
 """
 
@@ -16,7 +17,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from asched.core.config.in_tree import KnownPlugins, default_multi_point
-from asched.core.config.problem import Path, Problem, Stage, quoted
+from asched.core.config.problem import Path, Problem, Stage, did_you_mean, quoted
+from asched.core.config.replaced import ADVICE
 from asched.core.config.v1 import (
     ALL_PLUGINS,
     MULTI_POINT,
@@ -61,7 +63,7 @@ class WeightedPlugin:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedProfile:
-    """A profile whose points are final: `points[p]` is what runs at p, in order, empty if nothing."""
+    """A profile whose points are final: `points[p]` is what runs at p, in order."""
 
     profile: Profile
     points: Mapping[str, tuple[WeightedPlugin, ...]] = field(default_factory=dict)
@@ -79,7 +81,7 @@ class ResolvedProfile:
         return tuple(dict.fromkeys(p.name for point in POINTS for p in self.at(point)))
 
 
-class UnusableProfile(Exception):
+class UnusableProfileError(Exception):
     """A profile that cannot be built; `problems` holds every fault, kube-scheduler's own first."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
@@ -133,7 +135,7 @@ def needed_plugins(profile: Profile) -> tuple[str, ...]:
 
 
 def resolve(profile: Profile, known: KnownPlugins, index: int = 0) -> ResolvedProfile:
-    """Expand a profile's lists; raises UnusableProfile. `index` is the profile's place in the file."""
+    """Expand a profile's lists; raises UnusableProfileError. `index` is its place in the file."""
     where: Path = ("profiles", index, "plugins")
     faults: list[Problem] = []
     for point in EXPANSION_ORDER:
@@ -151,15 +153,24 @@ def resolve(profile: Profile, known: KnownPlugins, index: int = 0) -> ResolvedPr
         if fault and not faults:
             faults.append(fault)
     if faults:
-        raise UnusableProfile(faults)
+        raise UnusableProfileError(faults)
     for point in POINTS:
         own = weights.get(point, {})
         resolved[point] = tuple(WeightedPlugin(name, own.get(name, 0)) for name in points[point])
     return ResolvedProfile(profile, resolved)
 
 
-def _fault(text: str, path: Path) -> Problem:
-    return Problem(Stage.CONSTRUCT, text, path)
+def _fault(text: str, path: Path, hint: str = "") -> Problem:
+    return Problem(Stage.CONSTRUCT, text, path, hint)
+
+
+def _unknown(name: str, point: str, known: KnownPlugins, path: Path) -> Problem:
+    text = f"{interface_name(point)} {quoted(name)} does not exist"
+    return _fault(text, path, ADVICE.get(name) or did_you_mean(name, known))
+
+
+def _registered_twice(name: str, point: str) -> str:
+    return f"plugin {quoted(name)} already registered as {quoted(interface_name(point))}"
 
 
 def _check_point(profile: Profile, known: KnownPlugins, point: str, where: Path) -> list[Problem]:
@@ -168,11 +179,12 @@ def _check_point(profile: Profile, known: KnownPlugins, point: str, where: Path)
     for place, plugin in enumerate(profile.plugin_set(point).enabled):
         path = (*where, place, "name")
         if plugin.name not in known:
-            text = f"{interface_name(point)} {quoted(plugin.name)} does not exist"
-        elif point not in known[plugin.name]:
+            faults.append(_unknown(plugin.name, point, known, path))
+            continue
+        if point not in known[plugin.name]:
             text = f"plugin {quoted(plugin.name)} does not extend {interface_name(point)} plugin"
         elif plugin.name in seen:
-            text = f"plugin {quoted(plugin.name)} already registered as {quoted(interface_name(point))}"
+            text = _registered_twice(plugin.name, point)
         else:
             seen.add(plugin.name)
             continue
@@ -194,14 +206,13 @@ def _expand(
     for place, plugin in enumerate(profile.plugin_set(MULTI_POINT).enabled):
         path = (*where, place, "name")
         if plugin.name not in known:
-            text = f"{interface_name(point)} {quoted(plugin.name)} does not exist"
-            faults.append(_fault(text, path))
+            faults.append(_unknown(plugin.name, point, known, path))
         elif point not in known[plugin.name] or plugin.name in disabled:
             continue
         elif plugin.name in named:
             overrides.add(plugin.name)
         elif plugin.name in from_multi_point:
-            text = f"plugin {quoted(plugin.name)} already registered as {quoted(interface_name(point))}"
+            text = _registered_twice(plugin.name, point)
             faults.append(_fault(text, path))
         else:
             from_multi_point.append(plugin.name)
@@ -226,8 +237,8 @@ def _check_whole(
         return [_fault(text, (*where, "bind"))]
     if len(points[PLACEMENT_GENERATE]) > 1:
         text = (
-            f"at most one placement generate plugin is allowed for profile with scheduler name {name}, "
-            f"but got {len(points[PLACEMENT_GENERATE])}"
+            "at most one placement generate plugin is allowed for profile with scheduler name "
+            f"{name}, but got {len(points[PLACEMENT_GENERATE])}"
         )
         return [_fault(text, (*where, PLACEMENT_GENERATE))]
     return []
@@ -238,8 +249,8 @@ def _weights(
 ) -> tuple[dict[str, int], Problem | None]:
     """Weight by plugin; the point's own entry wins over multiPoint's, 0 counts as 1.
 
-    The sum is kept as a 64-bit integer that wraps, because upstream's check against overflow relies on
-    one: it is what refuses a negative first weight.
+    The sum is kept as a 64-bit integer that wraps, because upstream's check against overflow
+    relies on one: it is what refuses a negative first weight.
     """
     entries = (*profile.plugin_set(point).enabled, *profile.plugin_set(MULTI_POINT).enabled)
     weights: dict[str, int] = {}
@@ -251,8 +262,7 @@ def _weights(
         weights[plugin.name] = weight
         if weight * MAX_NODE_SCORE > _wrapped(_INT64_MAX - total):
             label = "score" if point == "score" else "placement score"
-            kind = interface_name(point).removesuffix("Plugin")
-            text = f"{label} plugins: total score of {kind} plugins could overflow"
+            text = f"{label} plugins: total score of Score plugins could overflow"
             return weights, _fault(text, (*where, point))
         total += weight * MAX_NODE_SCORE
     return weights, None

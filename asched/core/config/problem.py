@@ -1,17 +1,22 @@
-"""One thing wrong with a configuration: which stage found it, where it stands, kube-scheduler's words.
+"""One thing wrong with a configuration: which stage found it, where it stands, kube-scheduler's
+words.
 
-Rules   `text` is the whole line kube-scheduler prints; `path` leads to the place in the document, so
-        that whoever read the file can add line and column; `hint` is ours and never part of `text`.
-        We report everything that is wrong at once. `as_upstream` keeps what kube-scheduler, which
-        stops earlier in some stages, would have printed.
+Rules   `text` is the whole line kube-scheduler prints; `path` leads to the place in the document,
+        so that whoever read the file can add line and column; `hint` is ours and never part of
+        `text`. We report everything that is wrong at once. `as_upstream` keeps what
+        kube-scheduler, which stops earlier in some stages, would have printed.
 Source  k8s.io/apimachinery/pkg/util/validation/field (v1.36), recordings of kube-scheduler 1.36.2
 """
 
+import difflib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Final
+
+#: How similar a known name must be to be offered as the one that was meant.
+LIKENESS: Final = 0.6
 
 
 class Stage(Enum):
@@ -42,7 +47,7 @@ Path = tuple[str | int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One fault; `nested` marks those found while decoding plugin args, after the document itself."""
+    """One fault; `nested` marks those found in plugin args, after the document itself."""
 
     stage: Stage
     text: str
@@ -50,6 +55,14 @@ class Problem:
     hint: str = ""
     severity: Severity = Severity.STRICT
     nested: bool = False
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A hint that names the closest known spelling, or nothing."""
+    names = sorted(known)
+    exact = [candidate for candidate in names if candidate.lower() == name.lower()]
+    close = exact or difflib.get_close_matches(name, names, n=1, cutoff=LIKENESS)
+    return f"did you mean {quoted(close[0])}?" if close else ""
 
 
 def path_text(path: Path) -> str:
@@ -75,7 +88,15 @@ def _value_text(value: Any) -> str:
         return "true" if value else "false"
     if isinstance(value, int | float):
         return str(value)
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    return go_json(value)
+
+
+def go_json(value: Any) -> str:
+    """Compact JSON as Go writes it, with HTML's characters escaped; keys keep their order."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    for letter in "<>&\u2028\u2029":
+        text = text.replace(letter, f"\\u{ord(letter):04x}")
+    return text
 
 
 def _problem(path: Path, body: str) -> Problem:
@@ -110,8 +131,8 @@ STRICT_PREFIX: Final = "strict decoding error: "
 def as_upstream(problems: Iterable[Problem]) -> tuple[str, ...]:
     """The texts kube-scheduler would print for these problems, which are in the order found.
 
-    Only the first stage counts. While loading, a wrong type hides everything else; building stops at
-    the first fault; validation reports all of them.
+    Only the first stage counts. While loading, a wrong type hides everything else; building stops
+    at the first fault; validation reports all of them.
     """
     found = list(problems)
     if not found:

@@ -1,9 +1,11 @@
-"""KubeSchedulerConfiguration v1 as records: what a valid document means once every default is filled in.
+"""KubeSchedulerConfiguration v1 as records: what a valid document means once every default is
+filled in.
 
-Rules   a record's own defaults are kube-scheduler 1.36's defaults, so `SchedulerConfiguration()` with
-        one default profile is what a minimal file means (`core.config.defaults.default_profile`);
-        durations are whole nanoseconds (`_ns`), as Go keeps them, so that no text is ever rounded;
-        args of a plugin that is not in tree are kept as the mapping the user wrote.
+Rules   a record's own defaults are kube-scheduler 1.36's defaults, so `SchedulerConfiguration()`
+        with one default profile is what a minimal file means
+        (`core.config.defaults.default_profile`); durations are whole nanoseconds (`_ns`), as Go
+        keeps them, so that no text is ever rounded; args of a plugin that is not in tree are kept
+        as the mapping the user wrote.
 Bounds  none: a document is read once, its size is the file's.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/types.go
 """
@@ -53,7 +55,7 @@ NO_PLUGINS: Final = PluginSet()
 
 @dataclass(frozen=True, slots=True)
 class PluginConfig:
-    """Args of one plugin: a record of `core.config.args`, a raw mapping, or None when nothing was given."""
+    """Args of one plugin: a record of `core.config.args`, a raw mapping, or None."""
 
     name: str = ""
     args: PluginArgs | Mapping[str, Any] | None = None
@@ -63,8 +65,8 @@ class PluginConfig:
 class Profile:
     """A scheduler name and the plugins that decide for its pods.
 
-    `plugins` maps each of POINTS and multiPoint to its set, defaults already merged in; a point that
-    is absent is empty. `plugin_configs` keeps the order of the file, default args after it.
+    `plugins` maps each of POINTS and multiPoint to its set, defaults already merged in; a point
+    that is absent is empty. `plugin_configs` keeps the order of the file, default args after it.
     """
 
     scheduler_name: str = names.DEFAULT_SCHEDULER_NAME
@@ -72,7 +74,8 @@ class Profile:
     percentage_of_nodes_to_score: int | None = None
     plugins: Mapping[str, PluginSet] = field(default_factory=dict)
     plugin_configs: tuple[PluginConfig, ...] = ()
-    #: Legacy Policy's alwaysCheckAllPredicates: a rejected node is shown to the remaining filters too.
+    #: Legacy Policy's alwaysCheckAllPredicates: a rejected node is shown to the remaining filters
+    #: too.
     always_check_all_filters: bool = False
 
     @property

@@ -1,0 +1,174 @@
+"""From a valid configuration to what will run: extenders in order, every profile resolved.
+
+Rules   extenders come first: those that may fail go last, and resources they ask the scheduler to
+        ignore replace the user's in every profile; then plugins are built, which is where
+        NodeResourcesFit's args are judged; then points are resolved; then queue sorting is
+        compared. kube-scheduler stops at the first fault; we go on to the next profile and keep
+        that order.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/scheduler.go, profile/profile.go
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from asched import names
+from asched.core.config.args import NodeResourcesFitArgs
+from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
+from asched.core.config.merge import (
+    ResolvedProfile,
+    UnusableProfileError,
+    needed_plugins,
+    resolve,
+)
+from asched.core.config.problem import Path, Problem, Stage, message, quoted
+from asched.core.config.v1 import Extender, PluginConfig, Profile, SchedulerConfiguration
+from asched.core.config.validate_args import node_resources_fit
+
+#: A renewal may be late by this factor, so that replicas do not beat in step (client-go).
+JITTER_FACTOR: Final = 1.2
+
+
+@dataclass(frozen=True, slots=True)
+class Constructed:
+    """What runs: the configuration as completed, its profiles, extenders in order of use."""
+
+    configuration: SchedulerConfiguration
+    profiles: tuple[ResolvedProfile, ...]
+    extenders: tuple[Extender, ...]
+
+
+def _usable(_: Extender) -> str | None:
+    return None
+
+
+def construct(
+    configuration: SchedulerConfiguration,
+    known: KnownPlugins = IN_TREE_POINTS,
+    extender_fault: Callable[[Extender], str | None] = _usable,
+) -> tuple[Constructed | None, list[Problem]]:
+    """Resolve a validated configuration; `extender_fault` looks at certificates (files)."""
+    faults = _extender_faults(configuration.extenders, extender_fault)
+    completed, more = _ignored_resources(configuration)
+    faults += more
+    resolved: list[ResolvedProfile] = []
+    for index, profile in enumerate(completed.profiles):
+        prefix = (
+            f"initializing profiles: creating profile for scheduler name {profile.scheduler_name}: "
+        )
+        found = _args_faults(profile, index)
+        try:
+            resolved.append(resolve(profile, known, index))
+        except UnusableProfileError as error:
+            found += error.problems
+        if not found:
+            found += _queue_sort_faults(resolved)
+            prefix = "initializing profiles: "
+        faults += [replace(problem, text=prefix + problem.text) for problem in found]
+    if faults:
+        return None, faults
+    completed = replace(completed, profiles=tuple(map(_used_args_only, completed.profiles)))
+    firm = tuple(extender for extender in completed.extenders if not extender.ignorable)
+    soft = tuple(extender for extender in completed.extenders if extender.ignorable)
+    return Constructed(completed, tuple(resolved), firm + soft), []
+
+
+def election_faults(configuration: SchedulerConfiguration) -> list[Problem]:
+    """What only the elector refuses; kube-scheduler meets it after its caches are filled."""
+    election = configuration.leader_election
+    if not election.leader_elect:
+        return []
+    if election.lease_duration_ns <= election.renew_deadline_ns:
+        return [_elector("leaseDuration must be greater than renewDeadline", "leaseDuration")]
+    if election.renew_deadline_ns <= int(JITTER_FACTOR * election.retry_period_ns):
+        text = "renewDeadline must be greater than retryPeriod*JitterFactor"
+        return [_elector(text, "renewDeadline")]
+    return []
+
+
+def _elector(text: str, name: str) -> Problem:
+    path: Path = ("leaderElection", name)
+    return Problem(Stage.ELECT, f"couldn't create leader elector: {text}", path)
+
+
+def _extender_faults(
+    extenders: Sequence[Extender], extender_fault: Callable[[Extender], str | None]
+) -> list[Problem]:
+    return [
+        Problem(Stage.CONSTRUCT, f"couldn't build extenders: {text}", ("extenders", i, "tlsConfig"))
+        for i, extender in enumerate(extenders)
+        for text in [extender_fault(extender)]
+        if text
+    ]
+
+
+def _ignored_resources(
+    configuration: SchedulerConfiguration,
+) -> tuple[SchedulerConfiguration, list[Problem]]:
+    ignored = tuple(
+        resource.name
+        for extender in configuration.extenders
+        for resource in extender.managed_resources
+        if resource.ignored_by_scheduler
+    )
+    if not ignored:
+        return configuration, []
+    faults: list[Problem] = []
+    profiles = []
+    for index, profile in enumerate(configuration.profiles):
+        args = profile.plugin_config.get(names.NODE_RESOURCES_FIT)
+        if not isinstance(args, NodeResourcesFitArgs):
+            text = "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config"
+            faults.append(Problem(Stage.CONSTRUCT, text, ("profiles", index)))
+            continue
+        changed = PluginConfig(names.NODE_RESOURCES_FIT, replace(args, ignored_resources=ignored))
+        configs = tuple(
+            changed if entry.name == changed.name else entry for entry in profile.plugin_configs
+        )
+        profiles.append(replace(profile, plugin_configs=configs))
+    if faults:
+        return configuration, faults
+    return replace(configuration, profiles=tuple(profiles)), []
+
+
+def _args_faults(profile: Profile, index: int) -> list[Problem]:
+    """NodeResourcesFit's args, judged if the plugin is built; one text for all faults."""
+    if names.NODE_RESOURCES_FIT not in needed_plugins(profile):
+        return []
+    for place, entry in enumerate(profile.plugin_configs):
+        if isinstance(entry.args, NodeResourcesFitArgs):
+            found = node_resources_fit(entry.args, ())
+            if found:
+                text = (
+                    f"initializing plugin {quoted(entry.name)}: "
+                    f"{message([problem.text for problem in found])}"
+                )
+                base: Path = ("profiles", index, "pluginConfig", place, "args")
+                return [Problem(Stage.CONSTRUCT, text, (*base, *found[0].path))]
+    return []
+
+
+def _queue_sort_faults(resolved: Sequence[ResolvedProfile]) -> list[Problem]:
+    """The newest profile must sort the one queue like the first does."""
+    first, last = resolved[0], resolved[-1]
+    first_name, name = first.at("queueSort")[0].name, last.at("queueSort")[0].name
+    path: Path = ("profiles", len(resolved) - 1)
+    shown = quoted(last.scheduler_name)
+    if name != first_name:
+        text = (
+            f"different queue sort plugins for profile {shown}: {quoted(name)}, "
+            f"first: {quoted(first_name)}"
+        )
+        return [Problem(Stage.CONSTRUCT, text, path)]
+    if first.profile.plugin_config.get(name) != last.profile.plugin_config.get(name):
+        text = f"different queue sort plugin args for profile {shown}"
+        return [Problem(Stage.CONSTRUCT, text, path)]
+    return []
+
+
+def _used_args_only(profile: Profile) -> Profile:
+    """Args of plugins that run, sorted by plugin: what the effective text shows."""
+    needed = needed_plugins(profile)
+    by_name: Mapping[str, PluginConfig] = {entry.name: entry for entry in profile.plugin_configs}
+    kept = (by_name[name] for name in needed if name in by_name)
+    return replace(profile, plugin_configs=tuple(entry for entry in kept if entry.args is not None))

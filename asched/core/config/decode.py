@@ -1,0 +1,339 @@
+"""Strict decoding: a plain mapping to a mapping of checked types, or every fault with its place.
+
+Rules   unknown fields are refused, in the document and in args of known plugins; args of other
+        plugins pass as they are; apiVersion and kind are found in any letter case, yet misspelt
+        ones are unknown fields after all; durations become whole nanoseconds, null fields vanish.
+        Where Go's decoder would stop, we go on and mark the fault (`Severity`), so that a user
+        sees everything at once and `as_upstream` still knows what kube-scheduler would print.
+Source  k8s.io/apimachinery serializer/json, sigs.k8s.io/json (v1.36), recordings of kube-scheduler
+"""
+
+import base64
+import binascii
+import json
+import struct
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from asched.core.config import duration
+from asched.core.config.args import ARGS_TYPES, kind_of_args
+from asched.core.config.problem import (
+    Path,
+    Problem,
+    Severity,
+    Stage,
+    did_you_mean,
+    path_text,
+    quoted,
+)
+from asched.core.config.schema import (
+    INT_LIMITS,
+    KINDS,
+    ListOf,
+    MapOf,
+    Scalar,
+    Struct,
+    Type,
+    type_name,
+)
+from asched.core.config.v1 import API_GROUP, API_VERSION, KIND
+
+INTERNAL_VERSION: Final = f"{API_GROUP}/__internal"
+#: Where upstream's scheme lives; its message carries the file and a line of upstream's source.
+SCHEME: Final = '"pkg/scheduler/apis/config/scheme/scheme.go:31"'
+
+_JSON_KINDS: Final = (
+    (bool, "bool"),
+    (int, "number"),
+    (float, "number"),
+    (str, "string"),
+    (Mapping, "object"),
+    (Sequence, "array"),
+)
+_META: Final = (
+    'struct { APIVersion string "json:\\"apiVersion,omitempty\\""; '
+    'Kind string "json:\\"kind,omitempty\\"" }'
+)
+
+
+@dataclass
+class _Faults:
+    """Collects faults of one text; `prefix` stands before unknown fields of args."""
+
+    base: Path = ()
+    prefix: str = ""
+    strict_prefix: str = ""
+    nested: bool = False
+    #: Places of repeated JSON keys, from the top of the document.
+    repeated: frozenset[Path] = frozenset()
+    found: list[Problem] = field(default_factory=list)
+
+    def add(self, text: str, path: Path, severity: Severity, hint: str = "") -> None:
+        start = self.strict_prefix if severity is Severity.STRICT else self.prefix
+        where = (*self.base, *path)
+        self.found.append(Problem(Stage.LOAD, start + text, where, hint, severity, self.nested))
+
+
+def kind_of(value: Any) -> str:
+    """The JSON kind of a value, in Go's words."""
+    return next((name for kind, name in _JSON_KINDS if isinstance(value, kind)), "null")
+
+
+def version_and_kind(document: Any) -> tuple[str, str]:
+    """ApiVersion and kind in any letter case; raises ValueError if they cannot be read."""
+    if document is None:
+        return "", ""
+    if not isinstance(document, Mapping):
+        raise ValueError(  # noqa: TRY004 - one exception for every unreadable head
+            "couldn't get version/kind; json parse error: json: cannot unmarshal "
+            f"{kind_of(document)} into Go value of type {_META}"
+        )
+    found = {"apiversion": "", "kind": ""}
+    for key, value in document.items():
+        if key.lower() in found and value is not None:
+            if not isinstance(value, str):
+                raise ValueError(
+                    "couldn't get version/kind; json parse error: json: cannot unmarshal "
+                    f"{kind_of(value)} into Go struct field .{key} of type string"
+                )
+            found[key.lower()] = value
+    return found["apiversion"], found["kind"]
+
+
+def unregistered(version: str, kind: str) -> str:
+    return f"no kind {quoted(kind)} is registered for version {quoted(version)} in scheme {SCHEME}"
+
+
+def decode(
+    document: Any, source: str, repeated: frozenset[Path] = frozenset()
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Check a whole v1 document. `source` is its text, which upstream quotes if the kind is
+    missing.
+
+    `repeated` are the places of JSON keys that occur twice. The mapping returned is usable only if
+    there are no problems.
+    """
+    faults = _Faults(repeated=repeated)
+    try:
+        version, kind = version_and_kind(document)
+    except ValueError as error:
+        faults.add(str(error), (), Severity.ABORT)
+        return {}, faults.found
+    for name, value in (("Kind", kind), ("apiVersion", version)):
+        if not value:
+            faults.add(f"Object '{name}' is missing in '{source}'", (), Severity.ABORT)
+            return {}, faults.found
+    if version.count("/") > 1:
+        faults.add(f"unexpected GroupVersion string: {version}", ("apiVersion",), Severity.ABORT)
+        return {}, faults.found
+    if version == INTERNAL_VERSION and kind == KIND:
+        return _internal(document)
+    if version != API_VERSION or kind not in KINDS:
+        hint = "" if kind in KINDS else did_you_mean(kind, [KIND])
+        if version.startswith(f"{API_GROUP}/") and version != API_VERSION:
+            hint = "an old version; `asched config migrate FILE` writes it as v1"
+        elif kind == "Policy":
+            hint = "a legacy Policy; `asched config migrate FILE` writes it as v1"
+        faults.add(unregistered(version, kind), ("apiVersion",), Severity.ABORT, hint)
+        return {}, faults.found
+    checked = _struct(document, KINDS[kind], (), "", faults)
+    problems = faults.found
+    if kind == KIND:
+        problems += _nested(checked, repeated)
+    elif not problems:
+        text = f"couldn't decode as {KIND}, got {version}, Kind={kind}: "
+        problems.append(Problem(Stage.LOAD, text, ("kind",), severity=Severity.ABORT))
+    return checked, problems
+
+
+def _internal(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
+    """The internal version has no spelling of its own for files: whatever it holds is unknown."""
+    extra = [key for key in document if key not in ("apiVersion", "kind")]
+    return {}, [Problem(Stage.LOAD, f"unknown field {quoted(key)}", (key,)) for key in extra]
+
+
+def _nested(configuration: Mapping[str, Any], repeated: frozenset[Path]) -> list[Problem]:
+    """Decode the args of every known plugin in place; what is not known stays as it is."""
+    problems: list[Problem] = []
+    for i, profile in enumerate(configuration.get("profiles") or ()):
+        for j, entry in enumerate((profile or {}).get("pluginConfig") or ()):
+            name = (entry or {}).get("name") or ""
+            if name in ARGS_TYPES:
+                entry["args"], found = decode_args(name, entry.get("args"), i, j, repeated)
+                problems += found
+    return problems
+
+
+def decode_args(
+    plugin: str, given: Any, profile: int, place: int, repeated: frozenset[Path] = frozenset()
+) -> tuple[dict[str, Any], list[Problem]]:
+    """Check the args of one in-tree plugin, typed or not."""
+    where = f"decoding .profiles[{profile}].pluginConfig[{place}]: "
+    path: Path = ("profiles", profile, "pluginConfig", place, "args")
+    decoding = f"decoding args for plugin {plugin}: "
+    strict = "strict decoding error: "
+    faults = _Faults(
+        path,
+        where + decoding,
+        f"{where}{strict}{decoding}{strict}",
+        nested=True,
+        repeated=repeated,
+    )
+    expected = kind_of_args(plugin)
+    try:
+        version, kind = version_and_kind(given)
+    except ValueError as error:
+        faults.add(str(error), (), Severity.ABORT)
+        return {}, faults.found
+    version, kind = version or API_VERSION, kind or expected
+    if version.count("/") > 1:
+        faults.add(f"unexpected GroupVersion string: {version}", ("apiVersion",), Severity.ABORT)
+        return {}, faults.found
+    if version not in (API_VERSION, INTERNAL_VERSION) or kind not in KINDS:
+        hint = did_you_mean(kind, [expected]) if version == API_VERSION else ""
+        faults.add(unregistered(version, kind), ("kind",), Severity.ABORT, hint)
+        return {}, faults.found
+    checked = _struct(given or {}, KINDS[kind], (), "", faults)
+    if kind != expected and not any(p.severity for p in faults.found):
+        text = (
+            f"{where}args for plugin {plugin} were not of type {expected}.{API_GROUP}, "
+            f"got {kind}.{API_GROUP}"
+        )
+        at = (*path, "kind")
+        faults.found.append(Problem(Stage.LOAD, text, at, severity=Severity.ABORT, nested=True))
+    checked.pop("apiVersion", None)
+    checked.pop("kind", None)
+    return checked, faults.found
+
+
+def _struct(
+    value: Mapping[str, Any], declared: Struct, path: Path, dotted: str, faults: _Faults
+) -> dict[str, Any]:
+    checked: dict[str, Any] = {}
+    for key, item in value.items():
+        here = (*path, key)
+        if (*faults.base, *here) in faults.repeated:
+            text = f"duplicate field {quoted(path_text(here))}"
+            faults.add(text, here, Severity.STRICT)
+        if key not in declared.fields:
+            hint = did_you_mean(key, list(declared.fields))
+            faults.add(f"unknown field {quoted(path_text(here))}", here, Severity.STRICT, hint)
+            continue
+        kind = declared.fields[key]
+        if item is None and kind is not Scalar.DURATION:
+            continue
+        name = f"{declared.embedded[key]}.{key}" if key in declared.embedded else key
+        inner = f"{dotted}.{name}" if dotted else name
+        checked[key] = _value(item, kind, here, (declared.name, inner), faults)
+    return checked
+
+
+def _value(value: Any, declared: Type, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
+    """Check one value; `at` is the struct and the dotted path that Go's messages name."""
+    if isinstance(declared, ListOf):
+        if not isinstance(value, list):
+            return _mismatch(value, declared, path, at, faults, [])
+        return [
+            None
+            if item is None and declared.item is not Scalar.STRING
+            else _value("" if item is None else item, declared.item, (*path, i), at, faults)
+            for i, item in enumerate(value)
+        ]
+    if isinstance(declared, Struct | MapOf):
+        if not isinstance(value, Mapping):
+            return _mismatch(value, declared, path, at, faults, {})
+        if isinstance(declared, Struct):
+            return _struct(value, declared, path, at[1], faults)
+        return {
+            key: _value("" if item is None else item, declared.item, (*path, key), at, faults)
+            for key, item in value.items()
+        }
+    return _scalar(value, declared, path, at, faults)
+
+
+def _scalar(value: Any, declared: Scalar, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
+    match declared:
+        case Scalar.ANY:
+            return value
+        case Scalar.STRING | Scalar.BOOL:
+            right = isinstance(value, str if declared is Scalar.STRING else bool)
+            return value if right else _mismatch(value, declared, path, at, faults)
+        case Scalar.INT32 | Scalar.INT64:
+            limit = INT_LIMITS[declared]
+            whole = isinstance(value, int) and not isinstance(value, bool)
+            fits = whole and -limit <= value < limit
+            return value if fits else _mismatch(value, declared, path, at, faults)
+        case Scalar.FLOAT32:
+            return _float32(value, declared, path, at, faults)
+        case Scalar.DURATION | Scalar.OPTIONAL_DURATION:
+            return _duration(value, path, at, faults)
+        case Scalar.BYTES:
+            return _bytes(value, declared, path, at, faults)
+
+
+def _float32(value: Any, declared: Scalar, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return _mismatch(value, declared, path, at, faults)
+    try:
+        struct.pack("f", value)
+    except (OverflowError, struct.error):
+        return _mismatch(value, declared, path, at, faults)
+    return value
+
+
+def _duration(value: Any, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
+    if value is not None and not isinstance(value, str):
+        return _mismatch(value, Scalar.STRING, path, at, faults, severity=Severity.ABORT)
+    try:
+        return duration.parse(value or "")
+    except ValueError as error:
+        faults.add(str(error), path, Severity.ABORT, "write a number and a unit, such as 15s")
+        return 0
+
+
+def _bytes(value: Any, declared: Scalar, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
+    if not isinstance(value, str):
+        return _mismatch(value, declared, path, at, faults)
+    text = value.replace("\n", "").replace("\r", "")
+    try:
+        base64.b64decode(text, validate=True)
+    except (binascii.Error, ValueError):
+        place = _first_fault(text)
+        faults.add(f"illegal base64 data at input byte {place}", path, Severity.SAVED)
+    return text
+
+
+def _first_fault(text: str) -> int:
+    """The byte at which Go's base64 decoder stops: a foreign one, or a group cut short."""
+    alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+    for place, letter in enumerate(text):
+        if letter not in alphabet:
+            return place
+    return len(text) - len(text) % 4
+
+
+def _mismatch(
+    value: Any,
+    declared: Type,
+    path: Path,
+    at: tuple[str, str],
+    faults: _Faults,
+    instead: Any = None,
+    severity: Severity = Severity.SAVED,
+) -> Any:
+    kind = kind_of(value)
+    shown = f"{kind} {json.dumps(value)}" if _is_number_for(value, declared) else kind
+    faults.add(
+        f"json: cannot unmarshal {shown} into Go struct field {at[0]}.{at[1]} "
+        f"of type {type_name(declared)}",
+        path,
+        severity,
+    )
+    return instead
+
+
+def _is_number_for(value: Any, declared: Type) -> bool:
+    """Go shows a number that does not fit a number type, and hides one that meets another type."""
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and declared in (Scalar.INT32, Scalar.INT64, Scalar.FLOAT32)

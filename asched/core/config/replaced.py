@@ -1,0 +1,37 @@
+"""Plugins of earlier versions, and what does their work today.
+
+Source  release history of Kubernetes 1.18 to 1.32
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from asched import names
+
+_STRATEGY: Final = f"use the scoringStrategy of {names.NODE_RESOURCES_FIT}"
+
+#: Old plugin -> the plugin of today that takes over without further ado.
+SUCCESSORS: Final[Mapping[str, str]] = {
+    "SelectorSpread": names.POD_TOPOLOGY_SPREAD,
+    "DefaultPodTopologySpread": names.POD_TOPOLOGY_SPREAD,
+    "AzureDiskLimits": names.NODE_VOLUME_LIMITS,
+    "CinderLimits": names.NODE_VOLUME_LIMITS,
+    "EBSLimits": names.NODE_VOLUME_LIMITS,
+    "GCEPDLimits": names.NODE_VOLUME_LIMITS,
+}
+
+#: Old plugin -> the advice given where it is refused.
+ADVICE: Final[Mapping[str, str]] = {
+    **{
+        old: f"it is gone; {new} does its work today (`asched config migrate FILE` puts it in place)"
+        for old, new in SUCCESSORS.items()
+    },
+    "NodeLabel": f"it is gone; use {names.NODE_AFFINITY} with addedAffinity, or pod node affinity",
+    "ServiceAffinity": f"it is gone; use pod affinity ({names.INTER_POD_AFFINITY})",
+    "NodePreferAvoidPods": f"it is gone; use taints of effect PreferNoSchedule "
+    f"({names.TAINT_TOLERATION})",
+    "NodeResourcesLeastAllocated": f"it is gone; {_STRATEGY}, type LeastAllocated",
+    "NodeResourcesMostAllocated": f"it is gone; {_STRATEGY}, type MostAllocated",
+    "RequestedToCapacityRatio": f"it is gone; {_STRATEGY}, type RequestedToCapacityRatio",
+    "NodeResourceLimits": f"it is gone; {names.NODE_RESOURCES_FIT} scores requests only",
+}

@@ -1,0 +1,249 @@
+"""The v1 documents' shapes as data: which field holds what, by Go's type.
+
+Rules   field names are exact, letter case included; a struct field that is null counts as absent;
+        `DURATION` is a Go value, whose null is an error, `OPTIONAL_DURATION` a pointer.
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1,
+        k8s.io/component-base/config/v1alpha1, k8s.io/api/core/v1
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from asched import names
+from asched.core.config.v1 import KIND, MULTI_POINT, POINTS
+
+
+class Scalar(Enum):
+    """Go's name of a scalar type."""
+
+    STRING = "string"
+    BOOL = "bool"
+    INT32 = "int32"
+    INT64 = "int64"
+    FLOAT32 = "float32"
+    DURATION = "v1.Duration"
+    OPTIONAL_DURATION = "*v1.Duration"
+    BYTES = "[]uint8"
+    ANY = "runtime.RawExtension"
+
+
+INT_LIMITS: Final = {Scalar.INT32: 2**31, Scalar.INT64: 2**63}
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A JSON array of one type."""
+
+    item: "Type"
+
+
+@dataclass(frozen=True)
+class MapOf:
+    """A JSON object with free keys."""
+
+    item: "Type"
+
+
+@dataclass(frozen=True)
+class Struct:
+    """A JSON object with known fields; `name` is what Go's messages call it."""
+
+    name: str
+    fields: Mapping[str, "Type"] = field(hash=False)
+    package: str = "v1"
+    #: Fields that Go embeds, by the embedded struct's name; messages show it.
+    embedded: Mapping[str, str] = field(default_factory=dict, hash=False)
+
+
+Type = Scalar | ListOf | MapOf | Struct
+
+_S, _B, _I32, _I64 = Scalar.STRING, Scalar.BOOL, Scalar.INT32, Scalar.INT64
+_STRINGS: Final = ListOf(_S)
+
+PLUGIN: Final = Struct("Plugin", {"name": _S, "weight": _I32})
+PLUGIN_SET: Final = Struct("PluginSet", {"enabled": ListOf(PLUGIN), "disabled": ListOf(PLUGIN)})
+PLUGINS: Final = Struct("Plugins", dict.fromkeys((*POINTS, MULTI_POINT), PLUGIN_SET))
+PLUGIN_CONFIG: Final = Struct("PluginConfig", {"name": _S, "args": Scalar.ANY})
+PROFILE: Final = Struct(
+    "KubeSchedulerProfile",
+    {
+        "schedulerName": _S,
+        "percentageOfNodesToScore": _I32,
+        "plugins": PLUGINS,
+        "pluginConfig": ListOf(PLUGIN_CONFIG),
+    },
+)
+TLS_CONFIG: Final = Struct(
+    "ExtenderTLSConfig",
+    {
+        "insecure": _B,
+        "serverName": _S,
+        "certFile": _S,
+        "keyFile": _S,
+        "caFile": _S,
+        "certData": Scalar.BYTES,
+        "keyData": Scalar.BYTES,
+        "caData": Scalar.BYTES,
+    },
+)
+EXTENDER: Final = Struct(
+    "Extender",
+    {
+        "urlPrefix": _S,
+        "filterVerb": _S,
+        "preemptVerb": _S,
+        "prioritizeVerb": _S,
+        "weight": _I64,
+        "bindVerb": _S,
+        "enableHTTPS": _B,
+        "tlsConfig": TLS_CONFIG,
+        "httpTimeout": Scalar.DURATION,
+        "nodeCacheCapable": _B,
+        "managedResources": ListOf(
+            Struct("ExtenderManagedResource", {"name": _S, "ignoredByScheduler": _B})
+        ),
+        "ignorable": _B,
+    },
+)
+LEADER_ELECTION: Final = Struct(
+    "LeaderElectionConfiguration",
+    {
+        "leaderElect": _B,
+        "leaseDuration": Scalar.DURATION,
+        "renewDeadline": Scalar.DURATION,
+        "retryPeriod": Scalar.DURATION,
+        "resourceLock": _S,
+        "resourceName": _S,
+        "resourceNamespace": _S,
+    },
+    package="v1alpha1",
+)
+CLIENT_CONNECTION: Final = Struct(
+    "ClientConnectionConfiguration",
+    {
+        "kubeconfig": _S,
+        "acceptContentTypes": _S,
+        "contentType": _S,
+        "qps": Scalar.FLOAT32,
+        "burst": _I32,
+    },
+    package="v1alpha1",
+)
+TYPE_META: Final[Mapping[str, Type]] = {"apiVersion": _S, "kind": _S}
+CONFIGURATION: Final = Struct(
+    KIND,
+    {
+        **TYPE_META,
+        "parallelism": _I32,
+        "leaderElection": LEADER_ELECTION,
+        "clientConnection": CLIENT_CONNECTION,
+        "enableProfiling": _B,
+        "enableContentionProfiling": _B,
+        "percentageOfNodesToScore": _I32,
+        "podInitialBackoffSeconds": _I64,
+        "podMaxBackoffSeconds": _I64,
+        "profiles": ListOf(PROFILE),
+        "extenders": ListOf(EXTENDER),
+        "delayCacheUntilActive": _B,
+    },
+    embedded=dict.fromkeys(
+        ("enableProfiling", "enableContentionProfiling"), "DebuggingConfiguration"
+    ),
+)
+
+_REQUIREMENT: Final = Struct(
+    "NodeSelectorRequirement", {"key": _S, "operator": _S, "values": _STRINGS}
+)
+_NODE_TERM: Final = Struct(
+    "NodeSelectorTerm",
+    {"matchExpressions": ListOf(_REQUIREMENT), "matchFields": ListOf(_REQUIREMENT)},
+)
+NODE_AFFINITY: Final = Struct(
+    "NodeAffinity",
+    {
+        "requiredDuringSchedulingIgnoredDuringExecution": Struct(
+            "NodeSelector", {"nodeSelectorTerms": ListOf(_NODE_TERM)}
+        ),
+        "preferredDuringSchedulingIgnoredDuringExecution": ListOf(
+            Struct("PreferredSchedulingTerm", {"weight": _I32, "preference": _NODE_TERM})
+        ),
+    },
+)
+_LABEL_SELECTOR: Final = Struct(
+    "LabelSelector",
+    {
+        "matchLabels": MapOf(_S),
+        "matchExpressions": ListOf(
+            Struct("LabelSelectorRequirement", {"key": _S, "operator": _S, "values": _STRINGS})
+        ),
+    },
+)
+_CONSTRAINT: Final = Struct(
+    "TopologySpreadConstraint",
+    {
+        "maxSkew": _I32,
+        "topologyKey": _S,
+        "whenUnsatisfiable": _S,
+        "labelSelector": _LABEL_SELECTOR,
+        "minDomains": _I32,
+        "nodeAffinityPolicy": _S,
+        "nodeTaintsPolicy": _S,
+        "matchLabelKeys": _STRINGS,
+    },
+)
+_RESOURCES: Final = ListOf(Struct("ResourceSpec", {"name": _S, "weight": _I64}))
+_SHAPE: Final = ListOf(Struct("UtilizationShapePoint", {"utilization": _I32, "score": _I32}))
+_STRATEGY: Final = Struct(
+    "ScoringStrategy",
+    {
+        "type": _S,
+        "resources": _RESOURCES,
+        "requestedToCapacityRatio": Struct("RequestedToCapacityRatioParam", {"shape": _SHAPE}),
+    },
+)
+
+_ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
+    names.DEFAULT_PREEMPTION: {
+        "minCandidateNodesPercentage": _I32,
+        "minCandidateNodesAbsolute": _I32,
+    },
+    names.DYNAMIC_RESOURCES: {
+        "filterTimeout": Scalar.OPTIONAL_DURATION,
+        "bindingTimeout": Scalar.OPTIONAL_DURATION,
+    },
+    names.INTER_POD_AFFINITY: {
+        "hardPodAffinityWeight": _I32,
+        "ignorePreferredTermsOfExistingPods": _B,
+    },
+    names.NODE_AFFINITY: {"addedAffinity": NODE_AFFINITY},
+    names.NODE_RESOURCES_BALANCED_ALLOCATION: {"resources": _RESOURCES},
+    names.NODE_RESOURCES_FIT: {
+        "ignoredResources": _STRINGS,
+        "ignoredResourceGroups": _STRINGS,
+        "scoringStrategy": _STRATEGY,
+    },
+    names.POD_TOPOLOGY_SPREAD: {"defaultConstraints": ListOf(_CONSTRAINT), "defaultingType": _S},
+    names.VOLUME_BINDING: {"bindTimeoutSeconds": _I64, "shape": _SHAPE},
+}
+
+#: Every kind of the group, version v1.
+KINDS: Final[Mapping[str, Struct]] = {
+    KIND: CONFIGURATION,
+    **{
+        f"{plugin}Args": Struct(f"{plugin}Args", {**TYPE_META, **fields})
+        for plugin, fields in _ARGS_FIELDS.items()
+    },
+}
+
+
+def type_name(declared: Type) -> str:
+    """The type as Go's messages print it."""
+    if isinstance(declared, Scalar):
+        return declared.value.lstrip("*")
+    if isinstance(declared, ListOf):
+        return f"[]{type_name(declared.item)}"
+    if isinstance(declared, MapOf):
+        return f"map[string]{type_name(declared.item)}"
+    return f"{declared.package}.{declared.name}"

@@ -1,0 +1,332 @@
+"""The effective configuration as kube-scheduler writes it: a mapping, and that mapping as YAML.
+
+Rules   keys are in alphabetical order, lists keep theirs, and a list stands at its key's own
+column; what Go leaves out when empty is left out, what it always prints is printed (`weight: 0`,
+`filterTimeout: null`, the six empty points).
+Source  `--write-config-to` of kube-scheduler 1.36.2, Go's json tags of the v1 types
+"""
+
+import base64
+import json
+import re
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from asched.core.config import args as plugin_args
+from asched.core.config import duration
+from asched.core.config.args import ARGS_TYPES, kind_of_args
+from asched.core.config.v1 import (
+    API_VERSION,
+    KIND,
+    MULTI_POINT,
+    POINTS,
+    Extender,
+    ExtenderTLSConfig,
+    PluginConfig,
+    PluginSet,
+    Profile,
+    SchedulerConfiguration,
+)
+
+#: Digits beyond which a float32 is never ambiguous.
+FLOAT32_DIGITS_MAX: Final = 9
+
+
+def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
+    """The mapping `--write-config-to` writes for a constructed configuration."""
+    election, client = configuration.leader_election, configuration.client_connection
+    document: dict[str, Any] = {
+        "apiVersion": API_VERSION,
+        "kind": KIND,
+        "clientConnection": {
+            "acceptContentTypes": client.accept_content_types,
+            "burst": client.burst,
+            "contentType": client.content_type,
+            "kubeconfig": client.kubeconfig,
+            "qps": _float32(client.qps),
+        },
+        "enableContentionProfiling": configuration.enable_contention_profiling,
+        "enableProfiling": configuration.enable_profiling,
+        "leaderElection": {
+            "leaderElect": election.leader_elect,
+            "leaseDuration": duration.render(election.lease_duration_ns),
+            "renewDeadline": duration.render(election.renew_deadline_ns),
+            "resourceLock": election.resource_lock,
+            "resourceName": election.resource_name,
+            "resourceNamespace": election.resource_namespace,
+            "retryPeriod": duration.render(election.retry_period_ns),
+        },
+        "parallelism": configuration.parallelism,
+        "percentageOfNodesToScore": configuration.percentage_of_nodes_to_score,
+        "podInitialBackoffSeconds": configuration.pod_initial_backoff_s,
+        "podMaxBackoffSeconds": configuration.pod_max_backoff_s,
+        "profiles": [_profile(profile) for profile in configuration.profiles],
+    }
+    if configuration.delay_cache_until_active:
+        document["delayCacheUntilActive"] = True
+    if configuration.extenders:
+        document["extenders"] = [_extender(extender) for extender in configuration.extenders]
+    return document
+
+
+def _float32(value: float) -> int | float:
+    """The shortest number that is the same float32; whole ones without a fraction."""
+    single = struct.unpack("f", struct.pack("f", value))[0]
+    for digits in range(1, FLOAT32_DIGITS_MAX + 1):
+        short = float(f"{single:.{digits}g}")
+        if struct.pack("f", short) == struct.pack("f", single):
+            return int(short) if short.is_integer() else short
+    return float(single)
+
+
+def _given(**fields: Any) -> dict[str, Any]:
+    """Go's omitempty: what is empty, zero, false or None is left out."""
+    return {name: value for name, value in fields.items() if value}
+
+
+def _profile(profile: Profile) -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "plugins": {
+            point: _plugin_set(profile.plugin_set(point)) for point in (*POINTS, MULTI_POINT)
+        },
+        "schedulerName": profile.scheduler_name,
+    }
+    if profile.percentage_of_nodes_to_score is not None:
+        document["percentageOfNodesToScore"] = profile.percentage_of_nodes_to_score
+    if profile.plugin_configs:
+        document["pluginConfig"] = [_plugin_config(entry) for entry in profile.plugin_configs]
+    return document
+
+
+def _plugin_set(plugins: PluginSet) -> dict[str, Any]:
+    def listed(entries: Sequence[Any]) -> list[dict[str, Any]]:
+        return [{"name": entry.name, "weight": entry.weight} for entry in entries]
+
+    return _given(enabled=listed(plugins.enabled), disabled=listed(plugins.disabled))
+
+
+def _plugin_config(entry: PluginConfig) -> dict[str, Any]:
+    if entry.name not in ARGS_TYPES:
+        return {"args": entry.args, "name": entry.name}
+    fields = args_fields(entry.args)
+    return {
+        "args": {"apiVersion": API_VERSION, "kind": kind_of_args(entry.name), **fields},
+        "name": entry.name,
+    }
+
+
+def args_fields(args: Any) -> dict[str, Any]:
+    """The fields of one args record in their v1 spelling."""
+    match args:
+        case plugin_args.DefaultPreemptionArgs():
+            return {
+                "minCandidateNodesAbsolute": args.min_candidate_nodes_absolute,
+                "minCandidateNodesPercentage": args.min_candidate_nodes_percentage,
+            }
+        case plugin_args.DynamicResourcesArgs():
+            return _dynamic_resources(args)
+        case plugin_args.InterPodAffinityArgs():
+            return {
+                "hardPodAffinityWeight": args.hard_pod_affinity_weight,
+                "ignorePreferredTermsOfExistingPods": args.ignore_preferred_terms_of_existing_pods,
+            }
+        case plugin_args.NodeAffinityArgs():
+            added = args.added_affinity
+            return {} if added is None else {"addedAffinity": _node_affinity(added)}
+        case plugin_args.NodeResourcesBalancedAllocationArgs():
+            return {"resources": _resources(args.resources)}
+        case plugin_args.NodeResourcesFitArgs():
+            return _node_resources_fit(args)
+        case plugin_args.PodTopologySpreadArgs():
+            constraints = [_constraint(entry) for entry in args.default_constraints]
+            return _given(defaultConstraints=constraints, defaultingType=args.defaulting_type)
+        case plugin_args.VolumeBindingArgs():
+            return {"bindTimeoutSeconds": args.bind_timeout_s, **_given(shape=_shape(args.shape))}
+    raise TypeError(f"no args of an in-tree plugin: {args!r}")
+
+
+def _dynamic_resources(args: plugin_args.DynamicResourcesArgs) -> dict[str, Any]:
+    filter_ns, binding_ns = args.filter_timeout_ns, args.binding_timeout_ns
+    fields: dict[str, Any] = {
+        "filterTimeout": None if filter_ns is None else duration.render(filter_ns)
+    }
+    if binding_ns is not None:
+        fields["bindingTimeout"] = duration.render(binding_ns)
+    return fields
+
+
+def _node_resources_fit(args: plugin_args.NodeResourcesFitArgs) -> dict[str, Any]:
+    strategy, ratio = args.scoring_strategy, args.scoring_strategy.requested_to_capacity_ratio
+    fields = _given(type=strategy.type, resources=_resources(strategy.resources))
+    if ratio is not None:
+        fields["requestedToCapacityRatio"] = _given(shape=_shape(ratio.shape))
+    return {
+        **_given(
+            ignoredResources=list(args.ignored_resources),
+            ignoredResourceGroups=list(args.ignored_resource_groups),
+        ),
+        "scoringStrategy": fields,
+    }
+
+
+def _resources(entries: Sequence[plugin_args.ResourceSpec]) -> list[dict[str, Any]]:
+    return [{"name": entry.name, **_given(weight=entry.weight)} for entry in entries]
+
+
+def _shape(points: Sequence[plugin_args.UtilizationShapePoint] | None) -> list[dict[str, Any]]:
+    return [{"score": p.score, "utilization": p.utilization} for p in points or ()]
+
+
+def _constraint(entry: plugin_args.TopologySpreadConstraint) -> dict[str, Any]:
+    fields: dict[str, Any] = {
+        "maxSkew": entry.max_skew,
+        "topologyKey": entry.topology_key,
+        "whenUnsatisfiable": entry.when_unsatisfiable,
+        **_given(matchLabelKeys=list(entry.match_label_keys)),
+    }
+    optional = {
+        "labelSelector": entry.label_selector,
+        "minDomains": entry.min_domains,
+        "nodeAffinityPolicy": entry.node_affinity_policy,
+        "nodeTaintsPolicy": entry.node_taints_policy,
+    }
+    return {**fields, **{name: value for name, value in optional.items() if value is not None}}
+
+
+def _node_affinity(added: Mapping[str, Any]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    required = added.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is not None:
+        terms = required.get("nodeSelectorTerms")
+        fields["requiredDuringSchedulingIgnoredDuringExecution"] = {
+            "nodeSelectorTerms": None if terms is None else [_node_term(term) for term in terms]
+        }
+    preferred = added.get("preferredDuringSchedulingIgnoredDuringExecution")
+    if preferred:
+        fields["preferredDuringSchedulingIgnoredDuringExecution"] = [
+            {
+                "preference": _node_term((entry or {}).get("preference")),
+                "weight": (entry or {}).get("weight") or 0,
+            }
+            for entry in preferred
+        ]
+    return fields
+
+
+def _node_term(term: Mapping[str, Any] | None) -> dict[str, Any]:
+    return _given(
+        **{
+            name: [
+                {
+                    "key": (entry or {}).get("key") or "",
+                    "operator": (entry or {}).get("operator") or "",
+                    **_given(values=(entry or {}).get("values")),
+                }
+                for entry in (term or {}).get(name) or ()
+            ]
+            for name in ("matchExpressions", "matchFields")
+        }
+    )
+
+
+def _extender(extender: Extender) -> dict[str, Any]:
+    document = {
+        "urlPrefix": extender.url_prefix,
+        "httpTimeout": duration.render(extender.http_timeout_ns),
+        **_given(
+            filterVerb=extender.filter_verb,
+            preemptVerb=extender.preempt_verb,
+            prioritizeVerb=extender.prioritize_verb,
+            bindVerb=extender.bind_verb,
+            weight=extender.weight,
+            enableHTTPS=extender.enable_https,
+            nodeCacheCapable=extender.node_cache_capable,
+            ignorable=extender.ignorable,
+            managedResources=[
+                {"name": entry.name, **_given(ignoredByScheduler=entry.ignored_by_scheduler)}
+                for entry in extender.managed_resources
+            ],
+        ),
+    }
+    if extender.tls_config is not None:
+        document["tlsConfig"] = _tls(extender.tls_config)
+    return document
+
+
+def _tls(tls: ExtenderTLSConfig) -> dict[str, Any]:
+    def data(value: bytes) -> str:
+        return base64.b64encode(value).decode()
+
+    return _given(
+        insecure=tls.insecure,
+        serverName=tls.server_name,
+        certFile=tls.cert_file,
+        keyFile=tls.key_file,
+        caFile=tls.ca_file,
+        certData=data(tls.cert_data),
+        keyData=data(tls.key_data),
+        caData=data(tls.ca_data),
+    )
+
+
+#: Plain scalars that YAML would read as something else, or that need quotes for their first letter.
+_AMBIGUOUS: Final = re.compile(
+    r"(?i:y|yes|n|no|on|off|true|false|null|~)|[-+.]?[0-9].*|[-?:](\s.*)?|\.(inf|nan).*|.*[:#\s]\s.*"
+    r"|.*\s#.*|.*:|<<|=",
+    re.ASCII,
+)
+_PLAIN: Final = re.compile(r"[^\s\"'&*!|>%@`{}\[\],#][^\n\r\t\0\x7f]*(?<!\s)", re.ASCII)
+
+
+def to_yaml(document: Mapping[str, Any]) -> str:
+    """The mapping as YAML in kube-scheduler's layout."""
+    lines: list[str] = []
+    _mapping(document, 0, lines)
+    return "\n".join(lines) + "\n"
+
+
+def _mapping(document: Mapping[str, Any], column: int, lines: list[str]) -> None:
+    pad = " " * column
+    for key in sorted(document):
+        value = document[key]
+        if isinstance(value, Mapping) and value:
+            lines.append(f"{pad}{_scalar(key)}:")
+            _mapping(value, column + 2, lines)
+        elif isinstance(value, list | tuple) and value:
+            lines.append(f"{pad}{_scalar(key)}:")
+            _sequence(value, column, lines)
+        else:
+            lines.append(f"{pad}{_scalar(key)}: {_scalar(value)}")
+
+
+def _sequence(items: Sequence[Any], column: int, lines: list[str]) -> None:
+    pad = " " * column
+    for item in items:
+        if isinstance(item, Mapping | list | tuple) and item:
+            nested: list[str] = []
+            if isinstance(item, Mapping):
+                _mapping(item, column + 2, nested)
+            else:
+                _sequence(item, column + 2, nested)
+            lines.append(f"{pad}- {nested[0].lstrip()}")
+            lines += nested[1:]
+        else:
+            lines.append(f"{pad}- {_scalar(item)}")
+
+
+def _scalar(value: Any) -> str:
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, Mapping):
+        return "{}"
+    if isinstance(value, list | tuple):
+        return "[]"
+    text = str(value)
+    if _PLAIN.fullmatch(text) and not _AMBIGUOUS.fullmatch(text):
+        return text
+    return json.dumps(text, ensure_ascii=False)

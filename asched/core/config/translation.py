@@ -1,0 +1,96 @@
+"""What an older form became: the v1 document and, entry by entry, what happened to it.
+
+Rules   nothing is dropped in silence: each entry of the old form is kept, changed (it means the
+        same today, in other words), or unsupported (it has no effect any more); what would change
+        which nodes a pod may use is refused as a problem instead.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import Any
+
+from asched.core.config.merge import ResolvedProfile
+from asched.core.config.problem import Path, Problem, Severity, Stage, path_text
+
+
+class Fate(Enum):
+    """What became of one entry."""
+
+    KEPT = "kept"
+    CHANGED = "changed"
+    UNSUPPORTED = "unsupported"
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One entry of the old form and its fate."""
+
+    fate: Fate
+    path: Path
+    text: str
+
+    def __str__(self) -> str:
+        return f"{path_text(self.path)}: {self.text}" if self.path else self.text
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """The v1 document an old form means; unusable if there are problems."""
+
+    form: str
+    document: dict[str, Any]
+    notes: tuple[Note, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    always_check_all_filters: bool = False
+
+    @property
+    def notes_for_run(self) -> tuple[str, ...]:
+        """What a process that uses the old form should say once."""
+        head = f"{self.form} is read as v1; `asched config migrate` writes it down"
+        rest = [f"{note.fate.value}: {note}" for note in self.notes if note.fate is not Fate.KEPT]
+        return (head, *rest)
+
+    def mark(self, resolved: ResolvedProfile) -> ResolvedProfile:
+        """The profile with the flags that v1 has no field for."""
+        profile = replace(resolved.profile, always_check_all_filters=self.always_check_all_filters)
+        return replace(resolved, profile=profile)
+
+
+@dataclass
+class Draft:
+    """A translation in the making."""
+
+    form: str
+    document: dict[str, Any] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
+    problems: list[Problem] = field(default_factory=list)
+
+    def kept(self, path: Path, text: str = "as it was") -> None:
+        self.notes.append(Note(Fate.KEPT, path, text))
+
+    def changed(self, path: Path, text: str) -> None:
+        self.notes.append(Note(Fate.CHANGED, path, text))
+
+    def unsupported(self, path: Path, text: str) -> None:
+        self.notes.append(Note(Fate.UNSUPPORTED, path, text))
+
+    def refuse(self, path: Path, text: str, hint: str = "") -> None:
+        problem = Problem(Stage.LOAD, text, path, hint, Severity.ABORT)
+        self.problems.append(problem)
+
+    def finish(self, *, always_check_all_filters: bool = False) -> Translation:
+        return Translation(
+            self.form,
+            self.document,
+            tuple(self.notes),
+            tuple(self.problems),
+            always_check_all_filters,
+        )
+
+
+def named(entries: Any) -> Sequence[tuple[int, dict[str, Any]]]:
+    """The mappings of a list with their places; whatever else stands there is left to decoding."""
+    if not isinstance(entries, list):
+        return ()
+    return [(i, dict(entry)) for i, entry in enumerate(entries) if isinstance(entry, dict)]

@@ -1,0 +1,206 @@
+"""Whether a configuration may be used: all faults at once, each with its path and upstream's words.
+
+Rules   election is not looked at while it is off; queueSort must be equal in all profiles;
+        a repeated scheduler name prints `{}`, because upstream prints a path there by mistake.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/apis/config/validation/validation.go
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from asched import names
+from asched.core.config import duration
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.problem import Path, Problem, duplicate, invalid, required
+from asched.core.config.qualified import is_extended_resource, qualified_name_faults
+from asched.core.config.replaced import ADVICE
+from asched.core.config.v1 import (
+    API_VERSION,
+    Extender,
+    LeaderElection,
+    PluginSet,
+    Profile,
+    SchedulerConfiguration,
+)
+from asched.core.config.validate_args import CHECKS
+
+PERCENT_MAX: Final = 100
+#: In-tree plugins of older versions that v1 refuses by name, except inside multiPoint.
+REMOVED_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
+QUEUE_SORT: Final = "queueSort"
+
+
+def validate(
+    configuration: SchedulerConfiguration, gates: Mapping[str, bool] = DEFAULT_GATES
+) -> list[Problem]:
+    """Every fault of an effective configuration, in upstream's order."""
+    faults = []
+    if configuration.client_connection.burst < 0:
+        path: Path = ("clientConnection", "burst")
+        burst = configuration.client_connection.burst
+        faults.append(invalid(path, burst, "must be non-negative"))
+    faults += _leader_election(configuration.leader_election)
+    if configuration.parallelism <= 0:
+        text = "should be an integer value greater than zero"
+        faults.append(invalid(("parallelism",), configuration.parallelism, text))
+    if configuration.profiles:
+        faults += _profiles(configuration.profiles, gates)
+    else:
+        faults.append(required(("profiles",)))
+    percentage = configuration.percentage_of_nodes_to_score
+    faults += _percentage(("percentageOfNodesToScore",), percentage)
+    initial, maximum = configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s
+    if initial <= 0:
+        faults.append(invalid(("podInitialBackoffSeconds",), initial, "must be greater than 0"))
+    if maximum < initial:
+        text = "must be greater than or equal to PodInitialBackoffSeconds"
+        faults.append(invalid(("podMaxBackoffSeconds",), maximum, text))
+    return faults + _extenders(configuration.extenders)
+
+
+def _leader_election(election: LeaderElection) -> list[Problem]:
+    if not election.leader_elect:
+        return []
+    base: Path = ("leaderElection",)
+    faults = []
+    for name, value in (
+        ("leaseDuration", election.lease_duration_ns),
+        ("renewDeadline", election.renew_deadline_ns),
+        ("retryPeriod", election.retry_period_ns),
+    ):
+        if value <= 0:
+            shown = duration.render(value)
+            faults.append(invalid((*base, name), shown, "must be greater than zero"))
+    if election.lease_duration_ns <= election.renew_deadline_ns:
+        # Reported on the lease, showing the deadline: upstream does so.
+        shown = duration.render(election.renew_deadline_ns)
+        text = "must be greater than `RenewDeadline`"
+        faults.append(invalid((*base, "leaseDuration"), shown, text))
+    for name, text_value in (
+        ("resourceLock", election.resource_lock),
+        ("resourceName", election.resource_name),
+        ("resourceNamespace", election.resource_namespace),
+    ):
+        if not text_value:
+            faults.append(required((*base, name), f"{name} is required"))
+    if election.resource_lock != "leases":
+        text = 'resourceLock value must be "leases"'
+        faults.append(invalid((*base, "resourceLock"), election.resource_lock, text))
+    return faults
+
+
+def _percentage(path: Path, value: int | None) -> list[Problem]:
+    if value is None or 0 <= value <= PERCENT_MAX:
+        return []
+    return [invalid(path, value, "not in valid range [0-100]")]
+
+
+def _profiles(profiles: Sequence[Profile], gates: Mapping[str, bool]) -> list[Problem]:
+    faults = []
+    seen: set[str] = set()
+    for i, profile in enumerate(profiles):
+        path: Path = ("profiles", i)
+        if not profile.scheduler_name:
+            faults.append(required((*path, "schedulerName")))
+        own = profile.percentage_of_nodes_to_score
+        faults += _percentage((*path, "percentageOfNodesToScore"), own)
+        faults += _removed_plugins(profile, (*path, "plugins"))
+        faults += _plugin_config(profile, (*path, "pluginConfig"), gates)
+        if profile.scheduler_name in seen:
+            faults.append(duplicate((*path, "schedulerName"), {}))
+        seen.add(profile.scheduler_name)
+    return faults + _queue_sort(profiles)
+
+
+def _removed(path: Path, name: str) -> Problem:
+    text = f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
+    return replace(invalid(path, name, text), hint=ADVICE[name])
+
+
+def _removed_plugins(profile: Profile, path: Path) -> list[Problem]:
+    return [
+        _removed((*path, point, "enabled", i), plugin.name)
+        for point in names.EXTENSION_POINTS
+        for i, plugin in enumerate(profile.plugin_set(point).enabled)
+        if plugin.name in REMOVED_PLUGINS
+    ]
+
+
+def _plugin_config(profile: Profile, path: Path, gates: Mapping[str, bool]) -> list[Problem]:
+    faults = []
+    seen: set[str] = set()
+    for i, entry in enumerate(profile.plugin_configs):
+        here = (*path, i)
+        if entry.name in seen:
+            faults.append(duplicate(here, entry.name))
+        seen.add(entry.name)
+        if entry.name in REMOVED_PLUGINS:
+            faults.append(_removed(here, entry.name))
+        elif entry.name in CHECKS:
+            faults += CHECKS[entry.name](entry.args, (*here, "args"), gates)
+    return faults
+
+
+def _shown(plugins: PluginSet) -> dict[str, Any]:
+    """A set as upstream prints its internal form; an empty list is null there."""
+
+    def listed(entries: Sequence[Any]) -> list[dict[str, Any]] | None:
+        return [{"Name": entry.name, "Weight": entry.weight} for entry in entries] or None
+
+    return {"Enabled": listed(plugins.enabled), "Disabled": listed(plugins.disabled)}
+
+
+def _queue_sort(profiles: Sequence[Profile]) -> list[Problem]:
+    faults = []
+    first = profiles[0].plugin_set(QUEUE_SORT)
+    if len(first.enabled) > 1:
+        path: Path = ("profiles", 0, "plugins", QUEUE_SORT, "Enabled")
+        text = "only one queue sort plugin can be enabled"
+        faults.append(invalid(path, len(first.enabled), text))
+    name = first.enabled[0].name if first.enabled else ""
+    args = profiles[0].plugin_config.get(name) if name else None
+    for i, profile in enumerate(profiles[1:], start=1):
+        own = profile.plugin_set(QUEUE_SORT)
+        if own != first:
+            path = ("profiles", i, "plugins", QUEUE_SORT)
+            faults.append(invalid(path, _shown(own), "must be the same for all profiles"))
+        faults += [
+            invalid(
+                ("profiles", i, "pluginConfig", "args"),
+                entry.args,
+                "queueSort must be the same for all profiles",
+            )
+            for entry in profile.plugin_configs
+            if entry.name == name and entry.args != args
+        ]
+    return faults
+
+
+def _extenders(extenders: Sequence[Extender]) -> list[Problem]:
+    faults = []
+    managed: set[str] = set()
+    for i, extender in enumerate(extenders):
+        path: Path = ("extenders", i)
+        if extender.prioritize_verb and extender.weight <= 0:
+            text = "must have a positive weight applied to it"
+            faults.append(invalid((*path, "weight"), extender.weight, text))
+        for j, resource in enumerate(extender.managed_resources):
+            here = (*path, "managedResources", j, "name")
+            faults += _managed_resource(here, resource.name)
+            if resource.name in managed:
+                text = "duplicate extender managed resource name"
+                faults.append(invalid(here, resource.name, text))
+            managed.add(resource.name)
+    binders = sum(1 for extender in extenders if extender.bind_verb)
+    if binders > 1:
+        shown = f"found {binders} extenders implementing bind"
+        faults.append(invalid(("extenders",), shown, "only one extender can implement bind"))
+    return faults
+
+
+def _managed_resource(path: Path, name: str) -> list[Problem]:
+    faults = [invalid(path, name, text) for text in qualified_name_faults(name)]
+    if faults or is_extended_resource(name):
+        return faults
+    return [invalid(path, name, "is an invalid extended resource name")]

@@ -1,0 +1,297 @@
+"""What values the args of in-tree plugins may have, with kube-scheduler's words.
+
+Rules   each function takes the record, the path of the args and the gates, and returns every fault;
+        NodeResourcesFit is checked only when the plugin is built (`construct.py`), as upstream
+        does.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/apis/config/validation/validation_pluginargs.go,
+        component-helpers/scheduling/corev1/nodeaffinity, apimachinery/pkg/labels
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from asched import names
+from asched.core.config import args as plugin_args
+from asched.core.config import duration
+from asched.core.config.problem import (
+    Key,
+    Path,
+    Problem,
+    duplicate,
+    forbidden,
+    invalid,
+    not_supported,
+    required,
+)
+from asched.core.config.qualified import label_value_faults, qualified_name_faults
+from asched.core.config.v1 import NS_PER_SECOND
+
+PERCENT_MAX: Final = 100
+RESOURCE_WEIGHT_MAX: Final = 100
+SHAPE_SCORE_MAX: Final = 10
+STRATEGIES: Final = (
+    plugin_args.LEAST_ALLOCATED,
+    plugin_args.MOST_ALLOCATED,
+    plugin_args.REQUESTED_TO_CAPACITY_RATIO,
+)
+DEFAULTING_TYPES: Final = (plugin_args.SYSTEM_DEFAULTING, plugin_args.LIST_DEFAULTING)
+SPREAD_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
+NODE_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
+FIELD_OPERATORS: Final = ("In", "NotIn")
+_INT64: Final = range(-(2**63), 2**63)
+
+Gates = Mapping[str, bool]
+
+
+def default_preemption(
+    args: plugin_args.DefaultPreemptionArgs, path: Path, _: Gates
+) -> list[Problem]:
+    percentage, absolute = args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute
+    percentage_path = (*path, "minCandidateNodesPercentage")
+    absolute_path = (*path, "minCandidateNodesAbsolute")
+    faults = []
+    if not 0 <= percentage <= PERCENT_MAX:
+        faults.append(invalid(percentage_path, percentage, "not in valid range [0, 100]"))
+    if absolute < 0:
+        faults.append(invalid(absolute_path, absolute, "not in valid range [0, inf)"))
+    if percentage == 0 and absolute == 0:
+        both = "cannot be zero at the same time as"
+        faults.append(invalid(percentage_path, 0, f"{both} minCandidateNodesAbsolute"))
+        faults.append(invalid(absolute_path, 0, f"{both} minCandidateNodesPercentage"))
+    return faults
+
+
+def inter_pod_affinity(
+    args: plugin_args.InterPodAffinityArgs, path: Path, _: Gates
+) -> list[Problem]:
+    weight = args.hard_pod_affinity_weight
+    if 0 <= weight <= PERCENT_MAX:
+        return []
+    return [invalid((*path, "hardPodAffinityWeight"), weight, "not in valid range [0, 100]")]
+
+
+def balanced_allocation(
+    args: plugin_args.NodeResourcesBalancedAllocationArgs, path: Path, _: Gates
+) -> list[Problem]:
+    faults = []
+    seen: set[str] = set()
+    for i, resource in enumerate(args.resources):
+        here = (*path, "resources", i)
+        if resource.name in seen:
+            faults.append(duplicate((*here, "name"), resource.name))
+        seen.add(resource.name)
+        if resource.weight != 1:
+            faults.append(invalid((*here, "weight"), resource.weight, "must be 1"))
+    return faults
+
+
+def pod_topology_spread(
+    args: plugin_args.PodTopologySpreadArgs, path: Path, _: Gates
+) -> list[Problem]:
+    faults = []
+    kind, kind_path = args.defaulting_type, (*path, "defaultingType")
+    if kind not in DEFAULTING_TYPES:
+        faults.append(not_supported(kind_path, kind, DEFAULTING_TYPES))
+    elif kind == plugin_args.SYSTEM_DEFAULTING and args.default_constraints:
+        faults.append(invalid(kind_path, kind, "when .defaultConstraints are not empty"))
+    seen: set[tuple[str, str]] = set()
+    for i, constraint in enumerate(args.default_constraints):
+        here = (*path, "defaultConstraints", i)
+        faults += _constraint(constraint, here)
+        identity = (constraint.topology_key, constraint.when_unsatisfiable)
+        if identity in seen:
+            faults.append(duplicate(here, f"{{{identity[0]}, {identity[1]}}}"))
+        seen.add(identity)
+    return faults
+
+
+def _constraint(constraint: plugin_args.TopologySpreadConstraint, here: Path) -> list[Problem]:
+    faults = []
+    if constraint.max_skew <= 0:
+        path = (*here, "maxSkew")
+        faults.append(invalid(path, constraint.max_skew, "not in valid range (0, inf)"))
+    key, key_path = constraint.topology_key, (*here, "topologyKey")
+    if not key:
+        faults.append(required(key_path, "can not be empty"))
+    else:
+        faults += [invalid(key_path, key, text) for text in qualified_name_faults(key)]
+    action, action_path = constraint.when_unsatisfiable, (*here, "whenUnsatisfiable")
+    if not action:
+        faults.append(required(action_path, "can not be empty"))
+    elif action not in SPREAD_ACTIONS:
+        faults.append(not_supported(action_path, action, SPREAD_ACTIONS))
+    if constraint.label_selector is not None:
+        text = "constraint must not define a selector, as they deduced for each pod"
+        faults.append(forbidden((*here, "labelSelector"), text))
+    return faults
+
+
+def volume_binding(args: plugin_args.VolumeBindingArgs, path: Path, gates: Gates) -> list[Problem]:
+    faults = []
+    if args.bind_timeout_s < 0:
+        text = "invalid BindTimeoutSeconds, should not be a negative value"
+        faults.append(invalid((*path, "bindTimeoutSeconds"), args.bind_timeout_s, text))
+    if gates["StorageCapacityScoring"]:
+        faults += _shape(args.shape or (), (*path, "shape"))
+    elif args.shape is not None:
+        points = [{"Utilization": p.utilization, "Score": p.score} for p in args.shape]
+        text = (
+            "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
+        )
+        faults.append(invalid((*path, "shape"), points, text))
+    return faults
+
+
+def dynamic_resources(
+    args: plugin_args.DynamicResourcesArgs, path: Path, gates: Gates
+) -> list[Problem]:
+    faults = []
+    filter_ns, filter_path = args.filter_timeout_ns, (*path, "filterTimeout")
+    if filter_ns is not None:
+        if not gates["DRASchedulerFilterTimeout"]:
+            text = "DRASchedulingFilterTimeout feature gate is disabled"
+            faults.append(forbidden(filter_path, text))
+        elif filter_ns < 0:
+            shown = duration.render(filter_ns)
+            faults.append(invalid(filter_path, shown, "must be zero or positive"))
+    binding_ns, binding_path = args.binding_timeout_ns, (*path, "bindingTimeout")
+    if binding_ns is not None:
+        if not (gates["DRADeviceBindingConditions"] and gates["DRAResourceClaimDeviceStatus"]):
+            gate_names = "DRADeviceBindingConditions or DRAResourceClaimDeviceStatus"
+            text = f"{gate_names} feature gate is disabled"
+            faults.append(forbidden(binding_path, text))
+        elif binding_ns < NS_PER_SECOND:
+            shown = duration.render(binding_ns)
+            faults.append(invalid(binding_path, shown, "must be at least 1 second"))
+    return faults
+
+
+def node_resources_fit(args: plugin_args.NodeResourcesFitArgs, path: Path) -> list[Problem]:
+    """The check that runs when the plugin is built; upstream calls it with an empty path."""
+    faults = []
+    for i, name in enumerate(args.ignored_resources):
+        here = (*path, "ignoredResources", i)
+        faults += [invalid(here, name, text) for text in qualified_name_faults(name)]
+    for i, group in enumerate(args.ignored_resource_groups):
+        here = (*path, "ignoredResourceGroups", i)
+        if "/" in group:
+            faults.append(invalid(here, group, "resource group name can't contain '/'"))
+        faults += [invalid(here, group, text) for text in qualified_name_faults(group)]
+    strategy, here = args.scoring_strategy, (*path, "scoringStrategy")
+    if strategy.type not in STRATEGIES:
+        faults.append(not_supported((*here, "type"), strategy.type, STRATEGIES))
+    for i, resource in enumerate(strategy.resources):
+        if not 0 < resource.weight <= RESOURCE_WEIGHT_MAX:
+            text = f"resource weight of {resource.name} not in valid range (0, 100]"
+            faults.append(invalid((*here, "resources", i, "weight"), resource.weight, text))
+    ratio, ratio_path = strategy.requested_to_capacity_ratio, (*here, "requestedToCapacityRatio")
+    by_ratio = strategy.type == plugin_args.REQUESTED_TO_CAPACITY_RATIO
+    if by_ratio and ratio is None:
+        text = "must be specified when type is RequestedToCapacityRatio"
+        faults.append(required(ratio_path, text))
+    elif by_ratio and ratio is not None:
+        faults += _shape(ratio.shape, (*ratio_path, "shape"))
+    elif ratio is not None:
+        text = "must be nil when type is not RequestedToCapacityRatio"
+        faults.append(forbidden(ratio_path, text))
+    return faults
+
+
+def _shape(points: Sequence[plugin_args.UtilizationShapePoint], path: Path) -> list[Problem]:
+    if not points:
+        return [required(path, "at least one point must be specified")]
+    faults = []
+    for i in range(1, len(points)):
+        if points[i - 1].utilization >= points[i].utilization:
+            here, value = (*path, i, "utilization"), points[i].utilization
+            faults.append(invalid(here, value, "values must be sorted in increasing order"))
+            break
+    for i, point in enumerate(points):
+        if not 0 <= point.utilization <= PERCENT_MAX:
+            here = (*path, i, "utilization")
+            faults.append(invalid(here, point.utilization, "not in valid range [0, 100]"))
+        if not 0 <= point.score <= SHAPE_SCORE_MAX:
+            faults.append(invalid((*path, i, "score"), point.score, "not in valid range [0, 10]"))
+    return faults
+
+
+def node_affinity(args: plugin_args.NodeAffinityArgs, path: Path, _: Gates) -> list[Problem]:
+    """Terms are parsed as a pod's are; empty ones and weight 0 are passed over."""
+    added = args.added_affinity
+    if added is None:
+        return []
+    faults = []
+    name = "requiredDuringSchedulingIgnoredDuringExecution"
+    selector = added.get(name) or {}
+    for i, term in enumerate(selector.get("nodeSelectorTerms") or ()):
+        faults += _node_term(term, (*path, "addedAffinity", name, "nodeSelectorTerms", i))
+    name = "preferredDuringSchedulingIgnoredDuringExecution"
+    for i, preference in enumerate(added.get(name) or ()):
+        if preference and preference.get("weight"):
+            faults += _node_term(preference.get("preference"), (*path, "addedAffinity", name, i))
+    return faults
+
+
+def _node_term(term: Mapping[str, Any] | None, path: Path) -> list[Problem]:
+    faults = []
+    for i, given in enumerate((term or {}).get("matchExpressions") or ()):
+        faults += _label_requirement(given or {}, (*path, "matchExpressions", i))
+    for i, given in enumerate((term or {}).get("matchFields") or ()):
+        requirement, here = given or {}, (*path, "matchFields", i)
+        operator, values = requirement.get("operator") or "", requirement.get("values")
+        if operator not in FIELD_OPERATORS:
+            faults.append(not_supported((*here, "operator"), operator, FIELD_OPERATORS))
+        elif len(values or ()) != 1:
+            faults.append(invalid((*here, "values"), values, "must have one element"))
+    return faults
+
+
+def _label_requirement(given: Mapping[str, Any], path: Path) -> list[Problem]:
+    operator = given.get("operator") or ""
+    if operator not in NODE_OPERATORS:
+        return [not_supported((*path, "operator"), operator, NODE_OPERATORS)]
+    key, values = given.get("key") or "", given.get("values")
+    given_values: Sequence[str] = values or ()
+    here = (*path, "values")
+    faults = []
+    wrong = qualified_name_faults(key)
+    if wrong:
+        faults.append(invalid((*path, "key"), key, "; ".join(wrong)))
+    if operator in ("In", "NotIn"):
+        if not given_values:
+            text = "for 'in', 'notin' operators, values set can't be empty"
+            faults.append(invalid(here, values, text))
+    elif operator in ("Exists", "DoesNotExist"):
+        if given_values:
+            text = "values set must be empty for exists and does not exist"
+            faults.append(invalid(here, values, text))
+    else:
+        if len(given_values) != 1:
+            text = "for 'Gt', 'Lt' operators, exactly one value is required"
+            faults.append(invalid(here, values, text))
+        for i, value in enumerate(given_values):
+            if not _is_int64(value):
+                text = "for 'Gt', 'Lt' operators, the value must be an integer"
+                faults.append(invalid((*here, i), value, text))
+    for i, value in enumerate(given_values):
+        wrong = label_value_faults(value)
+        if wrong:
+            faults.append(invalid((*here, i, Key(key)), value, "; ".join(wrong)))
+    return faults
+
+
+def _is_int64(text: str) -> bool:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    return digits.isascii() and digits.isdigit() and int(text) in _INT64
+
+
+#: Checks made before anything is built; the plugins that are absent have none.
+CHECKS: Final[Mapping[str, Callable[[Any, Path, Gates], list[Problem]]]] = {
+    names.DEFAULT_PREEMPTION: default_preemption,
+    names.DYNAMIC_RESOURCES: dynamic_resources,
+    names.INTER_POD_AFFINITY: inter_pod_affinity,
+    names.NODE_AFFINITY: node_affinity,
+    names.NODE_RESOURCES_BALANCED_ALLOCATION: balanced_allocation,
+    names.POD_TOPOLOGY_SPREAD: pod_topology_spread,
+    names.VOLUME_BINDING: volume_binding,
+}

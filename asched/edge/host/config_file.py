@@ -1,0 +1,159 @@
+"""Reading a configuration file: its faults carry file, line and column, and all come at once.
+
+    text -> config_source -> decode -> defaults -> validate -> construct
+
+Rules   a stage runs only if the one before found nothing; v1 is read strictly; v1beta1 to v1beta3
+        and the legacy Policy are translated first (`legacy=True`) and warn; files named in the
+        document (certificates of extenders) are opened, a kubeconfig is not.
+Bounds  FILE_BYTES_MAX: a configuration is a ConfigMap at most.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from typing import Final
+
+from asched.core.config.construct import Constructed, construct, election_faults
+from asched.core.config.decode import decode, version_and_kind
+from asched.core.config.defaults import configuration, internal_configuration
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
+from asched.core.config.legacy import is_legacy, translate
+from asched.core.config.merge import ResolvedProfile
+from asched.core.config.problem import Problem, as_upstream
+from asched.core.config.translation import Translation
+from asched.core.config.v1 import Extender, SchedulerConfiguration
+from asched.core.config.validate import validate
+from asched.edge.host.config_source import Source, read
+from asched.edge.host.extender_tls import fault_of
+
+#: etcd refuses larger objects, so no ConfigMap can hold more (1.5 MiB is its default limit).
+FILE_BYTES_MAX: Final = 1_500_000
+TEXT_NAME: Final = "<text>"
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A fault and its place; lines and columns count from 1."""
+
+    file: str
+    line: int
+    column: int
+    problem: Problem
+
+    def __str__(self) -> str:
+        hint = f" ({self.problem.hint})" if self.problem.hint else ""
+        text = " ".join(self.problem.text.split("\n"))
+        return f"{self.file}:{self.line}:{self.column}: {text}{hint}"
+
+
+class ConfigError(Exception):
+    """A file that cannot be used; `errors` holds every fault found, in the order found."""
+
+    def __init__(self, errors: Sequence[Located]) -> None:
+        super().__init__("\n".join(map(str, errors)))
+        self.errors = tuple(errors)
+
+    @property
+    def upstream(self) -> tuple[str, ...]:
+        """The texts kube-scheduler prints for the same file."""
+        return as_upstream(error.problem for error in self.errors)
+
+
+class UnreadableFileError(Exception):
+    """The file itself cannot be had; the text is one line."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedConfig:
+    """A usable configuration. `profiles` and `extenders` are in the order of use."""
+
+    configuration: SchedulerConfiguration
+    profiles: tuple[ResolvedProfile, ...]
+    extenders: tuple[Extender, ...]
+    warnings: tuple[str, ...] = ()
+    #: What an old form became, line by line; None for a v1 file.
+    translation: Translation | None = None
+    source: Source = field(default_factory=lambda: Source(""), repr=False)
+
+
+def read_text(path: FilePath | str) -> str:
+    """The text of a file; raises UnreadableFileError with one line that says why."""
+    try:
+        data = FilePath(path).read_bytes()
+    except IsADirectoryError as error:
+        raise UnreadableFileError(f"read {path}: is a directory") from error
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise UnreadableFileError(f"open {path}: {reason}") from error
+    if len(data) > FILE_BYTES_MAX:
+        raise UnreadableFileError(f"read {path}: larger than {FILE_BYTES_MAX} bytes")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableFileError(f"read {path}: not UTF-8 at byte {error.start}") from error
+
+
+def load_config(
+    path: FilePath | str | None = None,
+    *,
+    text: str | None = None,
+    gates: Mapping[str, bool] = DEFAULT_GATES,
+    known: KnownPlugins = IN_TREE_POINTS,
+    legacy: bool = True,
+) -> LoadedConfig:
+    """Load a file, or a text; raises ConfigError, or UnreadableFileError for a file."""
+    name = str(path) if path is not None else TEXT_NAME
+    body = text if text is not None else read_text(path or "")
+    source = read(body)
+
+    def stop_if(problems: Sequence[Problem]) -> None:
+        if problems:
+            raise ConfigError(located(name, source, problems))
+
+    document, translation = source.document, None
+    if any(problem.severity for problem in source.problems):
+        stop_if(source.problems)
+    if legacy and is_legacy(document):
+        stop_if(source.problems)
+        translation = translate(document)
+        stop_if(translation.problems)
+        document = translation.document
+    checked, problems = decode(document, body, source.repeated)
+    stop_if([*source.problems, *problems])
+    internal = not translation and "__internal" in version_and_kind(document)[0]
+    effective = internal_configuration(checked) if internal else configuration(checked, gates)
+    stop_if(validate(effective, gates))
+    constructed, problems = construct(effective, known, fault_of)
+    if constructed is None or problems:
+        stop_if(problems)
+        raise AssertionError("nothing was constructed and nothing was wrong")
+    return _loaded(constructed, translation, source, name)
+
+
+def _loaded(
+    constructed: Constructed, translation: Translation | None, source: Source, name: str
+) -> LoadedConfig:
+    warnings = [str(fault) for fault in located(name, source, election_warnings(constructed))]
+    profiles = constructed.profiles
+    if translation:
+        warnings += [f"{name}: {note}" for note in translation.notes_for_run]
+        profiles = tuple(map(translation.mark, profiles))
+    return LoadedConfig(
+        constructed.configuration,
+        profiles,
+        constructed.extenders,
+        tuple(warnings),
+        translation,
+        source,
+    )
+
+
+def election_warnings(constructed: Constructed) -> list[Problem]:
+    """kube-scheduler starts with such durations and ends when it is to elect; whoever runs refuses."""
+    return election_faults(constructed.configuration)
+
+
+def located(name: str, source: Source, problems: Sequence[Problem]) -> list[Located]:
+    """The problems with their places in the file."""
+    return [Located(name, *source.place(problem.path), problem) for problem in problems]

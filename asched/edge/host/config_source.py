@@ -1,0 +1,259 @@
+"""A configuration file's text to plain values, and where each of them stands.
+
+Rules   what begins with a brace is JSON, all else is YAML 1.1 as Go reads it: `yes` is a boolean,
+        0x10 and 1e2 are numbers, whole floats become integers, keys end up sorted; only the first
+        YAML document counts; anchors and merge keys work, yet a key that occurs twice is a fault,
+        and a merged key that is also written counts as occurring twice.
+Bounds  VALUES_MAX values after aliases are expanded.
+Source  sigs.k8s.io/yaml (v1.6), recordings of kube-scheduler 1.36.2
+"""
+
+import json
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import yaml
+
+from asched.core.config.problem import Path, Problem, Severity, Stage, go_json, quoted
+
+#: Values in one document; stops files whose aliases multiply (a guess far above any real one).
+VALUES_MAX: Final = 200_000
+#: Go prints floats from here on with an exponent, which no integer field accepts.
+WHOLE_FLOAT_MAX: Final = 1e21
+
+_BOOLS: Final = {
+    **dict.fromkeys(
+        ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True
+    ),
+    **dict.fromkeys(
+        ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False
+    ),
+}
+_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_SPECIAL: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_INTEGER: Final = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]*|[1-9][0-9]*)")
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_STRING_TAG: Final = "tag:yaml.org,2002:str"
+_MERGE_TAG: Final = "tag:yaml.org,2002:merge"
+
+
+@dataclass
+class Source:
+    """What a text holds. `places` are lines and columns, from 1, of every key and list item."""
+
+    text: str
+    document: Any = None
+    places: dict[Path, tuple[int, int]] = field(default_factory=dict)
+    #: JSON keys that occur twice; YAML's are problems already.
+    repeated: frozenset[Path] = frozenset()
+    problems: list[Problem] = field(default_factory=list)
+
+    def place(self, path: Path) -> tuple[int, int]:
+        """Where a path stands, or the nearest part of it that is written in the file."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.places:
+                return self.places[path[:length]]
+        return (1, 1)
+
+
+class _UnreadableError(Exception):
+    def __init__(self, text: str, place: tuple[int, int]) -> None:
+        super().__init__(text)
+        self.place = place
+
+
+def read(text: str) -> Source:
+    """Parse a text; whatever is wrong is in `problems`, nothing is raised."""
+    source = Source(text)
+    try:
+        if text.lstrip().startswith("{"):
+            _read_json(source)
+        else:
+            _YamlReader(source).read()
+    except _UnreadableError as error:
+        source.places[("",)] = error.place
+        source.problems.append(Problem(Stage.LOAD, str(error), ("",), severity=Severity.ABORT))
+    return source
+
+
+class _Pairs(dict[str, Any]):
+    """A JSON object that remembers which of its keys came twice."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        names = [name for name, _ in pairs]
+        self.repeated = [name for name in self if names.count(name) > 1]
+
+
+def _read_json(source: Source) -> None:
+    try:
+        source.document = json.loads(source.text, object_pairs_hook=_Pairs)
+    except json.JSONDecodeError as error:
+        text = f"couldn't get version/kind; json parse error: {error.msg}"
+        raise _UnreadableError(text, (error.lineno, error.colno)) from error
+    except RecursionError as error:
+        raise _UnreadableError("json: nested too deeply", (1, 1)) from error
+    source.repeated = frozenset(_repeated(source.document, ()))
+    try:
+        # JSON is read as YAML for the sake of its marks; a tab there is only a blank.
+        _YamlReader(Source(source.text.replace("\t", " "), places=source.places)).read()
+    except _UnreadableError:
+        return
+
+
+def _repeated(value: Any, path: Path) -> list[Path]:
+    found: list[Path] = []
+    if isinstance(value, _Pairs):
+        found += [(*path, name) for name in value.repeated]
+        for name, item in value.items():
+            found += _repeated(item, (*path, name))
+    elif isinstance(value, list):
+        for index, item in enumerate(value):
+            found += _repeated(item, (*path, index))
+    return found
+
+
+class _YamlReader:
+    """Builds values from YAML nodes and notes the place of each."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.count = 0
+        self.open: set[int] = set()
+
+    def read(self) -> None:
+        loader = yaml.SafeLoader(self.source.text)
+        try:
+            node = loader.get_node() if loader.check_node() else None
+            if node is not None:
+                self.source.document = self._value(node, ())
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+            text = f"yaml: line {line}: {error.problem or error.context}"
+            raise _UnreadableError(text, (line, column)) from error
+        except (yaml.YAMLError, RecursionError, ValueError) as error:
+            text = f"yaml: {str(error).splitlines()[0] if str(error) else 'nested too deeply'}"
+            raise _UnreadableError(text, (1, 1)) from error
+        finally:
+            loader.dispose()
+
+    def _value(self, node: yaml.Node, path: Path) -> Any:
+        self.count += 1
+        place = (node.start_mark.line + 1, node.start_mark.column + 1)
+        if self.count > VALUES_MAX:
+            raise _UnreadableError("yaml: document contains excessive aliasing", place)
+        if isinstance(node, yaml.ScalarNode):
+            value = resolve(node)
+            if isinstance(value, float) and not math.isfinite(value):
+                raise _UnreadableError(f"json: unsupported value: {_go_special(value)}", place)
+            return value
+        if id(node) in self.open:
+            raise _UnreadableError("yaml: anchor value contains itself", place)
+        self.open.add(id(node))
+        try:
+            if isinstance(node, yaml.SequenceNode):
+                return [self._item(item, (*path, i)) for i, item in enumerate(node.value)]
+            values: dict[str, Any] = {}
+            self._fill(node, path, values)
+            return {key: values[key] for key in sorted(values)}
+        finally:
+            self.open.discard(id(node))
+
+    def _item(self, node: yaml.Node, path: Path) -> Any:
+        self.source.places[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
+        return self._value(node, path)
+
+    def _fill(self, node: yaml.Node, path: Path, values: dict[str, Any]) -> None:
+        for key_node, value_node in node.value:
+            place = (key_node.start_mark.line + 1, key_node.start_mark.column + 1)
+            if key_node.tag == _MERGE_TAG or (
+                isinstance(key_node, yaml.ScalarNode)
+                and key_node.value == "<<"
+                and key_node.style is None
+            ):
+                self._merge(value_node, path, values, place)
+                continue
+            key = self._key(key_node, place)
+            here = (*path, key)
+            if key in values:
+                line = value_node.start_mark.line + 1
+                text = f"yaml: line {line}: key {quoted(key)} already set in map"
+                at = (*here, f"again at line {place[0]}")
+                self.source.places[at] = place
+                self.source.problems.append(Problem(Stage.LOAD, text, at))
+            else:
+                self.source.places[here] = place
+            values[key] = self._value(value_node, here)
+
+    def _merge(
+        self, node: yaml.Node, path: Path, values: dict[str, Any], place: tuple[int, int]
+    ) -> None:
+        maps = node.value[::-1] if isinstance(node, yaml.SequenceNode) else [node]
+        for part in maps:
+            if not isinstance(part, yaml.MappingNode):
+                text = "yaml: map merge requires map or sequence of maps as the value"
+                raise _UnreadableError(text, place)
+            if id(part) in self.open:
+                raise _UnreadableError("yaml: anchor value contains itself", place)
+            self._fill(part, path, values)
+
+    def _key(self, node: yaml.Node, place: tuple[int, int]) -> str:
+        key = resolve(node) if isinstance(node, yaml.ScalarNode) else node
+        if isinstance(key, str):
+            return key
+        if isinstance(key, bool | int | float):
+            return go_json(key)
+        raise _UnreadableError("unsupported map key of type: a key must be a plain word", place)
+
+
+def _go_special(value: float) -> str:
+    return "NaN" if math.isnan(value) else f"{'+' if value > 0 else '-'}Inf"
+
+
+def resolve(node: yaml.ScalarNode) -> Any:
+    """The value of a scalar by Go's rules for YAML 1.1; quoted ones and `!!str` are strings."""
+    text: str = node.value
+    if node.tag == _STRING_TAG and (node.style is not None or _is_tagged(node)):
+        return text
+    if text in _NULLS:
+        return None
+    if text in _BOOLS:
+        return _BOOLS[text]
+    if _SPECIAL.fullmatch(text):
+        return float(text.lower().replace(".", ""))
+    return _number(text)
+
+
+def _is_tagged(node: yaml.ScalarNode) -> bool:
+    """Whether a tag is written in the file: properties stand where the node starts."""
+    mark = node.start_mark
+    if mark.buffer is None:
+        return False
+    head = mark.buffer[mark.pointer :].split("\n", 1)[0]
+    if head.startswith("&"):
+        head = head.partition(" ")[2].lstrip()
+    return head.startswith("!")
+
+
+def _number(text: str) -> Any:
+    if not text[0].isdigit() and text[0] not in "+-.":
+        return text
+    plain = text.replace("_", "")
+    if _INTEGER.fullmatch(plain):
+        body = plain.lstrip("+-")
+        octal = len(body) > 1 and body[0] == "0" and body[1].isdigit()
+        number = int(body, 8) if octal else int(body, 0)
+        return -number if plain[0] == "-" else number
+    if _FLOAT.fullmatch(plain):
+        value = float(plain)
+        return int(value) if value.is_integer() and abs(value) < WHOLE_FLOAT_MAX else value
+    return text
+
+
+def as_mapping(value: Any) -> Mapping[str, Any]:
+    """The document if it is a mapping, else an empty one."""
+    return value if isinstance(value, Mapping) else {}

@@ -1,0 +1,129 @@
+"""Replays recorded configuration documents against our loader, defaulting, merging and validation.
+
+Each line holds a document, the feature gates that differ from the default, and what kube-scheduler
+1.36.2 made of it: the effective text, the plugins of every profile and point, the extenders in
+order of use, or the stage that refused it and the error texts.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from asched.core.config.construct import election_faults
+from asched.core.config.gates import resolve as resolve_gates
+from asched.core.config.merge import WEIGHTED
+from asched.core.config.problem import as_upstream
+from asched.core.config.text import effective
+from asched.core.config.v1 import POINTS
+from asched.edge.host.config_file import ConfigError, LoadedConfig, load_config
+
+#: Texts of Go's own decoders: they need only fail at the same stage.
+DECODER_TEXT = re.compile(r"(^|: )(json|yaml|strconv\.\w+): |json parse error|yaml: ")
+LINE = re.compile(r"\.go:(\$line|\d+)")
+
+#: Differences that cannot be avoided, by case name, each with its reason. None is known.
+UNAVOIDABLE: Mapping[str, str] = {}
+
+
+def replay(path: Path) -> tuple[int, int, list[str]]:
+    """Run every recorded document; returns (passed, failed, one line for each difference)."""
+    passed = failed = 0
+    differences: list[str] = []
+    with path.open(encoding="utf-8") as lines:
+        for line in lines:
+            if not line.strip():
+                continue
+            case = json.loads(line)
+            found = compare(case)
+            if found and case["name"] not in UNAVOIDABLE:
+                failed += 1
+                differences += [f"{case['name']}: {text}" for text in found]
+            else:
+                passed += 1
+    return passed, failed, differences
+
+
+def compare(case: Mapping[str, Any]) -> list[str]:
+    """What differs for one recorded document; an empty list means agreement."""
+    gates = resolve_gates(case.get("gates") or {}).enabled
+    try:
+        loaded = load_config(text=case["input"], gates=gates, legacy=False)
+    except ConfigError as error:
+        stage = error.errors[0].problem.stage.value
+        return _compare_refusal(case, stage, error.upstream)
+    late = as_upstream(election_faults(loaded.configuration))
+    if late:
+        found = _compare_refusal(case, "elect", late)
+    else:
+        found = [] if case["ok"] else [f"accepted, must fail: {case['errors']}"]
+    return found + _compare_effective(case, loaded)
+
+
+def _compare_refusal(case: Mapping[str, Any], stage: str, texts: tuple[str, ...]) -> list[str]:
+    if case["ok"]:
+        return [f"refused, must pass: {list(texts)}"]
+    found = []
+    if stage != case["stage"]:
+        found.append(f"stage {stage}, must be {case['stage']}")
+    wanted = case["errors"]
+    if any(DECODER_TEXT.search(text) for text in wanted):
+        return found
+    if {_normal(text) for text in texts} != {_normal(text) for text in wanted}:
+        found.append(f"errors {list(texts)}, must be {wanted}")
+    return found
+
+
+def _normal(text: str) -> str:
+    return LINE.sub(".go:$line", text)
+
+
+def _compare_effective(case: Mapping[str, Any], loaded: LoadedConfig) -> list[str]:
+    found = []
+    if case.get("effective") is not None:
+        found += _differences(case["effective"], effective(loaded.configuration), "effective")
+    if case.get("profiles") is not None:
+        found += _differences(case["profiles"], profiles_of(loaded), "profiles")
+    if case.get("extenders") is not None:
+        ours = [extender.url_prefix for extender in loaded.extenders]
+        found += _differences(case["extenders"], ours, "extenders")
+    return found
+
+
+def profiles_of(loaded: LoadedConfig) -> dict[str, dict[str, list[dict[str, Any]]]]:
+    """Plugins by scheduler name and point, in the form of the record."""
+    return {
+        resolved.scheduler_name: {
+            point: [
+                {"name": plugin.name, "weight": plugin.weight}
+                if point in WEIGHTED
+                else {"name": plugin.name}
+                for plugin in resolved.at(point)
+            ]
+            for point in POINTS
+            if resolved.at(point)
+        }
+        for resolved in loaded.profiles
+    }
+
+
+def _differences(wanted: Any, got: Any, where: str) -> list[str]:
+    if isinstance(wanted, dict) and isinstance(got, dict):
+        return [
+            text
+            for key in sorted({*wanted, *got})
+            for text in (
+                _differences(wanted[key], got[key], f"{where}.{key}")
+                if key in wanted and key in got
+                else [f"{where}.{key} is {'missing' if key in wanted else 'too much'}"]
+            )
+        ]
+    if isinstance(wanted, list) and isinstance(got, list) and len(wanted) == len(got):
+        return [
+            text
+            for i, (one, other) in enumerate(zip(wanted, got, strict=True))
+            for text in _differences(one, other, f"{where}[{i}]")
+        ]
+    same = wanted == got and isinstance(wanted, bool) is isinstance(got, bool)
+    return [] if same else [f"{where} is {got!r}, must be {wanted!r}"]
