@@ -1,0 +1,191 @@
+"""The transport for watches and everything rare: aiohttp, with its errors turned into ours.
+
+Bounds  as many connections as there are streams and rare requests (the callers' tasks bound them);
+        a stream ends at its deadline; keep-alive probes find a dead peer after about a minute.
+"""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from asched.edge.client.credentials import Credentials
+from asched.edge.client.errors import (
+    ConnectFailed,
+    ConnectionLost,
+    DeadlineExceeded,
+    ProtocolBroken,
+    TransportError,
+)
+from asched.edge.client.transport import (
+    CONNECT_TIMEOUT_S,
+    JSON,
+    KEEPALIVE_IDLE_S,
+    KEEPALIVE_INTERVAL_S,
+    KEEPALIVE_PROBES,
+    Observer,
+    Reply,
+    StreamingTransport,
+    observe_nothing,
+)
+
+
+class AioStream:
+    """A running answer of aiohttp."""
+
+    def __init__(self, response: aiohttp.ClientResponse, where: str) -> None:
+        self._response = response
+        self._where = where
+        self.status = response.status
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        try:
+            async for chunk in self._response.content.iter_any():
+                yield chunk
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise _translate(error, self._where, sent=True) from error
+
+    async def read_all(self) -> bytes:
+        try:
+            return await self._response.read()
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise _translate(error, self._where, sent=True) from error
+
+    def header(self, name: str) -> str | None:
+        return self._response.headers.get(name)
+
+
+class AioTransport(StreamingTransport):
+    """HTTP/1.1 through aiohttp."""
+
+    def __init__(
+        self, credentials: Credentials, user_agent: str, observe: Observer = observe_nothing
+    ) -> None:
+        super().__init__(credentials, observe)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, socket_factory=keepalive_socket),
+            headers={"User-Agent": user_agent, "Accept": JSON},
+            # No compression, as kube-scheduler: on a good network it costs more than it saves.
+            skip_auto_headers=("Accept-Encoding",),
+            read_bufsize=1 << 20,
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    async def _exchange(
+        self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
+    ) -> Reply:
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, CONNECT_TIMEOUT_S))
+        headers = {"Content-Type": content_type} if body is not None else {}
+        arguments = self._arguments(headers, timeout)
+        try:
+            async with self._session.request(
+                method, self._url(path), data=body, **arguments
+            ) as response:
+                content = await response.read()
+                head = b"\r\n" + b"\r\n".join(
+                    name + b": " + value for name, value in response.raw_headers
+                )
+                return Reply(response.status, content, head)
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise _translate(error, self._credentials.url, sent=True) from error
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, timeout_s: float) -> AsyncIterator[AioStream]:
+        credentials = self._credentials
+        if credentials.is_due:
+            await credentials.refresh()
+        loop = asyncio.get_running_loop()
+        started_s = loop.time()
+        used = credentials.authorization
+        response = await self._open(path, timeout_s)
+        if response.status == 401 and await credentials.reload(used):
+            response.release()
+            response = await self._open(path, timeout_s)
+        self._observe("GET", credentials.host, str(response.status), loop.time() - started_s)
+        try:
+            yield AioStream(response, credentials.url)
+        finally:
+            response.close()
+
+    async def _open(self, path: str, timeout_s: float) -> aiohttp.ClientResponse:
+        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
+        try:
+            return await self._session.request(
+                "GET", self._url(path), **self._arguments({}, timeout)
+            )
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            raise _translate(error, self._credentials.url, sent=True) from error
+
+    def _url(self, path: str) -> URL:
+        return URL(f"{self._credentials.url}{self._credentials.base_path}{path}", encoded=True)
+
+    def _arguments(self, headers: dict[str, str], timeout: aiohttp.ClientTimeout) -> dict[str, Any]:
+        credentials = self._credentials
+        if credentials.authorization:
+            headers["Authorization"] = credentials.authorization
+        arguments: dict[str, Any] = {"headers": headers, "timeout": timeout, "allow_redirects": False}
+        tls = credentials.tls()
+        if tls is not None:
+            arguments["ssl"] = tls
+            if credentials.server_name:
+                arguments["server_hostname"] = credentials.server_name
+        if credentials.proxy:
+            arguments["proxy"] = credentials.proxy
+        return arguments
+
+    async def close(self) -> None:
+        await self._session.close()
+
+
+def keepalive_socket(address: Any) -> socket.socket:
+    """A socket that notices within about a minute that its peer is gone without a word."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    set_keepalive(made)
+    return made
+
+
+def set_keepalive(made: socket.socket) -> None:
+    """Ask the kernel to probe a silent connection; options a platform lacks are left out."""
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),
+        ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL_S),
+        ("TCP_KEEPCNT", KEEPALIVE_PROBES),
+    ):
+        if hasattr(socket, option):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+def _translate(error: BaseException, where: str, *, sent: bool) -> TransportError:
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return ConnectFailed(f"cannot reach {where}: no connection within {CONNECT_TIMEOUT_S:g} s")
+    if isinstance(error, TimeoutError):
+        return DeadlineExceeded(f"{where} did not answer in time")
+    if isinstance(error, aiohttp.ClientConnectorError):
+        return ConnectFailed(f"cannot reach {where}: {connect_problem(error)}")
+    if isinstance(error, aiohttp.ClientResponseError):
+        return ProtocolBroken(f"{where} sent no valid HTTP: {error}")
+    if not sent:
+        return ConnectFailed(f"cannot reach {where}: {error}")
+    return ConnectionLost(f"the connection to {where} broke: {error or type(error).__name__}")
+
+
+def connect_problem(error: BaseException) -> str:
+    """Why no connection came about, in words for a user."""
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({cause.verify_message}); check the CA in the kubeconfig"
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS failed ({cause.reason or cause})"
+    if isinstance(cause, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(cause, socket.gaierror):
+        return f"unknown host ({cause.strerror})"
+    return str(getattr(cause, "strerror", None) or cause) or type(cause).__name__

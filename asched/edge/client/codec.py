@@ -1,0 +1,252 @@
+"""Bytes of lists and watches to records, one typed parse per object.
+
+A watch line is decoded straight into `{type, object}` of its kind. Only when that fails, because it is an
+ERROR (whose object is a Status) or a malformed object, the envelope is opened first and the object looked
+at as it is. A malformed object is skipped, counted, and named once: `on_malformed` hears of it again only
+when the object's uid is new. A DELETED whose object is malformed still says whose end it tells.
+
+Bounds  MALFORMED_REMEMBERED names are kept to stay silent about them.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from asched.core.model.kinds import Kind
+from asched.core.model.meta import ObjectMeta, Record
+from asched.edge.client.errors import ProtocolBroken, Status, read_status
+
+#: Enough for a cluster in which a whole batch of objects is broken in the same way.
+MALFORMED_REMEMBERED: Final = 10_000
+#: The bookmark that ends the initial events of a streaming list carries this annotation.
+INITIAL_EVENTS_END: Final = "k8s.io/initial-events-end"
+
+ADDED: Final = "ADDED"
+MODIFIED: Final = "MODIFIED"
+DELETED: Final = "DELETED"
+BOOKMARK: Final = "BOOKMARK"
+ERROR: Final = "ERROR"
+
+
+class Sight(NamedTuple):
+    """One line of a watch. `obj` is None if it was malformed or a bookmark; `status` only for ERROR."""
+
+    type: str
+    obj: Record | None
+    version: str
+    annotations: dict[str, str] | None = None
+    status: Status | None = None
+
+
+class Page(NamedTuple):
+    """One page of a list."""
+
+    objects: list[Record]
+    version: str
+    continue_token: str
+    malformed_count: int
+
+
+class _ListMeta(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str = ""
+    continue_token: str = msgspec.field(name="continue", default="")
+
+
+class _Envelope(msgspec.Struct):
+    type: str = ""
+    object: msgspec.Raw = msgspec.Raw(b"{}")
+
+
+class _RawList(msgspec.Struct):
+    metadata: _ListMeta = _ListMeta()
+    items: list[msgspec.Raw] | None = None
+
+
+class _ListHead(msgspec.Struct):
+    metadata: _ListMeta = _ListMeta()
+
+
+class _Bookmark(msgspec.Struct):
+    metadata: ObjectMeta = ObjectMeta()
+
+
+class _Id(msgspec.Struct, frozen=True, rename="camel"):
+    """What can still be said of an object that is no proper object of its kind."""
+
+    name: Any = ""
+    namespace: Any = ""
+    uid: Any = ""
+    resource_version: Any = ""
+
+
+class _LooseHead(msgspec.Struct):
+    metadata: _Id = _Id()
+
+
+_envelopes: Final = msgspec.json.Decoder(_Envelope)
+_raw_lists: Final = msgspec.json.Decoder(_RawList)
+_list_heads: Final = msgspec.json.Decoder(_ListHead)
+_bookmarks: Final = msgspec.json.Decoder(_Bookmark)
+_heads: Final = msgspec.json.Decoder(_LooseHead)
+
+#: (kind, name of the object, what is wrong with it)
+OnMalformed = Callable[[Kind, str, str], None]
+
+
+class KindCodec:
+    """Decodes lists and watches of one kind."""
+
+    def __init__(self, kind: Kind, on_malformed: OnMalformed) -> None:
+        self.kind = kind
+        self.malformed_count = 0
+        self._on_malformed = on_malformed
+        self._remembered: OrderedDict[str, None] = OrderedDict()
+        record: Any = kind.record
+        self._objects = msgspec.json.Decoder(record)
+        event = msgspec.defstruct(
+            f"{kind.name}WatchEvent", [("type", str), ("object", record)], gc=False
+        )
+        page = msgspec.defstruct(
+            f"{kind.name}List",
+            [("metadata", _ListMeta, _ListMeta()), ("items", list[record] | None, None)],
+        )
+        self._events: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
+        self._pages: msgspec.json.Decoder[Any] = msgspec.json.Decoder(page)
+
+    def page(self, body: bytes) -> Page:
+        """One page of a list. Raises ProtocolBroken if it is no list at all."""
+        try:
+            page = self._pages.decode(body)
+        except msgspec.MsgspecError:
+            return self._page_object_by_object(body)
+        return Page(page.items or [], page.metadata.resource_version, page.metadata.continue_token, 0)
+
+    def _page_object_by_object(self, body: bytes) -> Page:
+        try:
+            page = _raw_lists.decode(body)
+        except msgspec.MsgspecError as error:
+            raise ProtocolBroken(f"the list of {self.kind.plural} is malformed: {error}") from error
+        objects: list[Record] = []
+        before = self.malformed_count
+        for raw in page.items or ():
+            try:
+                objects.append(self._objects.decode(raw))
+            except msgspec.MsgspecError as error:
+                self._report(bytes(raw), error)
+        return Page(
+            objects,
+            page.metadata.resource_version,
+            page.metadata.continue_token,
+            self.malformed_count - before,
+        )
+
+    def sights(self, lines: list[bytes]) -> Iterator[Sight]:
+        """Whole lines of a watch, in order. Raises ProtocolBroken at a line that is no watch event."""
+        decode = self._events.decode
+        for line in lines:
+            if not line or line.isspace():
+                continue
+            try:
+                event = decode(line)
+            except msgspec.MsgspecError as error:
+                yield self._open_envelope(line, error)
+                continue
+            if event.type == ERROR:
+                yield self._open_envelope(line, None)
+                continue
+            meta = event.object.metadata
+            if event.type == BOOKMARK:
+                yield Sight(BOOKMARK, None, meta.resource_version, meta.annotations)
+            else:
+                yield Sight(event.type, event.object, meta.resource_version)
+
+    def _open_envelope(self, line: bytes, error: msgspec.MsgspecError | None) -> Sight:
+        try:
+            envelope = _envelopes.decode(line)
+        except msgspec.MsgspecError as broken:
+            raise ProtocolBroken(f"a line of the watch of {self.kind.plural} is malformed: {broken}") from broken
+        content = bytes(envelope.object)
+        if envelope.type == ERROR:
+            status = read_status(content) or Status(message=content[:200].decode("utf-8", "replace"))
+            return Sight(ERROR, None, "", status=status)
+        if envelope.type == BOOKMARK:  # mandatory fields of its kind may be missing
+            bookmark = _bookmarks.decode(content).metadata
+            return Sight(BOOKMARK, None, bookmark.resource_version, bookmark.annotations)
+        head = self._report(content, error or msgspec.ValidationError("unknown"))
+        gone = _minimal(self.kind, head) if envelope.type == DELETED else None
+        return Sight(envelope.type, gone, head.resource_version)
+
+    def _report(self, content: bytes, error: msgspec.MsgspecError) -> ObjectMeta:
+        """Count a malformed object, name it if it is new, and return what is known of it."""
+        self.malformed_count += 1
+        try:
+            found = _heads.decode(content).metadata
+        except msgspec.MsgspecError:
+            found = _Id()
+        head = ObjectMeta(
+            name=_text(found.name),
+            namespace=_text(found.namespace),
+            uid=_text(found.uid),
+            resource_version=_text(found.resource_version),
+        )
+        identity = head.uid or head.key
+        if identity in self._remembered:
+            self._remembered.move_to_end(identity)
+        else:
+            self._remembered[identity] = None
+            if len(self._remembered) > MALFORMED_REMEMBERED:
+                self._remembered.popitem(last=False)
+            self._on_malformed(self.kind, head.key or "?", str(error))
+        return head
+
+
+def _minimal(kind: Kind, head: ObjectMeta) -> Record | None:
+    """A record that says only who it is."""
+    if not head.name:
+        return None
+    record: Any = kind.record
+    made: Record = record(metadata=head)
+    return made
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def is_initial_end(sight: Sight) -> bool:
+    """The initial events of a streaming list are complete with this bookmark."""
+    return (sight.annotations or {}).get(INITIAL_EVENTS_END) == "true"
+
+
+def peek_continue(body: bytes) -> str:
+    """The continue token of a page, without looking at its items; "" on the last. Raises ProtocolBroken."""
+    try:
+        return _list_heads.decode(body).metadata.continue_token
+    except msgspec.MsgspecError as error:
+        raise ProtocolBroken(f"a list is malformed: {error}") from error
+
+
+class LineSplitter:
+    """Cuts a stream of bytes into lines; an unfinished one waits for the rest."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that are complete now, without their ends."""
+        if b"\n" not in data:
+            self._pieces.append(data)
+            return []
+        if self._pieces:
+            self._pieces.append(data)
+            data = b"".join(self._pieces)
+            self._pieces = []
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if rest:
+            self._pieces.append(rest)
+        return lines

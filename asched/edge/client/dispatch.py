@@ -1,0 +1,385 @@
+"""Effects to the API server, in lanes: bindings first, courtesy last.
+
+Each lane has its own queue, its own connections and its own bound of requests in flight. Lanes are served
+in the order of their importance; what the first leaves of the client's rate (if one is set) goes to the
+next. Events give way while bindings are under way: few connections at first, more the longer the oldest
+event has waited, all of them from EVENT_PATIENCE_S on, so that events neither slow a burst of bindings
+down nor are seconds behind it forever. 429 pauses its lane and those below it for what Retry-After says.
+
+The outcome of an effect (`id` other than 0) goes to `on_answer`, once. Nothing is awaited by the caller.
+
+Bounds  concurrency per lane below; queues in `lanes.py`; attempts and deadlines in `retries.py`.
+"""
+
+import asyncio
+import logging
+import random
+import socket
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from asched.core.framework.effects import COURTESY_LANES, AskExtender, Bind, Effect, EmitEvent, Lane
+from asched.core.state.facts import Answer, Refused, Unknown
+from asched.edge.client.errors import TransportError, read_status
+from asched.edge.client.events import FINISH_S, REFRESH_S, EventRecorder, EventWrite
+from asched.edge.client.extenders import Extenders
+from asched.edge.client.lanes import QUEUE_MAX, Job, JobQueue, StatusQueue
+from asched.edge.client.rate import TokenBucket
+from asched.edge.client.retries import ATTEMPT_TIMEOUT_S, Again, Outcome, next_step
+from asched.edge.client.session import Session
+from asched.edge.client.transport import Reply, Transport
+from asched.edge.client.writes import request_for
+
+log = logging.getLogger(__name__)
+
+#: Requests in flight per lane. BINDING: where a real server's bindings per second stop growing (1,620 at 64).
+#: EVENT: the same pressure as half the bindings. LOCAL: kube-scheduler's default parallelism. Others: guesses.
+CONCURRENCY: Final[Mapping[Lane, int]] = {
+    Lane.BINDING: 64,
+    Lane.WRITE: 16,
+    Lane.STATUS: 16,
+    Lane.EVENT: 32,
+    Lane.LOCAL: 16,
+}
+#: Events in flight while bindings are under way and no event has waited for EVENT_SHARE_S.
+EVENT_CONCURRENCY_BUSY: Final = 4
+EVENT_SHARE_S: Final = 1.0
+EVENT_PATIENCE_S: Final = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchOptions:
+    """Bounds that a test or a configuration may change."""
+
+    concurrency: Mapping[Lane, int] = field(default_factory=lambda: CONCURRENCY)
+    queue_max: Mapping[Lane, int] = field(default_factory=lambda: QUEUE_MAX)
+    attempt_timeout_s: float = ATTEMPT_TIMEOUT_S
+    seed: int = 0
+
+
+class _LaneState:
+    """What one lane holds."""
+
+    def __init__(self, lane: Lane, options: DispatchOptions) -> None:
+        queue_class = StatusQueue if lane is Lane.STATUS else JobQueue
+        self.lane = lane
+        self.queue: JobQueue = queue_class(options.queue_max[lane])
+        self.concurrency = options.concurrency[lane]
+        self.in_flight_count = 0
+        self.delayed_count = 0
+        self.paused_until_s = 0.0
+        self.dropped_count = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return not (len(self.queue) or self.in_flight_count or self.delayed_count)
+
+
+class Dispatcher:
+    """Performs effects. Spawn `run`, call `submit`, hear `on_answer`, end with `drain`."""
+
+    def __init__(
+        self,
+        session: Session,
+        on_answer: Callable[[Answer], None],
+        *,
+        options: DispatchOptions | None = None,
+        recorder: EventRecorder | None = None,
+        extenders: Extenders | None = None,
+    ) -> None:
+        self.options = options or DispatchOptions()
+        self._on_answer = on_answer
+        self._recorder = recorder or EventRecorder(socket.gethostname())
+        self._extenders = extenders
+        self._loop = asyncio.get_running_loop()
+        self._rng = random.Random(self.options.seed)  # only jitter is drawn from it
+        self._lanes = {lane: _LaneState(lane, self.options) for lane in Lane}
+        self._transports: dict[Lane, Transport] = {
+            lane: session.pool(self.options.concurrency[lane])
+            for lane in Lane
+            if lane is not Lane.LOCAL
+        }
+        statuses = self._lanes[Lane.STATUS].queue
+        assert isinstance(statuses, StatusQueue)
+        self._statuses = statuses
+        #: Bindings of pods whose status is just being patched; they start when that is over.
+        self._held: dict[str, Job] = {}
+        #: Jobs that wait for their next attempt.
+        self._delayed: dict[Job, asyncio.TimerHandle] = {}
+        self._rate = TokenBucket(session.options.qps, session.options.burst, self._loop.time)
+        self._group: asyncio.TaskGroup | None = None
+        self._closed = False
+        self._stop = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._pump_timer: asyncio.TimerHandle | None = None
+
+    # --- from outside ---------------------------------------------------------------------------
+
+    def submit(self, effect: Effect) -> None:
+        """Take an effect on. Never blocks; what cannot be taken on is answered at once."""
+        if self._closed:
+            self._answer((effect.id,), Refused(effect.id, 0, "shutting down"))
+            return
+        state = self._lanes[effect.lane]
+        job = Job(effect.lane, effect, self._loop.time(), (effect.id,))
+        if isinstance(effect, EmitEvent):
+            job.event = self._recorder.record(effect)
+            if job.event is None:
+                return
+        elif isinstance(effect, Bind):
+            self._overtake_status(effect)
+        self._enqueue(state, job)
+        self._pump()
+
+    async def run(self) -> None:
+        """Perform until `drain` has finished or the task is cancelled."""
+        async with asyncio.TaskGroup() as group:
+            self._group = group
+            upkeep = group.create_task(self._keep_series())
+            self._pump()
+            await self._stop.wait()
+            upkeep.cancel()
+        self._group = None
+
+    async def drain(self, timeout_s: float) -> None:
+        """Take nothing more on, finish what is under way, and end `run`.
+
+        Within `timeout_s` the lanes run empty, events included. What is left then is answered: Unknown
+        where it may have happened, else Refused; waiting events are dropped.
+        """
+        self._closed = True
+        if self._group is not None:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    while not all(state.is_idle for state in self._lanes.values()):
+                        self._idle.clear()
+                        await self._idle.wait()
+            except TimeoutError:
+                log.warning("not all writes were finished within %.1f s", timeout_s)
+        for job in (*self._held.values(), *self._delayed):
+            self._answer(job.ids, _given_up(job, "shut down before it was sent"))
+        for timer in self._delayed.values():
+            timer.cancel()
+        self._held.clear()
+        self._delayed.clear()
+        for state in self._lanes.values():
+            while len(state.queue):
+                job = state.queue.drop_oldest()
+                state.dropped_count += 1
+                self._answer(job.ids, _given_up(job, "shut down before it was sent"))
+        self._stop.set()
+
+    def queued_count(self, lane: Lane) -> int:
+        """Waiting in a lane, retries included."""
+        state = self._lanes[lane]
+        return len(state.queue) + state.delayed_count
+
+    def in_flight_count(self, lane: Lane) -> int:
+        return self._lanes[lane].in_flight_count
+
+    def dropped_count(self, lane: Lane) -> int:
+        """Given up under pressure, so far."""
+        return self._lanes[lane].dropped_count
+
+    # --- queues ---------------------------------------------------------------------------------
+
+    def _enqueue(self, state: _LaneState, job: Job) -> None:
+        if state.queue.is_full:
+            state.dropped_count += 1
+            if state.lane not in COURTESY_LANES:
+                self._answer(job.ids, Refused(job.effect.id, 0, f"lane {state.lane.name} is full"))
+                return
+            dropped = state.queue.drop_oldest()
+            self._answer(dropped.ids, _given_up(dropped, "given up under pressure"))
+        state.queue.put(job)
+
+    def _overtake_status(self, effect: Bind) -> None:
+        """A binding writes PodScheduled itself; a waiting patch of the same pod is pointless."""
+        overtaken = self._statuses.overtaken_by_binding(effect.pod.uid)
+        if overtaken is not None:
+            self._answer(overtaken.ids, _given_up(overtaken, "overtaken by the binding of the pod"))
+
+    def _pump(self) -> None:
+        """Start what may start, the important lanes first."""
+        if self._group is None:
+            return
+        now_s = self._loop.time()
+        wake_s: float | None = None
+        for state in self._lanes.values():
+            if state.paused_until_s > now_s:
+                if len(state.queue):
+                    wake_s = min(wake_s or state.paused_until_s, state.paused_until_s)
+                continue
+            while len(state.queue) and state.in_flight_count < self._limit(state, now_s):
+                if state.lane is not Lane.LOCAL and (wait_s := self._rate.take()):
+                    self._pump_at(now_s + wait_s)
+                    return
+                job = state.queue.take()
+                if job is None:
+                    break
+                if isinstance(job.effect, Bind) and self._hold(state, job, job.effect.pod.uid):
+                    continue
+                state.in_flight_count += 1
+                self._group.create_task(self._perform(state, job))
+        if wake_s is not None:
+            self._pump_at(wake_s)
+
+    def _hold(self, state: _LaneState, job: Job, uid: str) -> bool:
+        """A status patch that landed after the binding would undo its condition: let it land first."""
+        if uid in self._held or not self._statuses.is_under_way(uid):
+            return False
+        self._held[uid] = job
+        state.delayed_count += 1
+        return True
+
+    def _status_done(self, job: Job) -> None:
+        """A pod's patch is over: what waited for it goes on."""
+        self._statuses.done(job)
+        held = self._held.pop(job.key[0], None)
+        if held is not None:
+            self._resume(self._lanes[Lane.BINDING], held)
+
+    def _pump_at(self, when_s: float) -> None:
+        if self._pump_timer is not None:
+            if not self._pump_timer.cancelled() and self._pump_timer.when() <= when_s:
+                return
+            self._pump_timer.cancel()
+        self._pump_timer = self._loop.call_at(when_s, self._pump_again)
+
+    def _pump_again(self) -> None:
+        self._pump_timer = None
+        self._pump()
+
+    def _limit(self, state: _LaneState, now_s: float) -> int:
+        """How many requests of a lane may be in flight right now."""
+        if state.lane is not Lane.EVENT or self._lanes[Lane.BINDING].is_idle:
+            return state.concurrency
+        age_s = now_s - (state.queue.oldest_s or now_s)
+        share = (age_s - EVENT_SHARE_S) / (EVENT_PATIENCE_S - EVENT_SHARE_S)
+        share = min(1.0, max(0.0, share))
+        few = min(EVENT_CONCURRENCY_BUSY, state.concurrency)
+        return few + int((state.concurrency - few) * share)
+
+    # --- one attempt ------------------------------------------------------------------------------
+
+    async def _perform(self, state: _LaneState, job: Job) -> None:
+        """One attempt and what follows from it."""
+        is_over = True
+        try:
+            job.attempt_count += 1
+            if isinstance(job.effect, AskExtender):
+                self._answer(job.ids, await self._ask(job.effect))
+                return
+            outcome = await self._attempt(job)
+            if isinstance(outcome, Answer):
+                self._answer(job.ids, outcome)
+            elif job.event is not None and self._repair_event(job, outcome):
+                state.queue.put_back(job)
+            else:
+                step = next_step(job, outcome, self._loop.time(), self._rng)
+                if isinstance(step, Again):
+                    is_over = False
+                    self._postpone(state, job, step)
+                else:
+                    self._answer(job.ids, step)
+        except asyncio.CancelledError:
+            self._answer(job.ids, Unknown(job.effect.id, "cancelled while it was under way"))
+            raise
+        finally:
+            state.in_flight_count -= 1
+            if is_over and state.lane is Lane.STATUS:
+                self._status_done(job)
+            if state.is_idle:
+                self._idle.set()
+            self._pump()
+
+    async def _attempt(self, job: Job) -> Outcome | Answer:
+        """Send the request; a body that cannot be written as JSON is refused here."""
+        try:
+            request = (
+                self._recorder.request(job.event) if job.event is not None else request_for(job.effect)
+            )
+        except (TypeError, ValueError) as error:
+            log.error("%s cannot be written as a request: %s", type(job.effect).__name__, error)
+            return Refused(job.effect.id, 0, f"cannot be written as a request: {error}")
+        try:
+            return await self._transports[job.lane].request(
+                request.method,
+                request.path,
+                request.body,
+                content_type=request.content_type,
+                timeout_s=self.options.attempt_timeout_s,
+            )
+        except TransportError as error:
+            return error
+
+    async def _ask(self, effect: AskExtender) -> Answer:
+        if self._extenders is None:
+            return Refused(effect.id, 0, "no extenders are configured")
+        return await self._extenders.ask(effect)
+
+    def _repair_event(self, job: Job, outcome: Outcome) -> bool:
+        """A series whose event has gone is created anew; one that exists after all is patched."""
+        write = job.event
+        if write is None or not isinstance(outcome, Reply):
+            return False
+        if write.is_patch and outcome.status == 404 and not write.with_series:
+            job.event = EventWrite(write.series, is_patch=False, with_series=True)
+            return True
+        if write.with_series and outcome.status == 409:
+            status = read_status(outcome.body)
+            if status is not None and status.reason == "AlreadyExists":
+                job.event = EventWrite(write.series, is_patch=True, with_series=True)
+                return True
+        return False
+
+    def _postpone(self, state: _LaneState, job: Job, again: Again) -> None:
+        if again.pause:
+            if state.lane is Lane.STATUS:
+                self._status_done(job)
+            until_s = self._loop.time() + again.wait_s
+            for lower in self._lanes.values():
+                if state.lane <= lower.lane < Lane.LOCAL:
+                    lower.paused_until_s = max(lower.paused_until_s, until_s)
+            state.queue.put_back(job)
+            return
+        state.delayed_count += 1
+        self._delayed[job] = self._loop.call_later(again.wait_s, self._resume, state, job)
+
+    def _resume(self, state: _LaneState, job: Job) -> None:
+        state.delayed_count -= 1
+        self._delayed.pop(job, None)
+        if state.lane is Lane.STATUS:
+            self._status_done(job)
+        state.queue.put_back(job)
+        self._pump()
+
+    def _answer(self, ids: tuple[int, ...], answer: Answer) -> None:
+        for effect_id in ids:
+            if effect_id:
+                self._on_answer(
+                    answer if answer.effect_id == effect_id else replace(answer, effect_id=effect_id)
+                )
+
+    # --- upkeep -----------------------------------------------------------------------------------
+
+    async def _keep_series(self) -> None:
+        """Write live series again every REFRESH_S, quiet ones a last time."""
+        refreshed_s = self._loop.time()
+        while True:
+            await asyncio.sleep(FINISH_S)
+            writes = list(self._recorder.finish())
+            if self._loop.time() - refreshed_s >= REFRESH_S:
+                refreshed_s = self._loop.time()
+                writes.extend(self._recorder.refresh())
+            state = self._lanes[Lane.EVENT]
+            for write in writes:
+                job = Job(Lane.EVENT, write.series.effect, self._loop.time(), event=write)
+                self._enqueue(state, job)
+            self._pump()
+
+
+def _given_up(job: Job, why: str) -> Answer:
+    effect: Any = job.effect
+    return Unknown(effect.id, why) if job.maybe_done else Refused(effect.id, 0, why)

@@ -1,0 +1,177 @@
+"""What may go wrong on the way to a server. Nobody above this room sees a class of aiohttp or ssl.
+
+ClientError           base of all
+├── ConnectError      start-up failed; its text is the one line a user reads
+├── TransportError    no trustworthy answer; `sent` says whether the server may have acted on the request
+│   ├── ConnectFailed      nothing was sent: refused, unknown host, TLS not agreed, no connection free
+│   ├── ConnectionLost     the connection broke after the request had left
+│   ├── DeadlineExceeded   the time for one request was over
+│   └── ProtocolBroken     the bytes were no HTTP response
+└── ApiError          the server answered with an error; subclasses by metav1.Status.reason, else by code
+
+A separate class exists only where a caller acts differently.
+"""
+
+from typing import ClassVar, Final
+
+import msgspec
+
+#: Texts of servers are cut here, so that a page of HTML from some proxy does not fill the log.
+MESSAGE_LENGTH_MAX: Final = 1024
+
+
+class ClientError(Exception):
+    """Base of everything this room raises."""
+
+
+class ConnectError(ClientError):
+    """No usable connection at start-up. The text says what is wrong, where, and what to do."""
+
+
+class TransportError(ClientError):
+    """No trustworthy answer arrived."""
+
+    #: True: the server may have carried the request out.
+    sent: ClassVar[bool] = True
+
+
+class ConnectFailed(TransportError):
+    """Nothing of the request left this process."""
+
+    sent: ClassVar[bool] = False
+
+
+class ConnectionLost(TransportError):
+    """The connection broke between the first byte of the request and the last of the answer."""
+
+
+class DeadlineExceeded(TransportError):
+    """The request was sent and the answer did not come in time."""
+
+
+class ProtocolBroken(TransportError):
+    """The answer cannot be understood."""
+
+
+class ApiError(ClientError):
+    """An error answered by the API server, from its metav1.Status where it sent one."""
+
+    def __init__(
+        self, code: int, message: str, reason: str = "", *, retry_after_s: float | None = None
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.reason = reason
+        self.retry_after_s = retry_after_s
+
+
+class Unauthorized(ApiError):
+    """401: the credentials are not accepted (any more)."""
+
+
+class Forbidden(ApiError):
+    """403: known, but not allowed."""
+
+
+class NotFound(ApiError):
+    """404: no such object, or the server does not serve the resource."""
+
+
+class Conflict(ApiError):
+    """409: the object has moved on (or exists already: AlreadyExists)."""
+
+
+class AlreadyExists(Conflict):
+    """409 with the reason AlreadyExists."""
+
+
+class Expired(ApiError):
+    """410: the resource version asked for has been forgotten."""
+
+
+class TooManyRequests(ApiError):
+    """429: wait `retry_after_s`, then ask again."""
+
+
+class ServerFailed(ApiError):
+    """5xx: whether the request was carried out is not known."""
+
+
+_BY_REASON: Final[dict[str, type[ApiError]]] = {
+    "AlreadyExists": AlreadyExists,
+    "Expired": Expired,
+    "Gone": Expired,
+}
+_BY_CODE: Final[dict[int, type[ApiError]]] = {
+    401: Unauthorized,
+    403: Forbidden,
+    404: NotFound,
+    409: Conflict,
+    410: Expired,
+    429: TooManyRequests,
+}
+
+
+class _Cause(msgspec.Struct):
+    reason: str = ""
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int = 0
+    causes: list[_Cause] | None = None
+
+
+class Status(msgspec.Struct, rename="camel"):
+    """metav1.Status, as far as anybody here reads it."""
+
+    kind: str = ""
+    status: str = ""
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: _Details | None = None
+
+    @property
+    def is_too_large_version(self) -> bool:
+        """The resource version asked for lies in the future of this server."""
+        causes = self.details.causes if self.details is not None else None
+        return any(cause.reason == "ResourceVersionTooLarge" for cause in causes or ())
+
+
+_status_decoder: Final = msgspec.json.Decoder(Status)
+
+
+def read_status(body: bytes) -> Status | None:
+    """The metav1.Status in a body, or None if it is something else."""
+    try:
+        status = _status_decoder.decode(body)
+    except msgspec.MsgspecError:
+        return None
+    return status if status.kind == "Status" else None
+
+
+def retry_after_s(header: str | None) -> float | None:
+    """Seconds in a Retry-After header; a date or nonsense counts as absent."""
+    if header is None:
+        return None
+    try:
+        return max(0.0, float(header))
+    except ValueError:
+        return None
+
+
+def api_error(code: int, body: bytes, retry_after: str | None = None) -> ApiError:
+    """The error of an answer whose status code is not a success."""
+    status = read_status(body)
+    wait_s = retry_after_s(retry_after)
+    if status is not None:
+        reason, message = status.reason, status.message
+        if wait_s is None and status.details is not None and status.details.retry_after_seconds:
+            wait_s = float(status.details.retry_after_seconds)
+    else:
+        reason, message = "", " ".join(body[:MESSAGE_LENGTH_MAX].decode("utf-8", "replace").split())
+    kind = _BY_REASON.get(reason) or _BY_CODE.get(code) or (ServerFailed if code >= 500 else ApiError)
+    return kind(
+        code, (message or f"HTTP status {code}")[:MESSAGE_LENGTH_MAX], reason, retry_after_s=wait_s
+    )

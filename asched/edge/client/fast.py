@@ -1,0 +1,301 @@
+"""The transport of the hot lanes: a bounded pool of keep-alive connections without any layers.
+
+One request is one write; its answer is read by `http1.ResponseReader`; requests are never pipelined.
+What can be said about a request that failed decides what becomes of a binding, so two cases are kept
+apart: nothing was written (ConnectFailed: refused, no TLS, no free connection in time) and something was
+(ConnectionLost, DeadlineExceeded, ProtocolBroken: the server may have acted). A reused connection that
+breaks before any byte of an answer was probably closed by the server while the request was under way:
+reads are repeated once on a new connection, writes are not, because "probably" is not "certainly".
+
+Bounds  `limit` connections; an idle one is given up after IDLE_S_MAX, before servers and balancers do so.
+"""
+
+import asyncio
+import socket
+from collections import deque
+from typing import Final, cast
+
+from asched.edge.client.aio import connect_problem, set_keepalive
+from asched.edge.client.credentials import Credentials
+from asched.edge.client.errors import (
+    ConnectFailed,
+    ConnectionLost,
+    DeadlineExceeded,
+    ProtocolBroken,
+    TransportError,
+)
+from asched.edge.client.http1 import ResponseReader
+from asched.edge.client.transport import (
+    CONNECT_TIMEOUT_S,
+    JSON,
+    Observer,
+    Reply,
+    Transport,
+    observe_nothing,
+)
+
+#: Cloud load balancers close idle connections after 60 s and more; Go's default client after 90 s.
+IDLE_S_MAX: Final = 50.0
+_READS: Final = frozenset({"GET", "HEAD"})
+
+
+class _Connection(asyncio.Protocol):
+    """One connection; at most one request at a time."""
+
+    def __init__(self, pool: "FastTransport") -> None:
+        self._pool = pool
+        self._reader = ResponseReader()
+        self._waiter: asyncio.Future[Reply] | None = None
+        self._transport: asyncio.Transport | None = None
+        self.generation = 0
+        self.idle_since_s = 0.0
+        self.was_used = False
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        # uvloop's transports are of no class of asyncio's.
+        self._transport = cast("asyncio.Transport", transport)
+        raw = transport.get_extra_info("socket")
+        if raw is not None:
+            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            set_keepalive(raw)
+
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
+    def send(self, data: bytes, *, no_body: bool) -> asyncio.Future[Reply]:
+        """Write a request; the future gets its answer or a TransportError."""
+        assert self._transport is not None
+        assert self._waiter is None, "requests are never pipelined"
+        self._reader.begin(no_body=no_body)
+        waiter = self._waiter = self._pool.loop.create_future()
+        self._transport.write(data)
+        return waiter
+
+    def data_received(self, data: bytes) -> None:
+        if self._waiter is None:  # bytes nobody asked for: a 408, or nonsense
+            self.abort()
+            return
+        try:
+            reply = self._reader.feed(data)
+        except ProtocolBroken as error:
+            self._fail(error)
+            return
+        if reply is not None:
+            self._finish(reply)
+
+    def _finish(self, reply: Reply) -> None:
+        waiter, self._waiter = self._waiter, None
+        if not self._reader.reusable:
+            self.abort()
+        if waiter is not None and not waiter.done():
+            waiter.set_result(reply)
+
+    def _fail(self, error: TransportError) -> None:
+        waiter, self._waiter = self._waiter, None
+        self.abort()
+        if waiter is not None and not waiter.done():
+            waiter.set_exception(error)
+
+    def expire(self) -> None:
+        self._fail(DeadlineExceeded(f"{self._pool.where} did not answer in time"))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._pool.forget(self)
+        if self._waiter is not None:
+            reply = self._reader.end_of_stream() if exc is None else None
+            if reply is not None:
+                self._finish(reply)
+            else:
+                self._fail(
+                    ConnectionLost(
+                        f"the connection to {self._pool.where} broke before the answer was complete"
+                    )
+                )
+
+    @property
+    def is_stale(self) -> bool:
+        """It has served before, and closed without a byte of this answer."""
+        return self.was_used and self._reader.is_untouched
+
+    def abort(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
+
+
+class FastTransport(Transport):
+    """HTTP/1.1 over at most `limit` connections."""
+
+    def __init__(
+        self,
+        credentials: Credentials,
+        user_agent: str,
+        *,
+        limit: int,
+        observe: Observer = observe_nothing,
+    ) -> None:
+        super().__init__(credentials, observe)
+        self.loop = asyncio.get_running_loop()
+        self.where = credentials.url
+        self._limit = limit
+        self._user_agent = user_agent
+        self._idle: list[_Connection] = []
+        self._open: set[_Connection] = set()
+        self._opening = 0
+        self._waiters: deque[asyncio.Future[None]] = deque()
+        self._heads: dict[str, bytes] = {}
+        self._heads_for: str | None = None
+        self._prefix = credentials.base_path.encode()
+
+    @property
+    def connection_count(self) -> int:
+        return len(self._open)
+
+    async def _exchange(
+        self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
+    ) -> Reply:
+        deadline_s = self.loop.time() + timeout_s
+        data = self._encode(method, path, body, content_type)
+        connection = await self._acquire(deadline_s)
+        try:
+            return await self._run(connection, data, method, deadline_s)
+        except ConnectionLost:
+            if method not in _READS or not connection.is_stale:
+                raise
+        fresh = await self._acquire(deadline_s, fresh=True)
+        return await self._run(fresh, data, method, deadline_s)
+
+    async def _run(
+        self, connection: _Connection, data: bytes, method: str, deadline_s: float
+    ) -> Reply:
+        timer = self.loop.call_at(deadline_s, connection.expire)
+        try:
+            reply = await connection.send(data, no_body=method == "HEAD")
+        except asyncio.CancelledError:
+            connection.abort()
+            raise
+        finally:
+            timer.cancel()
+            self._release(connection)
+        return reply
+
+    def _encode(self, method: str, path: str, body: bytes | None, content_type: str) -> bytes:
+        """The whole request in one piece; everything but path and length is made once."""
+        credentials = self._credentials
+        if credentials.authorization != self._heads_for:
+            self._heads_for = credentials.authorization
+            self._heads.clear()
+        start = f"{method} ".encode() + self._prefix + path.encode() + b" HTTP/1.1\r\n"
+        if body is None:
+            return start + self._head("") + b"\r\n"
+        return start + self._head(content_type) + b"Content-Length: %d\r\n\r\n" % len(body) + body
+
+    def _head(self, content_type: str) -> bytes:
+        head = self._heads.get(content_type)
+        if head is None:
+            lines = [f"Host: {self._credentials.host}", f"User-Agent: {self._user_agent}"]
+            lines.append(f"Accept: {JSON}")
+            if self._heads_for:
+                lines.append(f"Authorization: {self._heads_for}")
+            if content_type:
+                lines.append(f"Content-Type: {content_type}")
+            head = self._heads[content_type] = "".join(f"{line}\r\n" for line in lines).encode()
+        return head
+
+    async def _acquire(self, deadline_s: float, *, fresh: bool = False) -> _Connection:
+        """A connection that looks alive. Raises ConnectFailed; never after anything was written."""
+        while True:
+            connection = None if fresh else self._take_idle()
+            if connection is not None:
+                return connection
+            if len(self._open) + self._opening < self._limit:
+                return await self._connect(deadline_s)
+            if fresh and self._idle:
+                self._idle[0].abort()
+                self._open.discard(self._idle.pop(0))
+                continue
+            await self._wait_for_turn(deadline_s)
+
+    def _take_idle(self) -> _Connection | None:
+        """The one used last, because it is the least likely to have been closed."""
+        oldest_s = self.loop.time() - IDLE_S_MAX
+        while self._idle:
+            connection = self._idle.pop()
+            if (
+                connection.is_open
+                and connection.idle_since_s >= oldest_s
+                and connection.generation == self._credentials.generation
+            ):
+                return connection
+            connection.abort()
+            self._open.discard(connection)
+        return None
+
+    async def _wait_for_turn(self, deadline_s: float) -> None:
+        turn = self.loop.create_future()
+        self._waiters.append(turn)
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                await turn
+        except TimeoutError:
+            raise ConnectFailed(f"no connection to {self.where} became free in time") from None
+        finally:
+            if not turn.done() or turn.cancelled():
+                if turn in self._waiters:
+                    self._waiters.remove(turn)
+
+    async def _connect(self, deadline_s: float) -> _Connection:
+        credentials = self._credentials
+        self._opening += 1
+        try:
+            tls = credentials.tls()
+            server_name = (credentials.server_name or credentials.hostname) if tls else None
+            deadline_s = min(deadline_s, self.loop.time() + CONNECT_TIMEOUT_S)
+            async with asyncio.timeout_at(deadline_s):
+                _, connection = await self.loop.create_connection(
+                    lambda: _Connection(self),
+                    credentials.hostname,
+                    credentials.port,
+                    ssl=tls,
+                    server_hostname=server_name,
+                )
+        except TimeoutError:
+            raise ConnectFailed(f"cannot reach {self.where}: no connection in time") from None
+        except OSError as error:  # ssl.SSLError is one
+            raise ConnectFailed(f"cannot reach {self.where}: {connect_problem(error)}") from error
+        finally:
+            self._opening -= 1
+            self._wake_one()
+        connection.generation = credentials.generation
+        self._open.add(connection)
+        return connection
+
+    def _release(self, connection: _Connection) -> None:
+        connection.was_used = True
+        if connection.is_open:
+            connection.idle_since_s = self.loop.time()
+            self._idle.append(connection)
+        else:
+            self._open.discard(connection)
+        self._wake_one()
+
+    def _wake_one(self) -> None:
+        while self._waiters:
+            turn = self._waiters.popleft()
+            if not turn.done():
+                turn.set_result(None)
+                return
+
+    def forget(self, connection: _Connection) -> None:
+        """Called by a connection that has closed."""
+        self._open.discard(connection)
+        if connection in self._idle:
+            self._idle.remove(connection)
+        self._wake_one()
+
+    async def close(self) -> None:
+        for connection in list(self._open):
+            connection.abort()
+        self._idle.clear()
+        self._open.clear()
+        await asyncio.sleep(0)  # let the transports close before the loop does

@@ -1,0 +1,164 @@
+"""Queues of the writing lanes: bounded, and for pod statuses folded.
+
+A lane that overflows gives up its oldest work if it is courtesy (STATUS, EVENT) and refuses the newest if
+it is not. In the STATUS lane one pod has at most one waiting patch per condition: a newer one takes the
+older one's place in the line and its fields win. While a patch of a pod is under way the next one of the
+same pod waits, so that an older one never lands after a newer one.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+from asched import names
+from asched.core.framework.effects import Effect, Lane, PatchPodStatus
+from asched.edge.client.events import EventWrite
+
+#: The figures are guesses with room: a burst of 50,000 pods must fit into the lane of events.
+QUEUE_MAX: Final[Mapping[Lane, int]] = {
+    Lane.BINDING: 50_000,
+    Lane.WRITE: 50_000,
+    Lane.STATUS: 50_000,
+    Lane.EVENT: 100_000,
+    Lane.LOCAL: 10_000,
+}
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One effect on its way; `ids` are the effects that its outcome answers."""
+
+    lane: Lane
+    effect: Effect
+    queued_s: float
+    ids: tuple[int, ...] = ()
+    event: EventWrite | None = None
+    attempt_count: int = 0
+    #: An earlier attempt broke off after it had been sent.
+    maybe_done: bool = False
+    #: Where the folded patch of a pod is filed.
+    key: tuple[str, str] = field(default=("", ""))
+
+
+class JobQueue:
+    """First in, first out, at most `limit`."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._jobs: deque[Job] = deque()
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._jobs) >= self._limit
+
+    @property
+    def oldest_s(self) -> float | None:
+        """When the job at the head was queued."""
+        return self._jobs[0].queued_s if self._jobs else None
+
+    def put(self, job: Job) -> None:
+        self._jobs.append(job)
+
+    def put_back(self, job: Job) -> None:
+        """To the head: it has waited before."""
+        self._jobs.appendleft(job)
+
+    def drop_oldest(self) -> Job:
+        return self._jobs.popleft()
+
+    def take(self) -> Job | None:
+        """The next job that may start, or None."""
+        return self._jobs.popleft() if self._jobs else None
+
+
+class StatusQueue(JobQueue):
+    """The line of status patches, folded per pod and condition."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self._waiting: OrderedDict[tuple[str, str], Job] = OrderedDict()
+        self._under_way: set[str] = set()
+        self.folded_count = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._waiting) >= self._limit
+
+    @property
+    def oldest_s(self) -> float | None:
+        return next(iter(self._waiting.values())).queued_s if self._waiting else None
+
+    def put(self, job: Job) -> None:
+        job.key = status_key(job.effect)
+        older = self._waiting.get(job.key)
+        if older is None:
+            self._waiting[job.key] = job
+            return
+        self.folded_count += 1
+        older.effect = fold(_patch(older.effect), _patch(job.effect))
+        older.ids += job.ids
+
+    def put_back(self, job: Job) -> None:
+        newer = self._waiting.get(job.key)
+        if newer is None:
+            self._waiting[job.key] = job
+        else:
+            self.folded_count += 1
+            newer.effect = fold(_patch(job.effect), _patch(newer.effect))
+            newer.ids = job.ids + newer.ids
+        self._waiting.move_to_end(job.key, last=False)
+
+    def drop_oldest(self) -> Job:
+        return self._waiting.popitem(last=False)[1]
+
+    def take(self) -> Job | None:
+        for key, job in self._waiting.items():
+            if key[0] not in self._under_way:
+                del self._waiting[key]
+                self._under_way.add(key[0])
+                return job
+        return None
+
+    def done(self, job: Job) -> None:
+        """A patch taken before is over (or goes back)."""
+        self._under_way.discard(job.key[0])
+
+    def is_under_way(self, uid: str) -> bool:
+        return uid in self._under_way
+
+    def overtaken_by_binding(self, uid: str) -> Job | None:
+        """Take out the waiting patch that a binding of the same pod makes pointless."""
+        return self._waiting.pop((uid, names.POD_SCHEDULED), None)
+
+
+def status_key(effect: Effect) -> tuple[str, str]:
+    """Pod and condition; a bare nomination travels with PodScheduled."""
+    patch = _patch(effect)
+    condition: Mapping[str, Any] = patch.condition or {}
+    return patch.pod.uid or patch.pod.key, condition.get("type", names.POD_SCHEDULED)
+
+
+def fold(older: PatchPodStatus, newer: PatchPodStatus) -> PatchPodStatus:
+    """One patch that leaves the pod as both would, one after the other."""
+    condition = newer.condition
+    if older.condition is not None:
+        condition = {**older.condition, **(newer.condition or {})}
+    nominated = newer.nominated_node_name
+    return replace(
+        newer,
+        condition=condition,
+        condition_types=newer.condition_types or older.condition_types,
+        nominated_node_name=older.nominated_node_name if nominated is None else nominated,
+    )
+
+
+def _patch(effect: Effect) -> PatchPodStatus:
+    assert isinstance(effect, PatchPodStatus)
+    return effect

@@ -1,0 +1,67 @@
+"""One Lease, read and written with strict versions, for the elector in `core/leader`.
+
+Every call has a deadline and a connection of its own: an election must not wait behind bindings, and a
+frozen server must not be believed in. The mappings are the API's own; times inside are strings.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from asched.edge.client.errors import NotFound
+from asched.edge.client.session import Session, read_json
+from asched.edge.client.writes import quoted
+
+#: GET and PUT may overlap when one of them is cancelled.
+CONNECTIONS: Final = 2
+
+
+class LeaseClient:
+    """GET, POST and PUT of one Lease. Every method raises ApiError or TransportError."""
+
+    def __init__(self, session: Session, namespace: str, name: str, *, timeout_s: float) -> None:
+        self.namespace = namespace
+        self.name = name
+        self._timeout_s = timeout_s
+        self._transport = session.pool(CONNECTIONS)
+        self._collection = (
+            f"/apis/coordination.k8s.io/v1/namespaces/{quoted(namespace)}/leases"
+        )
+        # The server is told how long we wait, as client-go tells it.
+        self._query = f"?timeout={max(1, round(timeout_s))}s"
+
+    async def get(self) -> dict[str, Any] | None:
+        """The lease as stored, or None."""
+        try:
+            return await self._send("GET", self._object_path())
+        except NotFound:
+            return None
+
+    async def create(self, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """POST. AlreadyExists when somebody was faster."""
+        body = self._body({"name": self.name, "namespace": self.namespace}, spec)
+        return await self._send("POST", self._collection, body)
+
+    async def update(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+        """PUT the metadata of `lease` (its resourceVersion guards) with a new spec. Conflict if it moved."""
+        return await self._send("PUT", self._object_path(), self._body(lease["metadata"], spec))
+
+    def _body(self, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> bytes:
+        return orjson.dumps(
+            {
+                "kind": "Lease",
+                "apiVersion": "coordination.k8s.io/v1",
+                "metadata": dict(metadata),
+                "spec": dict(spec),
+            }
+        )
+
+    def _object_path(self) -> str:
+        return f"{self._collection}/{quoted(self.name)}"
+
+    async def _send(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
+        reply = await self._transport.request(
+            method, path + self._query, body, timeout_s=self._timeout_s
+        )
+        return read_json(reply)

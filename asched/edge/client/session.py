@@ -1,0 +1,113 @@
+"""One cluster, reached: connect once, then ask this object for transports.
+
+`connect` loads the configuration, asks the server for its version as a first handshake, and turns what
+may be wrong into one line for the user (ConnectError). Forbidden lists show later, per kind, in `watch.py`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from asched.edge.client.aio import AioTransport
+from asched.edge.client.credentials import Credentials, Source, load_credentials
+from asched.edge.client.errors import ConnectError, TransportError, Unauthorized, api_error
+from asched.edge.client.fast import FastTransport
+from asched.edge.client.transport import Observer, Reply, Transport, observe_nothing
+
+#: How long the first handshake may take before start-up is given up.
+HANDSHAKE_TIMEOUT_S: Final = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionOptions:
+    """How to reach the cluster. Empty strings are "not given"."""
+
+    kubeconfig: str = ""
+    context: str = ""
+    #: Address that overrides the kubeconfig's `server`.
+    master: str = ""
+    #: Requests per second of the writing lanes; 0 and negative: the server's own flow control decides.
+    qps: float = 0.0
+    burst: int = 0
+    user_agent: str = "asched"
+
+
+class Session:
+    """Transports to one cluster. Close it once."""
+
+    def __init__(
+        self, credentials: Credentials, options: ConnectionOptions, observe: Observer
+    ) -> None:
+        self.credentials = credentials
+        self.options = options
+        self._observe = observe
+        self._pools: list[Transport] = []
+        #: For watches and everything rare.
+        self.general = AioTransport(credentials, options.user_agent, observe)
+
+    @property
+    def url(self) -> str:
+        return self.credentials.url
+
+    def pool(self, limit: int) -> Transport:
+        """A transport with connections of its own, at most `limit`: nobody else can make it wait."""
+        made: Transport
+        if self.credentials.proxy:
+            made = AioTransport(self.credentials, self.options.user_agent, self._observe)
+        else:
+            made = FastTransport(
+                self.credentials, self.options.user_agent, limit=limit, observe=self._observe
+            )
+        self._pools.append(made)
+        return made
+
+    async def get_json(self, path: str, *, timeout_s: float = HANDSHAKE_TIMEOUT_S) -> Mapping[str, Any]:
+        """GET one object. Raises ApiError or TransportError."""
+        reply = await self.general.request("GET", path, timeout_s=timeout_s)
+        return read_json(reply)
+
+    async def close(self) -> None:
+        for pool in self._pools:
+            await pool.close()
+        await self.general.close()
+
+
+def read_json(reply: Reply) -> dict[str, Any]:
+    """The object in a successful answer. Raises ApiError for any other."""
+    if not 200 <= reply.status < 300:
+        raise api_error(reply.status, reply.body, reply.header("Retry-After"))
+    parsed = orjson.loads(reply.body)
+    if not isinstance(parsed, dict):
+        raise api_error(reply.status, b"the answer is no JSON object")
+    return parsed
+
+
+async def connect(
+    options: ConnectionOptions, *, observe: Observer = observe_nothing, handshake: bool = True
+) -> Session:
+    """A session with the cluster the options name.
+
+    `handshake=False` leaves out the first request: kube-scheduler waits for an unreachable server
+    without a word, and so may the host. Raises ConnectError.
+    """
+    source = Source(options.kubeconfig, options.context, options.master)
+    session = Session(await load_credentials(source), options, observe)
+    if not handshake:
+        return session
+    try:
+        reply = await session.general.request("GET", "/version", timeout_s=HANDSHAKE_TIMEOUT_S)
+    except TransportError as error:
+        await session.close()
+        raise ConnectError(f"{error}; check the address and that the API server runs") from error
+    if reply.status == 401:
+        await session.close()
+        refused = api_error(reply.status, reply.body)
+        assert isinstance(refused, Unauthorized)
+        raise ConnectError(
+            f"{session.url} does not accept the credentials ({refused.message}); "
+            "renew the token or certificate in the kubeconfig"
+        )
+    # Anything else proves that a server answers; whether it lets us list is seen kind by kind.
+    return session

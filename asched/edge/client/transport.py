@@ -1,0 +1,127 @@
+"""Requests and answers as values, and the small interface behind which HTTP happens.
+
+Two implementations exist under the same tests: `aio.py` (aiohttp: watches, proxies, everything rare) and
+`fast.py` (a keep-alive protocol of our own: bindings, patches, events), because aiohttp costs 79 µs of CPU
+per request where 17 µs suffice. Both share what stands here: the token is looked at before each request,
+a 401 leads to one forced reload of the credentials and one repetition (nothing was done by a request that
+was not let in), and each exchange is reported to the observer once.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from time import monotonic
+from typing import Final, Protocol
+
+from asched.edge.client.credentials import Credentials
+from asched.edge.client.errors import TransportError
+
+JSON: Final = "application/json"
+#: A request without a deadline of its own; kube-apiserver itself gives up after 60 s.
+REQUEST_TIMEOUT_S: Final = 60.0
+#: TCP, TLS and name resolution together; what Go's default transport allows for dialling.
+CONNECT_TIMEOUT_S: Final = 30.0
+#: client-go pings a silent HTTP/2 connection after 30 s; dead peers are found by TCP keep-alive here.
+KEEPALIVE_IDLE_S: Final = 30
+KEEPALIVE_INTERVAL_S: Final = 10
+KEEPALIVE_PROBES: Final = 3
+#: The code under which rest_client_requests_total counts requests without an answer, as in client-go.
+NO_CODE: Final = "<error>"
+
+#: (method, host, status code or NO_CODE, seconds), once per exchange.
+Observer = Callable[[str, str, str, float], None]
+
+
+def observe_nothing(_method: str, _host: str, _code: str, _seconds: float) -> None:
+    """The observer of those who do not measure."""
+
+
+class Reply:
+    """A complete answer. Headers stay bytes until somebody asks for one."""
+
+    __slots__ = ("_head", "body", "status")
+
+    def __init__(self, status: int, body: bytes, head: bytes = b"") -> None:
+        self.status = status
+        self.body = body
+        self._head = head
+
+    def header(self, name: str) -> str | None:
+        """The value of a header, or None; the name in any case."""
+        wanted = name.lower()
+        for line in self._head.split(b"\r\n")[1:]:
+            key, colon, value = line.partition(b":")
+            if colon and key.decode("latin-1").lower() == wanted:
+                return value.decode("latin-1").strip()
+        return None
+
+    def __repr__(self) -> str:
+        return f"Reply({self.status}, {self.body[:200]!r})"
+
+
+class Stream(Protocol):
+    """An answer that is read as it comes."""
+
+    status: int
+
+    def chunks(self) -> AsyncIterator[bytes]:
+        """Pieces as they arrive. Raises TransportError if the stream breaks; ends when it ends."""
+
+    async def read_all(self) -> bytes:
+        """The rest, for the short body of an error."""
+
+    def header(self, name: str) -> str | None: ...
+
+
+class Transport(ABC):
+    """HTTP to one server. `request` raises TransportError; every status code is an answer."""
+
+    def __init__(self, credentials: Credentials, observe: Observer) -> None:
+        self._credentials = credentials
+        self._observe = observe
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        *,
+        content_type: str = JSON,
+        timeout_s: float = REQUEST_TIMEOUT_S,
+    ) -> Reply:
+        """One request, with its query in the path, and its whole answer within `timeout_s`."""
+        credentials = self._credentials
+        if credentials.is_due:
+            await credentials.refresh()
+        started_s = monotonic()
+        code = NO_CODE
+        try:
+            used = credentials.authorization
+            reply = await self._exchange(method, path, body, content_type, timeout_s)
+            if reply.status == 401 and await credentials.reload(used):
+                reply = await self._exchange(method, path, body, content_type, timeout_s)
+            code = str(reply.status)
+            return reply
+        finally:
+            self._observe(method, credentials.host, code, monotonic() - started_s)
+
+    @abstractmethod
+    async def _exchange(
+        self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
+    ) -> Reply:
+        """Send once, receive once. Raises TransportError."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """Give up all connections."""
+
+
+class StreamingTransport(Transport):
+    """A transport that can also read an answer while it comes."""
+
+    @abstractmethod
+    def stream(self, path: str, *, timeout_s: float) -> AbstractAsyncContextManager[Stream]:
+        """GET whose answer is read piece by piece; `timeout_s` bounds the whole of it."""
+
+
+__all__ = ["Observer", "Reply", "Stream", "StreamingTransport", "Transport", "TransportError"]

@@ -1,0 +1,152 @@
+"""Effects to requests and answers to facts: pure functions, bodies as kube-scheduler's.
+
+A binding has three outcomes, and this file knows which is which: 2xx is Bound; a 4xx is Refused, for
+certain; a 5xx is Unknown, because a server that timed out on its store may still have stored it.
+"""
+
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import orjson
+
+from asched.core.framework.effects import (
+    Bind,
+    Create,
+    Delete,
+    DeletePod,
+    Effect,
+    Patch,
+    PatchPodStatus,
+    ReadPod,
+)
+from asched.core.model.kinds import POD
+from asched.core.state.facts import (
+    Answer,
+    Bound,
+    Done,
+    ReadGone,
+    ReadPending,
+    ReadPlaced,
+    Refused,
+    Unknown,
+)
+from asched.edge.client.errors import api_error
+from asched.edge.client.transport import JSON, Reply
+
+STRATEGIC_MERGE: Final = "application/strategic-merge-patch+json"
+
+
+class Request(NamedTuple):
+    """What goes over the wire."""
+
+    method: str
+    path: str
+    body: bytes | None
+    content_type: str = JSON
+
+
+def request_for(effect: Effect) -> Request:
+    """The request that performs an effect. Raises TypeError for one that is not performed by a request."""
+    match effect:
+        case Bind():
+            return bind(effect)
+        case PatchPodStatus():
+            return patch_pod_status(effect)
+        case ReadPod():
+            return Request("GET", _pod_path(effect.pod.namespace, effect.pod.name), None)
+        case DeletePod():
+            path = _pod_path(effect.pod.namespace, effect.pod.name)
+            return Request("DELETE", path, _delete_options(effect.pod.uid))
+        case Delete():
+            path = effect.kind.object_path(quoted(effect.namespace), quoted(effect.name))
+            return Request("DELETE", path, _delete_options(effect.uid))
+        case Patch():
+            path = effect.kind.object_path(quoted(effect.namespace), quoted(effect.name))
+            if effect.subresource:
+                path = f"{path}/{effect.subresource}"
+            return Request("PATCH", path, orjson.dumps(effect.body), effect.content_type)
+        case Create():
+            collection = effect.kind.object_path(quoted(effect.namespace), "").rstrip("/")
+            return Request("POST", collection, orjson.dumps(effect.body))
+        case _:
+            raise TypeError(f"{type(effect).__name__} is not performed by a request")
+
+
+def bind(effect: Bind) -> Request:
+    """POST pods/NAME/binding; the uid in the metadata is the precondition."""
+    pod = effect.pod
+    body = orjson.dumps(
+        {
+            "kind": "Binding",
+            "apiVersion": "v1",
+            "metadata": {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid},
+            "target": {"kind": "Node", "name": effect.node},
+        }
+    )
+    return Request("POST", f"{_pod_path(pod.namespace, pod.name)}/binding", body)
+
+
+def patch_pod_status(effect: PatchPodStatus) -> Request:
+    """PATCH pods/NAME/status, strategic merge, of one condition and the nomination."""
+    status: dict[str, Any] = {}
+    if effect.condition is not None:
+        if effect.condition_types:
+            status["$setElementOrder/conditions"] = [{"type": t} for t in effect.condition_types]
+        status["conditions"] = [dict(effect.condition)]
+    if effect.nominated_node_name is not None:
+        status["nominatedNodeName"] = effect.nominated_node_name or None
+    path = f"{_pod_path(effect.pod.namespace, effect.pod.name)}/status"
+    return Request("PATCH", path, orjson.dumps({"status": status}), STRATEGIC_MERGE)
+
+
+def answer_for(effect: Effect, reply: Reply) -> Answer:
+    """The fact that tells the outcome of a request that was answered."""
+    if isinstance(effect, ReadPod):
+        return _read_pod(effect, reply)
+    if 200 <= reply.status < 300:
+        if isinstance(effect, Bind):
+            return Bound(effect.id)
+        obj = _object(reply.body) if isinstance(effect, Patch | Create) else None
+        return Done(effect.id, obj)
+    error = api_error(reply.status, reply.body)
+    if reply.status >= 500:
+        return Unknown(effect.id, f"{error.message} (HTTP status {reply.status})")
+    return Refused(effect.id, reply.status, error.message, error.reason)
+
+
+def _read_pod(effect: ReadPod, reply: Reply) -> Answer:
+    if reply.status == 404:
+        return ReadGone(effect.id)
+    if not 200 <= reply.status < 300:
+        return Unknown(effect.id, api_error(reply.status, reply.body).message)
+    pod = _object(reply.body)
+    if pod is None:
+        return Unknown(effect.id, "the pod read back is no JSON object")
+    if effect.pod.uid and pod.get("metadata", {}).get("uid") != effect.pod.uid:
+        return ReadGone(effect.id)
+    node = pod.get("spec", {}).get("nodeName")
+    return ReadPlaced(effect.id, node) if node else ReadPending(effect.id)
+
+
+def _object(body: bytes) -> dict[str, Any] | None:
+    try:
+        parsed = orjson.loads(body)
+    except orjson.JSONDecodeError:
+        return None
+    return parsed if isinstance(parsed, dict) else None
+
+
+def _delete_options(uid: str) -> bytes:
+    options: dict[str, Any] = {"kind": "DeleteOptions", "apiVersion": "v1"}
+    if uid:
+        options["preconditions"] = {"uid": uid}
+    return orjson.dumps(options)
+
+
+def _pod_path(namespace: str, name: str) -> str:
+    return POD.object_path(quoted(namespace), quoted(name))
+
+
+def quoted(segment: str) -> str:
+    """A name as one segment of a path; the server's own names need no escapes and cost nothing."""
+    return segment if segment.replace("-", "a").isalnum() and segment.isascii() else quote(segment, safe="")
