@@ -55,6 +55,7 @@ class Rejection:
         absent: Status | None = None,
         pre_filter: Status | None = None,
         pre_filter_plugins: frozenset[str] = frozenset(),
+        pre_filter_ran: frozenset[str] | None = None,
         overrides: Mapping[int, Status] | None = None,
         all_codes: Sequence[I32] | None = None,
     ) -> None:
@@ -69,6 +70,11 @@ class Rejection:
         self.overrides = overrides or {}
         self._pre_filter_plugins = pre_filter_plugins
         self._all_codes = all_codes
+        self._pre_filter_ran = pre_filter_ran
+
+    def pre_filter_ran(self, plugin: str) -> bool:
+        """Whether the plugin had its turn before PreFilter ended."""
+        return self._pre_filter_ran is None or plugin in self._pre_filter_ran
 
     @property
     def node_count(self) -> int:

@@ -51,7 +51,7 @@ class PointError(Exception):
 class PreFilterOutcome:
     """What PreFilter as a whole came to."""
 
-    __slots__ = ("absent", "plugins", "rejection", "rows")
+    __slots__ = ("absent", "plugins", "ran", "rejection", "rows")
 
     def __init__(self) -> None:
         self.rejection: Status | None = None
@@ -59,6 +59,8 @@ class PreFilterOutcome:
         self.rows: set[int] | None = None
         #: why the others are out
         self.absent: Status | None = None
+        #: plugins whose PreFilter ran before the step ended
+        self.ran: set[str] = set()
         #: plugins that narrowed or rejected
         self.plugins: frozenset[str] = frozenset()
 
@@ -100,6 +102,7 @@ class ClassState:
         pre_filtered: set[int] = set()
         for plugin in self._profile.pre_filters:
             verdict = self._by_plugin.get(id(plugin))
+            outcome.ran.add(plugin.name)
             if verdict is None:
                 result = plugin.pre_filter(pod)
             else:
@@ -213,6 +216,13 @@ class ClassState:
             self.feasible[rows] = now
             self.feasible_count += int(np.count_nonzero(now)) - int(np.count_nonzero(before))
             self._feasible_version += 1
+
+    def data_of(self, plugin: str) -> Any:
+        """What a plugin's PreFilter prepared; None if it has no such half."""
+        for verdict in self.verdicts:
+            if verdict.plugin.name == plugin:
+                return verdict.result.data
+        return None
 
     def judges(self) -> tuple[I32, I32, list[FilterPlugin]]:
         """(judge, codes, plugins): per row 1 + the first rejecting plugin, and its code."""

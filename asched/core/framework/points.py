@@ -21,7 +21,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
@@ -40,6 +40,7 @@ from asched.core.state.view import NodeView
 
 if TYPE_CHECKING:
     from asched.core.framework.attempt import Rejection
+    from asched.core.framework.trial import Trial
 
 I64 = npt.NDArray[np.int64]
 Codes = npt.NDArray[np.int32]
@@ -187,17 +188,25 @@ class Nomination:
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
+    """`background` goes on after the attempt (evictions); if it fails, the pod is tried again
+    at once.
+    """
+
     status: Status
     nomination: Nomination = Nomination()
-    effects: tuple[Effect, ...] = field(default=())
+    background: Late | None = None
 
 
 class PostFilterPlugin(Plugin):
     @abstractmethod
     def post_filter(
-        self, pod: PodInfo, rejection: "Rejection"
+        self, pod: PodInfo, rejection: "Rejection", trial: "Trial"
     ) -> PostFilterResult | Generator[Effect, Answer, PostFilterResult]:
-        """Make room, or say why not. A generator where an extender must be asked."""
+        """Make room, or say why not. A generator where an extender must be asked.
+
+        SUCCESS ends the step, so do UNSCHEDULABLE_AND_UNRESOLVABLE and ERROR; after UNSCHEDULABLE
+        the next plugin is asked, and the messages are joined.
+        """
 
 
 class ReservePlugin(Plugin):

@@ -12,7 +12,7 @@ says why there is none. A plugin that fails raises `PointError`, which ends the 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go
 """
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -23,8 +23,11 @@ from asched.core.framework.attempt import Rejection
 from asched.core.framework.classes import NOT_FEASIBLE, ClassCache, ClassState, PointError
 from asched.core.framework.effects import Effect
 from asched.core.framework.overlay import Overlay
+from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
-from asched.core.framework.status import Status
+from asched.core.framework.status import Code, Status, failure
+from asched.core.framework.trial import Trial
+from asched.core.framework.waiting import WaitingPods
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
 from asched.core.state.nominated import Nominator
@@ -73,6 +76,9 @@ class ExtenderChain(Protocol):
     def prioritize(self, pod: PodInfo, feasible: Mask) -> Generator[Effect, Answer, I64 | None]:
         """int64[N] to be added to the totals, None if nobody had an opinion."""
 
+    def binder(self, pod: PodInfo) -> BindPlugin | None:
+        """The first extender that binds and is interested in the pod."""
+
 
 def choose(ranking: I64, seed: int) -> int:
     """The row with the largest entry; among equals a choice that the seed decides."""
@@ -104,6 +110,7 @@ class Runner:
         self.cluster = cluster
         self.cache = ClassCache(profile, cluster)
         self.overlay = Overlay(cluster, nominator)
+        self._nominator = nominator
         self._extenders = extenders
         self._start = 0  # where sampling goes on
 
@@ -146,6 +153,51 @@ class Runner:
         row = choose(ranking, seed)
         return self._decision(state, row, count, int(ranking[row]))
 
+    def post_filter(
+        self, pod: PodInfo, rejection: Rejection, trial: Trial
+    ) -> Generator[Effect, Answer, PostFilterResult]:
+        """Ask the PostFilter plugins to make room; messages of those that could not are joined."""
+        said: list[str] = []
+        nomination = Nomination()
+        for plugin in self.profile.post_filters:
+            steps = plugin.post_filter(pod, rejection, trial)
+            result = steps if isinstance(steps, PostFilterResult) else (yield from steps)
+            code = result.status.code
+            if code is Code.SUCCESS:
+                return result
+            if code in (Code.ERROR, Code.UNSCHEDULABLE_AND_UNRESOLVABLE):
+                return result
+            if code is not Code.UNSCHEDULABLE:
+                text = f'running PostFilter plugin "{plugin.name}": {result.status.message}'
+                return PostFilterResult(failure(text), result.nomination)
+            said.extend(result.status.reasons)
+            if result.nomination.node is not None:
+                nomination = result.nomination
+        return PostFilterResult(Status(Code.UNSCHEDULABLE, tuple(said)), nomination)
+
+    def binders(self, pod: PodInfo) -> Iterator[BindPlugin]:
+        """Who may bind the pod, in order: the first extender that binds and cares, then the
+        plugins.
+        """
+        binder = self._extenders.binder(pod) if self._extenders is not None else None
+        if binder is not None:
+            yield binder
+        yield from self.profile.binds
+
+    def trial(self, state: ClassState, waiting: WaitingPods, seed: int, now_s: float) -> Trial:
+        """What PostFilter plugins may use in this attempt."""
+        return Trial(
+            scheduler_name=self.profile.scheduler_name,
+            cluster=self.cluster,
+            state=state,
+            overlay=self.overlay,
+            nominator=self._nominator,
+            waiting=waiting,
+            seed=seed,
+            now_s=now_s,
+            extenders=self._extenders,
+        )
+
     def rejection(
         self, pod: PodInfo, state: ClassState, refused: Mapping[int, Status]
     ) -> Rejection:
@@ -184,6 +236,7 @@ class Runner:
             codes=empty,
             live=nodes.columns.read("live")[: nodes.height].copy(),
             pre_filter=state.outcome.rejection,
+            pre_filter_ran=frozenset(state.outcome.ran),
             pre_filter_plugins=state.outcome.plugins,
         )
 

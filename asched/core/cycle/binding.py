@@ -1,0 +1,209 @@
+"""The binding cycle: from a reserved node to a bound pod, or back with everything undone.
+
+    PreBindPreFlight ─> nomination written ─> WaitOnPermit ─> PreBind … ─> Bind ─> PostBind
+          └───────────── any failure: Unreserve in reverse order, forget, wake who may profit,
+          requeue
+
+It is a generator: it yields effects and is sent their answers, so many of them go on at the same
+time while nothing in here waits. The queue keeps changes for the pod until Permit is through; after
+that a failure can no longer be a plain rejection.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (bindingCycle)
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from asched import names
+from asched.core.cycle.desk import Attempt, Desk, blame, ref_of
+from asched.core.cycle.failure import CLEARED, fail
+from asched.core.cycle.settle import settle
+from asched.core.cycle.story import Step
+from asched.core.framework.attempt import fit_error
+from asched.core.framework.effects import Bind, Effect, PatchPodStatus, WaitFor
+from asched.core.framework.points import Late, PreBindPlugin
+from asched.core.framework.status import SUCCESS, Code, Status, failure
+from asched.core.framework.waiting import Stage, WaitingPod
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
+from asched.core.state.facts import Answer, TimedOut
+
+Steps = Generator[Effect, Answer, Any]
+
+
+@dataclass(slots=True)
+class Binding:
+    """One pod on its way to its node."""
+
+    desk: Desk
+    attempt: Attempt
+    node: str
+    waiting: WaitingPod
+
+    def run(self) -> Steps:
+        """The whole cycle. Ends with the pod bound, or returned to the queue."""
+        try:
+            status = yield from self._until_bound()
+        except Exception as error:  # noqa: BLE001 - a plugin's bug costs its pod an attempt, no more
+            plugin = blame(error)
+            self.desk.observer.plugin_raised(plugin, "bind", error)
+            status = failure(f'plugin "{plugin}" raised {type(error).__name__}: {error}')
+        self.desk.waiting.drop(self.attempt.pod.uid)
+        if status.is_success:
+            yield from self._bound()
+        else:
+            yield from self._failed(status)
+
+    # --- the way there ---------------------------------------------------------------------------
+
+    def _until_bound(self) -> Generator[Effect, Answer, Status]:
+        desk, attempt, waiting = self.desk, self.attempt, self.waiting
+        working, status = self._pre_flight()
+        if not status.is_success:
+            return status
+        if working or waiting.deadlines:
+            yield from self._write_nomination()
+        if waiting.deadlines:
+            status = yield from self._wait_on_permit()
+            if not status.is_success:
+                return status
+        desk.queue.done(attempt.pod.uid)
+        if working:
+            waiting.stage = Stage.PRE_BIND
+            for plugin in working:
+                status = yield from plugin.pre_bind(attempt.info, self.node)
+                if waiting.decision is not None:
+                    return waiting.decision
+                if not status.is_success:
+                    return _named(status, "PreBind", plugin.name)
+        waiting.stage = Stage.BINDING
+        return (yield from self._bind())
+
+    def _pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
+        """The PreBind plugins that have work to do."""
+        working = []
+        for plugin in self.attempt.runner.profile.pre_binds:
+            status = plugin.pre_bind_pre_flight(self.attempt.info, self.node)
+            if status.is_success:
+                working.append(plugin)
+            elif status.code is Code.ERROR:
+                return [], failure(f'running PreBindPreFlight "{plugin.name}": {status.message}')
+            elif status.code is not Code.SKIP:
+                return [], failure(
+                    f'PreBindPreFlight {plugin.name} returned "{status.code.text}", which is'
+                    " unsupported. It is supposed to return Success, Skip, or Error status"
+                )
+        return working, SUCCESS
+
+    def _write_nomination(self) -> Iterator[Effect]:
+        """Tell others where the pod is going before that takes long. A failure is nobody's
+        problem.
+        """
+        pod = self.desk.cluster.pods_seen.get(self.attempt.pod.key, self.attempt.pod)
+        if pod.status.nominated_node_name != self.node:
+            types = tuple(c.type for c in pod.status.conditions or ())
+            yield PatchPodStatus(
+                pod=ref_of(pod), condition_types=types, nominated_node_name=self.node
+            )
+
+    def _wait_on_permit(self) -> Generator[Effect, Answer, Status]:
+        waiting, desk = self.waiting, self.desk
+        started_s = desk.counter_s()
+        desk.tell(self.attempt, Step.WAITING, tuple(waiting.deadlines))
+        while not waiting.is_settled:
+            left_s = max(waiting.next_deadline_s - desk.now_s, 0.0)
+            answer = yield WaitFor(ready=lambda: waiting.is_settled, timeout_s=left_s)
+            if isinstance(answer, TimedOut) and not waiting.is_settled:
+                waiting.expire()
+        status = waiting.decision or SUCCESS
+        desk.observer.permit_waited(status.code.text, desk.counter_s() - started_s)
+        if status.code is Code.ERROR:
+            return failure(f"waiting on permit for pod: {status.message}")
+        return status
+
+    def _bind(self) -> Generator[Effect, Answer, Status]:
+        """Ask the bind plugins in order until one does not skip."""
+        self.desk.tell(self.attempt, Step.BIND, self.node)
+        for plugin in self.attempt.runner.binders(self.attempt.info):
+            status = yield from self._settled(plugin.bind(self.attempt.info, self.node))
+            if status.code is not Code.SKIP:
+                return status if status.is_success else _named(status, "Bind", plugin.name)
+        return failure("every bind plugin skipped the pod")
+
+    def _settled(self, steps: Late) -> Generator[Effect, Answer, Status]:
+        """Run a bind plugin; whatever binding it sends is followed to its end."""
+        try:
+            effect = next(steps)
+            while True:
+                answer: Answer
+                if isinstance(effect, Bind):
+                    answer = yield from settle(effect, self.desk.cluster, self._tell_lost)
+                else:
+                    answer = yield effect
+                effect = steps.send(answer)
+        except StopIteration as done:
+            status: Status = done.value
+            return status
+
+    def _tell_lost(self, message: str) -> None:
+        self.desk.tell(self.attempt, Step.UNKNOWN, message)
+
+    # --- the end ---------------------------------------------------------------------------------
+
+    def _bound(self) -> Steps:
+        desk, attempt = self.desk, self.attempt
+        queued = attempt.queued
+        desk.tell(attempt, Step.BOUND, self.node)
+        profile = attempt.profile
+        desk.observer.attempt_ended("scheduled", profile, desk.counter_s() - attempt.started_s)
+        first_s = queued.initial_attempt_s if queued.initial_attempt_s is not None else desk.now_s
+        desk.observer.pod_scheduled(
+            profile, queued.attempts, desk.now_s - first_s, was_flushed=queued.was_flushed
+        )
+        where = f"Successfully assigned {attempt.pod.key} to {self.node}"
+        yield attempt.emit("Normal", names.EVENT_SCHEDULED, "Binding", where)
+        for plugin in attempt.runner.profile.post_binds:
+            steps = plugin.post_bind(attempt.info, self.node)
+            if steps is not None:
+                yield from steps
+
+    def _failed(self, status: Status) -> Steps:
+        desk, attempt = self.desk, self.attempt
+        desk.observer.binding_failed(attempt.pod.key, self.node, status.message)
+        desk.tell(attempt, Step.FAILED, status.message)
+        held = attempt.info.pod.on(self.node)
+        given_back = give_back(desk, attempt, self.node)
+        freed = Change(ASSIGNED_POD_DELETE, held, None)
+        if status.is_rejection and status.plugin:
+            message = fit_error(1, "", {status.message: 1}, "")
+            yield from fail(
+                desk,
+                attempt,
+                message,
+                reason=names.REASON_UNSCHEDULABLE,
+                rejectors=frozenset((status.plugin,)),
+                nomination=CLEARED,
+            )
+            if given_back:
+                desk.queue.move(freed, desk.now_s, except_uid=attempt.pod.uid)
+            return
+        if given_back:
+            desk.queue.move(freed, desk.now_s)
+        reason = names.REASON_SCHEDULER_ERROR
+        if status.is_rejection:
+            reason = names.REASON_UNSCHEDULABLE
+        yield from fail(desk, attempt, status.message, reason=reason, nomination=CLEARED)
+
+
+def give_back(desk: Desk, attempt: Attempt, node: str) -> bool:
+    """Undo what was reserved: Unreserve of every plugin in reverse order, then the place itself."""
+    for plugin in reversed(attempt.runner.profile.reserves):
+        plugin.unreserve(attempt.info, node)
+    return desk.cluster.forget(attempt.info)
+
+
+def _named(status: Status, point: str, plugin: str) -> Status:
+    """A late point's rejection loses its plugin: by then the queue keeps no changes for the pod."""
+    if status.is_rejection:
+        return Status(status.code, status.reasons)
+    return failure(f'running {point} plugin "{plugin}": {status.message}')

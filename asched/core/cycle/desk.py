@@ -1,0 +1,109 @@
+"""The desk: the shared parts that the scheduling cycle, the binding cycle and failures work
+with.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from asched.core.cycle.observer import Observer
+from asched.core.cycle.story import Step, Stories
+from asched.core.framework.effects import EmitEvent, PodRef
+from asched.core.framework.points import Plugin
+from asched.core.framework.runner import Runner
+from asched.core.framework.waiting import WaitingPods
+from asched.core.model.meta import ObjectReference
+from asched.core.model.pod import Pod
+from asched.core.queue.queue import SchedulingQueue
+from asched.core.queue.queued import QueuedPod
+from asched.core.state.cluster import Cluster
+from asched.core.state.nominated import Nominator
+from asched.core.state.pods import PodInfo
+
+
+@dataclass
+class Desk:
+    """`counter_s` measures durations, `now_s` is the time of this turn (both in seconds)."""
+
+    cluster: Cluster
+    queue: SchedulingQueue
+    nominator: Nominator
+    runners: Mapping[str, Runner]
+    observer: Observer
+    counter_s: Callable[[], float]
+    seed: int = 0
+    now_s: float = 0.0
+    waiting: WaitingPods = field(default_factory=WaitingPods)
+    stories: Stories = field(default_factory=Stories)
+
+    def tell(self, attempt: "Attempt", step: Step, details: object = None) -> None:
+        """Add a line to the story of the attempt's pod."""
+        self.stories.tell(attempt.info.pod.key, self.now_s, attempt.id, step, details)
+
+
+@dataclass(slots=True)
+class Attempt:
+    """One try at one pod. The id seeds its tie-breaks; times are in seconds."""
+
+    id: int
+    queued: QueuedPod
+    info: PodInfo
+    runner: Runner
+    started_s: float  # of the duration counter
+
+    @property
+    def pod(self) -> Pod:
+        return self.info.pod
+
+    @property
+    def profile(self) -> str:
+        return self.runner.profile.scheduler_name
+
+    @property
+    def ref(self) -> PodRef:
+        return ref_of(self.info.pod)
+
+    def emit(self, type_: str, reason: str, action: str, note: str) -> EmitEvent:
+        """An event about the attempt's pod."""
+        return EmitEvent(
+            regarding=reference_to(self.info.pod),
+            type=type_,
+            reason=reason,
+            action=action,
+            note=note,
+            reporting_controller=self.profile,
+        )
+
+
+def ref_of(pod: Pod) -> PodRef:
+    metadata = pod.metadata
+    return PodRef(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
+
+
+def reference_to(pod: Pod) -> ObjectReference:
+    """What an event says it is about: the pod in this very version."""
+    metadata = pod.metadata
+    return ObjectReference(
+        api_version="v1",
+        kind="Pod",
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
+
+
+def blame(error: BaseException) -> str:
+    """The plugin in whose code an exception was raised; empty if it was none's."""
+    found = ""
+    trace = error.__traceback__
+    while trace is not None:
+        actor = trace.tb_frame.f_locals.get("self")
+        if isinstance(actor, Plugin):
+            found = actor.name
+        trace = trace.tb_next
+    return found

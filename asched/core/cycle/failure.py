@@ -1,0 +1,124 @@
+"""What follows a failed attempt: the pod goes back to the queue, its condition and an event say
+why.
+
+Nothing is written that the pod already says: an equal condition makes no request, a changed message
+only the message. A pod that is gone, placed by somebody else, or created anew meanwhile is left
+alone; unlike upstream, nobody writes PodScheduled=False over somebody else's True (DECISIONS.md).
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (handleSchedulingFailure)
+"""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from asched import names
+from asched.core.cycle.desk import Attempt, Desk, ref_of
+from asched.core.cycle.story import Step
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.effects import Effect, PatchPodStatus
+from asched.core.framework.points import Nomination
+from asched.core.model.pod import Pod, PodCondition
+
+#: An event's note holds no more (bytes); longer ones end in an ellipsis.
+NOTE_BYTES_MAX: Final = 1024
+_ELLIPSIS: Final = " ..."
+
+CLEARED: Final = Nomination("")
+KEPT: Final = Nomination(None)
+
+
+def fail(
+    desk: Desk,
+    attempt: Attempt,
+    message: str,
+    *,
+    reason: str,
+    rejectors: frozenset[str] = frozenset(),
+    pending: frozenset[str] = frozenset(),
+    nomination: Nomination = CLEARED,
+    rejection: Rejection | None = None,
+) -> Iterator[Effect]:
+    """Requeue the pod and tell why. Without rejectors the attempt counts as an error."""
+    result = "unschedulable" if reason == names.REASON_UNSCHEDULABLE else "error"
+    desk.observer.attempt_ended(result, attempt.profile, desk.counter_s() - attempt.started_s)
+    desk.observer.scheduling_failed(attempt.pod.key, reason, message)
+    step = Step.REJECTED if rejection is not None else Step.ERROR
+    desk.tell(attempt, step, rejection if rejection is not None else message)
+    now = desk.cluster.pods_seen.get(attempt.pod.key)
+    if now is None or now.uid != attempt.pod.uid or now.spec.node_name:
+        desk.queue.done(attempt.pod.uid)
+        return
+    if desk.cluster.is_assumed(now.uid):
+        desk.queue.done(now.uid)
+        return
+    desk.queue.return_failed(attempt.queued, now, rejectors, pending, desk.now_s)
+    desk.nominator.add(now, nomination.node)
+    yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note(message))
+    patch = status_patch(now, reason, message, nomination, desk.now_s)
+    if patch is not None:
+        yield patch
+
+
+def note(message: str) -> str:
+    """The message as an event may carry it."""
+    raw = message.encode()
+    if len(raw) <= NOTE_BYTES_MAX:
+        return message
+    return raw[: NOTE_BYTES_MAX - len(_ELLIPSIS)].decode(errors="ignore") + _ELLIPSIS
+
+
+def status_patch(
+    pod: Pod, reason: str, message: str, nomination: Nomination, now_s: float
+) -> PatchPodStatus | None:
+    """What of the pod's status must change, or None if it says all of this already."""
+    wanted = PodCondition(
+        type=names.POD_SCHEDULED,
+        status="False",
+        reason=reason,
+        message=message,
+        observed_generation=pod.metadata.generation or None,
+    )
+    condition = _difference(pod.condition(names.POD_SCHEDULED), wanted, now_s)
+    nominated = nomination.node
+    if nominated is not None and nominated == pod.status.nominated_node_name:
+        nominated = None
+    if condition is None and nominated is None:
+        return None
+    types = [c.type for c in pod.status.conditions or ()]
+    if names.POD_SCHEDULED not in types:
+        types.append(names.POD_SCHEDULED)
+    return PatchPodStatus(
+        pod=ref_of(pod),
+        condition=condition,
+        condition_types=tuple(types),
+        nominated_node_name=nominated,
+    )
+
+
+def _difference(old: PodCondition | None, new: PodCondition, now_s: float) -> dict[str, Any] | None:
+    """The fields of a condition that differ, with its type; a flipped status carries the time."""
+    before = old if old is not None else PodCondition(type=new.type)
+    changed: dict[str, Any] = {}
+    for field, wire in (
+        ("status", "status"),
+        ("reason", "reason"),
+        ("message", "message"),
+        ("observed_generation", "observedGeneration"),
+    ):
+        value = getattr(new, field)
+        if value != getattr(before, field):
+            changed[wire] = value
+    if not changed:
+        return None
+    if before.status != new.status:
+        changed["lastTransitionTime"] = rfc3339(now_s)
+        if old is None:
+            changed["lastProbeTime"] = None
+    changed["type"] = new.type
+    return changed
+
+
+def rfc3339(now_s: float) -> str:
+    """Seconds since the epoch as the API writes times: UTC, whole seconds."""
+    return datetime.fromtimestamp(int(now_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

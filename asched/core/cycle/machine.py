@@ -1,0 +1,223 @@
+"""The machine: facts come in, effects go out, and between them nothing waits.
+
+    handle(facts, now_s):   take in what was seen and answered
+                            wake what waits, run the queue's timers
+                            run scheduling cycles, one after the other, for a bounded time
+                            return the effects that came of all this
+
+It owns nobody's clock and no connection. `edge/host/loops.py` drives it in production, simulation
+and replay drive it in theirs; equal facts at equal times give equal effects.
+
+Bounds  TURN_S of cycles a turn; BINDINGS_MAX bindings under way, beyond which no pod is popped.
+"""
+
+from collections.abc import Callable, Generator, Iterable
+from typing import Any, Final, NamedTuple
+
+from asched.core.cycle.binding import Binding
+from asched.core.cycle.desk import Attempt, Desk
+from asched.core.cycle.scheduling import schedule_one
+from asched.core.framework.effects import Effect, WaitFor
+from asched.core.queue import sightings
+from asched.core.state.facts import Answer, Done, Fact, Listed, TimedOut
+
+#: How long one turn runs cycles before the driver may look at its sockets again. Measured on 2
+#: cores with a real API server: shorter turns cost throughput, longer ones delay answers.
+TURN_S: Final = 0.004
+#: Bindings under way at most: eight times what the client keeps on the wire, so that its lanes
+#: never run dry, and few enough that a pod of high priority that arrives now is not behind
+#: thousands.
+BINDINGS_MAX: Final = 512
+
+Steps = Generator[Effect, Answer, Any]
+
+
+class _Task(NamedTuple):
+    """A generator with an open question, and who gets its result."""
+
+    steps: Steps
+    ended: Callable[[Any], None]
+
+
+class _Wait(NamedTuple):
+    effect: WaitFor
+    deadline_s: float
+
+
+class Machine:
+    """`is_active` is False while another replica leads: facts are taken in, nothing is decided."""
+
+    def __init__(
+        self, desk: Desk, *, bindings_max: int = BINDINGS_MAX, turn_s: float = TURN_S
+    ) -> None:
+        self.desk = desk
+        self.is_active = True
+        self.bindings = 0
+        self._bindings_max = bindings_max
+        self._turn_s = turn_s
+        self._out: list[Effect] = []
+        self._open: dict[int, _Task] = {}
+        self._waits: dict[int, _Wait] = {}
+        self._effect_ids = 0
+        self._attempts = 0
+        self._is_cycle_open = False
+        self._has_more = False
+
+    # --- the line --------------------------------------------------------------------------------
+
+    def handle(self, facts: Iterable[Fact], now_s: float) -> list[Effect]:
+        """Take in facts, do what follows, and return what is asked of the outside."""
+        desk = self.desk
+        desk.now_s = now_s
+        out: list[Effect] = []
+        self._out = out
+        for fact in facts:
+            if isinstance(fact, Answer):
+                self._take_answer(fact)
+            else:
+                self._take_in(fact)
+        desk.queue.tick(now_s)
+        if self._waits:
+            self._look_at_waits()
+        self._has_more = False
+        if self.is_active:
+            self._run_cycles()
+        return out
+
+    def next_deadline_s(self) -> float | None:
+        """When `handle` should be called again even if nothing happens; None if never.
+
+        A time in the past means at once: the last turn ended with work left.
+        """
+        if self._has_more:
+            return 0.0
+        deadlines = [wait.deadline_s for wait in self._waits.values()]
+        queue_s = self.desk.queue.next_deadline_s()
+        if queue_s is not None:
+            deadlines.append(queue_s)
+        return min(deadlines, default=None)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no binding and no other question is open."""
+        return not self._open and not self.bindings
+
+    # --- facts -----------------------------------------------------------------------------------
+
+    def _take_in(self, fact: Fact) -> None:
+        desk = self.desk
+        started_s = desk.counter_s()
+        label = ""
+        for sight in desk.cluster.apply(fact):
+            steps = sightings.steps(
+                sight.kind,
+                sight.old,
+                sight.new,
+                profiles=desk.runners,
+                is_assumed=desk.cluster.is_assumed,
+            )
+            for step in steps:
+                label = self._take_step(step)
+        if label and not isinstance(fact, Listed):
+            desk.observer.fact_handled(label, desk.counter_s() - started_s)
+
+    def _take_step(self, step: sightings.Step) -> str:
+        desk = self.desk
+        queue = desk.queue
+        match step:
+            case sightings.Announce():
+                queue.move(step.change, desk.now_s)
+                return step.change.trigger.label
+            case sightings.Enqueue():
+                queue.add(step.pod, desk.now_s)
+                return "UnschedulablePodAdd"
+            case sightings.Refresh():
+                queue.update(step.old, step.new, desk.now_s)
+                return "UnschedulablePodUpdate"
+            case sightings.Withdraw():
+                queue.delete(step.pod)
+            case sightings.Release():
+                self._release(step.pod.uid)
+        return ""
+
+    def _release(self, uid: str) -> None:
+        """An assumed pod went away before it was bound."""
+        waiting = self.desk.waiting.get(uid)
+        if waiting is not None and waiting.deadlines:
+            waiting.reject("", "removed")
+            return
+        info = self.desk.cluster.placed.get(uid)
+        if info is not None and info.assumed:
+            self.desk.cluster.forget(info)
+
+    # --- tasks -----------------------------------------------------------------------------------
+
+    def _take_answer(self, answer: Answer) -> None:
+        task = self._open.pop(answer.effect_id, None)
+        if task is not None:
+            self._advance(task, answer)
+
+    def _look_at_waits(self) -> None:
+        now_s = self.desk.now_s
+        for effect_id, wait in list(self._waits.items()):
+            if wait.effect.ready():
+                del self._waits[effect_id]
+                self._take_answer(Done(effect_id))
+            elif now_s >= wait.deadline_s:
+                del self._waits[effect_id]
+                self._take_answer(TimedOut(effect_id))
+
+    def _advance(self, task: _Task, answer: Answer | None) -> None:
+        """Run a generator to its next question or to its end."""
+        steps = task.steps
+        try:
+            effect = steps.send(answer)  # type: ignore[arg-type]
+            while not effect.answers:
+                self._out.append(effect)
+                effect = next(steps)
+        except StopIteration as end:
+            task.ended(end.value)
+            return
+        self._effect_ids += 1
+        object.__setattr__(effect, "id", self._effect_ids)  # frozen for everybody else
+        self._open[effect.id] = task
+        if isinstance(effect, WaitFor):
+            self._waits[effect.id] = _Wait(effect, self.desk.now_s + effect.timeout_s)
+        else:
+            self._out.append(effect)
+
+    # --- cycles ----------------------------------------------------------------------------------
+
+    def _run_cycles(self) -> None:
+        desk = self.desk
+        until_s = desk.counter_s() + self._turn_s
+        while not self._is_cycle_open and self.bindings < self._bindings_max:
+            queued = desk.queue.pop(desk.now_s)
+            if queued is None:
+                return
+            runner = desk.runners.get(queued.pod.spec.scheduler_name)
+            if runner is None:  # its profile went with the last reload
+                desk.queue.done(queued.pod.uid)
+                continue
+            self._attempts += 1
+            info = desk.cluster.classes.info_of(queued.pod)
+            attempt = Attempt(self._attempts, queued, info, runner, desk.counter_s())
+            self._is_cycle_open = True
+            self._advance(_Task(schedule_one(desk, attempt), self._cycle_ended), None)
+            if desk.counter_s() >= until_s:
+                self._has_more = True
+                return
+
+    def _cycle_ended(self, result: Any) -> None:
+        self._is_cycle_open = False
+        if isinstance(result, Binding):
+            self.bindings += 1
+            self._advance(_Task(result.run(), self._binding_ended), None)
+        elif result is not None:
+            self._advance(_Task(result, self._background_ended), None)
+
+    def _binding_ended(self, _: Any) -> None:
+        self.bindings -= 1
+
+    def _background_ended(self, result: Any) -> None:
+        """Evictions are through; their pod hears of it through the changes they cause."""

@@ -1,0 +1,65 @@
+"""What the machine reports while it works: counts and durations, never decisions.
+
+`edge/telemetry` implements it with metrics and logs, benchmarks with plain lists. Durations come
+from a counter that is handed in, in seconds.
+"""
+
+from typing import Protocol
+
+from asched.core.queue.observer import QueueObserver
+from asched.core.queue.observer import Silent as SilentQueue
+
+
+class Observer(QueueObserver, Protocol):
+    def attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
+        """`result` is scheduled, unschedulable or error; from the pop to the end of the attempt."""
+
+    def algorithm_ran(self, duration_s: float) -> None:
+        """Filters and scores of one attempt, without binding."""
+
+    def pod_scheduled(
+        self, profile: str, attempts: int, since_first_attempt_s: float, *, was_flushed: bool
+    ) -> None:
+        """A pod is bound. `was_flushed`: only a timer had woken it, so a hint was missing."""
+
+    def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None:
+        """One extension point of one attempt, all of its plugins."""
+
+    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None:
+        """A plugin failed by exception; its pod gets an error status."""
+
+    def permit_waited(self, result: str, duration_s: float) -> None:
+        """A pod waited on Permit; `result` is the status it ended with."""
+
+    def fact_handled(self, label: str, duration_s: float) -> None:
+        """A watched object was taken in, waking pods included."""
+
+    def scheduling_failed(self, pod_key: str, reason: str, message: str) -> None:
+        """An attempt found no node or ended in an error."""
+
+    def binding_failed(self, pod_key: str, node: str, message: str) -> None:
+        """A pod had a node but could not be bound to it."""
+
+
+class Silent(SilentQueue):
+    """Hears everything, says nothing."""
+
+    def attempt_ended(self, result: str, profile: str, duration_s: float) -> None: ...
+
+    def algorithm_ran(self, duration_s: float) -> None: ...
+
+    def pod_scheduled(
+        self, profile: str, attempts: int, since_first_attempt_s: float, *, was_flushed: bool
+    ) -> None: ...
+
+    def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None: ...
+
+    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None: ...
+
+    def permit_waited(self, result: str, duration_s: float) -> None: ...
+
+    def fact_handled(self, label: str, duration_s: float) -> None: ...
+
+    def scheduling_failed(self, pod_key: str, reason: str, message: str) -> None: ...
+
+    def binding_failed(self, pod_key: str, node: str, message: str) -> None: ...

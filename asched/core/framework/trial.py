@@ -1,0 +1,39 @@
+"""What a PostFilter plugin may try and use: the class's verdicts, trials on rows, nominations.
+
+It is the narrow door for making room: reading is free, taking pods away happens under
+`Cluster.without_pods` and undoes itself, and everything else leaves as effects.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from asched.core.framework.classes import ClassState
+from asched.core.framework.overlay import Overlay
+from asched.core.framework.status import Status
+from asched.core.framework.waiting import WaitingPods
+from asched.core.state.cluster import Cluster
+from asched.core.state.nominated import Nominator
+from asched.core.state.pods import PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """`seed` decides between equals; `extenders` is the chain of `core/extender`, None if none
+    is set.
+    """
+
+    scheduler_name: str
+    cluster: Cluster
+    state: ClassState
+    overlay: Overlay
+    nominator: Nominator
+    waiting: WaitingPods
+    seed: int
+    now_s: float
+    extenders: Any = None
+
+    def status_of(self, pod: PodInfo, row: int) -> Status | None:
+        """Whether the pod fits a row as the columns stand now, nominated pods included: None,
+        or why.
+        """
+        return self.overlay.status_with(pod, self.state, row)

@@ -1,0 +1,103 @@
+"""Pods between Reserve and Bind that somebody may still hold up, let go or turn away.
+
+A pod whose Permit plugins asked to wait stands here until all of them allow it, one rejects it, its
+time is up, or a preemptor takes its place. A pod in PreBind stands here too: its binding can be
+cancelled until PreBind is through. The first decision counts, later ones are ignored.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/waiting_pods_map.go
+"""
+
+from collections.abc import Iterator
+from enum import Enum
+from typing import Final
+
+from asched.core.framework.status import Status, failure, unschedulable
+from asched.core.state.pods import PodInfo
+
+#: A Permit plugin may hold a pod up no longer than this (upstream's maxTimeout).
+PERMIT_TIMEOUT_S_MAX: Final = 15 * 60.0
+
+
+class Stage(Enum):
+    """Where a pod on its way to its node stands."""
+
+    PERMIT = "waiting on permit"
+    PRE_BIND = "in PreBind"
+    BINDING = "past the point of return"
+
+
+class WaitingPod:
+    """One pod on its way. `decision` is None while it is open."""
+
+    __slots__ = ("deadlines", "decision", "info", "node", "profile", "stage")
+
+    def __init__(self, info: PodInfo, node: str, profile: str) -> None:
+        self.info = info
+        self.node = node
+        self.profile = profile
+        self.stage = Stage.BINDING
+        #: Permit plugin -> (when its patience ends, how long it was); empty once all allow.
+        self.deadlines: dict[str, tuple[float, float]] = {}
+        self.decision: Status | None = None
+
+    def allow(self, plugin: str) -> None:
+        """One plugin is content; when the last one is, the pod goes on."""
+        self.deadlines.pop(plugin, None)
+
+    def reject(self, plugin: str, message: str) -> None:
+        """Turn the pod away; `plugin` is to blame."""
+        if self.decision is None and self.stage is Stage.PERMIT:
+            self.decision = unschedulable(message).by(plugin)
+
+    def preempt(self, plugin: str) -> bool:
+        """Take its place in memory, nothing was written yet. False if it is too late for that."""
+        if self.stage is Stage.BINDING:
+            return False
+        if self.decision is None:
+            self.decision = failure(f"preempted by {plugin}")
+        return True
+
+    @property
+    def is_settled(self) -> bool:
+        return self.decision is not None or not self.deadlines
+
+    @property
+    def next_deadline_s(self) -> float:
+        return min(until for until, _ in self.deadlines.values())
+
+    def expire(self) -> None:
+        """The first plugin whose time is up turns the pod away."""
+        plugin, (_, patience_s) = min(self.deadlines.items(), key=lambda item: item[1][0])
+        text = f"rejected due to timeout after waiting {_go_seconds(patience_s)} at plugin {plugin}"
+        self.reject(plugin, text)
+
+
+def _go_seconds(seconds: float) -> str:
+    """A duration as Go prints it, to the millisecond: `1m30s`, `1.5s`, `20ms`."""
+    if seconds < 1:
+        return f"{seconds * 1000:g}ms"
+    hours, rest = divmod(seconds, 3600)
+    minutes, rest = divmod(rest, 60)
+    text = f"{rest:g}s"
+    if hours:
+        return f"{hours:g}h{minutes:g}m{text}"
+    return f"{minutes:g}m{text}" if minutes else text
+
+
+class WaitingPods:
+    """All pods on their way, by uid."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, WaitingPod] = {}
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(list(self._pods.values()))
+
+    def add(self, waiting: WaitingPod) -> None:
+        self._pods[waiting.info.pod.uid] = waiting
+
+    def get(self, uid: str) -> WaitingPod | None:
+        return self._pods.get(uid)
+
+    def drop(self, uid: str) -> None:
+        self._pods.pop(uid, None)
