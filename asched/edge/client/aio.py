@@ -80,7 +80,9 @@ class AioTransport(StreamingTransport):
     async def _exchange(
         self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
     ) -> Reply:
-        timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=min(timeout_s, CONNECT_TIMEOUT_S))
+        timeout = aiohttp.ClientTimeout(
+            total=timeout_s, sock_connect=min(timeout_s, CONNECT_TIMEOUT_S)
+        )
         headers = {"Content-Type": content_type} if body is not None else {}
         arguments = self._arguments(headers, timeout)
         try:
@@ -129,7 +131,11 @@ class AioTransport(StreamingTransport):
         credentials = self._credentials
         if credentials.authorization:
             headers["Authorization"] = credentials.authorization
-        arguments: dict[str, Any] = {"headers": headers, "timeout": timeout, "allow_redirects": False}
+        arguments: dict[str, Any] = {
+            "headers": headers,
+            "timeout": timeout,
+            "allow_redirects": False,
+        }
         tls = credentials.tls()
         if tls is not None:
             arguments["ssl"] = tls
@@ -181,7 +187,7 @@ def connect_problem(error: BaseException) -> str:
     """Why no connection came about, in words for a user."""
     cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
     if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({cause.verify_message}); check the CA in the kubeconfig"
+        return f"its certificate is not trusted ({cause.verify_message}); check the kubeconfig's CA"
     if isinstance(cause, ssl.SSLError):
         return f"TLS failed ({cause.reason or cause})"
     if isinstance(cause, ConnectionRefusedError):

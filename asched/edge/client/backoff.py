@@ -1,7 +1,8 @@
-"""How long to wait after the n-th failure in a row: exponential, capped, jittered, forgotten in quiet times.
+"""How long to wait after the n-th failure in a row: exponential, capped, jittered.
 
-The figures are client-go's for reflectors: 0.8 s doubling to 30 s, each wait stretched by a random share of
-itself so that many clients do not come back together, back to the start after two quiet minutes.
+The figures are client-go's for reflectors: 0.8 s doubling to 30 s, each wait stretched by a random
+share of itself so that many clients do not come back together, back to the start after two quiet
+minutes.
 """
 
 import random

@@ -1,9 +1,10 @@
 """Bytes of lists and watches to records, one typed parse per object.
 
-A watch line is decoded straight into `{type, object}` of its kind. Only when that fails, because it is an
-ERROR (whose object is a Status) or a malformed object, the envelope is opened first and the object looked
-at as it is. A malformed object is skipped, counted, and named once: `on_malformed` hears of it again only
-when the object's uid is new. A DELETED whose object is malformed still says whose end it tells.
+A watch line is decoded straight into `{type, object}` of its kind. Only when that fails, because it
+is an ERROR (whose object is a Status) or a malformed object, the envelope is opened first and the
+object looked at as it is. A malformed object is skipped, counted, and named once: `on_malformed`
+hears of it again only when the object's uid is new. A DELETED whose object is malformed still says
+whose end it tells.
 
 Bounds  MALFORMED_REMEMBERED names are kept to stay silent about them.
 """
@@ -31,7 +32,7 @@ ERROR: Final = "ERROR"
 
 
 class Sight(NamedTuple):
-    """One line of a watch. `obj` is None if it was malformed or a bookmark; `status` only for ERROR."""
+    """One line of a watch. `obj` is None if malformed or a bookmark; `status` only for ERROR."""
 
     type: str
     obj: Record | None
@@ -121,7 +122,9 @@ class KindCodec:
             page = self._pages.decode(body)
         except msgspec.MsgspecError:
             return self._page_object_by_object(body)
-        return Page(page.items or [], page.metadata.resource_version, page.metadata.continue_token, 0)
+        return Page(
+            page.items or [], page.metadata.resource_version, page.metadata.continue_token, 0
+        )
 
     def _page_object_by_object(self, body: bytes) -> Page:
         try:
@@ -143,7 +146,7 @@ class KindCodec:
         )
 
     def sights(self, lines: list[bytes]) -> Iterator[Sight]:
-        """Whole lines of a watch, in order. Raises ProtocolBroken at a line that is no watch event."""
+        """Whole lines of a watch, in order. Raises ProtocolBroken at one that is no watch event."""
         decode = self._events.decode
         for line in lines:
             if not line or line.isspace():
@@ -166,10 +169,14 @@ class KindCodec:
         try:
             envelope = _envelopes.decode(line)
         except msgspec.MsgspecError as broken:
-            raise ProtocolBroken(f"a line of the watch of {self.kind.plural} is malformed: {broken}") from broken
+            raise ProtocolBroken(
+                f"a line of the watch of {self.kind.plural} is malformed: {broken}"
+            ) from broken
         content = bytes(envelope.object)
         if envelope.type == ERROR:
-            status = read_status(content) or Status(message=content[:200].decode("utf-8", "replace"))
+            status = read_status(content) or Status(
+                message=content[:200].decode("utf-8", "replace")
+            )
             return Sight(ERROR, None, "", status=status)
         if envelope.type == BOOKMARK:  # mandatory fields of its kind may be missing
             bookmark = _bookmarks.decode(content).metadata
@@ -221,32 +228,8 @@ def is_initial_end(sight: Sight) -> bool:
 
 
 def peek_continue(body: bytes) -> str:
-    """The continue token of a page, without looking at its items; "" on the last. Raises ProtocolBroken."""
+    """The continue token of a page, its items unread; "" on the last. Raises ProtocolBroken."""
     try:
         return _list_heads.decode(body).metadata.continue_token
     except msgspec.MsgspecError as error:
         raise ProtocolBroken(f"a list is malformed: {error}") from error
-
-
-class LineSplitter:
-    """Cuts a stream of bytes into lines; an unfinished one waits for the rest."""
-
-    __slots__ = ("_pieces",)
-
-    def __init__(self) -> None:
-        self._pieces: list[bytes] = []
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are complete now, without their ends."""
-        if b"\n" not in data:
-            self._pieces.append(data)
-            return []
-        if self._pieces:
-            self._pieces.append(data)
-            data = b"".join(self._pieces)
-            self._pieces = []
-        lines = data.split(b"\n")
-        rest = lines.pop()
-        if rest:
-            self._pieces.append(rest)
-        return lines

@@ -1,11 +1,11 @@
 """Where the server is and who we are to it. The only file that touches kubernetes-asyncio.
 
-Source of the configuration, first that exists: the file named by the caller; KUBECONFIG or ~/.kube/config;
-the service account of the pod we run in; a bare `--master` address without credentials.
-Tokens are looked at again every TOKEN_CHECK_S: a service account's token file and a `tokenFile` are read
-again, an exec plugin runs again 5 minutes before its token expires. A 401 reloads everything from the
-start, at most once per RELOAD_INTERVAL_S. When a certificate file changes on disk the TLS context is made
-anew; connections opened from then on use it.
+Source of the configuration, first that exists: the file named by the caller; KUBECONFIG or
+~/.kube/config; the service account of the pod we run in; a bare `--master` address without
+credentials. Tokens are looked at again every TOKEN_CHECK_S: a service account's token file and a
+`tokenFile` are read again, an exec plugin runs again 5 minutes before its token expires. A 401
+reloads everything from the start, at most once per RELOAD_INTERVAL_S. When a certificate file
+changes on disk the TLS context is made anew; connections opened from then on use it.
 """
 
 import asyncio
@@ -75,7 +75,9 @@ class Credentials:
         try:
             self.port = address.port or _SCHEMES[address.scheme]
         except ValueError:
-            raise ConnectError(f"the server address {configuration.host!r} has no usable port") from None
+            raise ConnectError(
+                f"the server address {configuration.host!r} has no usable port"
+            ) from None
         self.base_path = address.path.rstrip("/")
         name = f"[{self.hostname}]" if ":" in self.hostname else self.hostname
         self.host = f"{name}:{self.port}"
@@ -94,7 +96,7 @@ class Credentials:
         return monotonic() >= self._due_s
 
     async def refresh(self) -> None:
-        """Let the token be renewed if it is about to expire; a failure leaves the old one in use."""
+        """Let the token be renewed if it is about to expire; after a failure the old one stays."""
         self._due_s = monotonic() + TOKEN_CHECK_S
         try:
             await self._refresh_token()
@@ -205,7 +207,9 @@ async def _load(source: Source) -> Loaded:
     return configuration, refresh
 
 
-async def _load_into(configuration: "Configuration", source: Source) -> Callable[[], Awaitable[None]]:
+async def _load_into(
+    configuration: "Configuration", source: Source
+) -> Callable[[], Awaitable[None]]:
     from kubernetes_asyncio import config
 
     path = _kubeconfig_path(source.kubeconfig)
@@ -246,19 +250,24 @@ def _kubeconfig_path(explicit: str) -> str | None:
     named = os.environ.get("KUBECONFIG", "")
     if named:
         if not any(Path(part).expanduser().is_file() for part in named.split(os.pathsep) if part):
-            raise ConnectError(f"KUBECONFIG names {named}, which does not exist; correct or unset it")
+            raise ConnectError(
+                f"KUBECONFIG names {named}, which does not exist; correct or unset it"
+            )
         return named
     default = Path(DEFAULT_KUBECONFIG).expanduser()
     return str(default) if default.is_file() else None
 
 
-def _kubeconfig_refresher(loader: Any, configuration: "Configuration") -> Callable[[], Awaitable[None]]:
+def _kubeconfig_refresher(
+    loader: Any, configuration: "Configuration"
+) -> Callable[[], Awaitable[None]]:
     """What to do every TOKEN_CHECK_S for the user of a kubeconfig."""
     user = getattr(loader, "_user", None) or ()
     if "exec" in user:
 
         async def refresh() -> None:
-            # Without an expiry a token is good until it is refused; the loader would run the plugin anew.
+            # Without an expiry a token is good until it is refused; the loader would run the plugin
+            # anew.
             if hasattr(loader, "exec_plugin_expiry"):
                 await loader.load_from_exec_plugin()
                 configuration.api_key["BearerToken"] = loader.token

@@ -1,12 +1,14 @@
 """Effects to the API server, in lanes: bindings first, courtesy last.
 
-Each lane has its own queue, its own connections and its own bound of requests in flight. Lanes are served
-in the order of their importance; what the first leaves of the client's rate (if one is set) goes to the
-next. Events give way while bindings are under way: few connections at first, more the longer the oldest
-event has waited, all of them from EVENT_PATIENCE_S on, so that events neither slow a burst of bindings
-down nor are seconds behind it forever. 429 pauses its lane and those below it for what Retry-After says.
+Each lane has its own queue, its own connections and its own bound of requests in flight. Lanes are
+served in the order of their importance; what the first leaves of the client's rate (if one is set)
+goes to the next. Events give way while bindings are under way: few connections at first, more the
+longer the oldest event has waited, all of them from EVENT_PATIENCE_S on, so that events neither
+slow a burst of bindings down nor are seconds behind it forever. 429 pauses its lane and those below
+it for what Retry-After says.
 
-The outcome of an effect (`id` other than 0) goes to `on_answer`, once. Nothing is awaited by the caller.
+The outcome of an effect (`id` other than 0) goes to `on_answer`, once. Nothing is awaited by the
+caller.
 
 Bounds  concurrency per lane below; queues in `lanes.py`; attempts and deadlines in `retries.py`.
 """
@@ -33,8 +35,9 @@ from asched.edge.client.writes import request_for
 
 log = logging.getLogger(__name__)
 
-#: Requests in flight per lane. BINDING: where a real server's bindings per second stop growing (1,620 at 64).
-#: EVENT: the same pressure as half the bindings. LOCAL: kube-scheduler's default parallelism. Others: guesses.
+#: Requests in flight per lane. BINDING: where a real server's bindings per second stop growing
+#: (1,620 at 64). EVENT: the same pressure as half the bindings. LOCAL: kube-scheduler's default
+#: parallelism. Others: guesses.
 CONCURRENCY: Final[Mapping[Lane, int]] = {
     Lane.BINDING: 64,
     Lane.WRITE: 16,
@@ -145,8 +148,8 @@ class Dispatcher:
     async def drain(self, timeout_s: float) -> None:
         """Take nothing more on, finish what is under way, and end `run`.
 
-        Within `timeout_s` the lanes run empty, events included. What is left then is answered: Unknown
-        where it may have happened, else Refused; waiting events are dropped.
+        Within `timeout_s` the lanes run empty, events included. What is left then is answered:
+        Unknown where it may have happened, else Refused; waiting events are dropped.
         """
         self._closed = True
         if self._group is not None:
@@ -226,7 +229,7 @@ class Dispatcher:
             self._pump_at(wake_s)
 
     def _hold(self, state: _LaneState, job: Job, uid: str) -> bool:
-        """A status patch that landed after the binding would undo its condition: let it land first."""
+        """A status patch that landed after the binding would undo its condition: it goes first."""
         if uid in self._held or not self._statuses.is_under_way(uid):
             return False
         self._held[uid] = job
@@ -298,10 +301,12 @@ class Dispatcher:
         """Send the request; a body that cannot be written as JSON is refused here."""
         try:
             request = (
-                self._recorder.request(job.event) if job.event is not None else request_for(job.effect)
+                self._recorder.request(job.event)
+                if job.event is not None
+                else request_for(job.effect)
             )
         except (TypeError, ValueError) as error:
-            log.error("%s cannot be written as a request: %s", type(job.effect).__name__, error)
+            log.warning("%s cannot be written as JSON: %s", type(job.effect).__name__, error)
             return Refused(job.effect.id, 0, f"cannot be written as a request: {error}")
         try:
             return await self._transports[job.lane].request(
@@ -359,7 +364,9 @@ class Dispatcher:
         for effect_id in ids:
             if effect_id:
                 self._on_answer(
-                    answer if answer.effect_id == effect_id else replace(answer, effect_id=effect_id)
+                    answer
+                    if answer.effect_id == effect_id
+                    else replace(answer, effect_id=effect_id)
                 )
 
     # --- upkeep -----------------------------------------------------------------------------------

@@ -2,15 +2,17 @@
 
 ClientError           base of all
 ├── ConnectError      start-up failed; its text is the one line a user reads
-├── TransportError    no trustworthy answer; `sent` says whether the server may have acted on the request
-│   ├── ConnectFailed      nothing was sent: refused, unknown host, TLS not agreed, no connection free
+├── TransportError    no trustworthy answer; `sent`: may the server have acted on it?
+│   ├── ConnectFailed      nothing was sent: refused, unknown host, no TLS, none free
 │   ├── ConnectionLost     the connection broke after the request had left
 │   ├── DeadlineExceeded   the time for one request was over
 │   └── ProtocolBroken     the bytes were no HTTP response
-└── ApiError          the server answered with an error; subclasses by metav1.Status.reason, else by code
+└── ApiError          the server answered with an error; subclasses by reason, else code
 
 A separate class exists only where a caller acts differently.
 """
+
+# ruff: noqa: N818  # a class is named for what happened, not for being an error
 
 from typing import ClassVar, Final
 
@@ -171,7 +173,9 @@ def api_error(code: int, body: bytes, retry_after: str | None = None) -> ApiErro
             wait_s = float(status.details.retry_after_seconds)
     else:
         reason, message = "", " ".join(body[:MESSAGE_LENGTH_MAX].decode("utf-8", "replace").split())
-    kind = _BY_REASON.get(reason) or _BY_CODE.get(code) or (ServerFailed if code >= 500 else ApiError)
+    kind = (
+        _BY_REASON.get(reason) or _BY_CODE.get(code) or (ServerFailed if code >= 500 else ApiError)
+    )
     return kind(
         code, (message or f"HTTP status {code}")[:MESSAGE_LENGTH_MAX], reason, retry_after_s=wait_s
     )

@@ -1,13 +1,15 @@
 """Events of events.k8s.io/v1: what is written, and what is only counted.
 
-An event is the same as an earlier one if type, reason, action, reporter, the object it regards (with its
-resourceVersion) and the related object are the same; the note does not matter, the first one stays. The
-first time it is created, the second time it is patched into a series of two, later times only count.
-Live series are written again every REFRESH_S, and a last time when they have been quiet for FINISH_S.
+An event is the same as an earlier one if type, reason, action, reporter, the object it regards
+(with its resourceVersion) and the related object are the same; the note does not matter, the first
+one stays. The first time it is created, the second time it is patched into a series of two, later
+times only count. Live series are written again every REFRESH_S, and a last time when they have been
+quiet for FINISH_S.
 
 Bounds  SERIES_MAX events are remembered for comparison, the oldest are forgotten first;
         a note is cut to NOTE_BYTES_MAX.
-Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/events (runtime reference 3.12)
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/events (runtime reference
+        3.12)
 """
 
 from collections import OrderedDict
@@ -47,7 +49,7 @@ class Series:
 
 
 class EventWrite:
-    """A write that is due; its body is made when it leaves. `with_series`: a create after a lost one."""
+    """A write that is due, encoded when it leaves. `with_series`: a create after a lost one."""
 
     __slots__ = ("is_patch", "series", "with_series")
 

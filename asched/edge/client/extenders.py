@@ -1,9 +1,9 @@
 """HTTP extenders: POST a question, believe a 200, and nothing else.
 
-Transport rules (runtime reference 6.2): plain HTTP/1.1, JSON, no retries, `httpTimeout` for the whole of
-it; only status 200 counts, redirects are not followed, the content type of the answer is ignored. With
-`enableHTTPS` and no CA nothing is verified (as upstream); without it an https prefix is verified against
-the system's roots.
+Transport rules (runtime reference 6.2): plain HTTP/1.1, JSON, no retries, `httpTimeout` for the
+whole of it; only status 200 counts, redirects are not followed, the content type of the answer is
+ignored. With `enableHTTPS` and no CA nothing is verified (as upstream); without it an https prefix
+is verified against the system's roots.
 """
 
 import ssl
@@ -114,7 +114,7 @@ def _tls_of(extender: Extender) -> ssl.SSLContext | None:
 
 
 def _load_own_certificate(context: ssl.SSLContext, config: ExtenderTLSConfig) -> None:
-    """Data wins over files; the ssl module reads files only, so data passes through a private one."""
+    """Data wins over files; ssl reads files only, so data passes through a private one."""
     if not config.cert_data:
         if config.cert_file:
             context.load_cert_chain(config.cert_file, config.key_file or None)

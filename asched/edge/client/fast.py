@@ -1,13 +1,15 @@
 """The transport of the hot lanes: a bounded pool of keep-alive connections without any layers.
 
-One request is one write; its answer is read by `http1.ResponseReader`; requests are never pipelined.
-What can be said about a request that failed decides what becomes of a binding, so two cases are kept
-apart: nothing was written (ConnectFailed: refused, no TLS, no free connection in time) and something was
-(ConnectionLost, DeadlineExceeded, ProtocolBroken: the server may have acted). A reused connection that
-breaks before any byte of an answer was probably closed by the server while the request was under way:
-reads are repeated once on a new connection, writes are not, because "probably" is not "certainly".
+One request is one write; its answer is read by `http1.ResponseReader`; requests are never
+pipelined. What can be said about a request that failed decides what becomes of a binding, so two
+cases are kept apart: nothing was written (ConnectFailed: refused, no TLS, no free connection in
+time) and something was (ConnectionLost, DeadlineExceeded, ProtocolBroken: the server may have
+acted). A reused connection that breaks before any byte of an answer was probably closed by the
+server while the request was under way: reads are repeated once on a new connection, writes are not,
+because "probably" is not "certainly".
 
-Bounds  `limit` connections; an idle one is given up after IDLE_S_MAX, before servers and balancers do so.
+Bounds  `limit` connections; an idle one is given up after IDLE_S_MAX, before servers and balancers
+        do so.
 """
 
 import asyncio
@@ -237,12 +239,12 @@ class FastTransport(Transport):
         try:
             async with asyncio.timeout_at(deadline_s):
                 await turn
-        except TimeoutError:
-            raise ConnectFailed(f"no connection to {self.where} became free in time") from None
-        finally:
-            if not turn.done() or turn.cancelled():
-                if turn in self._waiters:
-                    self._waiters.remove(turn)
+        except BaseException as error:
+            if turn.done() and not turn.cancelled():  # a turn that came too late is passed on
+                self._wake_one()
+            if isinstance(error, TimeoutError):
+                raise ConnectFailed(f"no connection to {self.where} became free in time") from None
+            raise
 
     async def _connect(self, deadline_s: float) -> _Connection:
         credentials = self._credentials

@@ -1,8 +1,8 @@
-"""Reading one HTTP/1.1 response from pieces of bytes: the rules of RFC 9112 that an API server uses.
+"""Reading one HTTP/1.1 response from pieces of bytes: what API servers use of RFC 9112.
 
-A response ends after Content-Length bytes, after the last chunk, or with the connection; 204, 304 and the
-answer to HEAD have no body; 1xx answers are skipped. What comes after the end belongs to nobody, because
-requests are never pipelined: the connection is then given up.
+A response ends after Content-Length bytes, after the last chunk, or with the connection; 204, 304
+and the answer to HEAD have no body; 1xx answers are skipped. What comes after the end belongs to
+nobody, because requests are never pipelined: the connection is then given up.
 """
 
 from enum import Enum
@@ -25,11 +25,19 @@ class _Stage(Enum):
 
 
 class ResponseReader:
-    """Feed it bytes until it returns a Reply. `reusable` then says whether the connection may live on."""
+    """Feed it bytes until it returns a Reply. `reusable`: may the connection live on?"""
 
     __slots__ = (
-        "_chunks", "_got", "_head", "_need", "_no_body", "_pending", "_stage", "_status", "reusable",
-    )  # fmt: skip
+        "_chunks",
+        "_got",
+        "_head",
+        "_need",
+        "_no_body",
+        "_pending",
+        "_stage",
+        "_status",
+        "reusable",
+    )
 
     def __init__(self) -> None:
         self.begin(no_body=False)

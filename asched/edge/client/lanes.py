@@ -1,9 +1,9 @@
 """Queues of the writing lanes: bounded, and for pod statuses folded.
 
-A lane that overflows gives up its oldest work if it is courtesy (STATUS, EVENT) and refuses the newest if
-it is not. In the STATUS lane one pod has at most one waiting patch per condition: a newer one takes the
-older one's place in the line and its fields win. While a patch of a pod is under way the next one of the
-same pod waits, so that an older one never lands after a newer one.
+A lane that overflows gives up its oldest work if it is courtesy (STATUS, EVENT) and refuses the
+newest if it is not. In the STATUS lane one pod has at most one waiting patch per condition: a newer
+one takes the older one's place in the line and its fields win. While a patch of a pod is under way
+the next one of the same pod waits, so that an older one never lands after a newer one.
 """
 
 from collections import OrderedDict, deque

@@ -1,7 +1,8 @@
 """One Lease, read and written with strict versions, for the elector in `core/leader`.
 
-Every call has a deadline and a connection of its own: an election must not wait behind bindings, and a
-frozen server must not be believed in. The mappings are the API's own; times inside are strings.
+Every call has a deadline and a connection of its own: an election must not wait behind bindings,
+and a frozen server must not be believed in. The mappings are the API's own; times inside are
+strings.
 """
 
 from collections.abc import Mapping
@@ -25,9 +26,7 @@ class LeaseClient:
         self.name = name
         self._timeout_s = timeout_s
         self._transport = session.pool(CONNECTIONS)
-        self._collection = (
-            f"/apis/coordination.k8s.io/v1/namespaces/{quoted(namespace)}/leases"
-        )
+        self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{quoted(namespace)}/leases"
         # The server is told how long we wait, as client-go tells it.
         self._query = f"?timeout={max(1, round(timeout_s))}s"
 
@@ -44,7 +43,7 @@ class LeaseClient:
         return await self._send("POST", self._collection, body)
 
     async def update(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-        """PUT the metadata of `lease` (its resourceVersion guards) with a new spec. Conflict if it moved."""
+        """PUT a new spec for `lease`, whose resourceVersion guards. Conflict if it moved."""
         return await self._send("PUT", self._object_path(), self._body(lease["metadata"], spec))
 
     def _body(self, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> bytes:

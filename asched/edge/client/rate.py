@@ -1,6 +1,7 @@
 """A token bucket: kube-scheduler's client QPS and burst, for those who set them.
 
-By default nothing is limited here: the API server's priority and fairness knows better when to say 429.
+By default nothing is limited here: the API server's priority and fairness knows better when to say
+429.
 """
 
 from collections.abc import Callable

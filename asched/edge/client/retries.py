@@ -1,18 +1,20 @@
 """What comes after one attempt: an answer, or another attempt and when.
 
-| what happened                  | Bind    | ReadPod | Delete        | Patch   | Create  | status | event |
-|--------------------------------|---------|---------|---------------|---------|---------|--------|-------|
-| nothing was sent               | again   | again   | again         | again   | again   | again  | later |
-| broke off after it was sent    | Unknown | again   | again         | again * | Unknown | again  | later |
-| 429                            | again after Retry-After, the lane and those below it pause          ||||||
-| 5xx                            | Unknown | again   | again         | again * | Unknown | again  | given up |
-| 409                            | Refused | -       | Refused       | Refused | Refused | again  | given up |
-| other 4xx                      | Refused | Unknown | Refused **    | Refused | Refused | Refused | given up |
+| what happened         | Bind    | ReadPod | Delete     | Patch   | Create  | status  | event    |
+|-----------------------|---------|---------|------------|---------|---------|---------|----------|
+| nothing was sent      | again   | again   | again      | again   | again   | again   | later    |
+| broke off when sent   | Unknown | again   | again      | again * | Unknown | again   | later    |
+| 429                   | all: again after Retry-After; the lane and those below it pause       ||||
+| 5xx                   | Unknown | again   | again      | again * | Unknown | again   | given up |
+| 409                   | Refused | -       | Refused    | Refused | Refused | again   | given up |
+| other 4xx             | Refused | Unknown | Refused ** | Refused | Refused | Refused | given up |
 
-*  a patch that names a resourceVersion is Unknown instead: repeated, it could only conflict with itself.
+*  a patch that names a resourceVersion is Unknown instead: repeated, it could only conflict with
+   itself.
 ** 404 after an attempt that may have worked is Done.
-"Again" ends after RETRY_S_MAX with the honest answer: Unknown if any attempt may have worked, else Refused.
-Status patches end after STATUS_ATTEMPTS, events after EVENT_ATTEMPTS (both upstream's figures).
+"Again" ends after RETRY_S_MAX with the honest answer: Unknown if any attempt may have worked, else
+Refused. Status patches end after STATUS_ATTEMPTS, events after EVENT_ATTEMPTS (both upstream's
+figures).
 """
 
 from dataclasses import dataclass
@@ -36,11 +38,13 @@ from asched.edge.client.lanes import Job
 from asched.edge.client.transport import Reply
 from asched.edge.client.writes import answer_for
 
-#: One attempt. kube-apiserver gives a request 60 s; who waits 30 is better served by asking what became of it.
+#: One attempt. kube-apiserver gives a request 60 s; who waits 30 is better served by asking what
+#: became of it.
 ATTEMPT_TIMEOUT_S: Final = 30.0
 #: All attempts of one effect together, measured from when it was handed over.
 RETRY_S_MAX: Final = 60.0
-#: Waits between attempts: 0.1 s doubling to 5 s. A guess; a restarting server is back within seconds.
+#: Waits between attempts: 0.1 s doubling to 5 s. A guess; a restarting server is back within
+#: seconds.
 RETRY_INITIAL_S: Final = 0.1
 RETRY_WAIT_S_MAX: Final = 5.0
 #: Status patches: client-go's retry in the scheduler's util.PatchPodStatus.
@@ -53,6 +57,7 @@ EVENT_ATTEMPTS: Final = 12
 EVENT_WAIT_S: Final = 10.0
 #: Without Retry-After; what kube-apiserver itself sends.
 OVERLOAD_WAIT_S: Final = 1.0
+_CONFLICT: Final = 409
 _OVERLOADED: Final = 429
 
 
@@ -86,7 +91,7 @@ def next_step(job: Job, outcome: Outcome, now_s: float, rng: Random) -> Answer |
         if outcome_may_stand(effect):
             return _honest(job, outcome, maybe_done=True)
         # A conflict was not carried out; everything else that gets here may have been.
-        job.maybe_done = job.maybe_done or not (isinstance(outcome, Reply) and outcome.status == 409)
+        job.maybe_done = job.maybe_done or not _is_retried_conflict(effect, outcome)
     if isinstance(effect, PatchPodStatus):
         if job.attempt_count >= STATUS_ATTEMPTS:
             return _honest(job, outcome, maybe_done=job.maybe_done)
@@ -109,8 +114,12 @@ def _next_for_event(job: Job, outcome: Outcome, rng: Random) -> Answer | Again:
     return Again(EVENT_WAIT_S * (1 + 0.2 * rng.random()), pause=True)
 
 
-def _is_retried_conflict(effect: Effect, reply: Reply) -> bool:
-    return reply.status == 409 and isinstance(effect, PatchPodStatus)
+def _is_retried_conflict(effect: Effect, outcome: Outcome) -> bool:
+    return (
+        isinstance(effect, PatchPodStatus)
+        and isinstance(outcome, Reply)
+        and outcome.status == _CONFLICT
+    )
 
 
 def _is_delete(effect: Effect) -> bool:

@@ -1,7 +1,8 @@
 """One cluster, reached: connect once, then ask this object for transports.
 
-`connect` loads the configuration, asks the server for its version as a first handshake, and turns what
-may be wrong into one line for the user (ConnectError). Forbidden lists show later, per kind, in `watch.py`.
+`connect` loads the configuration, asks the server for its version as a first handshake, and turns
+what may be wrong into one line for the user (ConnectError). Forbidden lists show later, per kind,
+in `watch.py`.
 """
 
 from collections.abc import Mapping
@@ -28,7 +29,8 @@ class ConnectionOptions:
     context: str = ""
     #: Address that overrides the kubeconfig's `server`.
     master: str = ""
-    #: Requests per second of the writing lanes; 0 and negative: the server's own flow control decides.
+    #: Requests per second of the writing lanes; 0 and negative: the server's own flow control
+    #: decides.
     qps: float = 0.0
     burst: int = 0
     user_agent: str = "asched"
@@ -52,7 +54,7 @@ class Session:
         return self.credentials.url
 
     def pool(self, limit: int) -> Transport:
-        """A transport with connections of its own, at most `limit`: nobody else can make it wait."""
+        """A transport with at most `limit` connections of its own: nobody else makes it wait."""
         made: Transport
         if self.credentials.proxy:
             made = AioTransport(self.credentials, self.options.user_agent, self._observe)
@@ -63,7 +65,9 @@ class Session:
         self._pools.append(made)
         return made
 
-    async def get_json(self, path: str, *, timeout_s: float = HANDSHAKE_TIMEOUT_S) -> Mapping[str, Any]:
+    async def get_json(
+        self, path: str, *, timeout_s: float = HANDSHAKE_TIMEOUT_S
+    ) -> Mapping[str, Any]:
         """GET one object. Raises ApiError or TransportError."""
         reply = await self.general.request("GET", path, timeout_s=timeout_s)
         return read_json(reply)

@@ -1,10 +1,11 @@
 """Requests and answers as values, and the small interface behind which HTTP happens.
 
-Two implementations exist under the same tests: `aio.py` (aiohttp: watches, proxies, everything rare) and
-`fast.py` (a keep-alive protocol of our own: bindings, patches, events), because aiohttp costs 79 µs of CPU
-per request where 17 µs suffice. Both share what stands here: the token is looked at before each request,
-a 401 leads to one forced reload of the credentials and one repetition (nothing was done by a request that
-was not let in), and each exchange is reported to the observer once.
+Two implementations exist under the same tests: `aio.py` (aiohttp: watches, proxies, everything
+rare) and `fast.py` (a keep-alive protocol of our own: bindings, patches, events), because aiohttp
+costs 79 µs of CPU per request where 17 µs suffice. Both share what stands here: the token is looked
+at before each request, a 401 leads to one forced reload of the credentials and one repetition
+(nothing was done by a request that was not let in), and each exchange is reported to the observer
+once.
 """
 
 from abc import ABC, abstractmethod
@@ -21,11 +22,13 @@ JSON: Final = "application/json"
 REQUEST_TIMEOUT_S: Final = 60.0
 #: TCP, TLS and name resolution together; what Go's default transport allows for dialling.
 CONNECT_TIMEOUT_S: Final = 30.0
-#: client-go pings a silent HTTP/2 connection after 30 s; dead peers are found by TCP keep-alive here.
+#: client-go pings a silent HTTP/2 connection after 30 s; dead peers are found by TCP keep-alive
+#: here.
 KEEPALIVE_IDLE_S: Final = 30
 KEEPALIVE_INTERVAL_S: Final = 10
 KEEPALIVE_PROBES: Final = 3
-#: The code under which rest_client_requests_total counts requests without an answer, as in client-go.
+#: The code under which rest_client_requests_total counts requests without an answer, as in
+#: client-go.
 NO_CODE: Final = "<error>"
 
 #: (method, host, status code or NO_CODE, seconds), once per exchange.

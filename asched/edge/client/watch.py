@@ -2,17 +2,20 @@
 
 The story, as client-go's reflector lives it:
 
-1. First everything there is. A server that can (WatchList) streams it: ADDED for each object, then a
-   bookmark that says "that was all", and the same stream goes on with what happens next. A server that
-   cannot says so (4xx, or an ERROR inside a 200, or it stays silent): then this round lists in pages.
-   Either way the state hears one `Listed`; what it does not contain is gone.
-2. Then what changes. Each line moves the version on; bookmarks move it where nothing of interest happens.
-3. A stream that ends is opened again from the last version: at once if it had lived, after a pause if the
-   server is away. Nothing is lost, because the server keeps what happened since.
-4. Unless it has forgotten that version (410, as a status or as an ERROR event): back to 1. The same when
-   versions run backwards (a server restored from a backup), and when streams die as soon as they live.
-5. Nobody may look (403), or the resource does not exist (404): `on_failure` hears of it, the reflector
-   keeps trying. A resource that does not exist counts as an empty kind, so that the gate opens.
+1. First everything there is. A server that can (WatchList) streams it: ADDED for each object, then
+   a bookmark that says "that was all", and the same stream goes on with what happens next. A server
+   that cannot says so (4xx, or an ERROR inside a 200, or it stays silent): then this round lists in
+   pages. Either way the state hears one `Listed`; what it does not contain is gone.
+2. Then what changes. Each line moves the version on; bookmarks move it where nothing of interest
+   happens.
+3. A stream that ends is opened again from the last version: at once if it had lived, after a pause
+   if the server is away. Nothing is lost, because the server keeps what happened since.
+4. Unless it has forgotten that version (410, as a status or as an ERROR event): back to 1. The same
+   when versions run backwards (a server restored from a backup), and when streams die as soon as
+   they live.
+5. Nobody may look (403), or the resource does not exist (404): `on_failure` hears of it, the
+   reflector keeps trying. A resource that does not exist counts as an empty kind, so that the gate
+   opens.
 
 Facts are handed over as they are parsed, all whole lines of a piece at once, in order.
 """
@@ -31,7 +34,7 @@ from asched.core.model.meta import Record
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.edge.client import codec
 from asched.edge.client.backoff import Backoff
-from asched.edge.client.codec import KindCodec, LineSplitter, Page, Sight
+from asched.edge.client.codec import KindCodec, Sight
 from asched.edge.client.errors import (
     ApiError,
     ClientError,
@@ -46,11 +49,19 @@ from asched.edge.client.errors import (
     api_error,
     read_status,
 )
+from asched.edge.client.reading import (
+    LineReader,
+    explain_failure,
+    log_malformed,
+    object_key,
+    runs_backwards,
+)
 from asched.edge.client.transport import Stream, StreamingTransport
 
 log = logging.getLogger(__name__)
 
-#: Objects per page; client-go's and kubectl's figure. Served from memory (version 0) it is not honoured.
+#: Objects per page; client-go's and kubectl's figure. Served from memory (version 0) it is not
+#: honoured.
 PAGE_SIZE: Final = 500
 #: A page of 500 large objects from a busy server; kube-apiserver gives up after 60 s.
 PAGE_TIMEOUT_S: Final = 90.0
@@ -58,7 +69,8 @@ PAGE_TIMEOUT_S: Final = 90.0
 STREAM_S_MIN: Final = 300.0
 #: What a stream may live beyond its timeout before it is taken for dead.
 STREAM_SLACK_S: Final = 30.0
-#: A server that streams initial events begins within seconds; one that ignores the option never ends them.
+#: A server that streams initial events begins within seconds; one that ignores the option never
+#: ends them.
 INITIAL_SILENCE_S: Final = 10.0
 #: A stream that ends sooner and without a word is a failure (client-go: very short watch).
 SHORT_STREAM_S: Final = 1.0
@@ -80,7 +92,7 @@ class _Relist(Exception):  # noqa: N818  # a turn of the story, not an error
 
 
 class _NoStreaming(Exception):  # noqa: N818
-    """This server does not stream lists, or not now."""
+    """The server does not stream lists, or not now."""
 
 
 @dataclass(slots=True)
@@ -100,8 +112,8 @@ class Reflector:
     """Keeps the state informed about one kind. `run` never returns; cancel it.
 
     `put` gets each fact. `synced` is set when the first complete list has been handed over.
-    `on_failure(kind, error)` hears of every failed list or refused watch; the host decides whether a
-    kind is so important that start-up ends.
+    `on_failure(kind, error)` hears of every failed list or refused watch; the host decides whether
+    a kind is so important that start-up ends.
     """
 
     def __init__(
@@ -125,7 +137,7 @@ class Reflector:
         self._options = options or ReflectorOptions(
             field_selector=POD_FIELD_SELECTOR if kind is POD else ""
         )
-        self._codec = KindCodec(kind, _log_malformed)
+        self._codec = KindCodec(kind, log_malformed)
         self._backoff = Backoff(self._options.rng, self._options.clock)
         self._version = ""
         self._complained = ""
@@ -181,7 +193,7 @@ class Reflector:
         ) as stream:
             if stream.status != 200:
                 raise await self._streaming_refused(stream)
-            reading = _LineReader(stream, self._codec)
+            reading = LineReader(stream, self._codec)
             objects: dict[str, Any] = {}
             done = False
             while not done:
@@ -196,19 +208,21 @@ class Reflector:
                             self._deliver(sights[at + 1 :])
                             break
                     elif sight.obj is not None:
-                        key = _key(sight.obj)
+                        key = object_key(sight.obj)
                         if sight.type == codec.DELETED:
                             objects.pop(key, None)
                         else:
                             objects[key] = sight.obj
             await self._follow(reading, started_s)
 
-    async def _initial_sights(self, reading: "_LineReader") -> list[Sight]:
+    async def _initial_sights(self, reading: "LineReader") -> list[Sight]:
         try:
             async with asyncio.timeout(INITIAL_SILENCE_S):
                 sights = await reading.next()
         except TimeoutError:
-            raise _NoStreaming("the server fell silent before the end of the initial events") from None
+            raise _NoStreaming(
+                "the server fell silent before the end of the initial events"
+            ) from None
         if sights is None:
             raise _NoStreaming("the stream ended before the initial events did")
         return sights
@@ -223,7 +237,7 @@ class Reflector:
         return _NoStreaming(str(error))
 
     def _raise_initial_error(self, status: Status) -> None:
-        """An ERROR among the initial events: some servers promise streaming lists and cannot keep it."""
+        """An ERROR among the initial events: a server may promise streaming lists in vain."""
         if status.code == 410 or status.is_too_large_version:
             raise _Relist("", status.message)
         if status.code == 429:
@@ -265,7 +279,8 @@ class Reflector:
         error = api_error(reply.status, reply.body, reply.header("Retry-After"))
         status = read_status(reply.body)
         if isinstance(error, Expired) or (status is not None and status.is_too_large_version):
-            # Also an expired continue token: its fresh one would give pages of two different moments.
+            # Also an expired continue token: its fresh one would give pages of two different
+            # moments.
             raise _Relist("", str(error), pause="resourceVersion" not in query)
         raise error
 
@@ -296,17 +311,18 @@ class Reflector:
                     raise api_error(
                         stream.status, await stream.read_all(), stream.header("Retry-After")
                     )
-                await self._follow(_LineReader(stream, self._codec), started_s)
+                await self._follow(LineReader(stream, self._codec), started_s)
         except Expired as error:
             raise _Relist(self._version, str(error)) from error
         except (TransportError, TooManyRequests) as error:
-            log.info("%s: watching again after a pause: %s", self.kind.plural, error)
+            self._complain(error)
             self._on_failure(self.kind, error)
             await self._pause(getattr(error, "retry_after_s", None))
 
-    async def _follow(self, reading: "_LineReader", started_s: float) -> None:
+    async def _follow(self, reading: "LineReader", started_s: float) -> None:
         """Read a live stream to its end. A broken connection is an end like any other."""
         self.watch_count += 1
+        self._complained = ""
         heard = False
         try:
             while (sights := await reading.next()) is not None:
@@ -386,55 +402,4 @@ class Reflector:
         return f"{self.kind.path}?{urlencode(query)}"
 
 
-class _LineReader:
-    """Pieces of a stream as decoded lines; None at its end."""
-
-    def __init__(self, stream: Stream, kind_codec: KindCodec) -> None:
-        self._chunks = stream.chunks()
-        self._codec = kind_codec
-        self._splitter = LineSplitter()
-
-    async def next(self) -> list[Sight] | None:
-        """All whole lines of the next piece; may be empty."""
-        try:
-            chunk = await anext(self._chunks)
-        except StopAsyncIteration:
-            return None
-        lines = self._splitter.feed(chunk)
-        return list(self._codec.sights(lines)) if lines else []
-
-
-def _key(obj: Any) -> str:
-    key: str = obj.metadata.key
-    return key
-
-
-def runs_backwards(before: str, after: str) -> bool:
-    """Versions are numbers that only grow; anything else cannot be compared and passes."""
-    if not before or not after or before == after:
-        return False
-    if len(before) == len(after):
-        return after < before and before.isdigit() and after.isdigit()
-    return len(after) < len(before) and before.isdigit() and after.isdigit()
-
-
-def explain_failure(kind: Kind, error: ApiError | TransportError) -> str:
-    """One line for the log and for start-up: what failed and what to do."""
-    if isinstance(error, Forbidden):
-        group = kind.group_version.rpartition("/")[0]
-        return (
-            f"cannot list or watch {kind.plural}: forbidden; grant the verbs list and watch on resource "
-            f'"{kind.plural}" in API group "{group}" (the server says: {error.message})'
-        )
-    if isinstance(error, NotFound):
-        return f"the server does not serve {kind.plural} ({kind.group_version}); taken as none"
-    if isinstance(error, Unauthorized):
-        return f"cannot list {kind.plural}: the credentials are not accepted ({error.message})"
-    return f"cannot list {kind.plural}: {error}"
-
-
-def _log_malformed(kind: Kind, name: str, why: str) -> None:
-    log.warning("%s %s is malformed and is left out: %s", kind.name, name, why)
-
-
-__all__ = ["POD_FIELD_SELECTOR", "Page", "Reflector", "ReflectorOptions", "explain_failure"]
+__all__ = ["POD_FIELD_SELECTOR", "Reflector", "ReflectorOptions", "explain_failure"]

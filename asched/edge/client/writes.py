@@ -1,7 +1,8 @@
 """Effects to requests and answers to facts: pure functions, bodies as kube-scheduler's.
 
-A binding has three outcomes, and this file knows which is which: 2xx is Bound; a 4xx is Refused, for
-certain; a 5xx is Unknown, because a server that timed out on its store may still have stored it.
+A binding has three outcomes, and this file knows which is which: 2xx is Bound; a 4xx is Refused,
+for certain; a 5xx is Unknown, because a server that timed out on its store may still have stored
+it.
 """
 
 from typing import Any, Final, NamedTuple
@@ -46,7 +47,7 @@ class Request(NamedTuple):
 
 
 def request_for(effect: Effect) -> Request:
-    """The request that performs an effect. Raises TypeError for one that is not performed by a request."""
+    """The request that performs an effect. Raises TypeError if no request does."""
     match effect:
         case Bind():
             return bind(effect)
@@ -149,4 +150,8 @@ def _pod_path(namespace: str, name: str) -> str:
 
 def quoted(segment: str) -> str:
     """A name as one segment of a path; the server's own names need no escapes and cost nothing."""
-    return segment if segment.replace("-", "a").isalnum() and segment.isascii() else quote(segment, safe="")
+    return (
+        segment
+        if segment.replace("-", "a").isalnum() and segment.isascii()
+        else quote(segment, safe="")
+    )

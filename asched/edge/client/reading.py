@@ -1,0 +1,88 @@
+"""Reading a watch: lines out of pieces, versions that must grow, and failures in words."""
+
+import logging
+from typing import Any
+
+from asched.core.model.kinds import Kind
+from asched.edge.client.codec import KindCodec, Sight
+from asched.edge.client.errors import ApiError, Forbidden, NotFound, TransportError, Unauthorized
+from asched.edge.client.transport import Stream
+
+log = logging.getLogger(__name__)
+
+
+class LineSplitter:
+    """Cuts a stream of bytes into lines; an unfinished one waits for the rest."""
+
+    __slots__ = ("_pieces",)
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The lines that are complete now, without their ends."""
+        if b"\n" not in data:
+            self._pieces.append(data)
+            return []
+        if self._pieces:
+            self._pieces.append(data)
+            data = b"".join(self._pieces)
+            self._pieces = []
+        lines = data.split(b"\n")
+        rest = lines.pop()
+        if rest:
+            self._pieces.append(rest)
+        return lines
+
+
+class LineReader:
+    """Pieces of a stream as decoded lines; None at its end."""
+
+    def __init__(self, stream: Stream, kind_codec: KindCodec) -> None:
+        self._chunks = stream.chunks()
+        self._codec = kind_codec
+        self._splitter = LineSplitter()
+
+    async def next(self) -> list[Sight] | None:
+        """All whole lines of the next piece; may be empty."""
+        try:
+            chunk = await anext(self._chunks)
+        except StopAsyncIteration:
+            return None
+        lines = self._splitter.feed(chunk)
+        return list(self._codec.sights(lines)) if lines else []
+
+
+def runs_backwards(before: str, after: str) -> bool:
+    """Versions are numbers that only grow; anything else cannot be compared and passes."""
+    if not before or not after or before == after:
+        return False
+    if len(before) == len(after):
+        return after < before and before.isdigit() and after.isdigit()
+    return len(after) < len(before) and before.isdigit() and after.isdigit()
+
+
+def explain_failure(kind: Kind, error: ApiError | TransportError) -> str:
+    """One line for the log and for start-up: what failed and what to do."""
+    if isinstance(error, Forbidden):
+        group = kind.group_version.rpartition("/")[0]
+        return (
+            f"cannot list or watch {kind.plural}: forbidden; grant the verbs list and watch on "
+            f'resource "{kind.plural}" in API group "{group}" (the server says: {error.message})'
+        )
+    if isinstance(error, NotFound):
+        return f"the server does not serve {kind.plural} ({kind.group_version}); taken as none"
+    if isinstance(error, Unauthorized):
+        return f"cannot list {kind.plural}: the credentials are not accepted ({error.message})"
+    return f"cannot list {kind.plural}: {error}"
+
+
+def object_key(obj: Any) -> str:
+    """`namespace/name` of any record."""
+    key: str = obj.metadata.key
+    return key
+
+
+def log_malformed(kind: Kind, name: str, why: str) -> None:
+    """Name a malformed object in the log."""
+    log.warning("%s %s is malformed and is left out: %s", kind.name, name, why)
