@@ -77,6 +77,13 @@ def pod_requests(pod: Pod) -> dict[str, int]:
     return to_units(_aggregate(pod, resized=False))
 
 
+def container_requests(pod: Pod) -> dict[str, int]:
+    """Like `pod_requests`, but blind to requests of the pod as a whole: the resource scorers' view
+    of a pending pod (the same quirk as in `scoring_requests`).
+    """
+    return to_units(_aggregate(pod, resized=False, pod_level=False))
+
+
 def accounted_requests(pod: Pod) -> dict[str, int]:
     """What a running pod holds, a resize in place included: the node's view."""
     return to_units(_aggregate(pod, resized=True))

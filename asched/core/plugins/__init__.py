@@ -1,14 +1,41 @@
 """The plugins, one file each. `IN_TREE` names them all: what to add when a plugin is added.
 
-A factory takes the plugin's arguments (a record of `config/args.py`, or None) and the cluster it may read.
+A factory takes the plugin's arguments (a record of `config/args.py`, or None) and the cluster it
+may read.
 """
 
 from collections.abc import Callable
 from typing import Any, Final
 
+from asched import names
 from asched.core.framework.points import Plugin
+from asched.core.plugins.default_binder import DefaultBinder
+from asched.core.plugins.image_locality import ImageLocality
+from asched.core.plugins.node_affinity import NodeAffinity
+from asched.core.plugins.node_declared_features import NodeDeclaredFeatures
+from asched.core.plugins.node_name import NodeName
+from asched.core.plugins.node_ports import NodePorts
+from asched.core.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from asched.core.plugins.node_resources_fit import NodeResourcesFit
+from asched.core.plugins.node_unschedulable import NodeUnschedulable
+from asched.core.plugins.priority_sort import PrioritySort
+from asched.core.plugins.scheduling_gates import SchedulingGates
+from asched.core.plugins.taint_toleration import TaintToleration
 from asched.core.state.cluster import Cluster
 
 Factory = Callable[[Any, Cluster], Plugin]
 
-IN_TREE: Final[dict[str, Factory]] = {}
+IN_TREE: Final[dict[str, Factory]] = {
+    names.PRIORITY_SORT: lambda _args, _cluster: PrioritySort(),
+    names.SCHEDULING_GATES: lambda _args, _cluster: SchedulingGates(),
+    names.NODE_UNSCHEDULABLE: lambda _args, _cluster: NodeUnschedulable(),
+    names.NODE_NAME: lambda _args, _cluster: NodeName(),
+    names.TAINT_TOLERATION: lambda _args, _cluster: TaintToleration(),
+    names.NODE_AFFINITY: lambda args, _cluster: NodeAffinity(args),
+    names.NODE_PORTS: lambda _args, cluster: NodePorts(cluster),
+    names.NODE_RESOURCES_FIT: NodeResourcesFit,
+    names.NODE_RESOURCES_BALANCED_ALLOCATION: NodeResourcesBalancedAllocation,
+    names.IMAGE_LOCALITY: lambda _args, cluster: ImageLocality(cluster),
+    names.NODE_DECLARED_FEATURES: lambda _args, _cluster: NodeDeclaredFeatures(),
+    names.DEFAULT_BINDER: lambda _args, _cluster: DefaultBinder(),
+}

@@ -45,41 +45,47 @@ class NodeView:
 
     @property
     def live(self) -> Mask:
-        return self._table.columns.read("live")[self._index]  # type: ignore[no-any-return]
+        found: Mask = self._table.columns.read("live")[self._index]
+        return found
 
     @property
     def unschedulable(self) -> Mask:
-        return self._table.columns.read("unschedulable")[self._index]  # type: ignore[no-any-return]
+        found: Mask = self._table.columns.read("unschedulable")[self._index]
+        return found
 
     @property
     def pod_count(self) -> I64:
-        return self._table.columns.read("pod_count")[self._index]  # type: ignore[no-any-return]
+        found: I64 = self._table.columns.read("pod_count")[self._index]
+        return found
 
     @property
     def allowed_pods(self) -> I64:
-        return self._table.columns.read("allowed_pods")[self._index]  # type: ignore[no-any-return]
+        found: I64 = self._table.columns.read("allowed_pods")[self._index]
+        return found
 
     @property
     def taint_set(self) -> I32:
         """Ids into `table.taint_sets`."""
-        return self._table.columns.read("taint_set")[self._index]  # type: ignore[no-any-return]
+        found: I32 = self._table.columns.read("taint_set")[self._index]
+        return found
 
     @property
     def feature_set(self) -> I32:
         """Ids into `table.feature_sets`."""
-        return self._table.columns.read("feature_set")[self._index]  # type: ignore[no-any-return]
+        found: I32 = self._table.columns.read("feature_set")[self._index]
+        return found
 
-    def allocatable(self, resource: int) -> I64:
-        """int64[M] of one resource (a row of axis R)."""
-        return self._table.columns.read("allocatable")[resource, self._index]  # type: ignore[no-any-return]
+    def allocatable(self, resource: int | slice) -> I64:
+        """int64[M] of one resource (a row of axis R); int64[R, M] for a slice of that axis."""
+        return self._table.columns.read("allocatable")[resource, self._index]
 
-    def requested(self, resource: int) -> I64:
+    def requested(self, resource: int | slice) -> I64:
         """int64[M]: what the pods there ask for, exactly."""
-        return self._table.columns.read("requested")[resource, self._index]  # type: ignore[no-any-return]
+        return self._table.columns.read("requested")[resource, self._index]
 
-    def nonzero(self, resource: int) -> I64:
+    def nonzero(self, resource: int | slice) -> I64:
         """int64[M] for cpu (0) or memory (1): what they ask for, with the defaults for scoring."""
-        return self._table.columns.read("nonzero")[resource, self._index]  # type: ignore[no-any-return]
+        return self._table.columns.read("nonzero")[resource, self._index]
 
     def label(self, key: str) -> tuple[I32, LabelColumn]:
         """Ids of the label's values [M] (0: absent), and the column that tells what they stand
@@ -92,7 +98,8 @@ class NodeView:
         """The entries of an array over all rows (at least `height` long) that belong to this
         view.
         """
-        return by_row[self._index]  # type: ignore[no-any-return]
+        found: npt.NDArray[Any] = by_row[self._index]
+        return found
 
     def row_numbers(self) -> I32:
         """int32[M] of row numbers, also for the view of all rows."""
@@ -103,7 +110,8 @@ class NodeView:
         marks = np.zeros(self._table.height, dtype=np.bool_)
         if rows:
             marks[list(rows)] = True
-        return marks[self._index]  # type: ignore[no-any-return]
+        found: Mask = marks[self._index]
+        return found
 
     def position_of(self, name: str) -> int | None:
         """Where in this view a node stands."""

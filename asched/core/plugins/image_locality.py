@@ -1,0 +1,89 @@
+"""ImageLocality: nodes that have a pod's images need not pull them.
+
+Prefers   nodes by the bytes of wanted images they hold, each image weighed by how widely it is
+          spread, so that one node with a rare big image does not draw every pod.
+Retry     nothing: it rejects nobody.
+Cost      one pass over the rows that have each wanted image; nothing if no node has any.
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/imagelocality
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from asched import names
+from asched.core.framework.points import I64, Registration, ScorePlugin
+from asched.core.plugins.per_class import PerClass
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodClass, PodInfo
+from asched.core.state.view import NodeView
+
+MIB: Final = 1 << 20
+#: Fewer bytes than this are worth nothing.
+BYTES_MIN: Final = 23 * MIB
+#: More bytes for each container than this are worth no more.
+CONTAINER_BYTES_MAX: Final = 1000 * MIB
+
+
+class Images(NamedTuple):
+    """Names as the nodes write them, with repetitions, and the number of containers."""
+
+    names: tuple[str, ...]
+    container_count: int
+
+
+class ImageLocality(ScorePlugin):
+    name = names.IMAGE_LOCALITY
+    depends_on = Aspect.IMAGES | Aspect.LIVE
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._images = PerClass(_images_of)
+
+    def registrations(self) -> Sequence[Registration]:
+        return ()
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        return self._images(pod.cls)
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        """How many nodes there are, and how many of them have each image: it weighs every row."""
+        known = self._cluster.nodes.images
+        if not known:
+            return 0
+        spread = [
+            (known[name].size_bytes, len(known[name].rows)) if name in known else None
+            for name in self._images(pod.cls).names
+        ]
+        return (self._cluster.nodes.count, *spread) if any(spread) else 0
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        images = self._images(pod.cls)
+        bytes_here = np.zeros(nodes.size, dtype=np.int64)
+        known = nodes.table.images
+        for name in images.names:
+            state = known.get(name)
+            if state is not None:
+                # The division comes before the multiplication, in floating point, as upstream.
+                worth = int(float(state.size_bytes) * (len(state.rows) / nodes.total))
+                bytes_here[nodes.positions(state.rows)] += worth
+        bytes_max = CONTAINER_BYTES_MAX * images.container_count
+        if bytes_max <= BYTES_MIN:  # no container at all
+            return np.zeros(nodes.size, dtype=np.int64)
+        clamped = np.clip(bytes_here, BYTES_MIN, bytes_max)
+        return 100 * (clamped - BYTES_MIN) // (bytes_max - BYTES_MIN)
+
+
+def _images_of(cls: PodClass) -> Images:
+    spec = cls.example.spec
+    containers = (*(spec.init_containers or ()), *(spec.containers or ()))
+    volumes = (v.image.reference for v in spec.volumes or () if v.image is not None)
+    wanted = (*(container.image for container in containers), *volumes)
+    return Images(tuple(_with_tag(image) for image in wanted), len(containers))
+
+
+def _with_tag(image: str) -> str:
+    """The name with `:latest` unless it has a tag or a digest; a registry's port is neither."""
+    return image if image.rfind(":") > image.rfind("/") else f"{image}:latest"

@@ -1,0 +1,190 @@
+"""NodeAffinity: a pod goes where its node selector and node affinity say.
+
+Rejects   nodes outside the operator's addedAffinity, or outside the pod's nodeSelector and
+          required terms; evicting pods cannot help.
+Prefers   nodes by the summed weights of the preferred terms they match.
+Retry     a node appears, or comes to match by a change of its labels.
+Cost      each requirement is judged once for each distinct value of its label, then one gather.
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodeaffinity
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from asched import names
+from asched.core.config.args import NodeAffinityArgs
+from asched.core.framework.points import (
+    I64,
+    Codes,
+    FilterPlugin,
+    Hint,
+    Mask,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Registration,
+    ScorePlugin,
+    default_normalize,
+)
+from asched.core.framework.status import SKIP, Reason, unresolvable
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NODE
+from asched.core.model.node import Node
+from asched.core.model.pod import NodeAffinity as Affinity
+from asched.core.model.pod import Pod
+from asched.core.model.selector import (
+    NodeTerm,
+    PreferredSchedulingTerm,
+    compile_node_selector,
+    compile_term,
+)
+from asched.core.plugins.per_class import PerClass
+from asched.core.plugins.term_match import match_any, match_labels, match_term
+from asched.core.state.changes import Action, Trigger
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodClass, PodInfo
+from asched.core.state.view import NodeView
+
+NOT_ENFORCED: Final = Reason(
+    "node(s) didn't match scheduler-enforced node affinity", resolvable=False
+)
+NOT_SELECTED: Final = Reason("node(s) didn't match Pod's node affinity/selector", resolvable=False)
+CONFLICT: Final = "pod affinity terms conflict"
+
+Terms = tuple[NodeTerm, ...]
+#: (weight, term) of those preferred terms that can ever count.
+Preferred = tuple[tuple[int, NodeTerm], ...]
+
+
+class Wish(NamedTuple):
+    """What a class of pods asks of its node. None: no such restriction, or no such list."""
+
+    labels: tuple[tuple[str, str], ...] | None
+    required: Terms | None
+    #: the only names that the required terms leave, as far as their fields tell
+    node_names: frozenset[str] | None
+    preferred: Preferred | None
+
+
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    name = names.NODE_AFFINITY
+    reasons = (NOT_ENFORCED, NOT_SELECTED)
+    depends_on = Aspect.LABELS | Aspect.LIVE
+    normalizes = True
+
+    def __init__(self, args: NodeAffinityArgs | None = None) -> None:
+        added = decode(Affinity, args.added_affinity) if args and args.added_affinity else None
+        self._enforced = compile_node_selector(added.required) if added else None
+        self._added_preferred = _preferred(added.preferred if added else None) or ()
+        self._has_added_preferred = bool(added and added.preferred)
+        self._wish = PerClass(_wish_of)
+
+    def registrations(self) -> Sequence[Registration]:
+        node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_LABEL)
+        return (Registration(node, self._node_changed),)
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        return self._wish(pod.cls)
+
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult:
+        wish = self._wish(pod.cls)
+        if wish.labels is None and wish.required is None and self._enforced is None:
+            return PreFilterResult(SKIP)
+        if wish.node_names is None:
+            return PreFilterResult()
+        if not wish.node_names:
+            return PreFilterResult(unresolvable(CONFLICT))
+        return PreFilterResult(node_names=wish.node_names)
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+        wish = self._wish(pod.cls)
+        codes = np.zeros(nodes.size, dtype=np.int32)
+        if wish.labels:
+            codes[~match_labels(nodes, wish.labels)] = 2
+        if wish.required is not None:
+            codes[~match_any(nodes, wish.required)] = 2
+        if self._enforced is not None:
+            codes[~match_any(nodes, self._enforced)] = 1
+        return codes
+
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+        is_idle = self._wish(pod.cls).preferred is None and not self._has_added_preferred
+        return PreFilterResult(SKIP) if is_idle else PreFilterResult()
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        weights = np.zeros(nodes.size, dtype=np.int64)
+        for weight, term in (*self._added_preferred, *(self._wish(pod.cls).preferred or ())):
+            weights += weight * match_term(nodes, term)
+        return weights
+
+    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
+        return default_normalize(raw)
+
+    def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        if self._enforced is not None and not _matches_any(self._enforced, new):
+            return Hint.SKIP
+        if not _selects(pod, new):
+            return Hint.SKIP
+        return Hint.QUEUE if old is None or not _selects(pod, old) else Hint.SKIP
+
+
+def _wish_of(cls: PodClass) -> Wish:
+    spec = cls.example.spec
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    selector = spec.node_selector
+    return Wish(
+        None if selector is None else tuple(sorted(selector.items())),
+        compile_node_selector(affinity.required) if affinity else None,
+        _node_names(affinity) if affinity else None,
+        _preferred(affinity.preferred) if affinity else None,
+    )
+
+
+def _node_names(affinity: Affinity) -> frozenset[str] | None:
+    """The union over the required terms of the names each allows; None if one allows any."""
+    terms = affinity.required.node_selector_terms if affinity.required else None
+    if not terms:
+        return None
+    allowed: frozenset[str] = frozenset()
+    for term in terms:
+        lists = [
+            frozenset(field.values or ())
+            for field in term.match_fields or ()
+            if field.key == "metadata.name" and field.operator == "In"
+        ]
+        if not lists:
+            return None
+        allowed |= frozenset.intersection(*lists)
+    return allowed
+
+
+def _preferred(terms: tuple[PreferredSchedulingTerm, ...] | None) -> Preferred | None:
+    """Terms without weight, without requirements or with a senseless one never count."""
+    if terms is None:
+        return None
+    compiled = ((term.weight, compile_term(term.preference)) for term in terms)
+    return tuple((w, term) for w, term in compiled if w and not term.is_empty and not term.broken)
+
+
+def _matches_any(terms: Terms, node: Node) -> bool:
+    return any(term.matches(node.name, node.labels) for term in terms)
+
+
+def _selects(pod: Pod, node: Node) -> bool:
+    """Whether the pod's own rule selects the node.
+
+    Raises ValueError if no term does and one of them makes no sense, as upstream's hint does.
+    """
+    spec = pod.spec
+    labels = node.labels
+    if any(labels.get(key) != value for key, value in (spec.node_selector or {}).items()):
+        return False
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    terms = compile_node_selector(affinity.required) if affinity else None
+    if terms is None or _matches_any(terms, node):
+        return True
+    if any(term.broken for term in terms):
+        raise ValueError(f"pod {pod.key} has a node affinity term that makes no sense")
+    return False

@@ -1,0 +1,113 @@
+"""NodeDeclaredFeatures: a pod that needs a feature of the kubelet goes where it is declared.
+
+Rejects   nodes whose `status.declaredFeatures` lack a feature that the pod's spec implies;
+          evicting pods cannot help.
+Retry     a node appears or declares other features; the needs of the pod itself change.
+Cost      each distinct set of features is judged once for each need, then one gather.
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodedeclaredfeatures,
+          staging/src/k8s.io/component-helpers/nodedeclaredfeatures
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from asched import names
+from asched.core.framework.points import (
+    Codes,
+    FilterPlugin,
+    Hint,
+    PreFilterPlugin,
+    PreFilterResult,
+    Registration,
+)
+from asched.core.framework.status import SKIP, Reason
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.plugins.per_class import PerClass
+from asched.core.state.changes import Action, Trigger
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodClass, PodInfo
+from asched.core.state.view import NodeView
+
+MISSING: Final = Reason("node(s) didn't match Pod's required features", resolvable=False)
+
+RESTART_ALL_CONTAINERS: Final = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_HOST_NETWORK: Final = "UserNamespacesHostNetworkSupport"
+
+Features = frozenset[str]
+
+
+class Need:
+    """What a pod needs, and which distinct sets of declared features lack it, by their id."""
+
+    __slots__ = ("features", "lacking")
+
+    def __init__(self, cls: PodClass) -> None:
+        self.features = required_features(cls.example)
+        self.lacking: Codes = np.zeros(0, dtype=np.int32)
+
+    def reach(self, feature_sets: Sequence[Features]) -> None:
+        """Judge the sets that have appeared since."""
+        fresh = feature_sets[len(self.lacking) :]
+        if fresh:
+            lacking = [not self.features <= declared for declared in fresh]
+            self.lacking = np.append(self.lacking, np.array(lacking, dtype=np.int32))
+
+
+class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
+    name = names.NODE_DECLARED_FEATURES
+    reasons = (MISSING,)
+    depends_on = Aspect.FEATURES | Aspect.LIVE
+
+    def __init__(self) -> None:
+        self._need = PerClass(Need)
+
+    def registrations(self) -> Sequence[Registration]:
+        node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE)
+        pod = Trigger(POD.resource, Action.UPDATE)
+        return (Registration(node, _node_changed), Registration(pod, _pod_changed))
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        return self._need(pod.cls).features
+
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult:
+        return PreFilterResult() if self._need(pod.cls).features else PreFilterResult(SKIP)
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+        need = self._need(pod.cls)
+        need.reach(nodes.table.feature_sets.values)
+        return need.lacking[nodes.feature_set]
+
+
+def required_features(pod: Pod) -> Features:
+    """Features of the kubelet that a pod's spec implies."""
+    spec = pod.spec
+    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
+    found = set()
+    if any(
+        rule.action == "RestartAllContainers"
+        for container in containers
+        for rule in container.restart_policy_rules or ()
+    ):
+        found.add(RESTART_ALL_CONTAINERS)
+    if spec.host_network and spec.host_users is False:
+        found.add(USER_NAMESPACES_HOST_NETWORK)
+    return frozenset(found)
+
+
+def _node_changed(_pod: Pod, old: Node | None, new: Node) -> Hint:
+    """Any difference wakes the pod, even one that cannot help it, as upstream's does."""
+    if old is None:
+        return Hint.QUEUE
+    before, after = old.status.declared_features, new.status.declared_features
+    return Hint.QUEUE if set(before or ()) != set(after or ()) else Hint.SKIP
+
+
+def _pod_changed(pod: Pod, old: Pod | None, new: Pod) -> Hint:
+    if new.uid != pod.uid:
+        return Hint.SKIP
+    was = required_features(old) if old is not None else None
+    return Hint.QUEUE if required_features(new) != was else Hint.SKIP

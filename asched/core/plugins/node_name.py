@@ -1,0 +1,44 @@
+"""NodeName: a pod that names its node fits there only.
+
+Rejects   every node but the named one; evicting pods cannot help.
+Retry     a node appears.
+Cost      one look-up. Pods with a node are not queued at all, so it hardly ever speaks.
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodename
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from asched import names
+from asched.core.framework.points import Codes, FilterPlugin, Registration
+from asched.core.framework.status import Reason
+from asched.core.state.changes import NODE_ADD
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+
+OTHER_NODE: Final = Reason("node(s) didn't match the requested node name", resolvable=False)
+
+
+class NodeName(FilterPlugin):
+    name = names.NODE_NAME
+    reasons = (OTHER_NODE,)
+    depends_on = Aspect.LIVE
+
+    def registrations(self) -> Sequence[Registration]:
+        return (Registration(NODE_ADD),)
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        return pod.pod.spec.node_name
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+        wanted = pod.pod.spec.node_name
+        codes = np.zeros(nodes.size, dtype=np.int32)
+        if wanted:
+            codes[:] = 1
+            position = nodes.position_of(wanted)
+            if position is not None:
+                codes[position] = 0
+        return codes

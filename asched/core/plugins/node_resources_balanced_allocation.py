@@ -1,0 +1,67 @@
+"""NodeResourcesBalancedAllocation: no resource of a node should run out long before the others.
+
+Prefers   nodes whose resources are used more evenly with the pod than without it.
+Retry     nothing: it rejects nobody.
+Cost      a few passes in floating point over the amounts of the configured resources.
+Source    kubernetes/kubernetes v1.36 plugins/noderesources/balanced_allocation.go
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+from asched import names
+from asched.core.config.args import NodeResourcesBalancedAllocationArgs
+from asched.core.framework.points import (
+    I64,
+    Mask,
+    PreFilterResult,
+    PreScorePlugin,
+    Registration,
+    ScorePlugin,
+)
+from asched.core.framework.status import SKIP
+from asched.core.plugins.delegation import Delegation
+from asched.core.plugins.device_amounts import DeviceTally
+from asched.core.plugins.per_class import PerClass
+from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
+from asched.core.plugins.scoring.balanced_allocation import balanced_allocation
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodClass, PodInfo
+from asched.core.state.view import NodeView
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
+    name = names.NODE_RESOURCES_BALANCED_ALLOCATION
+    depends_on = Aspect.PODS | Aspect.ALLOCATABLE | Aspect.LIVE
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs | None, cluster: Cluster) -> None:
+        self._resources = (args or NodeResourcesBalancedAllocationArgs()).resources
+        self._devices = DeviceTally(cluster, Delegation(cluster))
+        self._scored = PerClass(self._scored_of)
+
+    def registrations(self) -> Sequence[Registration]:
+        return ()
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        wanted = self._scored(pod.cls)
+        return (wanted.names, tuple(wanted.amounts[:, 0].tolist()))
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        return self._devices.stamp(self._scored(pod.cls).names)
+
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+        """A pod that asks for none of the resources moves no balance."""
+        is_idle = not self._scored(pod.cls).amounts.any()
+        return PreFilterResult(SKIP) if is_idle else PreFilterResult()
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        wanted = self._scored(pod.cls)
+        if wanted.is_default:
+            requested, allocatable = default_amounts(nodes, nonzero=False)
+        else:
+            requested, allocatable = node_amounts(nodes, wanted.names, self._devices, nonzero=False)
+        return balanced_allocation(requested, wanted.amounts, allocatable)
+
+    def _scored_of(self, cls: PodClass) -> Scored:
+        return scored(self._resources, cls.requests)

@@ -1,0 +1,64 @@
+"""NodeUnschedulable: a cordoned node takes no pod that does not tolerate the cordon.
+
+Rejects   nodes with `spec.unschedulable`, unless the pod tolerates the taint that goes with it;
+          the taint itself is TaintToleration's to judge.
+Retry     a node appears or is uncordoned; the pod itself gains the toleration.
+Cost      one copy of bool[N].
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodeunschedulable
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from asched import names
+from asched.core.framework.points import Codes, FilterPlugin, Hint, Registration
+from asched.core.framework.status import Reason
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.model.taint import NO_SCHEDULE, Taint, tolerated
+from asched.core.plugins.per_class import PerClass
+from asched.core.state.changes import Action, Trigger
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+
+CORDONED: Final = Reason("node(s) were unschedulable", resolvable=False)
+CORDON: Final = Taint(key=names.TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
+
+
+class NodeUnschedulable(FilterPlugin):
+    name = names.NODE_UNSCHEDULABLE
+    reasons = (CORDONED,)
+    depends_on = Aspect.TAINTS | Aspect.LIVE
+
+    def __init__(self) -> None:
+        self._tolerates = PerClass(lambda cls: _tolerates(cls.example))
+
+    def registrations(self) -> Sequence[Registration]:
+        node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_TAINT)
+        pod = Trigger(POD.resource, Action.UPDATE_POD_TOLERATION)
+        return (Registration(node, _node_changed), Registration(pod, _pod_changed))
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        return self._tolerates(pod.cls)
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+        if self._tolerates(pod.cls):
+            return np.zeros(nodes.size, dtype=np.int32)
+        return nodes.unschedulable.astype(np.int32)
+
+
+def _tolerates(pod: Pod) -> bool:
+    return tolerated(CORDON, pod.spec.tolerations or ())
+
+
+def _node_changed(_pod: Pod, old: Node | None, new: Node) -> Hint:
+    was_closed = old is None or old.spec.unschedulable
+    return Hint.QUEUE if was_closed and not new.spec.unschedulable else Hint.SKIP
+
+
+def _pod_changed(pod: Pod, _old: Pod | None, new: Pod) -> Hint:
+    return Hint.QUEUE if new.uid == pod.uid and _tolerates(new) else Hint.SKIP

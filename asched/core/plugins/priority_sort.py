@@ -1,0 +1,23 @@
+"""PrioritySort: the more important pod goes first, and of two equals the one that waits longer.
+
+Orders    by priority, highest first, then by the time the pod (re-)entered the queue.
+Retry     nothing: it rejects nobody.
+Cost      two attribute reads for each comparison key.
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/queuesort
+"""
+
+from collections.abc import Sequence
+
+from asched import names
+from asched.core.framework.points import QueueSortPlugin, Registration
+from asched.core.model.pod import Pod
+
+
+class PrioritySort(QueueSortPlugin):
+    name = names.PRIORITY_SORT
+
+    def registrations(self) -> Sequence[Registration]:
+        return ()
+
+    def sort_key(self, pod: Pod, timestamp_s: float) -> tuple[int, float]:
+        return (-pod.priority, timestamp_s)

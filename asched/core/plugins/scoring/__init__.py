@@ -1,0 +1,1 @@
+"""Kernels of the resource scorers: amounts by row in, points 0..100 by row out."""

@@ -1,0 +1,23 @@
+"""LeastAllocated: the emptier a node is, the better."""
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.plugins.scoring.quotient import quotient
+from asched.core.plugins.scoring.weighted import weighted_mean
+
+I64 = npt.NDArray[np.int64]
+
+
+def least_allocated(requested: I64, allocatable: I64, weights: I64) -> I64:
+    """Score nodes by the share of capacity that would stay free.
+
+    Shapes    requested and allocatable int64[R, M], weights int64[R]; returns int64[M] in 0..100.
+    Units     milli-CPU, bytes, whole devices; only the ratio matters, so rows may differ.
+    Rounding  floor for each resource, then floor of the mean: one point can move a pod.
+    Edges     a resource a node does not offer leaves the mean; an overdrawn one counts as 0.
+    Source    kubernetes/kubernetes v1.36 plugins/noderesources/least_allocated.go
+    """
+    free = np.maximum(allocatable - requested, 0)
+    points = quotient(free * 100, np.maximum(allocatable, 1))
+    return weighted_mean(points, allocatable, weights)

@@ -1,0 +1,23 @@
+"""MostAllocated: the fuller a node is, the better, so that others can be emptied."""
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.plugins.scoring.quotient import quotient
+from asched.core.plugins.scoring.weighted import weighted_mean
+
+I64 = npt.NDArray[np.int64]
+
+
+def most_allocated(requested: I64, allocatable: I64, weights: I64) -> I64:
+    """Score nodes by the share of capacity that would be in use.
+
+    Shapes    requested and allocatable int64[R, M], weights int64[R]; returns int64[M] in 0..100.
+    Units     milli-CPU, bytes, whole devices; only the ratio matters, so rows may differ.
+    Rounding  floor for each resource, then floor of the mean.
+    Edges     a resource a node does not offer leaves the mean; an overdrawn one counts as full.
+    Source    kubernetes/kubernetes v1.36 plugins/noderesources/most_allocated.go
+    """
+    used = np.minimum(requested, allocatable)
+    points = quotient(used * 100, np.maximum(allocatable, 1))
+    return weighted_mean(points, allocatable, weights)

@@ -1,0 +1,117 @@
+"""TaintToleration: a pod stays off nodes whose hard taints it does not tolerate.
+
+Rejects   a NoSchedule or NoExecute taint outside the tolerations; evicting pods cannot help.
+Prefers   nodes with the fewest untolerated PreferNoSchedule taints.
+Retry     a node appears or loses a taint; the pod itself gains a toleration.
+Cost      each distinct set of taints is judged once for each set of tolerations, then one gather.
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/tainttoleration
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from asched import names
+from asched.core.framework.points import (
+    I64,
+    Codes,
+    FilterPlugin,
+    Hint,
+    Mask,
+    PreFilterResult,
+    PreScorePlugin,
+    Registration,
+    ScorePlugin,
+    default_normalize,
+)
+from asched.core.framework.status import Reason
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.model.taint import PREFER_NO_SCHEDULE, Taint, Toleration, tolerated
+from asched.core.plugins.per_class import PerClass
+from asched.core.state.changes import Action, Trigger
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodClass, PodInfo
+from asched.core.state.view import NodeView
+
+UNTOLERATED: Final = Reason("node(s) had untolerated taint(s)", resolvable=False)
+
+Taints = tuple[Taint, ...]
+
+
+class Judgement:
+    """What one set of tolerations makes of every distinct set of taints, by its id."""
+
+    __slots__ = ("blocked", "disliked", "soft", "tolerations")
+
+    def __init__(self, cls: PodClass) -> None:
+        self.tolerations = cls.example.spec.tolerations or ()
+        self.soft = tuple(t for t in self.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+        self.blocked: Codes = np.zeros(0, dtype=np.int32)
+        self.disliked: I64 = np.zeros(0, dtype=np.int64)
+
+    def reach(self, taint_sets: Sequence[Taints]) -> None:
+        """Judge the sets that have appeared since."""
+        fresh = taint_sets[len(self.blocked) :]
+        if fresh:
+            blocked = [_is_blocked(taints, self.tolerations) for taints in fresh]
+            disliked = [_disliked_count(taints, self.soft) for taints in fresh]
+            self.blocked = np.append(self.blocked, np.array(blocked, dtype=np.int32))
+            self.disliked = np.append(self.disliked, np.array(disliked, dtype=np.int64))
+
+
+class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+    name = names.TAINT_TOLERATION
+    reasons = (UNTOLERATED,)
+    depends_on = Aspect.TAINTS | Aspect.LIVE
+    normalizes = True
+
+    def __init__(self) -> None:
+        self._judgement = PerClass(Judgement)
+
+    def registrations(self) -> Sequence[Registration]:
+        node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_TAINT)
+        pod = Trigger(POD.resource, Action.UPDATE_POD_TOLERATION)
+        return (Registration(node, _node_changed), Registration(pod, _pod_changed))
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        return pod.cls.example.spec.tolerations or ()
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+        judgement = self._judgement(pod.cls)
+        judgement.reach(nodes.table.taint_sets.values)
+        return judgement.blocked[nodes.taint_set]
+
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+        return PreFilterResult()
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        judgement = self._judgement(pod.cls)
+        judgement.reach(nodes.table.taint_sets.values)
+        return judgement.disliked[nodes.taint_set]
+
+    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
+        return default_normalize(raw, reverse=True)
+
+
+def _is_blocked(taints: Taints, tolerations: tuple[Toleration, ...]) -> bool:
+    return any(taint.is_hard and not tolerated(taint, tolerations) for taint in taints)
+
+
+def _disliked_count(taints: Taints, soft: tuple[Toleration, ...]) -> int:
+    return sum(
+        taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, soft) for taint in taints
+    )
+
+
+def _node_changed(pod: Pod, old: Node | None, new: Node) -> Hint:
+    tolerations = pod.spec.tolerations or ()
+    was_blocked = old is None or _is_blocked(old.spec.taints or (), tolerations)
+    is_open = not _is_blocked(new.spec.taints or (), tolerations)
+    return Hint.QUEUE if was_blocked and is_open else Hint.SKIP
+
+
+def _pod_changed(pod: Pod, _old: Pod | None, new: Pod) -> Hint:
+    return Hint.QUEUE if new.uid == pod.uid else Hint.SKIP

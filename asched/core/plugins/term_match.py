@@ -1,0 +1,71 @@
+"""Node selector terms over a view: each distinct label value is judged once, then gathered.
+
+A label column holds an id for each row (0: no such label), so a requirement becomes a table of
+verdicts by id. `metadata.name`, the only field there is, is compared by row instead.
+
+Source  kubernetes/kubernetes v1.36 component-helpers/scheduling/corev1/nodeaffinity
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.model.selector import NodeTerm, Requirement
+from asched.core.state.nodes import LabelColumn
+from asched.core.state.view import NodeView
+
+Mask = npt.NDArray[np.bool_]
+
+
+def match_any(nodes: NodeView, terms: Iterable[NodeTerm]) -> Mask:
+    """bool[M]: rows that some term selects; no term at all selects none."""
+    matched = np.zeros(nodes.size, dtype=np.bool_)
+    for term in terms:
+        matched |= match_term(nodes, term)
+    return matched
+
+
+def match_term(nodes: NodeView, term: NodeTerm) -> Mask:
+    """bool[M]: rows that meet every requirement of the term; an empty term selects none."""
+    if term.broken or term.is_empty:
+        return np.zeros(nodes.size, dtype=np.bool_)
+    matched = np.ones(nodes.size, dtype=np.bool_)
+    for requirement in term.expressions:
+        ids, column = nodes.label(requirement.key)
+        matched &= _verdicts(requirement, column)[ids]
+    for field in term.fields:
+        matched &= _match_name(nodes, field)
+    return matched
+
+
+def match_labels(nodes: NodeView, labels: Iterable[tuple[str, str]]) -> Mask:
+    """bool[M]: rows that carry every one of the labels."""
+    matched = np.ones(nodes.size, dtype=np.bool_)
+    for key, value in labels:
+        ids, column = nodes.label(key)
+        wanted = column.values.find(value)
+        # Id 0 stands for "no such label", never for a value, the empty one included.
+        matched &= (ids == wanted) & (wanted > 0)
+    return matched
+
+
+def _verdicts(requirement: Requirement, column: LabelColumn) -> Mask:
+    """bool[V]: what the requirement says of each value of the label, 0 being no label."""
+    values = column.values
+    if requirement.operator in ("In", "NotIn"):
+        named = np.zeros(len(values), dtype=np.bool_)
+        named[[values.find(value) for value in requirement.values]] = True
+        named[0] = False
+        return named if requirement.operator == "In" else ~named
+    accepted = [requirement.accepts(value) for value in values.values[1:]]
+    return np.array([requirement.accepts(None), *accepted], dtype=np.bool_)
+
+
+def _match_name(nodes: NodeView, field: Requirement) -> Mask:
+    named = np.zeros(nodes.size, dtype=np.bool_)
+    for name in field.values:
+        position = nodes.position_of(name)
+        if position is not None:
+            named[position] = True
+    return named if field.operator == "In" else ~named
