@@ -1,0 +1,212 @@
+"""The admission rules a scheduler can notice: namespaces, priority, tolerations, protection, quota.
+
+Each rule is a function that changes the new object in place or raises; `on_create` and `on_update`
+say which rules see which kind, in the order they run.
+"""
+
+from typing import Any, Final
+
+from asched.lab.apiserver import limits
+from asched.lab.apiserver.context import Context
+from asched.lab.apiserver.resources import (
+    NAMESPACES,
+    PRIORITY_CLASSES,
+    SERVICE_ACCOUNTS,
+    Resource,
+    find,
+)
+from asched.lab.apiserver.statuses import not_found, refused
+
+JsonObject = dict[str, Any]
+
+#: Seconds a pod stays on a node that is not ready or not reachable, unless it says otherwise.
+TOLERATION_S: Final = 300
+NODE_TROUBLES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
+IMMORTAL_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
+DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
+TOKEN_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+TOKEN_LIFETIME_S: Final = 3607
+STORAGE_CLASSES: Final = find("storageclasses")
+
+
+def on_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
+    """Every rule for a new object. Raises ApiError 403 or 404."""
+    if res.namespaced:
+        namespace_must_be_open(ctx, res, obj)
+    if res.kind == "Pod":
+        resolve_priority(ctx, res, obj)
+        tolerate_node_troubles(obj["spec"])
+        if ctx.options.service_accounts:
+            give_account(ctx, res, obj)
+        limits.apply_ranges(ctx, res, obj)
+        limits.charge_quota(ctx, res, obj)
+    elif res.kind == "Node" and ctx.options.node_taints:
+        obj["spec"].setdefault("taints", []).append(
+            {"key": NODE_TROUBLES[0], "effect": "NoSchedule"}
+        )
+    elif res.kind == "PersistentVolumeClaim":
+        protect(obj, "kubernetes.io/pvc-protection")
+        choose_storage_class(ctx, obj)
+    elif res.kind == "PersistentVolume":
+        protect(obj, "kubernetes.io/pv-protection")
+    elif res.kind == "PriorityClass":
+        only_one_default(ctx, res, obj)
+
+
+def on_update(res: Resource, obj: JsonObject) -> None:
+    """Rules that see updates of the main object as well."""
+    if res.kind == "Pod":
+        tolerate_node_troubles(obj["spec"])
+
+
+def on_delete(res: Resource, name: str) -> None:
+    """Raises ApiError 403 for what may not be removed."""
+    if res.kind == "Namespace" and name in IMMORTAL_NAMESPACES:
+        raise refused(res, name, "this namespace may not be deleted")
+    if res.kind == "PriorityClass" and name.startswith("system-"):
+        raise refused(res, name, "this is a system priority class and cannot be deleted")
+
+
+def namespace_must_be_open(ctx: Context, res: Resource, obj: JsonObject) -> None:
+    name = obj["metadata"]["namespace"]
+    namespace = ctx.get(NAMESPACES, "", name)
+    if namespace is None:
+        raise not_found(NAMESPACES, name)
+    if namespace.obj["status"].get("phase") == "Terminating":
+        cause = {
+            "reason": "NamespaceTerminating",
+            "message": f"namespace {name} is being terminated",
+            "field": "metadata.namespace",
+        }
+        why = f"unable to create new content in namespace {name} because it is being terminated"
+        raise refused(res, obj["metadata"].get("name", ""), why, [cause])
+
+
+def resolve_priority(ctx: Context, res: Resource, pod: JsonObject) -> None:
+    """The class, named or default, gives the value; a value sent along must agree."""
+    spec, name = pod["spec"], pod["metadata"].get("name", "")
+    value, policy = 0, "PreemptLowerPriority"
+    chosen = spec.get("priorityClassName")
+    if chosen:
+        record = ctx.get(PRIORITY_CLASSES, "", chosen)
+        if record is None:
+            raise refused(res, name, f"no PriorityClass with name {chosen} was found")
+        priority_class: JsonObject | None = record.obj
+    else:
+        priority_class = default_priority_class(ctx)
+    if priority_class is not None:
+        spec["priorityClassName"] = priority_class["metadata"]["name"]
+        value = priority_class["value"]
+        policy = priority_class.get("preemptionPolicy", policy)
+    if spec.get("priority", value) != value:
+        why = (
+            f"the integer value of priority ({spec['priority']}) must not be provided in pod spec;"
+            f" priority admission controller computed {value} from the given PriorityClass name"
+        )
+        raise refused(res, name, why)
+    if spec.get("preemptionPolicy", policy) != policy:
+        why = (
+            f"the string value of PreemptionPolicy ({spec['preemptionPolicy']}) must not be"
+            f" provided in pod spec; priority admission controller computed {policy} from the"
+            " given PriorityClass name"
+        )
+        raise refused(res, name, why)
+    spec["priority"], spec["preemptionPolicy"] = value, policy
+
+
+def default_priority_class(ctx: Context) -> JsonObject | None:
+    """The class marked as default; of several, the one with the smallest value."""
+    classes = [
+        record.obj
+        for record in ctx.store.table(PRIORITY_CLASSES.storage).records.values()
+        if record.obj.get("globalDefault")
+    ]
+    return min(classes, key=lambda obj: int(obj["value"])) if classes else None
+
+
+def only_one_default(ctx: Context, res: Resource, obj: JsonObject) -> None:
+    if not obj.get("globalDefault"):
+        return
+    present = default_priority_class(ctx)
+    if present is not None and present["metadata"]["name"] != obj["metadata"].get("name"):
+        marked = present["metadata"]["name"]
+        why = f"PriorityClass {marked} is already marked as default. Only one default can exist"
+        raise refused(res, obj["metadata"].get("name", ""), why)
+
+
+def tolerate_node_troubles(spec: JsonObject) -> None:
+    """Two NoExecute tolerations of five minutes, unless the pod already says what it tolerates."""
+    tolerations = spec.get("tolerations") or []
+    for key in NODE_TROUBLES:
+        if not any(
+            toleration.get("key", "") in {key, ""}
+            and toleration.get("effect", "") in {"NoExecute", ""}
+            for toleration in tolerations
+        ):
+            tolerations.append(
+                {
+                    "key": key,
+                    "operator": "Exists",
+                    "effect": "NoExecute",
+                    "tolerationSeconds": TOLERATION_S,
+                }
+            )
+    spec["tolerations"] = tolerations
+
+
+def protect(obj: JsonObject, finalizer: str) -> None:
+    finalizers = obj["metadata"].setdefault("finalizers", [])
+    if finalizer not in finalizers:
+        finalizers.append(finalizer)
+
+
+def choose_storage_class(ctx: Context, claim: JsonObject) -> None:
+    """The newest class marked as default, if the claim names none."""
+    spec = claim["spec"]
+    if "storageClassName" in spec or spec.get("volumeName"):
+        return
+    marked = [
+        record.obj["metadata"]
+        for record in ctx.store.table(STORAGE_CLASSES.storage).records.values()
+        if (record.obj["metadata"].get("annotations") or {}).get(DEFAULT_CLASS) == "true"
+    ]
+    if marked:
+        newest = max(marked, key=lambda metadata: str(metadata["creationTimestamp"]))
+        spec["storageClassName"] = newest["name"]
+
+
+def give_account(ctx: Context, res: Resource, pod: JsonObject) -> None:
+    """The pod's account must exist; its token is mounted unless somebody opted out."""
+    spec, metadata = pod["spec"], pod["metadata"]
+    name = spec.get("serviceAccountName") or "default"
+    account = ctx.get(SERVICE_ACCOUNTS, metadata["namespace"], name)
+    if account is None:
+        why = (
+            f"error looking up service account {metadata['namespace']}/{name}:"
+            f' serviceaccount "{name}" not found'
+        )
+        raise refused(res, metadata.get("name", ""), why)
+    spec["serviceAccountName"] = spec["serviceAccount"] = name
+    mount = spec.get(
+        "automountServiceAccountToken", account.obj.get("automountServiceAccountToken", True)
+    )
+    if mount:
+        mount_token(spec, f"kube-api-access-{ctx.new_suffix()}")
+
+
+def mount_token(spec: JsonObject, volume: str) -> None:
+    field = {"apiVersion": "v1", "fieldPath": "metadata.namespace"}
+    sources: list[JsonObject] = [
+        {"serviceAccountToken": {"expirationSeconds": TOKEN_LIFETIME_S, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
+    ]
+    used = False
+    for container in (*spec.get("initContainers", ()), *spec["containers"]):
+        mounts = container.setdefault("volumeMounts", [])
+        if all(mount["mountPath"] != TOKEN_MOUNT for mount in mounts):
+            mounts.append({"name": volume, "readOnly": True, "mountPath": TOKEN_MOUNT})
+            used = True
+    if used:
+        projected = {"sources": sources, "defaultMode": 0o644}
+        spec.setdefault("volumes", []).append({"name": volume, "projected": projected})

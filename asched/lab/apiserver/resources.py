@@ -1,0 +1,266 @@
+"""The kinds this server has: where each lives, what may be done with it, and how it behaves.
+
+The table below is what `/apis` of a kube-apiserver 1.36 lists; a line reads
+
+    plural Kind scope short-names categories verbs subresources...
+
+with `N` for namespaced and `C` for cluster scope, `*` for the eight usual verbs, and for a
+subresource its own verbs and kind where they are not get+patch+update of the same kind; an indented
+line goes on with the one before. How a kind is written (generation, updates without a version, what
+a removal answers) stands in the sets after it, because clients see these differences.
+"""
+
+import base64
+import hashlib
+from dataclasses import dataclass, field
+from typing import Final
+
+TABLE: Final = """
+[v1]
+bindings Binding N - - create
+componentstatuses ComponentStatus C cs - get+list
+configmaps ConfigMap N cm - *
+endpoints Endpoints N ep - *
+events Event N ev - *
+limitranges LimitRange N limits - *
+namespaces Namespace C ns - create+delete+get+list+patch+update+watch finalize:update status
+nodes Node C no - * proxy:create+delete+get+patch+update=NodeProxyOptions status
+persistentvolumeclaims PersistentVolumeClaim N pvc - * status
+persistentvolumes PersistentVolume C pv - * status
+pods Pod N po all * attach:create+get=PodAttachOptions binding:create=Binding
+  ephemeralcontainers eviction:create=policy/v1/Eviction exec:create+get=PodExecOptions log:get
+  portforward:create+get=PodPortForwardOptions
+  proxy:create+delete+get+patch+update=PodProxyOptions resize status
+podtemplates PodTemplate N - - *
+replicationcontrollers ReplicationController N rc all * scale=autoscaling/v1/Scale status
+resourcequotas ResourceQuota N quota - * status
+secrets Secret N - - *
+serviceaccounts ServiceAccount N sa - * token:create=authentication.k8s.io/v1/TokenRequest
+services Service N svc all * proxy:create+delete+get+patch+update=ServiceProxyOptions status
+[apiregistration.k8s.io/v1]
+apiservices APIService C - api-extensions * status
+[apps/v1]
+controllerrevisions ControllerRevision N - - *
+daemonsets DaemonSet N ds all * status
+deployments Deployment N deploy all * scale=autoscaling/v1/Scale status
+replicasets ReplicaSet N rs all * scale=autoscaling/v1/Scale status
+statefulsets StatefulSet N sts all * scale=autoscaling/v1/Scale status
+[events.k8s.io/v1]
+events Event N ev - *
+[authentication.k8s.io/v1]
+selfsubjectreviews SelfSubjectReview C - - create
+tokenreviews TokenReview C - - create
+[authorization.k8s.io/v1]
+localsubjectaccessreviews LocalSubjectAccessReview N - - create
+selfsubjectaccessreviews SelfSubjectAccessReview C - - create
+selfsubjectrulesreviews SelfSubjectRulesReview C - - create
+subjectaccessreviews SubjectAccessReview C - - create
+[autoscaling/v2]
+horizontalpodautoscalers HorizontalPodAutoscaler N hpa all * status
+[autoscaling/v1]
+horizontalpodautoscalers HorizontalPodAutoscaler N hpa all * status
+[batch/v1]
+cronjobs CronJob N cj all * status
+jobs Job N - all * status
+[certificates.k8s.io/v1]
+certificatesigningrequests CertificateSigningRequest C csr - * approval status
+[networking.k8s.io/v1]
+ingressclasses IngressClass C - - *
+ingresses Ingress N ing - * status
+ipaddresses IPAddress C ip - *
+networkpolicies NetworkPolicy N netpol - *
+servicecidrs ServiceCIDR C - - * status
+[policy/v1]
+poddisruptionbudgets PodDisruptionBudget N pdb - * status
+[rbac.authorization.k8s.io/v1]
+clusterrolebindings ClusterRoleBinding C - - *
+clusterroles ClusterRole C - - *
+rolebindings RoleBinding N - - *
+roles Role N - - *
+[storage.k8s.io/v1]
+csidrivers CSIDriver C - - *
+csinodes CSINode C - - *
+csistoragecapacities CSIStorageCapacity N - - *
+storageclasses StorageClass C sc - *
+volumeattachments VolumeAttachment C - - * status
+volumeattributesclasses VolumeAttributesClass C vac - *
+[admissionregistration.k8s.io/v1]
+mutatingadmissionpolicies MutatingAdmissionPolicy C - api-extensions *
+mutatingadmissionpolicybindings MutatingAdmissionPolicyBinding C - api-extensions *
+mutatingwebhookconfigurations MutatingWebhookConfiguration C - api-extensions *
+validatingadmissionpolicies ValidatingAdmissionPolicy C - api-extensions * status
+validatingadmissionpolicybindings ValidatingAdmissionPolicyBinding C - api-extensions *
+validatingwebhookconfigurations ValidatingWebhookConfiguration C - api-extensions *
+[apiextensions.k8s.io/v1]
+customresourcedefinitions CustomResourceDefinition C crd,crds api-extensions * status
+[scheduling.k8s.io/v1]
+priorityclasses PriorityClass C pc - *
+[coordination.k8s.io/v1]
+leases Lease N - - *
+[node.k8s.io/v1]
+runtimeclasses RuntimeClass C - - *
+[discovery.k8s.io/v1]
+endpointslices EndpointSlice N - - *
+[resource.k8s.io/v1]
+deviceclasses DeviceClass C - - *
+resourceclaims ResourceClaim N - - * status
+resourceclaimtemplates ResourceClaimTemplate N - - *
+resourceslices ResourceSlice C - - *
+[flowcontrol.apiserver.k8s.io/v1]
+flowschemas FlowSchema C - - * status
+prioritylevelconfigurations PriorityLevelConfiguration C - - * status
+"""
+
+USUAL_VERBS: Final = tuple("create delete deletecollection get list patch update watch".split())
+STATUS_VERBS: Final = ("get", "patch", "update")
+
+#: Kinds whose `metadata.generation` counts changes of the spec.
+COUNTED: Final = frozenset(
+    "Pod PriorityClass PodDisruptionBudget Deployment ReplicaSet StatefulSet DaemonSet"
+    " ReplicationController Job CronJob Ingress NetworkPolicy DeviceClass ResourceSlice FlowSchema"
+    " PriorityLevelConfiguration EndpointSlice".split()
+)
+#: Kinds whose PUT must name a version.
+VERSIONED_PUT: Final = frozenset(
+    "Lease PodDisruptionBudget CSINode CSIDriver CSIStorageCapacity VolumeAttachment".split()
+)
+#: Kinds whose PUT to a missing name creates.
+CREATED_BY_PUT: Final = frozenset({"Lease"})
+#: Kinds whose removal answers with the object; the others answer with a Status.
+RETURNED: Final = frozenset(
+    "Pod Service ServiceAccount PersistentVolume PersistentVolumeClaim StorageClass CSINode"
+    " CSIDriver Namespace PodTemplate ResourceQuota VolumeAttachment".split()
+)
+#: Kinds whose status is kept when it comes with the object that creates it.
+STATUS_AT_CREATION: Final = frozenset({"Node"})
+#: Kinds read through several groups, (group, plural) -> (group, version) that owns the storage.
+SHARED: Final = {
+    ("events.k8s.io", "events"): ("", "v1"),
+    ("autoscaling", "horizontalpodautoscalers"): ("autoscaling", "v2"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Subresource:
+    """A door beside the object: its name, verbs, and the kind that passes through it."""
+
+    name: str
+    verbs: tuple[str, ...]
+    kind: str
+    group: str = ""
+    version: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Resource:
+    """One line of the table, with what follows from it."""
+
+    group: str
+    version: str
+    plural: str
+    kind: str
+    namespaced: bool
+    short_names: tuple[str, ...]
+    categories: tuple[str, ...]
+    verbs: tuple[str, ...]
+    subresources: tuple[Subresource, ...] = field(default=(), hash=False)
+
+    @property
+    def api_version(self) -> str:
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def qualified(self) -> str:
+        """The name messages use: `leases.coordination.k8s.io`, but plain `pods`."""
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+    @property
+    def counted(self) -> bool:
+        return self.kind in COUNTED
+
+    @property
+    def stored(self) -> bool:
+        return "list" in self.verbs and "create" in self.verbs
+
+    @property
+    def storage(self) -> tuple[str, str]:
+        """The key of the table that holds its objects: group and plural of the owner."""
+        owner = SHARED.get((self.group, self.plural))
+        return (owner[0] if owner else self.group, self.plural)
+
+    @property
+    def storage_hash(self) -> str:
+        """What discovery says about the stored version: a short digest of group, version, kind."""
+        group, version = SHARED.get((self.group, self.plural), (self.group, self.version))
+        digest = hashlib.sha256(f"{group}/{version}/{self.kind}".encode()).digest()
+        return base64.b64encode(digest[:8]).decode()
+
+    def sub(self, name: str) -> Subresource | None:
+        return next((sub for sub in self.subresources if sub.name == name), None)
+
+
+def _subresource(text: str, kind: str) -> Subresource:
+    text, _, target = text.partition("=")
+    name, _, verbs = text.partition(":")
+    group_version, _, sub_kind = target.rpartition("/")
+    group, _, version = group_version.rpartition("/")
+    allowed = tuple(verbs.split("+")) if verbs else STATUS_VERBS
+    return Subresource(name, allowed, sub_kind or kind, group, version)
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return () if text == "-" else tuple(text.split(","))
+
+
+def parse(table: str) -> tuple[Resource, ...]:
+    """Read the table; the order of its lines is the order of discovery."""
+    resources = []
+    group = version = ""
+    for line in table.replace("\n  ", " ").strip().split("\n"):
+        if line.startswith("["):
+            group, _, version = line.strip("[]").rpartition("/")
+            continue
+        plural, kind, scope, short, categories, verbs, *subs = line.split()
+        resources.append(
+            Resource(
+                group=group,
+                version=version,
+                plural=plural,
+                kind=kind,
+                namespaced=scope == "N",
+                short_names=_names(short),
+                categories=_names(categories),
+                verbs=USUAL_VERBS if verbs == "*" else tuple(verbs.split("+")),
+                subresources=tuple(_subresource(sub, kind) for sub in subs),
+            )
+        )
+    return tuple(resources)
+
+
+RESOURCES: Final = parse(TABLE)
+#: (group, version, plural) -> resource: how a path is looked up.
+BY_PATH: Final = {(res.group, res.version, res.plural): res for res in RESOURCES}
+#: (apiVersion, kind) -> resource: how a manifest is looked up.
+BY_KIND: Final = {(res.api_version, res.kind): res for res in RESOURCES}
+#: Group -> its versions, in the order of discovery.
+GROUPS: Final[dict[str, list[str]]] = {}
+for _res in RESOURCES:
+    if _res.version not in GROUPS.setdefault(_res.group, []):
+        GROUPS[_res.group].append(_res.version)
+
+
+def find(plural: str) -> Resource:
+    """The resource of a plural name, for callers in the same process; the first group wins."""
+    for res in RESOURCES:
+        if res.plural == plural and res.stored:
+            return res
+    raise KeyError(f"no resource is called {plural!r}")
+
+
+PODS: Final = find("pods")
+NODES: Final = find("nodes")
+NAMESPACES: Final = find("namespaces")
+EVENTS: Final = find("events")
+PRIORITY_CLASSES: Final = find("priorityclasses")
+BUDGETS: Final = find("poddisruptionbudgets")
+SERVICE_ACCOUNTS: Final = find("serviceaccounts")

@@ -1,0 +1,273 @@
+"""The embedded API server: sockets around `routing.route`.
+
+    server = ApiServer()
+    await server.start()
+    server.create("nodes", {...})        # in process, without HTTP
+    ...                                  # clients use server.url or server.kubeconfig()
+    await server.stop()
+
+One event loop does everything. A request is answered in one synchronous step; only watches, delayed
+answers and the sockets themselves await.
+"""
+
+import asyncio
+import base64
+import logging
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote
+
+import yaml
+from aiohttp import web
+
+from asched.lab.apiserver import bodies, bootstrap, certificates, crud
+from asched.lab.apiserver.auth import ADMIN, ANONYMOUS, Authenticator
+from asched.lab.apiserver.call import Call, Reply, User, refusal
+from asched.lab.apiserver.context import Context, Options
+from asched.lab.apiserver.faults import Fault, Faults
+from asched.lab.apiserver.kubelet import Kubelet
+from asched.lab.apiserver.resources import BY_KIND, find
+from asched.lab.apiserver.routing import route
+from asched.lab.apiserver.statuses import ApiError
+from asched.lab.apiserver.watching import (
+    BOOKMARK_BEFORE_END_S,
+    BOOKMARK_EVERY_S,
+    Watch,
+)
+
+JsonObject = dict[str, Any]
+
+log = logging.getLogger(__name__)
+
+#: Seconds a read of a version that does not exist yet waits before it says so.
+FUTURE_WAIT_S: Final = 3.0
+#: Seconds open connections get to end when the server stops.
+SHUTDOWN_S: Final = 1.0
+#: Bytes a request body may have; what etcd takes.
+BODY_BYTES_MAX: Final = 3 * 1024 * 1024
+
+
+class ApiServer:
+    """One server with its own store. Everything is gone when it stops."""
+
+    def __init__(
+        self,
+        *,
+        options: Options | None = None,
+        users: Mapping[str, User] | None = None,
+        anonymous: bool = True,
+        kubelet: bool = False,
+        remember_all: bool = False,
+        future_wait_s: float = FUTURE_WAIT_S,
+        clock: Callable[[], float] = time.time,
+        seed: int | None = None,
+    ) -> None:
+        """`users` maps bearer tokens to users; without it (and without `start(token=...)`)
+        everybody is an administrator. `remember_all` lets watches begin at version 1."""
+        self.auth = Authenticator(users, anonymous=anonymous)
+        self.ctx = Context(auth=self.auth, options=options, clock=clock, seed=seed)
+        self.store = self.ctx.store
+        self.faults = Faults()
+        self.kubelet = Kubelet(self.ctx) if kubelet else None
+        self.url = ""
+        self.token = ""
+        self.authority = b""
+        self._remember_all = remember_all
+        self._future_wait_s = future_wait_s
+        self._runner: web.ServerRunner | None = None
+        self._watches: set[Watch] = set()
+
+    async def start(
+        self,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        *,
+        tls: bool | tuple[str, str] = False,
+        token: str = "",
+    ) -> None:
+        """Listen. `tls` is True for a self-signed certificate, or paths of certificate and key;
+        `token` is an administrator's bearer token, and then nobody comes in without one."""
+        if token:
+            self.token = token
+            self.auth.tokens[token] = ADMIN
+            self.auth.open = False
+        context = self._tls(host, tls)
+        server = web.Server(
+            self._answer, access_log=None, handler_cancellation=True, logger=log
+        )
+        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
+        await self._runner.setup()
+        site = web.TCPSite(self._runner, host, port, ssl_context=context, backlog=1024)
+        await site.start()
+        bound_port = self._runner.addresses[0][1]
+        shown = f"[{host}]" if ":" in host else host
+        self.url = f"{'https' if context else 'http'}://{shown}:{bound_port}"
+        bootstrap.fill(self.ctx, port=bound_port, authority=self.authority.decode())
+        if not self._remember_all:
+            self.store.begin_history()
+        if self.kubelet is not None:
+            self.kubelet.start()
+
+    def _tls(self, host: str, tls: bool | tuple[str, str]) -> ssl.SSLContext | None:
+        if not tls:
+            return None
+        if tls is True:
+            certificate, key = certificates.self_signed(host)
+        else:
+            certificate, key = (Path(name).read_bytes() for name in tls)
+        self.authority = certificate
+        return certificates.server_context(certificate, key)
+
+    async def stop(self) -> None:
+        """End every watch and connection."""
+        if self.kubelet is not None:
+            self.kubelet.stop()
+        for watch in tuple(self._watches):
+            watch.end()
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    def create(self, plural: str, obj: JsonObject) -> JsonObject:
+        """Create an object in process, with defaults and admission; returns what was stored.
+
+        `plural` is a resource name; a manifest with kind and apiVersion may name another group's.
+        Raises ApiError.
+        """
+        res = BY_KIND.get((obj.get("apiVersion", ""), obj.get("kind", ""))) or find(plural)
+        made, _ = bodies.to_stored(res, obj)
+        namespace = made["metadata"].get("namespace", "default") if res.namespaced else ""
+        return crud.create(self.ctx, res, namespace, made).obj
+
+    def get(self, plural: str, namespace: str, name: str) -> JsonObject | None:
+        """A stored object, not to be changed, or None."""
+        record = self.ctx.get(find(plural), namespace, name)
+        return record.obj if record is not None else None
+
+    def list(self, plural: str, namespace: str = "") -> list[JsonObject]:
+        """The stored objects of a kind, sorted; not to be changed."""
+        table = self.store.table(find(plural).storage)
+        return [table.records[key].obj for key in table.range(namespace)]
+
+    def kubeconfig(self) -> str:
+        """A kubeconfig, as YAML, that leads here as an administrator."""
+        cluster: JsonObject = {"server": self.url}
+        if self.authority:
+            cluster["certificate-authority-data"] = base64.b64encode(self.authority).decode()
+        user = {"token": self.token} if self.token else {}
+        name = "asched"
+        return yaml.safe_dump(
+            {
+                "apiVersion": "v1",
+                "kind": "Config",
+                "clusters": [{"name": name, "cluster": cluster}],
+                "users": [{"name": name, "user": user}],
+                "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+                "current-context": name,
+            },
+            sort_keys=False,
+        )
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        call = await self._call(request)
+        fault = self.faults.hit(call.method, call.path) if self.faults.rules else None
+        if fault is not None and fault.action == "reset_before":
+            return _reset(request)
+        if fault is not None and fault.action == "refuse":
+            return _response(fault.refusal())
+        try:
+            call.user = self.auth.user(request.headers.get("Authorization", ""))
+            reply = route(self.ctx, call)
+        except ApiError as error:
+            if error.code == 504:
+                await asyncio.sleep(self._future_wait_s)
+            reply = refusal(error)
+        except Exception:
+            log.exception("a handler failed: %s %s", call.method, call.path)
+            reply = refusal(ApiError(500, "the handler failed; see the server's log"))
+        if isinstance(reply, Watch):
+            return await self._stream(request, reply, call)
+        if fault is not None:
+            if fault.action == "reset_after":
+                return _reset(request)
+            await asyncio.sleep(fault.seconds)
+        return _response(reply)
+
+    async def _call(self, request: web.BaseRequest) -> Call:
+        path, _, query = request.raw_path.partition("?")
+        return Call(
+            method=request.method,
+            path=unquote(path) if "%" in path else path,
+            query=dict(parse_qsl(query, keep_blank_values=True)) if query else {},
+            headers={name.lower(): value for name, value in request.headers.items()},
+            body=await request.read() if request.can_read_body else b"",
+            user=ANONYMOUS,
+        )
+
+    async def _stream(
+        self, request: web.BaseRequest, watch: Watch, call: Call
+    ) -> web.StreamResponse:
+        """Send a watch's frames until it ends or its client leaves."""
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
+        awake = asyncio.Event()
+        watch.wake = awake.set
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + watch.lasting_s
+        timers = [loop.call_at(end_s, watch.end)]
+        if watch.lasting_s > BOOKMARK_BEFORE_END_S:
+            timers.append(loop.call_at(end_s - BOOKMARK_BEFORE_END_S, watch.bookmark))
+        self._watches.add(watch)
+        bookmarks = asyncio.create_task(_bookmarks(watch)) if watch.options.bookmarks else None
+        try:
+            await response.prepare(request)
+            while True:
+                data = watch.take()
+                fault = self._watch_fault(watch, call) if data else None
+                if data:
+                    await response.write(data)
+                if fault is not None and fault.action == "drop_watch":
+                    return _reset(request)
+                if watch.ended and not watch.frames:
+                    break
+                await awake.wait()
+                awake.clear()
+            await response.write_eof()
+        except ConnectionError:
+            log.debug("a watch's client left: %s", call.path)
+        finally:
+            watch.end()
+            self._watches.discard(watch)
+            for timer in timers:
+                timer.cancel()
+            if bookmarks is not None:
+                bookmarks.cancel()
+        return response
+
+    def _watch_fault(self, watch: Watch, call: Call) -> Fault | None:
+        fault = self.faults.hit(call.method, call.path, watch=True) if self.faults.rules else None
+        if fault is not None and fault.action == "expire_watch":
+            watch.expire()
+        return fault
+
+
+async def _bookmarks(watch: Watch) -> None:
+    while True:
+        await asyncio.sleep(BOOKMARK_EVERY_S)
+        watch.bookmark()
+
+
+def _reset(request: web.BaseRequest) -> web.StreamResponse:
+    """Break the connection without an answer."""
+    if request.transport is not None:
+        request.transport.abort()
+    return web.Response(status=500)
+
+
+def _response(reply: Reply) -> web.Response:
+    headers = reply.headers
+    if reply.content_type:
+        headers["Content-Type"] = reply.content_type
+    return web.Response(status=reply.status, body=reply.body, headers=headers)

@@ -1,0 +1,139 @@
+"""What an update may not change: almost everything in a pod, a few fields elsewhere."""
+
+from typing import Any, Final
+
+from asched.lab.apiserver.resources import Resource
+from asched.lab.apiserver.statuses import FieldError, bad_value, forbidden_field
+
+JsonObject = dict[str, Any]
+
+MAY_NOT_CHANGE: Final = (
+    "pod updates may not change fields other than `spec.containers[*].image`,"
+    "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions"
+    " to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it"
+    " was previously negative)"
+)
+IMMUTABLE: Final = "field is immutable"
+#: What an event of the newer group may change.
+EVENT_CHANGES: Final = frozenset({"metadata", "series"})
+
+
+def pod_complaints(new: JsonObject, old: JsonObject) -> list[FieldError]:
+    """A pod may get other images, more tolerations, a deadline, fewer gates; a gated one may be
+    narrowed. Everything else is one complaint about the spec."""
+    after, before = new["spec"], old["spec"]
+    found = tolerations(after.get("tolerations") or [], before.get("tolerations") or [])
+    found += gates(after, before)
+    leveled = dict(after)
+    for member in ("containers", "initContainers"):
+        leveled[member] = _with_images(after.get(member) or [], before.get(member) or [])
+    for member in ("tolerations", "schedulingGates", "activeDeadlineSeconds"):
+        leveled[member] = before.get(member)
+    if before.get("terminationGracePeriodSeconds", 0) < 0:
+        if after.get("terminationGracePeriodSeconds") == 1:
+            leveled["terminationGracePeriodSeconds"] = before["terminationGracePeriodSeconds"]
+    if before.get("schedulingGates"):
+        found += narrowing(after, before)
+        leveled["nodeSelector"] = before.get("nodeSelector")
+        leveled["affinity"] = _with_node_affinity(after, before)
+    if not found and _without_absent(leveled) != _without_absent(before):
+        found.append(forbidden_field("spec", MAY_NOT_CHANGE))
+    return found
+
+
+def _without_absent(spec: JsonObject) -> JsonObject:
+    return {name: value for name, value in spec.items() if value not in (None, [], {})}
+
+
+def _with_images(after: list[JsonObject], before: list[JsonObject]) -> list[JsonObject]:
+    if len(after) != len(before):
+        return after
+    return [
+        {**new, "image": old["image"]} if new.get("image") and "image" in old else new
+        for new, old in zip(after, before, strict=True)
+    ]
+
+
+def _with_node_affinity(after: JsonObject, before: JsonObject) -> JsonObject | None:
+    affinity = dict(after.get("affinity") or {})
+    kept = (before.get("affinity") or {}).get("nodeAffinity")
+    affinity.pop("nodeAffinity", None)
+    if kept is not None:
+        affinity["nodeAffinity"] = kept
+    return affinity or before.get("affinity")
+
+
+def tolerations(after: list[JsonObject], before: list[JsonObject]) -> list[FieldError]:
+    def bare(toleration: JsonObject) -> JsonObject:
+        return {k: v for k, v in toleration.items() if k != "tolerationSeconds"}
+
+    present = [bare(toleration) for toleration in after]
+    if all(bare(toleration) in present for toleration in before if not _is_default(toleration)):
+        return []
+    why = "existing toleration can not be modified except its tolerationSeconds"
+    return [forbidden_field("spec.tolerations", why)]
+
+
+def _is_default(toleration: JsonObject) -> bool:
+    """The two tolerations admission adds; an update that drops them gets them back."""
+    return toleration.get("key", "").startswith("node.kubernetes.io/") and (
+        toleration.get("effect") == "NoExecute"
+    )
+
+
+def gates(after: JsonObject, before: JsonObject) -> list[FieldError]:
+    present = {gate["name"] for gate in before.get("schedulingGates") or ()}
+    return [
+        forbidden_field(
+            f"spec.schedulingGates[{index}].name",
+            f"only deletion is allowed, but found new scheduling gate '{gate['name']}'",
+        )
+        for index, gate in enumerate(after.get("schedulingGates") or ())
+        if gate["name"] not in present
+    ]
+
+
+def narrowing(after: JsonObject, before: JsonObject) -> list[FieldError]:
+    """While gates stand, node selection may be added to, never loosened."""
+    selector = after.get("nodeSelector") or {}
+    kept = before.get("nodeSelector") or {}
+    if any(selector.get(key) != value for key, value in kept.items()):
+        why = "only additions to spec.nodeSelector are allowed (no mutations or deletions)"
+        return [bad_value("spec.nodeSelector", selector, why)]
+    required = "requiredDuringSchedulingIgnoredDuringExecution"
+    path = f"spec.affinity.nodeAffinity.{required}"
+    old_rule = ((before.get("affinity") or {}).get("nodeAffinity") or {}).get(required)
+    new_rule = ((after.get("affinity") or {}).get("nodeAffinity") or {}).get(required)
+    if not old_rule:
+        return []
+    old_terms = old_rule["nodeSelectorTerms"] or []
+    new_terms = (new_rule or {}).get("nodeSelectorTerms") or []
+    if len(old_terms) != len(new_terms):
+        why = "no additions/deletions to non-empty NodeSelectorTerms list are allowed"
+        return [bad_value(f"{path}.nodeSelectorTerms", new_terms, why)]
+    for index, (old, new) in enumerate(zip(old_terms, new_terms, strict=True)):
+        for member in ("matchExpressions", "matchFields"):
+            rules = new.get(member) or []
+            if any(rule not in rules for rule in old.get(member) or ()):
+                why = "only additions are allowed (no mutations or deletions)"
+                return [bad_value(f"{path}.nodeSelectorTerms[{index}]", new, why)]
+    return []
+
+
+def complaints(res: Resource, new: JsonObject, old: JsonObject) -> list[FieldError]:
+    if res.kind == "Event" and res.group:
+        return [
+            bad_value(member, new.get(member), IMMUTABLE)
+            for member in sorted(set(new) | set(old))
+            if member not in EVENT_CHANGES and new.get(member) != old.get(member)
+        ]
+    if res.kind == "PriorityClass":
+        return [
+            forbidden_field(member, "may not be changed in an update.")
+            for member in ("value", "preemptionPolicy")
+            if new.get(member) != old.get(member)
+        ]
+    if res.kind in {"Deployment", "ReplicaSet", "Job"}:
+        if new["spec"].get("selector") != old["spec"].get("selector"):
+            return [bad_value("spec.selector", new["spec"].get("selector"), IMMUTABLE)]
+    return []
