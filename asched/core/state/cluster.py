@@ -12,7 +12,7 @@ An assumed pod stays until the watch confirms it, it is forgotten, or it goes; n
 pod on a node nobody knows waits among the orphans and counts nowhere until the node appears.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
@@ -22,12 +22,14 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.core.state.nodes import Aspect, NodeTable
+from asched.core.state.object_log import ObjectLog
 from asched.core.state.occupancy import Occupancy
 from asched.core.state.pods import PodClasses, PodInfo
 from asched.core.state.topology import CounterKey, PodCounter, Topology
 from asched.core.state.view import NodeView
 
 R = TypeVar("R", bound=Record)
+C = TypeVar("C")
 
 
 class Sight(NamedTuple):
@@ -59,6 +61,9 @@ class Cluster:
         self._epochs: dict[str, int] = {}
         #: moves with every change of an object that is neither a pod nor a node
         self.epoch = 0
+        #: which of them changed, in order
+        self.object_log = ObjectLog()
+        self._companions: dict[Any, Any] = {}
 
     # --- for readers -----------------------------------------------------------------------------
 
@@ -82,6 +87,13 @@ class Cluster:
         """A number that moves with every change of an object of this kind."""
         return self._epochs.get(kind.plural, 0)
 
+    def companion(self, make: Callable[["Cluster"], C]) -> C:
+        """What a rule derives from the cluster for all profiles together, made on first use."""
+        found = self._companions.get(make)
+        if found is None:
+            found = self._companions[make] = make(self)
+        return found
+
     def pods_on(self, row: int) -> Mapping[str, PodInfo]:
         """Uid -> pod on a row, assumed and terminating ones included."""
         return self._rows[row]
@@ -91,10 +103,8 @@ class Cluster:
         return None if row is None else self.nodes.node_at[row]
 
     def counter(self, key: CounterKey) -> PodCounter:
-        return self.topology.counter(key, self._placed_on_rows())
-
-    def _placed_on_rows(self) -> Iterator[PodInfo]:
-        return (info for info in self.placed.values() if info.row >= 0)
+        """Counts of the pods that match a key, made when they are first asked for."""
+        return self.topology.counter(key)
 
     # --- facts -----------------------------------------------------------------------------------
 
@@ -119,7 +129,7 @@ class Cluster:
         old = store.get(key)
         store[key] = obj
         self._settle_assumed(kind, key, obj.metadata)
-        self._touch(kind)
+        self._touch(kind, key)
         return [Sight(kind, old, obj)]
 
     def _lose(self, kind: Kind, obj: Any) -> list[Sight]:
@@ -133,7 +143,7 @@ class Cluster:
         key = obj.metadata.key
         old = self._objects.get(kind.plural, {}).pop(key, None)
         self._assumed_objects.get(kind.plural, {}).pop(key, None)
-        self._touch(kind)
+        self._touch(kind, key)
         return [Sight(kind, old, None)] if old is not None else []
 
     def _relist(self, kind: Kind, objects: Iterable[Any]) -> list[Sight]:
@@ -158,7 +168,8 @@ class Cluster:
             sights += self._see(kind, obj)
         return sights
 
-    def _touch(self, kind: Kind) -> None:
+    def _touch(self, kind: Kind, key: str) -> None:
+        self.object_log.add(kind.plural, key)
         self._epochs[kind.plural] = self._epochs.get(kind.plural, 0) + 1
         self.epoch += 1
 
@@ -178,7 +189,7 @@ class Cluster:
                 for key in old.labels.keys() | node.labels.keys()
                 if old.labels.get(key) != node.labels.get(key)
             }
-            self.topology.relabel(changed)
+            self.topology.relabel(row, changed)
         return Sight(NODE, old, node)
 
     def _lose_node(self, node: Node) -> list[Sight]:
@@ -316,27 +327,29 @@ class Cluster:
     def with_pods(self, added: Iterable[PodInfo], row: int) -> Iterator[None]:
         """Count pods on a row until the block ends. No cached answer learns of it."""
         done = []
-        try:
-            for info in added:
-                self._count(info, row, 1)
-                done.append(info)
-            yield
-        finally:
-            for info in reversed(done):
-                self._count(info, row, -1)
+        with self.topology.trial():
+            try:
+                for info in added:
+                    self._count(info, row, 1)
+                    done.append(info)
+                yield
+            finally:
+                for info in reversed(done):
+                    self._count(info, row, -1)
 
     @contextmanager
     def without_pods(self, removed: Iterable[PodInfo], row: int) -> Iterator[None]:
         """Do without pods of a row until the block ends. No cached answer learns of it."""
         done = []
-        try:
-            for info in removed:
-                self._count(info, row, -1)
-                done.append(info)
-            yield
-        finally:
-            for info in reversed(done):
-                self._count(info, row, 1)
+        with self.topology.trial():
+            try:
+                for info in removed:
+                    self._count(info, row, -1)
+                    done.append(info)
+                yield
+            finally:
+                for info in reversed(done):
+                    self._count(info, row, 1)
 
     # --- assumed objects -------------------------------------------------------------------------
 
@@ -344,12 +357,12 @@ class Cluster:
         """Take a version of ours for the truth until the watch delivers a newer one."""
         key = _metadata(obj).key
         self._assumed_objects.setdefault(kind.plural, {})[key] = obj
-        self._touch(kind)
+        self._touch(kind, key)
 
     def restore_object(self, kind: Kind, key: str) -> None:
         """Go back to the version the API told."""
         if self._assumed_objects.get(kind.plural, {}).pop(key, None) is not None:
-            self._touch(kind)
+            self._touch(kind, key)
 
     def _settle_assumed(self, kind: Kind, key: str, metadata: ObjectMeta) -> None:
         assumed = self._assumed_objects.get(kind.plural, {}).get(key)

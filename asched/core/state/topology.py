@@ -5,29 +5,33 @@ A `PodCounter` answers it: a predicate on pods with counts per row, and per valu
 that somebody asked for. *Which domains hold pods whose own terms speak of me?* A `TermCounter`
 answers it: one distinct term that placed pods carry, with the number of carriers per domain.
 
-Nothing is recounted from pods: a counter is filled once when it is first asked for, then every pod
-that appears on or leaves a row moves it by one. Which counters a pod moves is remembered per set of
-labels. An index by the first `key In (value)` requirement keeps that lookup short when there are
-thousands.
+Nothing is recounted from pods: a counter is filled once when it is first asked for, from the
+distinct label sets of its namespaces; then every pod that appears on or leaves a row moves it by
+one. Which counters a pod moves is remembered per set of labels. An index by namespace and the first
+`key In (value)` requirement keeps that lookup short when there are thousands.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import Enum
 from typing import Final, Generic, NamedTuple, TypeVar
-
-import numpy as np
-import numpy.typing as npt
+from weakref import WeakKeyDictionary
 
 from asched.core.model.selector import Selector
 from asched.core.state.nodes import NodeTable
-from asched.core.state.pods import LabelSet, PodInfo
-
-I64 = npt.NDArray[np.int64]
+from asched.core.state.pods import AffinityTerms, LabelSet, PodClass, PodInfo
+from asched.core.state.tally import Ledger, Tally
 
 #: Pod counters kept before the ones unused for longest go. A guess: a cluster with as many distinct
 #: selectors in use at one time was never seen.
 COUNTERS_MAX: Final = 20_000
+#: ... and cells of eight bytes they may fill if each keeps counts for all rows (256 MiB).
+CELLS_MAX: Final = 1 << 25
+#: ... but never fewer counters than this.
+COUNTERS_MIN: Final = 256
+#: Distinct terms kept before those that nobody carries any more are swept out. A guess.
+IDLE_TERMS_MAX: Final = 1024
 
 
 class PodPredicate(NamedTuple):
@@ -43,93 +47,34 @@ class PodPredicate(NamedTuple):
 
 
 class CounterKey(NamedTuple):
-    """What is counted: pods that match *all* the predicates; terminating ones or not."""
+    """What is counted: pods that match *all* the predicates; terminating ones or not.
+
+    With `on_trial_only` the pods that are really there do not count, only what a trial adds to them
+    or takes from them (the spread constraint that selects everything is such a case).
+    """
 
     predicates: tuple[PodPredicate, ...]
     counts_terminating: bool
-
-
-class Tally:
-    """Counts per row, and per domain for each topology key that was asked for."""
-
-    __slots__ = ("_nodes", "by_row", "domains", "total", "version")
-
-    def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
-        self.by_row: I64 = np.zeros(nodes.columns.capacity, dtype=np.int64)
-        self.domains: dict[str, I64] = {}
-        self.version = 0
-        self.total = 0
-
-    def move(self, row: int, amount: int) -> None:
-        """Add (or with a negative amount take away) at a row."""
-        if row >= len(self.by_row):
-            self._grow(self._nodes.columns.capacity)
-        self.by_row[row] += amount
-        self.total += amount
-        self.version += 1
-        for key, counts in self.domains.items():
-            value = self._nodes.label_column(key).ids[row]
-            if value >= len(counts):
-                counts = self.domains[key] = _grown(counts, 2 * int(value) + 1)  # noqa: PLW2901
-            counts[value] += amount
-            counts[0] = 0
-
-    def rows(self) -> I64:
-        """int64[H] counts for all rows up to the table's height."""
-        if len(self.by_row) < self._nodes.height:
-            self._grow(self._nodes.columns.capacity)
-        return self.by_row[: self._nodes.height]
-
-    def domain(self, key: str) -> I64:
-        """int64[D] counts per value id of a label key; index 0 (no such label) is always 0."""
-        column = self._nodes.label_column(key)
-        counts = self.domains.get(key)
-        if counts is None:
-            ids = column.ids[: self._nodes.height]
-            counts = np.zeros(len(column.values), dtype=np.int64)
-            np.add.at(counts, ids, self.rows())
-            counts[0] = 0
-            self.domains[key] = counts
-        if len(counts) < len(column.values):
-            counts = self.domains[key] = _grown(counts, len(column.values))
-        return counts
-
-    def relabel(self, key: str) -> None:
-        """A label moved on some row: the domains of that key are summed anew when next asked
-        for.
-        """
-        if self.domains.pop(key, None) is not None:
-            self.version += 1
-
-    def _grow(self, size: int) -> None:
-        self.by_row = _grown(self.by_row, size)
-
-
-def _grown(counts: I64, size: int) -> I64:
-    if size <= len(counts):
-        return counts
-    fresh = np.zeros(size, dtype=np.int64)
-    fresh[: len(counts)] = counts
-    return fresh
+    on_trial_only: bool = False
 
 
 class PodCounter(Tally):
-    """How many pods that match a key are where."""
+    """How many pods that match a key are where. A dropped one is not kept up to date any more."""
 
-    __slots__ = ("key", "used")
+    __slots__ = ("is_dropped", "key", "used")
 
-    def __init__(self, nodes: NodeTable, key: CounterKey) -> None:
-        super().__init__(nodes)
+    def __init__(self, ledger: Ledger, key: CounterKey) -> None:
+        super().__init__(ledger)
         self.key = key
         self.used = 0
+        self.is_dropped = False
 
     def matches(self, label_set: LabelSet) -> bool:
         return all(predicate.matches(label_set) for predicate in self.key.predicates)
 
 
 class TermKind(Enum):
-    """Which stanza of the carrier a term stands in."""
+    """Which stanza of the carrier a term stands in, in the order of `AffinityTerms`."""
 
     REQUIRED_AFFINITY = "required affinity"
     REQUIRED_ANTI_AFFINITY = "required anti-affinity"
@@ -156,8 +101,8 @@ class TermCounter(Tally):
 
     __slots__ = ("key",)
 
-    def __init__(self, nodes: NodeTable, key: TermKey) -> None:
-        super().__init__(nodes)
+    def __init__(self, ledger: Ledger, key: TermKey) -> None:
+        super().__init__(ledger)
         self.key = key
 
     def speaks_of(self, label_set: LabelSet, namespace_labels: dict[str, str]) -> bool:
@@ -173,56 +118,105 @@ C = TypeVar("C", PodCounter, TermCounter)
 
 
 class SelectorIndex(Generic[C]):
-    """Counters by one `key In (…)` requirement of their selector, so that few must be asked."""
+    """Counters by namespace and one `key In (…)` requirement, so that few must be asked."""
 
     def __init__(self) -> None:
-        self._by_label: dict[tuple[str, str], list[C]] = defaultdict(list)
-        self._rest: list[C] = []
+        self._by_label: dict[tuple[str | None, str, str], list[C]] = defaultdict(list)
+        self._rest: dict[str | None, list[C]] = defaultdict(list)
 
-    def add(self, selector: Selector, counter: C) -> None:
-        for requirement in selector.requirements:
-            if requirement.operator == "In":
-                for value in requirement.values:
-                    self._by_label[requirement.key, value].append(counter)
-                return
-        self._rest.append(counter)
+    def add(self, namespaces: frozenset[str] | None, selector: Selector, counter: C) -> None:
+        """`namespaces` are the only ones in which it can match; None: in any."""
+        places: Iterable[str | None] = (None,) if namespaces is None else namespaces
+        required = next((r for r in selector.requirements if r.operator == "In"), None)
+        for place in places:
+            if required is None:
+                self._rest[place].append(counter)
+            else:
+                for value in required.values:
+                    self._by_label[place, required.key, value].append(counter)
 
-    def candidates(self, labels: dict[str, str]) -> Iterator[C]:
-        yield from self._rest
-        for item in labels.items():
-            yield from self._by_label.get(item, ())
+    def candidates(self, label_set: LabelSet) -> Iterator[C]:
+        """Each counter that might match, once."""
+        for place in (None, label_set.namespace):
+            yield from self._rest.get(place, ())
+            for key, value in label_set.labels.items():
+                yield from self._by_label.get((place, key, value), ())
+
+
+class Population:
+    """Where the pods of one label set are: row to number, those that terminate apart."""
+
+    __slots__ = ("label_set", "staying", "terminating")
+
+    def __init__(self, label_set: LabelSet) -> None:
+        self.label_set = label_set
+        self.staying: dict[int, int] = {}
+        self.terminating: dict[int, int] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.staying and not self.terminating
+
+    def move(self, row: int, amount: int, is_terminating: bool) -> None:
+        rows = self.terminating if is_terminating else self.staying
+        left = rows.get(row, 0) + amount
+        if left:
+            rows[row] = left
+        else:
+            del rows[row]
+
+
+class Trial:
+    """What must be put back when a trial ends."""
+
+    __slots__ = ("made", "versions")
+
+    def __init__(self) -> None:
+        self.versions: dict[Tally, int] = {}
+        self.made: list[PodCounter] = []
 
 
 class Topology:
-    """All counters. `generation` moves when a counter is made or dropped: what was found before is
-    old.
-    """
+    """All counters. `generation` moves when one is made or dropped: what was found is old then."""
 
     def __init__(self, nodes: NodeTable) -> None:
-        self._nodes = nodes
+        self._ledger = Ledger(nodes)
         self._counters: dict[CounterKey, PodCounter] = {}
         self._index: SelectorIndex[PodCounter] = SelectorIndex()
         self._terms: dict[TermKey, TermCounter] = {}
         self._terms_index: SelectorIndex[TermCounter] = SelectorIndex()
+        self._carried: WeakKeyDictionary[PodClass, tuple[TermCounter, ...]] = WeakKeyDictionary()
+        self._populations: dict[str, dict[LabelSet, Population]] = defaultdict(dict)
+        self._trials: list[Trial] = []
+        self._sweep_at = IDLE_TERMS_MAX
         self._uses = 0
         self.generation = 0
-        #: moves when a distinct term is carried for the first time: matches found before are
-        #: incomplete
+        #: moves when a distinct term is carried for the first time, or dropped: matches found
+        #: before are incomplete
         self.terms_generation = 0
 
-    def counter(self, key: CounterKey, placed: Iterable[PodInfo]) -> PodCounter:
-        """The counter of a key; a new one is filled from the pods that are placed now."""
+    # --- for readers -----------------------------------------------------------------------------
+
+    def counter(self, key: CounterKey) -> PodCounter:
+        """The counter of a key; a new one is filled from the pods that are there now."""
         counter = self._counters.get(key)
         if counter is None:
-            if len(self._counters) >= COUNTERS_MAX:
+            if len(self._counters) >= self._counters_max():
                 self._drop_unused()
-            counter = self._counters[key] = PodCounter(self._nodes, key)
-            self._index.add(key.predicates[0].selector if key.predicates else Selector(()), counter)
+            counter = self._counters[key] = PodCounter(self._ledger, key)
+            self._add_to_index(counter)
             self.generation += 1
-            self._fill(counter, placed)
+            if not key.on_trial_only:
+                self._fill(counter)
+            if self._trials:
+                self._trials[-1].made.append(counter)
+        self.keep(counter)
+        return counter
+
+    def keep(self, counter: PodCounter) -> None:
+        """Say that a counter is still of use."""
         self._uses += 1
         counter.used = self._uses
-        return counter
 
     def terms_speaking_of(
         self, label_set: LabelSet, namespace_labels: dict[str, str]
@@ -230,54 +224,157 @@ class Topology:
         """The distinct terms of placed pods (past ones too) that match a pod with these labels."""
         return [
             counter
-            for counter in self._terms_index.candidates(label_set.labels)
+            for counter in self._terms_index.candidates(label_set)
             if counter.speaks_of(label_set, namespace_labels)
         ]
 
-    def move(self, info: PodInfo, row: int, amount: int) -> None:
-        """A pod appeared on (+1) or left (-1) a row."""
-        for counter in self._counters_of(info.cls.label_set):
-            if counter.key.counts_terminating or not info.pod.is_terminating:
-                counter.move(row, amount)
-        if info.cls.has_affinity:
-            for term in self._terms_of(info):
-                term.move(row, amount)
+    # --- for the owner ---------------------------------------------------------------------------
 
-    def relabel(self, keys: Iterable[str]) -> None:
-        """Labels with these keys changed on some row."""
-        for key in keys:
+    def move(self, info: PodInfo, row: int, amount: int) -> None:
+        """A pod appeared on (+1) or left (-1) a row, truly or on trial."""
+        trial = self._trials[-1] if self._trials else None
+        label_set, is_terminating = info.cls.label_set, info.pod.is_terminating
+        self._move_population(label_set, row, amount, is_terminating)
+        for counter in self._counters_of(label_set):
+            # Upstream's trials do not ask whether the pod terminates, or counted before.
+            counts = counter.key.counts_terminating or not is_terminating
+            if trial is not None or (counts and not counter.key.on_trial_only):
+                _move(counter, row, amount, trial)
+        if info.cls.has_affinity:
+            for term in self._terms_of(info.cls):
+                _move(term, row, amount, trial)
+
+    @contextmanager
+    def trial(self) -> Iterator[None]:
+        """What moves inside must have moved back at its end: the versions from before hold again.
+
+        Trials may be nested, but not crossed.
+        """
+        self._trials.append(Trial())
+        try:
+            yield
+        finally:
+            trial = self._trials.pop()
+            for tally, version in trial.versions.items():
+                tally.version = version
+            if trial.made:  # filled in the middle of it, and not by the trial's rules
+                self._drop(trial.made)
+
+    def relabel(self, row: int, keys: Iterable[str]) -> None:
+        """Labels with these keys changed on a row."""
+        for key in self._ledger.keys.intersection(keys):
             for counter in (*self._counters.values(), *self._terms.values()):
-                counter.relabel(key)
+                counter.relabel(row, key)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _move_population(
+        self, label_set: LabelSet, row: int, amount: int, is_terminating: bool
+    ) -> None:
+        inside = self._populations[label_set.namespace]
+        population = inside.get(label_set)
+        if population is None:
+            population = inside[label_set] = Population(label_set)
+        population.move(row, amount, is_terminating)
+        if population.is_empty:
+            del inside[label_set]
+            if not inside:
+                del self._populations[label_set.namespace]
 
     def _counters_of(self, label_set: LabelSet) -> list[PodCounter]:
         if label_set.generation != self.generation:
             label_set.counters = [
-                c for c in self._index.candidates(label_set.labels) if c.matches(label_set)
+                c for c in self._index.candidates(label_set) if c.matches(label_set)
             ]
             label_set.generation = self.generation
         return label_set.counters  # type: ignore[return-value]
 
-    def _terms_of(self, info: PodInfo) -> list[TermCounter]:
-        try:
-            terms = info.cls.terms
-        except ValueError:  # a selector that makes no sense speaks of nobody
-            return []
-        kinds = zip(
-            (
-                TermKind.REQUIRED_AFFINITY,
-                TermKind.REQUIRED_ANTI_AFFINITY,
-                TermKind.PREFERRED_AFFINITY,
-                TermKind.PREFERRED_ANTI_AFFINITY,
-            ),
-            terms,
-            strict=True,
-        )
-        found = []
-        for kind, group in kinds:
-            for term in group:
-                if term.selector is None:
-                    continue
-                key = TermKey(
+    def _terms_of(self, cls: PodClass) -> tuple[TermCounter, ...]:
+        known = self._carried.get(cls)
+        if known is None:
+            try:
+                terms = cls.terms
+            except ValueError:  # a selector that makes no sense speaks of nobody
+                return ()
+            if len(self._terms) >= self._sweep_at:
+                self._sweep_terms()
+            known = tuple(self._term(key) for key in _term_keys(terms))
+            self._carried[cls] = known
+        return known
+
+    def _term(self, key: TermKey) -> TermCounter:
+        counter = self._terms.get(key)
+        if counter is None:
+            counter = self._terms[key] = TermCounter(self._ledger, key)
+            self._add_term_to_index(counter)
+            self.terms_generation += 1
+        return counter
+
+    def _fill(self, counter: PodCounter) -> None:
+        for population in self._populations_for(counter.key):
+            if not counter.matches(population.label_set):
+                continue
+            for row, number in population.staying.items():
+                counter.move(row, number)
+            if counter.key.counts_terminating:
+                for row, number in population.terminating.items():
+                    counter.move(row, number)
+
+    def _populations_for(self, key: CounterKey) -> Iterator[Population]:
+        namespaces = key.predicates[0].namespaces if key.predicates else None
+        for namespace in self._populations if namespaces is None else namespaces:
+            yield from self._populations.get(namespace, {}).values()
+
+    def _add_to_index(self, counter: PodCounter) -> None:
+        predicates = counter.key.predicates
+        first = predicates[0] if predicates else PodPredicate(None, Selector(()))
+        self._index.add(first.namespaces, first.selector, counter)
+
+    def _add_term_to_index(self, counter: TermCounter) -> None:
+        key = counter.key
+        namespaces = key.namespaces if key.namespace_selector is None else None
+        self._terms_index.add(namespaces, key.selector, counter)
+
+    def _counters_max(self) -> int:
+        cells = self._ledger.nodes.columns.capacity
+        return max(COUNTERS_MIN, min(COUNTERS_MAX, CELLS_MAX // cells))
+
+    def _drop_unused(self) -> None:
+        by_use = sorted(self._counters.values(), key=lambda counter: counter.used)
+        self._drop(by_use[: len(by_use) // 2])
+
+    def _drop(self, unused: Iterable[PodCounter]) -> None:
+        for counter in unused:
+            counter.is_dropped = True
+            self._counters.pop(counter.key, None)
+        self._index = SelectorIndex()
+        for counter in self._counters.values():
+            self._add_to_index(counter)
+        self.generation += 1
+
+    def _sweep_terms(self) -> None:
+        """Forget the terms that nobody carries."""
+        self._terms = {key: counter for key, counter in self._terms.items() if counter.total}
+        self._sweep_at = max(IDLE_TERMS_MAX, 2 * len(self._terms))
+        self._carried.clear()
+        self._terms_index = SelectorIndex()
+        for counter in self._terms.values():
+            self._add_term_to_index(counter)
+        self.terms_generation += 1
+
+
+def _move(tally: Tally, row: int, amount: int, trial: Trial | None) -> None:
+    if trial is not None:
+        trial.versions.setdefault(tally, tally.version)
+    tally.move(row, amount)
+
+
+def _term_keys(terms: AffinityTerms) -> Iterator[TermKey]:
+    """A term without a selector matches nothing, so it is nobody's."""
+    for kind, group in zip(TermKind, terms, strict=True):
+        for term in group:
+            if term.selector is not None:
+                yield TermKey(
                     kind,
                     term.topology_key,
                     term.selector,
@@ -285,32 +382,3 @@ class Topology:
                     term.namespace_selector,
                     term.weight,
                 )
-                counter = self._terms.get(key)
-                if counter is None:
-                    counter = self._terms[key] = TermCounter(self._nodes, key)
-                    self._terms_index.add(key.selector, counter)
-                    self.terms_generation += 1
-                found.append(counter)
-        return found
-
-    def _fill(self, counter: PodCounter, placed: Iterable[PodInfo]) -> None:
-        matched: dict[int, bool] = {}
-        rows: dict[int, int] = defaultdict(int)
-        for info in placed:
-            label_set = info.cls.label_set
-            hit = matched.get(label_set.number)
-            if hit is None:
-                hit = matched[label_set.number] = counter.matches(label_set)
-            if hit and (counter.key.counts_terminating or not info.pod.is_terminating):
-                rows[info.row] += 1
-        for row, count in rows.items():
-            counter.move(row, count)
-
-    def _drop_unused(self) -> None:
-        kept = sorted(self._counters.values(), key=lambda c: c.used)[COUNTERS_MAX // 2 :]
-        self._counters = {counter.key: counter for counter in kept}
-        self._index = SelectorIndex()
-        for counter in kept:
-            predicates = counter.key.predicates
-            self._index.add(predicates[0].selector if predicates else Selector(()), counter)
-        self.generation += 1

@@ -1,0 +1,67 @@
+"""Which changes may let a pod in that affinity kept out.
+
+Rule    of pods: the pod itself; a placed (or nominated) one that comes and matches all affinity
+        terms, or goes and matches all anti-affinity terms, or has anti-affinity terms that all
+        match the waiting pod; one whose labels change in such a way.
+        Of nodes: one that comes with, gains or changes the key of an affinity term; one that comes,
+        loses or changes the key of an anti-affinity term.
+Quirk   namespace selectors are judged on no labels, and of several anti-affinity terms all must
+        match: some changes that help are overlooked, as upstream does.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/plugin.go
+"""
+
+from asched.core.framework.points import Hint
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.plugins.inter_pod_affinity.terms import term_matches
+from asched.core.state.pods import AffinityTerm, AffinityTerms
+
+Terms = tuple[AffinityTerm, ...]
+
+
+def hint_of_pod(
+    terms: AffinityTerms, gone_terms: AffinityTerms, pod: Pod, old: Pod | None, new: Pod | None
+) -> Hint:
+    """`terms` are those of the waiting `pod`, `gone_terms` those of the `old` one."""
+    for other in (old, new):
+        if other is not None and other.uid == pod.uid:
+            return Hint.QUEUE
+    for other in (old, new):
+        if other is not None and not _has_place(other):
+            return Hint.SKIP
+    wanted, unwanted = terms.required_affinity, terms.required_anti_affinity
+    if old is not None and new is not None:
+        comes_near = not _match_all(wanted, old) and _match_all(wanted, new)
+        lets_go = _match_all(unwanted, old) and not _match_all(unwanted, new)
+        return Hint.QUEUE if comes_near or lets_go else Hint.SKIP
+    if new is not None:
+        return Hint.QUEUE if _match_all(wanted, new) else Hint.SKIP
+    lets_go = old is not None and _match_all(unwanted, old)
+    minded = _match_all(gone_terms.required_anti_affinity, pod)
+    return Hint.QUEUE if lets_go or minded else Hint.SKIP
+
+
+def hint_of_node(terms: AffinityTerms, old: Node | None, new: Node) -> Hint:
+    """`terms` are those of the waiting pod."""
+    for term in terms.required_affinity:
+        here = new.labels.get(term.topology_key)
+        if here is not None and (old is None or old.labels.get(term.topology_key) != here):
+            return Hint.QUEUE
+    for term in terms.required_anti_affinity:
+        if old is None:
+            return Hint.QUEUE
+        before = old.labels.get(term.topology_key)
+        if before is not None and new.labels.get(term.topology_key) != before:
+            return Hint.QUEUE
+    return Hint.SKIP
+
+
+def _has_place(pod: Pod) -> bool:
+    return bool(pod.spec.node_name or pod.status.nominated_node_name)
+
+
+def _match_all(terms: Terms, pod: Pod) -> bool:
+    """No term at all matches nothing."""
+    return bool(terms) and all(
+        term_matches(term, pod.metadata.namespace, pod.labels) for term in terms
+    )

@@ -1,0 +1,159 @@
+"""The filter half: required affinity and anti-affinity, the pod's own and that of placed pods.
+
+Rule    affinity: the node has every term's key, and each of those domains holds a pod that matches
+        all terms; the first of a group, that matches its own terms, may go anywhere with the keys
+        while no domain holds such a pod. Anti-affinity: no domain of the node holds a pod that one
+        of the pod's terms matches; nor one with a term that matches the pod. Asked in this order.
+Cost    each domain is judged once, then one gather over the rows for each key.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/filtering.go
+"""
+
+from collections.abc import Hashable
+from typing import Final
+
+import numpy as np
+
+from asched.core.framework.points import Codes, Mask
+from asched.core.framework.status import Reason
+from asched.core.plugins.inter_pod_affinity.terms import (
+    Namespaces,
+    Speakers,
+    all_matching,
+    each_matching,
+)
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodClass
+from asched.core.state.topology import PodCounter, TermCounter, TermKind
+from asched.core.state.view import NodeView
+
+NOT_NEAR: Final = Reason("node(s) didn't match pod affinity rules", resolvable=False)
+TOO_NEAR: Final = Reason("node(s) didn't match pod anti-affinity rules", resolvable=True)
+UNWANTED: Final = Reason(
+    "node(s) didn't satisfy existing pods anti-affinity rules", resolvable=True
+)
+CODE_NOT_NEAR: Final = 1
+CODE_TOO_NEAR: Final = 2
+CODE_UNWANTED: Final = 3
+
+
+class Nearness:
+    """The required terms that concern a class of pods, with each domain judged for the newest
+    counts.
+
+    Holds for one version of the namespaces. Raises ValueError if a term makes no sense.
+    """
+
+    __slots__ = (
+        "_affinity",
+        "_affinity_keys",
+        "_anti",
+        "_cluster",
+        "_counters",
+        "_judged",
+        "_judged_at",
+        "_matches_itself",
+        "_speakers",
+        "_unwanted",
+        "has_terms",
+    )
+
+    def __init__(self, cluster: Cluster, namespaces: Namespaces, cls: PodClass) -> None:
+        terms = cls.terms
+        self._cluster = cluster
+        self.has_terms = bool(terms.required_affinity or terms.required_anti_affinity)
+        wanted = terms.required_affinity
+        self._affinity = all_matching(namespaces, wanted) if wanted else None
+        self._affinity_keys = tuple(dict.fromkeys(term.topology_key for term in wanted))
+        self._anti = each_matching(namespaces, terms.required_anti_affinity)
+        self._matches_itself = self._affinity is not None and all(
+            predicate.matches(cls.label_set) for predicate in self._affinity.predicates
+        )
+        #: counters of `_affinity` (if it can match at all) and of each of `_anti`
+        self._counters: list[PodCounter] = []
+        self._speakers = Speakers(cluster, namespaces, cls)
+        self._unwanted: tuple[TermCounter, ...] = ()
+        self._judged: list[tuple[int, str, Mask]] = []
+        self._judged_at: Hashable = None
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no node can be refused: no own term, and nobody's anti-affinity speaks of it."""
+        if self.has_terms:
+            return False
+        self._renew()
+        return not any(
+            term.total and term.domain(term.key.topology_key).any() for term in self._unwanted
+        )
+
+    def stamp(self) -> Hashable:
+        """Equal stamps mean equal counts."""
+        self._renew()
+        return tuple([tally.version for tally in (*self._counters, *self._unwanted)])
+
+    def codes(self, nodes: NodeView) -> Codes:
+        """int32[M]: 0 fits, else the code of the first rule that refuses the row."""
+        labels = nodes.table.label_column
+        stamp = self.stamp()
+        if stamp != self._judged_at or any(
+            len(refused) < len(labels(key).values) for _, key, refused in self._judged
+        ):
+            self._judged = self._judge()
+            self._judged_at = stamp
+        codes = np.zeros(nodes.size, dtype=np.int32)
+        for code, key, refused in self._judged:  # the first rule last, so that it has its way
+            codes[refused[nodes.label(key)[0]]] = code
+        return codes
+
+    def keep(self) -> None:
+        """Say that the counters are still of use."""
+        for counter in self._counters:
+            self._cluster.topology.keep(counter)
+
+    def _renew(self) -> None:
+        if self._speakers.renew():
+            self._unwanted = tuple(
+                term
+                for term in self._speakers.terms
+                if term.key.kind is TermKind.REQUIRED_ANTI_AFFINITY
+            )
+        if any(counter.is_dropped for counter in self._counters) or not self._counters:
+            keys = [counted.counter_key for counted in self._anti]
+            if self._affinity is not None:
+                keys.insert(0, self._affinity)
+            self._counters = [self._cluster.counter(key) for key in keys]
+
+    def _judge(self) -> list[tuple[int, str, Mask]]:
+        """(code, topology key, bool[D] of refused domains), the weakest rule first."""
+        unwanted: dict[str, Mask] = {}
+        for term in self._unwanted:
+            if term.total:
+                key = term.key.topology_key
+                _add(unwanted, key, term.domain(key) > 0)
+        too_near: dict[str, Mask] = {}
+        own = self._counters if self._affinity is None else self._counters[1:]
+        for counted, counter in zip(self._anti, own, strict=True):
+            _add(too_near, counted.topology_key, counter.domain(counted.topology_key) > 0)
+        judged = [(CODE_UNWANTED, key, refused) for key, refused in unwanted.items()]
+        judged += [(CODE_TOO_NEAR, key, refused) for key, refused in too_near.items()]
+        return judged + self._judge_affinity()
+
+    def _judge_affinity(self) -> list[tuple[int, str, Mask]]:
+        label = self._cluster.nodes.label_column
+        if self._affinity is None:  # no terms, or such that no pod can match
+            return [
+                (CODE_NOT_NEAR, key, np.ones(len(label(key).values), dtype=np.bool_))
+                for key in self._affinity_keys
+            ]
+        counter = self._counters[0]
+        refused = {key: counter.domain(key) <= 0 for key in self._affinity_keys}
+        if self._matches_itself and all(mask.all() for mask in refused.values()):
+            for mask in refused.values():  # the first of its group needs the keys alone
+                mask[1:] = False
+        return [(CODE_NOT_NEAR, key, mask) for key, mask in refused.items()]
+
+
+def _add(masks: dict[str, Mask], key: str, mask: Mask) -> None:
+    if key in masks:
+        masks[key] |= mask
+    else:
+        masks[key] = mask

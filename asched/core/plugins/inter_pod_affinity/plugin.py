@@ -1,0 +1,131 @@
+"""The plugin itself: what concerns a class of pods, and the extension points."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+from asched import names
+from asched.core.config.args import InterPodAffinityArgs
+from asched.core.framework.points import (
+    I64,
+    Codes,
+    FilterPlugin,
+    Hint,
+    Mask,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Registration,
+    ScorePlugin,
+)
+from asched.core.framework.status import SKIP, SUCCESS, failure, unresolvable
+from asched.core.model.kinds import NAMESPACE, NODE, POD
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.plugins.inter_pod_affinity.attraction import Attraction, normalize
+from asched.core.plugins.inter_pod_affinity.hints import hint_of_node, hint_of_pod
+from asched.core.plugins.inter_pod_affinity.nearness import (
+    NOT_NEAR,
+    TOO_NEAR,
+    UNWANTED,
+    Nearness,
+)
+from asched.core.plugins.inter_pod_affinity.terms import Namespaces
+from asched.core.plugins.per_class import PerClass
+from asched.core.state.changes import Action, Trigger
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import NO_TERMS, AffinityTerms, PodClass, PodInfo
+from asched.core.state.view import NodeView
+
+POD_ACTIONS: Final = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
+NODE_ACTIONS: Final = Action.ADD | Action.UPDATE_NODE_LABEL
+
+
+class _Affinity:
+    """Both halves of a class of pods, for one version of the namespaces."""
+
+    __slots__ = ("attraction", "epoch", "nearness")
+
+    def __init__(self) -> None:
+        self.epoch = -1
+        self.nearness: Nearness | str = ""  # a text: why there can be none
+        self.attraction: Attraction | str = ""
+
+
+class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    name = names.INTER_POD_AFFINITY
+    reasons = (NOT_NEAR, TOO_NEAR, UNWANTED)
+    depends_on = Aspect.LABELS | Aspect.LIVE
+    kinds = (NAMESPACE,)
+    normalizes = True
+
+    def __init__(self, args: InterPodAffinityArgs | None, cluster: Cluster) -> None:
+        self._args = args or InterPodAffinityArgs()
+        self._cluster = cluster
+        self._namespaces = Namespaces(cluster)
+        self._affinities = PerClass(_new_affinity)
+
+    # --- the scheduling cycle --------------------------------------------------------------------
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        return 0 if data is None else data.stamp()
+
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult:
+        nearness = self._affinity_of(pod.cls).nearness
+        if isinstance(nearness, str):
+            return PreFilterResult(unresolvable(f"parsing pod: {nearness}"))
+        nearness.keep()
+        return PreFilterResult(SKIP if nearness.is_idle else SUCCESS, None, nearness)
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+        nearness: Nearness = data
+        return nearness.codes(nodes)
+
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+        attraction = self._affinity_of(pod.cls).attraction
+        if isinstance(attraction, str):
+            return PreFilterResult(failure(f"failed to parse pod: {attraction}"))
+        attraction.keep()
+        return PreFilterResult(SKIP if attraction.is_idle else SUCCESS, None, attraction)
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        attraction: Attraction = data
+        return attraction.raw(nodes)
+
+    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
+        return normalize(raw)
+
+    # --- waiting ---------------------------------------------------------------------------------
+
+    def registrations(self) -> Sequence[Registration]:
+        return (
+            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_changed),
+            Registration(Trigger(NODE.resource, NODE_ACTIONS), self._node_changed),
+        )
+
+    def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+        gone = old if new is None else None
+        return hint_of_pod(self._terms(pod), self._terms(gone), pod, old, new)
+
+    def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        return hint_of_node(self._terms(pod), old, new)
+
+    def _terms(self, pod: Pod | None) -> AffinityTerms:
+        """Raises ValueError if a term makes no sense."""
+        return NO_TERMS if pod is None else self._cluster.classes.class_of(pod).terms
+
+    def _affinity_of(self, cls: PodClass) -> _Affinity:
+        known = self._affinities(cls)
+        epoch = self._namespaces.epoch()
+        if known.epoch != epoch:
+            known.epoch = epoch
+            try:
+                known.nearness = Nearness(self._cluster, self._namespaces, cls)
+                known.attraction = Attraction(self._cluster, self._namespaces, cls, self._args)
+            except ValueError as problem:
+                known.nearness = known.attraction = str(problem)
+        return known
+
+
+def _new_affinity(cls: PodClass) -> _Affinity:  # noqa: ARG001
+    return _Affinity()

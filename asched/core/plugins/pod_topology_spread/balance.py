@@ -1,0 +1,126 @@
+"""The score half: nodes in domains with few of the pod's kind are better.
+
+Rule    raw = the rounded sum, over the constraints whose key the node has, of
+        pods in its domain * ln(domains among the feasible nodes + 2) + maxSkew - 1.
+        For `kubernetes.io/hostname` the pods on the node itself count, whatever the policies say,
+        and every feasible node is a domain. Points are 100 * (max + min - raw) / max.
+        Where the constraints are not the system's defaults, a node that lacks any of the keys is
+        ignored: it counts nowhere and gets 0.
+Rounding  half away from zero for the raw score, then integer division.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/scoring.go
+"""
+
+import math
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched import names
+from asched.core.framework.points import I64, Mask
+from asched.core.plugins.pod_topology_spread.constraints import Constraints
+from asched.core.plugins.pod_topology_spread.domains import DomainsMemory
+from asched.core.plugins.pod_topology_spread.sides import Side
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodClass
+from asched.core.state.view import NodeView
+
+F64 = npt.NDArray[np.float64]
+
+#: The raw score of an ignored node; all others are at least 0.
+IGNORED: Final = -1
+SCORE_MAX: Final = 100
+
+
+class Weighted(NamedTuple):
+    """What PreScore found out: the weight of each soft constraint for this set of nodes."""
+
+    side: "SoftSide"
+    weights: tuple[float, ...]
+
+
+class SoftSide(Side):
+    """The soft constraints of a class of pods."""
+
+    __slots__ = ("_keys", "is_strict")
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        memory: DomainsMemory,
+        cls: PodClass,
+        constraints: Constraints,
+        *,
+        is_strict: bool,
+    ) -> None:
+        self._keys = frozenset(constraint.topology_key for constraint in constraints)
+        super().__init__(
+            cluster, memory, cls, constraints, self._keys if is_strict else frozenset()
+        )
+        self.is_strict = is_strict
+
+    def weigh(self, nodes: NodeView, feasible: Mask) -> Weighted:
+        """`nodes` is the view of all rows, `feasible` bool[H] those that will be scored."""
+        self._memory.layout()
+        scored = feasible & self._memory.complete(self._keys) if self.is_strict else feasible
+        weights = tuple(
+            math.log(self._size(nodes, constraint.topology_key, scored) + 2)
+            for constraint in self.constraints
+        )
+        return Weighted(self, weights)
+
+    def raw(self, nodes: NodeView, weights: tuple[float, ...]) -> I64:
+        """int64[M] raw scores, `IGNORED` for rows that take no part."""
+        self._memory.layout()
+        total: F64 | None = None
+        for index, weight in enumerate(weights):
+            part = self._part(index, weight, nodes)
+            total = part if total is None else total + part
+        assert total is not None, "a scorer without soft constraints is skipped"
+        raw = np.floor(total + 0.5).astype(np.int64)
+        if self.is_strict:
+            raw[~nodes.gather(self._memory.complete(self._keys))] = IGNORED
+        return raw
+
+    def _size(self, nodes: NodeView, key: str, scored: Mask) -> int:
+        """How many domains the nodes to be scored are in."""
+        if key == names.LABEL_HOSTNAME:
+            return int(np.count_nonzero(scored))
+        ids, column = nodes.label(key)
+        seen = np.bincount(ids[scored], minlength=len(column.values)) > 0
+        # Upstream reads the lack of a label as an empty value.
+        empty = column.values.find("")
+        return int(np.count_nonzero(seen)) - int(seen[0] and empty > 0 and bool(seen[empty]))
+
+    def _part(self, index: int, weight: float, nodes: NodeView) -> F64:
+        """float64[M]: what one constraint adds, 0 where the node lacks the key."""
+        constraint = self.constraints[index]
+        key, least = constraint.topology_key, float(constraint.max_skew - 1)
+        counter = self.counter(index)
+        ids = nodes.label(key)[0]
+        if key == names.LABEL_HOSTNAME:
+            if counter is None:
+                return np.where(ids > 0, least, 0.0)
+            part: F64 = nodes.gather(counter.rows()).astype(np.float64) * weight + least
+            return part if self._is_everywhere(key) else np.where(ids > 0, part, 0.0)
+        by_value: F64 = self.domains(index).counts(counter).astype(np.float64) * weight + least
+        by_value[0] = 0.0
+        return by_value[ids]
+
+    def _is_everywhere(self, key: str) -> bool:
+        """Whether the rows that lack the key need no care: they are ignored anyway."""
+        return self.is_strict and key in self._keys
+
+
+def normalize(raw: I64) -> I64:
+    """int64[F] raw scores to 0..100; ignored ones to 0, all others to 100 if none is above 0."""
+    counted = raw != IGNORED
+    if not counted.any():
+        return np.zeros_like(raw)
+    is_whole = bool(counted.all())
+    scored = raw if is_whole else raw[counted]
+    largest, least = int(scored.max()), int(scored.min())
+    if not largest:
+        return np.where(counted, SCORE_MAX, 0)
+    points = SCORE_MAX * (largest + least - raw) // largest
+    return points if is_whole else np.where(counted, points, 0)

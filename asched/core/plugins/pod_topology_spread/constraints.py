@@ -1,0 +1,129 @@
+"""Spread constraints, compiled: the pod's own, or else the cluster's defaults.
+
+Rules   a pod with any constraint of its own has only those. Defaults get their selector from what
+        selects the pod (`selectors.py`); without one they do not apply.
+        `minDomains` is 1 if absent, `nodeAffinityPolicy` Honor, `nodeTaintsPolicy` Ignore.
+        `matchLabelKeys` add `key = value` for the labels the pod has; they cannot turn a selector
+        that matches nothing into one that matches something.
+Quirk   an empty selector matches the pod itself, but counts no pod that is there.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/common.go
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
+
+from asched import names
+from asched.core.config.args import LIST_DEFAULTING, PodTopologySpreadArgs
+from asched.core.config.args import TopologySpreadConstraint as DefaultConstraint
+from asched.core.model.pod import Pod
+from asched.core.model.selector import (
+    Labels,
+    Selector,
+    compile_selector,
+    equality_selector,
+    matches,
+)
+from asched.core.state.topology import CounterKey, PodPredicate
+
+DO_NOT_SCHEDULE: Final = "DoNotSchedule"
+SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
+HONOR: Final = "Honor"
+IGNORE: Final = "Ignore"
+
+#: What defaultingType System stands for.
+SYSTEM_DEFAULTS: Final = (
+    DefaultConstraint(
+        max_skew=3, topology_key=names.LABEL_HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY
+    ),
+    DefaultConstraint(
+        max_skew=5, topology_key=names.LABEL_ZONE, when_unsatisfiable=SCHEDULE_ANYWAY
+    ),
+)
+
+
+class Written(Protocol):
+    """What a pod's own constraint and a default one have in common."""
+
+    @property
+    def max_skew(self) -> int: ...
+    @property
+    def topology_key(self) -> str: ...
+    @property
+    def when_unsatisfiable(self) -> str: ...
+    @property
+    def min_domains(self) -> int | None: ...
+    @property
+    def node_affinity_policy(self) -> str | None: ...
+    @property
+    def node_taints_policy(self) -> str | None: ...
+
+
+class Constraint(NamedTuple):
+    """One compiled constraint for pods of one namespace. `selector` None matches nothing."""
+
+    max_skew: int
+    topology_key: str
+    min_domains: int
+    honors_affinity: bool
+    honors_taints: bool
+    selector: Selector | None
+
+    def counter_key(self, namespace: str) -> CounterKey | None:
+        """What is counted; None if nothing ever is."""
+        if self.selector is None:
+            return None
+        predicate = PodPredicate(frozenset((namespace,)), self.selector)
+        return CounterKey(
+            (predicate,), counts_terminating=False, on_trial_only=self.selector.is_everything
+        )
+
+    def matches(self, labels: Labels) -> bool:
+        return matches(self.selector, labels)
+
+
+Constraints = tuple[Constraint, ...]
+
+
+def own_constraints(pod: Pod, action: str) -> Constraints:
+    """The pod's own constraints with that action. Raises ValueError for a senseless selector."""
+    return tuple(
+        _compiled(
+            written,
+            _with_label_keys(
+                compile_selector(written.label_selector), written.match_label_keys or (), pod
+            ),
+        )
+        for written in pod.spec.topology_spread_constraints or ()
+        if written.when_unsatisfiable == action
+    )
+
+
+def default_constraints(
+    defaults: Sequence[DefaultConstraint], selector: Selector, action: str
+) -> Constraints:
+    """The cluster's constraints with that action, for the pods that `selector` selects."""
+    return tuple(_compiled(d, selector) for d in defaults if d.when_unsatisfiable == action)
+
+
+def defaults_of(args: PodTopologySpreadArgs) -> tuple[DefaultConstraint, ...]:
+    if args.defaulting_type == LIST_DEFAULTING:
+        return args.default_constraints
+    return SYSTEM_DEFAULTS
+
+
+def _compiled(written: Written, selector: Selector | None) -> Constraint:
+    return Constraint(
+        written.max_skew,
+        written.topology_key,
+        1 if written.min_domains is None else written.min_domains,
+        honors_affinity=(written.node_affinity_policy or HONOR) == HONOR,
+        honors_taints=(written.node_taints_policy or IGNORE) == HONOR,
+        selector=selector,
+    )
+
+
+def _with_label_keys(selector: Selector | None, keys: Sequence[str], pod: Pod) -> Selector | None:
+    wanted = {key: pod.labels[key] for key in keys if key in pod.labels}
+    return (
+        selector.merged(equality_selector(wanted)) if selector is not None and wanted else selector
+    )

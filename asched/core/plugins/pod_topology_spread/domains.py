@@ -1,0 +1,167 @@
+"""Which nodes a constraint counts, and which domains there are: sums per domain from kept counts.
+
+Rules   a constraint counts nodes that carry the topology keys asked for and that its policies
+        include: those the pod's node selector and affinity admit (nodeAffinityPolicy Honor), those
+        without hard taints the pod does not tolerate (nodeTaintsPolicy Honor).
+        A domain exists if a counted node is in it, with no pods too.
+Cost    where every node with the key is counted, the tally's own sums per domain serve as they are;
+        else one pass over the rows. Which nodes count is found anew only when labels, taints or the
+        nodes themselves changed.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/common.go
+"""
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.points import I64, Mask
+from asched.core.model.selector import NodeTerm, compile_node_selector
+from asched.core.model.taint import Toleration, tolerated
+from asched.core.plugins.term_match import match_any, match_labels
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodClass
+from asched.core.state.topology import PodCounter
+from asched.core.state.view import NodeView
+
+I32 = npt.NDArray[np.int32]
+
+#: Aspects of a row on which the set of counted nodes depends.
+LAYOUT: Final = Aspect.LABELS | Aspect.TAINTS | Aspect.LIVE
+
+#: Sets of counted nodes kept; a full memory is emptied. One takes up to 8 bytes a row, so at 5,000
+#: nodes all of them take 40 MB.
+DOMAINS_MAX: Final = 1024
+
+
+class Admission(NamedTuple):
+    """What of a pod decides which nodes are counted. None: no such restriction."""
+
+    labels: tuple[tuple[str, str], ...] | None
+    terms: tuple[NodeTerm, ...] | None
+    tolerations: tuple[Toleration, ...] | None
+
+
+class DomainsKey(NamedTuple):
+    """Nodes that carry all of `required`, that the pod may go to, seen by one topology key."""
+
+    topology_key: str
+    required: frozenset[str]
+    admission: Admission
+
+
+class Domains:
+    """The counted nodes of a key: `ids` int32[H] is the value id of each row, 0 if not counted."""
+
+    __slots__ = ("_key", "_present", "count", "ids", "is_whole", "size")
+
+    def __init__(self, nodes: NodeView, key: DomainsKey) -> None:
+        self._key = key.topology_key
+        ids, column = nodes.label(key.topology_key)
+        counted = _admitted(nodes, key.admission)
+        for other in key.required - {key.topology_key}:
+            counted &= nodes.label(other)[0] > 0
+        self.size = len(column.values)
+        #: whether every row that has the key is counted
+        self.is_whole = not bool(ids[~counted].any())
+        self.ids: I32 = np.where(counted, ids, 0).astype(np.int32)
+        seen = np.bincount(self.ids, minlength=self.size) > 0
+        seen[0] = False
+        #: how many domains there are
+        self.count = int(np.count_nonzero(seen))
+        # Domains side by side are a slice, which is quicker to read than a list of them.
+        present: Any = np.flatnonzero(seen)
+        if self.count and int(present[-1]) - int(present[0]) + 1 == self.count:
+            present = slice(int(present[0]), int(present[-1]) + 1)
+        self._present = present
+
+    def counts(self, counter: PodCounter | None) -> I64:
+        """int64[D] pods on counted nodes for each value id; index 0 has no meaning.
+
+        Only to be read, and not kept: it may move in place.
+        """
+        if counter is None:
+            return np.zeros(self.size, dtype=np.int64)
+        if self.is_whole:
+            return counter.domain(self._key)
+        sums = np.bincount(self.ids, weights=counter.rows(), minlength=self.size)
+        return sums.astype(np.int64)
+
+    def least(self, counts: I64) -> int:
+        """The smallest count of a domain that exists; there must be one."""
+        return int(counts[self._present].min())
+
+
+class DomainsMemory:
+    """Domains by key, made anew once the layout of the nodes has changed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._cursor = -1
+        self._layout = 0
+        self._known: dict[DomainsKey, Domains] = {}
+        self._complete: dict[frozenset[str], Mask] = {}
+
+    def layout(self) -> int:
+        """A number that moves when labels or taints of a node change, or a node comes or goes."""
+        log = self._cluster.nodes.log
+        if self._cursor != log.end:
+            entries = log.since(self._cursor) if self._cursor >= 0 else None
+            self._cursor = log.end
+            if entries is None or any(touched & LAYOUT for _, touched in entries):
+                self._layout += 1
+                self._known.clear()
+                self._complete.clear()
+        return self._layout
+
+    def get(self, key: DomainsKey) -> Domains:
+        """The domains as they are now; `layout` has been asked in this attempt."""
+        domains = self._known.get(key)
+        if domains is None:
+            if len(self._known) >= DOMAINS_MAX:
+                self._known.clear()
+            domains = self._known[key] = Domains(self._cluster.view(), key)
+        return domains
+
+    def complete(self, keys: frozenset[str]) -> Mask:
+        """bool[H]: rows that carry every one of the label keys."""
+        mask = self._complete.get(keys)
+        if mask is None:
+            nodes = self._cluster.view()
+            mask = nodes.live.copy()
+            for key in keys:
+                mask &= nodes.label(key)[0] > 0
+            self._complete[keys] = mask
+        return mask
+
+
+def admission_of(cls: PodClass, *, honors_affinity: bool, honors_taints: bool) -> Admission:
+    """What a constraint with these policies asks of the nodes it counts."""
+    spec = cls.example.spec
+    affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    return Admission(
+        tuple(sorted(spec.node_selector.items()))
+        if honors_affinity and spec.node_selector
+        else None,
+        compile_node_selector(affinity.required)
+        if honors_affinity and affinity is not None
+        else None,
+        (spec.tolerations or ()) if honors_taints else None,
+    )
+
+
+def _admitted(nodes: NodeView, admission: Admission) -> Mask:
+    """bool[H] of rows to which the pod may go, as far as the policies ask."""
+    admitted = nodes.live.copy()
+    if admission.labels is not None:
+        admitted &= match_labels(nodes, admission.labels)
+    if admission.terms is not None:
+        admitted &= match_any(nodes, admission.terms)
+    if admission.tolerations is not None:
+        open_sets = [
+            all(not taint.is_hard or tolerated(taint, admission.tolerations) for taint in taints)
+            for taints in nodes.table.taint_sets.values
+        ]
+        admitted &= np.array(open_sets, dtype=np.bool_)[nodes.taint_set]
+    return admitted

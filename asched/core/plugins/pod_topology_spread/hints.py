@@ -1,0 +1,54 @@
+"""Which changes may let a pod in that its spread constraints kept out.
+
+Rule    of pods: one that is placed (or nominated) in the pod's namespace and comes or goes with
+        labels that a hard constraint counts, or whose labels change from counted to not counted or
+        back; the pod itself, when its tolerations change and a constraint honours taints.
+        Of nodes: one that has all topology keys comes or goes; an update that gains or loses them,
+        moves the node to another domain, or changes its taints.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/plugin.go
+"""
+
+from asched.core.framework.points import Hint
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.plugins.pod_topology_spread.constraints import Constraints
+
+
+def hint_of_pod(constraints: Constraints, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+    """`constraints` are the hard ones of the waiting `pod`."""
+    if any(other is not None and not _is_involved(other, pod) for other in (old, new)):
+        return Hint.SKIP
+    if old is not None and new is not None:
+        return _hint_of_update(constraints, pod, old, new)
+    one = old or new
+    counts = one is not None and any(c.matches(one.labels) for c in constraints)
+    return Hint.QUEUE if counts else Hint.SKIP
+
+
+def hint_of_node(constraints: Constraints, old: Node | None, new: Node | None) -> Hint:
+    """`constraints` are the hard ones of the waiting pod."""
+    keys = [constraint.topology_key for constraint in constraints]
+    had = old is not None and all(key in old.labels for key in keys)
+    has = new is not None and all(key in new.labels for key in keys)
+    if old is None or new is None:
+        return Hint.QUEUE if had or has else Hint.SKIP
+    if had != has:
+        return Hint.QUEUE
+    moved = any(old.labels.get(key) != new.labels.get(key) for key in keys)
+    changed = moved or (old.spec.taints or ()) != (new.spec.taints or ())
+    return Hint.QUEUE if has and changed else Hint.SKIP
+
+
+def _hint_of_update(constraints: Constraints, pod: Pod, old: Pod, new: Pod) -> Hint:
+    tolerates_anew = (old.spec.tolerations or ()) != (new.spec.tolerations or ())
+    if new.uid == pod.uid and tolerates_anew and any(c.honors_taints for c in constraints):
+        return Hint.QUEUE
+    flips = any(c.matches(old.labels) != c.matches(new.labels) for c in constraints)
+    return Hint.QUEUE if flips else Hint.SKIP
+
+
+def _is_involved(other: Pod, pod: Pod) -> bool:
+    if other.uid == pod.uid:
+        return True
+    has_place = bool(other.spec.node_name or other.status.nominated_node_name)
+    return has_place and other.metadata.namespace == pod.metadata.namespace

@@ -1,0 +1,188 @@
+"""The plugin itself: which constraints a class of pods has, and the extension points."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+from asched import names
+from asched.core.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from asched.core.framework.points import (
+    I64,
+    Codes,
+    FilterPlugin,
+    Hint,
+    Mask,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Registration,
+    ScorePlugin,
+)
+from asched.core.framework.status import SKIP, SUCCESS, failure
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.plugins.per_class import PerClass
+from asched.core.plugins.pod_topology_spread.balance import SoftSide, Weighted, normalize
+from asched.core.plugins.pod_topology_spread.constraints import (
+    DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
+    Constraints,
+    default_constraints,
+    defaults_of,
+    own_constraints,
+)
+from asched.core.plugins.pod_topology_spread.domains import LAYOUT, DomainsMemory
+from asched.core.plugins.pod_topology_spread.hints import hint_of_node, hint_of_pod
+from asched.core.plugins.pod_topology_spread.selectors import DefaultSelectors
+from asched.core.plugins.pod_topology_spread.skew import NO_LABEL, SKEWED, HardSide
+from asched.core.state.changes import Action, Trigger
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodClass, PodInfo
+from asched.core.state.view import NodeView
+
+POD_ACTIONS: Final = (
+    Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION
+)
+NODE_ACTIONS: Final = (
+    Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
+)
+
+
+class _Spread:
+    """The two sides of a class of pods. A text in place of a side says why there can be none."""
+
+    __slots__ = ("cluster_epoch", "epoch", "hard", "has_defaults", "number", "soft")
+
+    def __init__(self, has_defaults: bool) -> None:
+        self.has_defaults = has_defaults
+        self.hard: HardSide | str | None = None
+        self.soft: SoftSide | str | None = None
+        self.number = 0  # moves when a side is another
+        self.epoch = self.cluster_epoch = -1
+
+
+class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+    name = names.POD_TOPOLOGY_SPREAD
+    reasons = (NO_LABEL, SKEWED)
+    depends_on = LAYOUT
+    reads_feasible = True
+    normalizes = True
+
+    def __init__(self, args: PodTopologySpreadArgs | None, cluster: Cluster) -> None:
+        args = args or PodTopologySpreadArgs()
+        self._cluster = cluster
+        self._defaults = defaults_of(args)
+        self._defaults_are_systems = args.defaulting_type == SYSTEM_DEFAULTING
+        self._selectors = DefaultSelectors(cluster)
+        self._memory = DomainsMemory(cluster)
+        self._spreads = PerClass(_new_spread)
+
+    # --- the scheduling cycle --------------------------------------------------------------------
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:
+        spread = self._spread_of(pod.cls)
+        side = data.side if isinstance(data, Weighted) else data
+        return (spread.number, None if side is None else side.stamp())
+
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult:
+        side = self._spread_of(pod.cls).hard
+        if side is None:
+            return PreFilterResult(SKIP)
+        if isinstance(side, str):
+            return PreFilterResult(failure(side))
+        side.keep()
+        return PreFilterResult(SUCCESS, None, side)
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+        side: HardSide = data
+        return side.codes(nodes)
+
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:
+        side = self._spread_of(pod.cls).soft
+        if side is None:
+            return PreFilterResult(SKIP)
+        if isinstance(side, str):
+            return PreFilterResult(failure(side))
+        side.keep()
+        return PreFilterResult(SUCCESS, None, side.weigh(nodes, feasible))
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        weighted: Weighted = data
+        return weighted.side.raw(nodes, weighted.weights)
+
+    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
+        return normalize(raw)
+
+    # --- waiting ---------------------------------------------------------------------------------
+
+    def registrations(self) -> Sequence[Registration]:
+        return (
+            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_changed),
+            Registration(Trigger(NODE.resource, NODE_ACTIONS), self._node_changed),
+        )
+
+    def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+        return hint_of_pod(self._constraints(pod, DO_NOT_SCHEDULE), pod, old, new)
+
+    def _node_changed(self, pod: Pod, old: Node | None, new: Node | None) -> Hint:
+        return hint_of_node(self._constraints(pod, DO_NOT_SCHEDULE), old, new)
+
+    # --- constraints -----------------------------------------------------------------------------
+
+    def _constraints(self, pod: Pod, action: str) -> Constraints:
+        """The pod's own or the cluster's. Raises ValueError for a senseless selector."""
+        if pod.spec.topology_spread_constraints:
+            return own_constraints(pod, action)
+        defaults = [d for d in self._defaults if d.when_unsatisfiable == action]
+        selector = self._selectors.selector_of(pod) if defaults else None
+        return () if selector is None else default_constraints(defaults, selector, action)
+
+    def _spread_of(self, cls: PodClass) -> _Spread:
+        """The sides of a class; those made of defaults follow services and owners."""
+        spread = self._spreads(cls)
+        if spread.cluster_epoch == self._cluster.epoch or (
+            spread.number and not spread.has_defaults
+        ):
+            return spread
+        spread.cluster_epoch = self._cluster.epoch
+        epoch = self._selectors.epoch()
+        if epoch != spread.epoch:
+            spread.epoch = epoch
+            self._renew(spread, cls)
+        return spread
+
+    def _renew(self, spread: _Spread, cls: PodClass) -> None:
+        hard = self._hard_side(cls, spread.hard)
+        soft = self._soft_side(cls, spread.soft)
+        if not spread.number or hard is not spread.hard or soft is not spread.soft:
+            spread.hard, spread.soft = hard, soft
+            spread.number += 1
+
+    def _hard_side(self, cls: PodClass, old: HardSide | str | None) -> HardSide | str | None:
+        try:
+            constraints = self._constraints(cls.example, DO_NOT_SCHEDULE)
+        except ValueError as problem:
+            return f"obtaining pod's hard topology spread constraints: {problem}"
+        if isinstance(old, HardSide) and old.constraints == constraints:
+            return old
+        return HardSide(self._cluster, self._memory, cls, constraints) if constraints else None
+
+    def _soft_side(self, cls: PodClass, old: SoftSide | str | None) -> SoftSide | str | None:
+        try:
+            constraints = self._constraints(cls.example, SCHEDULE_ANYWAY)
+        except ValueError as problem:
+            return (
+                "calculating preScoreState: "
+                f"obtaining pod's soft topology spread constraints: {problem}"
+            )
+        if isinstance(old, SoftSide) and old.constraints == constraints:
+            return old
+        if not constraints:
+            return None
+        has_own = bool(cls.example.spec.topology_spread_constraints)
+        is_strict = has_own or not self._defaults_are_systems
+        return SoftSide(self._cluster, self._memory, cls, constraints, is_strict=is_strict)
+
+
+def _new_spread(cls: PodClass) -> _Spread:
+    return _Spread(not cls.example.spec.topology_spread_constraints)

@@ -1,0 +1,71 @@
+"""What the hard and the soft constraints of a class have in common: their counters and domains."""
+
+from collections.abc import Hashable
+
+from asched.core.plugins.pod_topology_spread.constraints import Constraints
+from asched.core.plugins.pod_topology_spread.domains import (
+    Domains,
+    DomainsKey,
+    DomainsMemory,
+    admission_of,
+)
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodClass
+from asched.core.state.topology import PodCounter
+
+
+class Side:
+    """Constraints of one action, for one class of pods. Nodes without `required` do not count."""
+
+    __slots__ = ("_cluster", "_counter_keys", "_counters", "_domain_keys", "_memory", "constraints")
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        memory: DomainsMemory,
+        cls: PodClass,
+        constraints: Constraints,
+        required: frozenset[str],
+    ) -> None:
+        self._cluster = cluster
+        self._memory = memory
+        self.constraints = constraints
+        self._counter_keys = [c.counter_key(cls.label_set.namespace) for c in constraints]
+        self._counters: list[PodCounter | None] = [None] * len(constraints)
+        self._domain_keys = [
+            DomainsKey(
+                constraint.topology_key,
+                required,
+                admission_of(
+                    cls,
+                    honors_affinity=constraint.honors_affinity,
+                    honors_taints=constraint.honors_taints,
+                ),
+            )
+            for constraint in constraints
+        ]
+
+    def counter(self, index: int) -> PodCounter | None:
+        """The counter of a constraint; None if its selector matches nothing."""
+        counter = self._counters[index]
+        if counter is None or counter.is_dropped:
+            key = self._counter_keys[index]
+            counter = self._counters[index] = None if key is None else self._cluster.counter(key)
+        return counter
+
+    def domains(self, index: int) -> Domains:
+        return self._memory.get(self._domain_keys[index])
+
+    def stamp(self) -> Hashable:
+        """Equal stamps of a side mean equal layout and counts."""
+        versions = [self._memory.layout()]
+        for index in range(len(self.constraints)):
+            counter = self.counter(index)
+            versions.append(0 if counter is None else counter.version)
+        return tuple(versions)
+
+    def keep(self) -> None:
+        """Say that the counters are still of use."""
+        for counter in self._counters:
+            if counter is not None:
+                self._cluster.topology.keep(counter)

@@ -1,0 +1,72 @@
+"""The filter half: how far a pod would tip the balance between domains.
+
+Rule    in each constraint, skew = pods in the node's domain + 1 if the pod itself would count
+        - the smallest number in any domain; it must not exceed maxSkew. With fewer domains than
+        minDomains the smallest number is 0. A node that is not counted has a domain of 0 pods,
+        unless counted nodes share it. Constraints are asked in order, the first refusal tells.
+Cost    each domain is judged once, then one gather over the rows.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/filtering.go
+"""
+
+from collections.abc import Hashable
+from typing import Final
+
+import numpy as np
+
+from asched.core.framework.points import Codes
+from asched.core.framework.status import Reason
+from asched.core.plugins.pod_topology_spread.constraints import Constraints
+from asched.core.plugins.pod_topology_spread.domains import Domains, DomainsMemory
+from asched.core.plugins.pod_topology_spread.sides import Side
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodClass
+from asched.core.state.view import NodeView
+
+NO_LABEL: Final = Reason(
+    "node(s) didn't match pod topology spread constraints (missing required label)",
+    resolvable=False,
+)
+SKEWED: Final = Reason("node(s) didn't match pod topology spread constraints", resolvable=True)
+
+CODE_NO_LABEL: Final = 1
+CODE_SKEWED: Final = 2
+
+
+class HardSide(Side):
+    """The hard constraints of a class of pods, with each domain judged for the newest counts."""
+
+    __slots__ = ("_judged", "_judged_at", "_self_matches")
+
+    def __init__(
+        self, cluster: Cluster, memory: DomainsMemory, cls: PodClass, constraints: Constraints
+    ) -> None:
+        required = frozenset(constraint.topology_key for constraint in constraints)
+        super().__init__(cluster, memory, cls, constraints, required)
+        labels = cls.label_set.labels
+        self._self_matches = [int(constraint.matches(labels)) for constraint in constraints]
+        self._judged: list[Codes] = []
+        self._judged_at: Hashable = None
+
+    def codes(self, nodes: NodeView) -> Codes:
+        """int32[M]: 0 fits, else the code of the first constraint that refuses the row."""
+        stamp = self.stamp()
+        if stamp != self._judged_at:
+            self._judged = [self._judge(index) for index in range(len(self.constraints))]
+            self._judged_at = stamp
+        codes: Codes | None = None
+        for constraint, judged in zip(self.constraints, self._judged, strict=True):
+            told = judged[nodes.label(constraint.topology_key)[0]]
+            codes = told if codes is None else np.where(codes, codes, told)
+        assert codes is not None, "a filter without hard constraints is skipped"
+        return codes
+
+    def _judge(self, index: int) -> Codes:
+        """int32[D]: the code of each domain."""
+        constraint = self.constraints[index]
+        domains: Domains = self.domains(index)
+        counts = domains.counts(self.counter(index))
+        least = domains.least(counts) if domains.count >= max(constraint.min_domains, 1) else 0
+        allowed = constraint.max_skew + least - self._self_matches[index]
+        codes = (counts > allowed).astype(np.int32) * CODE_SKEWED
+        codes[0] = CODE_NO_LABEL
+        return codes
