@@ -195,6 +195,7 @@ class PostFilterResult:
     status: Status
     nomination: Nomination = Nomination()
     background: Late | None = None
+    victims: tuple[str, ...] = ()
 
 
 class PostFilterPlugin(Plugin):

@@ -1,0 +1,330 @@
+"""Volumes in use: which disk, claim and CSI volume is on which row, and how many each driver takes.
+
+    pod on a row ──uses──> claim ──PVC, PV, class──> (driver, handle)    counted once per row
+    VolumeAttachment ─────────────────PV───────────> (driver, handle)    counted where no pod counts it
+    CSINode ──> how many volumes of a driver the row may have; which in-tree plugins moved there
+
+Nothing is recounted: a pod that comes or goes moves the volumes it uses; an object that changes
+moves those whose name it decides, and logs the rows (`Aspect.PODS`), so that kept answers are made
+anew for them. A claim that is not bound counts under its class's provisioner, as a volume of its
+own. What cannot be looked up is not counted.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodevolumelimits
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.model.kinds import (
+    CSI_NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+    VOLUME_ATTACHMENT,
+    Kind,
+)
+from asched.core.model.migration import (
+    BY_PLUGIN,
+    UNCOUNTED_PLUGINS,
+    CsiVolume,
+    migrated_plugins,
+    volume_source,
+)
+from asched.core.model.quantity import INT64_MAX
+from asched.core.model.storage import ClaimUse, Disk, claim_class, is_owned
+from asched.core.state.nodes import Aspect, NodeTable
+from asched.core.state.pods import PodInfo
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: A driver that tells no limit, or a node without CSINode.
+UNLIMITED: Final = INT64_MAX
+
+#: The newest version of an object that the API told; None if there is none.
+Lookup = Callable[[Kind, str], Any]
+Rows = dict[int, int]  # row -> how many pods (or attachments)
+
+_NOWHERE: Final[Mapping[int, int]] = {}
+
+
+class VolumeIndex:
+    """Only the room `state` calls the methods that change something."""
+
+    def __init__(self, nodes: NodeTable, lookup: Lookup) -> None:
+        self._nodes = nodes
+        self._lookup = lookup
+        #: disk identity -> row -> (pods that use it, pods that do not share it)
+        self.disks: dict[tuple[str, ...], dict[int, tuple[int, int]]] = {}
+        #: claim names (whatever their namespace) moved by the trial that runs, if one does
+        self.on_trial: Counter[str] = Counter()
+        self._uses: dict[ClaimUse, Rows] = {}
+        self._volume_of: dict[ClaimUse, CsiVolume | None] = {}
+        self._named_by: dict[tuple[str, str], set[ClaimUse]] = defaultdict(set)
+        self._held: dict[CsiVolume, Rows] = {}
+        self._attached: dict[CsiVolume, Rows] = {}
+        self._attachments: dict[str, tuple[str, CsiVolume]] = {}  # attachment -> (node, volume)
+        self._attachments_on: dict[str, set[str]] = defaultdict(set)
+        self._attachments_of: dict[str, set[str]] = defaultdict(set)  # volume name -> attachments
+        self._counts: dict[str, I64] = {}
+        self._limits: dict[str, I64] = {}
+        self._moved: dict[str, Mask] = {}
+        self._drivers_of: dict[int, tuple[str, ...]] = {}
+        self._plugins_of: dict[int, frozenset[str]] = {}
+        #: moves when a node's in-tree plugins moved to CSI, or back
+        self.moved_generation = 0
+
+    # --- for readers -----------------------------------------------------------------------------
+
+    def rows_of(self, volume: CsiVolume) -> Mapping[int, int]:
+        """Row -> pods there that use the volume."""
+        return self._held.get(volume, _NOWHERE)
+
+    def counts(self, driver: str) -> I64:
+        """int64[N]: distinct volumes of a driver that each row has."""
+        return self._column(self._counts, driver, 0)
+
+    def limits(self, driver: str) -> I64 | None:
+        """int64[N]: how many it may have (UNLIMITED where nobody says); None if nobody does."""
+        return None if driver not in self._limits else self._column(self._limits, driver, UNLIMITED)
+
+    def moved(self, plugin: str) -> Mask | None:
+        """bool[N]: rows on which an in-tree plugin has moved to CSI; None if there is none."""
+        return None if plugin not in self._moved else self._column(self._moved, plugin, fill=False)
+
+    def has_csi_node(self) -> Mask:
+        """bool[N]: rows whose node has a CSINode."""
+        found = np.zeros(self._nodes.height, dtype=np.bool_)
+        found[list(self._drivers_of)] = True
+        return found
+
+    def volume_of(self, use: ClaimUse) -> CsiVolume | None:
+        """What a claim is counted as; None if it is not, or if it cannot be looked up."""
+        claim = self._lookup(PERSISTENT_VOLUME_CLAIM, use.key)
+        if claim is None or (use.owner and not is_owned(claim, use.owner)):
+            return None
+        if claim.spec.volume_name:
+            volume = self._lookup(PERSISTENT_VOLUME, claim.spec.volume_name)
+            if volume is not None:
+                return _counted(volume_source(volume))
+        storage_class = self._lookup(STORAGE_CLASS, claim_class(claim))
+        if storage_class is None:
+            return None
+        driver = storage_class.provisioner
+        if driver in BY_PLUGIN:
+            driver = BY_PLUGIN[driver].driver
+        elif driver in UNCOUNTED_PLUGINS:
+            return None
+        # No driver gives out such a handle, so an unbound claim never equals a volume.
+        return _counted(CsiVolume(driver, f"\0{use.key}"))
+
+    # --- pods ------------------------------------------------------------------------------------
+
+    def move(self, info: PodInfo, row: int, sign: int, *, on_trial: bool) -> None:
+        """A pod appeared on (+1) or left (-1) a row."""
+        storage = info.cls.storage
+        for disk in storage.disks:
+            self._move_disk(disk, row, sign)
+        for use in storage.claims:
+            if on_trial and not use.owner:
+                self.on_trial[use.name] += sign
+            self._use(use, row, sign)
+        for volume in storage.migrated:
+            self._hold(volume, row, sign)
+
+    def _move_disk(self, disk: Disk, row: int, sign: int) -> None:
+        for identity in disk.identities:
+            rows = self.disks.setdefault(identity, {})
+            users, owners = rows.get(row, (0, 0))
+            users += sign
+            if users:
+                rows[row] = (users, owners if disk.shares else owners + sign)
+            else:
+                del rows[row]
+                if not rows:
+                    del self.disks[identity]
+
+    def _use(self, use: ClaimUse, row: int, sign: int) -> None:
+        rows = self._uses.get(use)
+        if rows is None:
+            rows = self._uses[use] = {}
+            self._volume_of[use] = self.volume_of(use)
+            for name in self._names(use):
+                self._named_by[name].add(use)
+        volume = self._volume_of[use]
+        _move(rows, row, sign)
+        if volume is not None:
+            self._hold(volume, row, sign)
+        if not rows:
+            del self._uses[use], self._volume_of[use]
+            for name in self._names(use):
+                self._unname(name, use)
+
+    def _names(self, use: ClaimUse) -> list[tuple[str, str]]:
+        """(plural, key) of the objects that decide what a claim is counted as."""
+        found = [(PERSISTENT_VOLUME_CLAIM.plural, use.key)]
+        claim = self._lookup(PERSISTENT_VOLUME_CLAIM, use.key)
+        if claim is not None:
+            found.append((PERSISTENT_VOLUME.plural, claim.spec.volume_name))
+            found.append((STORAGE_CLASS.plural, claim_class(claim)))
+        return found
+
+    def _unname(self, name: tuple[str, str], use: ClaimUse) -> None:
+        uses = self._named_by.get(name)
+        if uses is not None:
+            uses.discard(use)
+            if not uses:
+                del self._named_by[name]
+
+    def _hold(self, volume: CsiVolume, row: int, amount: int) -> None:
+        self._refer(self._held, self._attached, volume, row, amount)
+
+    def _refer(
+        self,
+        mine: dict[CsiVolume, Rows],
+        others: dict[CsiVolume, Rows],
+        volume: CsiVolume,
+        row: int,
+        amount: int,
+    ) -> None:
+        rows = mine.setdefault(volume, {})
+        before = row in rows
+        _move(rows, row, amount)
+        after = row in rows
+        if not rows:
+            del mine[volume]
+        if before != after and row not in others.get(volume, _NOWHERE):
+            self.counts(volume.driver)[row] += 1 if after else -1
+
+    # --- other objects ---------------------------------------------------------------------------
+
+    def touch(self, kind: Kind, key: str) -> None:
+        """An object appeared, changed or went; `lookup` tells its present state already."""
+        if kind is CSI_NODE:
+            row = self._nodes.row_of.get(key)
+            if row is not None:
+                self._read_csi_node(row, key)
+            return
+        if kind is VOLUME_ATTACHMENT:
+            self._read_attachment(key)
+            return
+        if kind is PERSISTENT_VOLUME:
+            for attachment in tuple(self._attachments_of.get(key, ())):
+                self._read_attachment(attachment)
+        if kind in _NAMING:
+            for use in tuple(self._named_by.get((kind.plural, key), ())):
+                self._name_anew(use)
+
+    def _name_anew(self, use: ClaimUse) -> None:
+        for name in self._names(use):
+            self._named_by[name].add(use)
+        old, new = self._volume_of[use], self.volume_of(use)
+        if old == new:
+            return
+        self._volume_of[use] = new
+        for row, pods in self._uses[use].items():
+            if old is not None:
+                self._hold(old, row, -pods)
+            if new is not None:
+                self._hold(new, row, pods)
+            self._nodes.log.add(row, Aspect.PODS)
+
+    def _read_attachment(self, key: str) -> None:
+        attachment = self._lookup(VOLUME_ATTACHMENT, key)
+        known = self._attachments.pop(key, None)
+        if known is not None:
+            self._attachments_on[known[0]].discard(key)
+            self._attach(*known, -1)
+        name = attachment.spec.source.persistent_volume_name if attachment is not None else None
+        if name is None:
+            self._forget_attachment(key)
+            return
+        self._attachments_of[name].add(key)
+        volume = self._lookup(PERSISTENT_VOLUME, name)
+        if not attachment.spec.attacher or volume is None or volume.spec.csi is None:
+            return
+        found = CsiVolume(attachment.spec.attacher, volume.spec.csi.volume_handle)
+        self._attachments[key] = (attachment.spec.node_name, found)
+        self._attachments_on[attachment.spec.node_name].add(key)
+        self._attach(attachment.spec.node_name, found, 1)
+
+    def _forget_attachment(self, key: str) -> None:
+        for name in [name for name, keys in self._attachments_of.items() if key in keys]:
+            self._attachments_of[name].discard(key)
+            if not self._attachments_of[name]:
+                del self._attachments_of[name]
+
+    def _attach(self, node: str, volume: CsiVolume, amount: int) -> None:
+        row = self._nodes.row_of.get(node)
+        if row is not None:
+            self._refer(self._attached, self._held, volume, row, amount)
+            self._nodes.log.add(row, Aspect.PODS)
+
+    # --- nodes -----------------------------------------------------------------------------------
+
+    def node_came(self, name: str, row: int) -> None:
+        """A node has a row now: what was known of it before counts from here."""
+        self._read_csi_node(row, name)
+        for key in self._attachments_on.get(name, ()):
+            self._attach(name, self._attachments[key][1], 1)
+
+    def node_goes(self, name: str, row: int) -> None:
+        """A node is about to lose its row; its pods have left it."""
+        for key in self._attachments_on.get(name, ()):
+            self._attach(name, self._attachments[key][1], -1)
+        self._write_csi_node(row, None)
+
+    def _read_csi_node(self, row: int, name: str) -> None:
+        self._write_csi_node(row, self._lookup(CSI_NODE, name))
+        self._nodes.log.add(row, Aspect.PODS)
+
+    def _write_csi_node(self, row: int, csi_node: Any) -> None:
+        for driver in self._drivers_of.pop(row, ()):
+            self._column(self._limits, driver, UNLIMITED)[row] = UNLIMITED
+        before = self._plugins_of.pop(row, frozenset())
+        after: frozenset[str] = frozenset()
+        if csi_node is not None:
+            limits = {
+                driver.name: driver.allocatable.count
+                for driver in csi_node.spec.drivers or ()
+                if driver.allocatable is not None and driver.allocatable.count is not None
+            }
+            for driver, limit in limits.items():
+                self._column(self._limits, driver, UNLIMITED)[row] = limit
+            self._drivers_of[row] = tuple(limits)
+            after = migrated_plugins(csi_node.metadata.annotations)
+        if after:
+            self._plugins_of[row] = after
+        for plugin in before ^ after:
+            self._column(self._moved, plugin, fill=False)[row] = plugin in after
+            self.moved_generation += 1
+
+    def _column(self, columns: dict[str, Any], name: str, fill: int | bool) -> Any:
+        """A column by row, made or grown when it is needed."""
+        column = columns.get(name)
+        capacity = self._nodes.columns.capacity
+        if column is None or len(column) < capacity:
+            grown = np.full(capacity, fill, dtype=np.bool_ if isinstance(fill, bool) else np.int64)
+            if column is not None:
+                grown[: len(column)] = column
+            column = columns[name] = grown
+        return column
+
+
+_NAMING: Final = (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS)
+
+
+def _counted(volume: CsiVolume | None) -> CsiVolume | None:
+    return volume if volume is not None and volume.driver and volume.handle else None
+
+
+def _move(rows: Rows, row: int, amount: int) -> None:
+    count = rows.get(row, 0) + amount
+    if count:
+        rows[row] = count
+    else:
+        rows.pop(row, None)

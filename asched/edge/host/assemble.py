@@ -1,0 +1,118 @@
+"""The composition root: from a configuration to a machine ready to be handed facts.
+
+The only place that knows concrete plugins. Simulation, what-if, conformance and production all
+assemble here, so they run the same code.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from asched.core.config.in_tree import IN_TREE_POINTS
+from asched.core.config.merge import UnusableProfileError, resolve
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.desk import Desk
+from asched.core.cycle.machine import BINDINGS_MAX, Machine
+from asched.core.cycle.observer import Observer, Silent
+from asched.core.framework import profile as framework
+from asched.core.framework.points import POINTS, Plugin
+from asched.core.framework.profile import CannotBuildError, Factory
+from asched.core.framework.runner import ExtenderChain, Runner
+from asched.core.plugins import IN_TREE
+from asched.core.queue.backoff import Backoff
+from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, QueueProfile, SchedulingQueue
+from asched.core.state.cluster import Cluster
+from asched.core.state.nominated import Nominator
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What surrounds the profiles: everything that a reload of the configuration leaves in
+    place.
+    """
+
+    cluster: Cluster
+    nominator: Nominator
+
+    @classmethod
+    def fresh(cls) -> "Parts":
+        cluster = Cluster()
+        return cls(cluster, Nominator(cluster.pods_seen.get))
+
+
+def known_points(plugins: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str]]:
+    """Which extension points each of a user's plugins implements, as the configuration needs it."""
+    own = {
+        name: frozenset(point for point, base in POINTS.items() if issubclass(cls, base))
+        for name, cls in plugins.items()
+    }
+    return {**IN_TREE_POINTS, **own}
+
+
+def build_runners(
+    configuration: SchedulerConfiguration,
+    parts: Parts,
+    *,
+    factories: Mapping[str, Factory] = IN_TREE,
+    known: Mapping[str, frozenset[str]] = IN_TREE_POINTS,
+    extenders: ExtenderChain | None = None,
+) -> dict[str, Runner]:
+    """A runner per profile. Raises UnusableProfileError or CannotBuildError with one clear line."""
+    runners = {}
+    for index, profile in enumerate(configuration.profiles):
+        resolved = resolve(profile, known, index)
+        built = framework.build(
+            resolved, factories, parts.cluster, configuration.percentage_of_nodes_to_score
+        )
+        runners[built.scheduler_name] = Runner(built, parts.cluster, parts.nominator, extenders)
+    return runners
+
+
+def build_machine(
+    configuration: SchedulerConfiguration,
+    parts: Parts,
+    runners: Mapping[str, Runner],
+    *,
+    counter_s: Callable[[], float],
+    observer: Observer | None = None,
+    max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S,
+    seed: int = 0,
+    bindings_max: int = BINDINGS_MAX,
+) -> Machine:
+    """The machine around the runners. `counter_s` measures durations, it never decides."""
+    observer = observer or Silent()
+    queue = SchedulingQueue(
+        queue_profiles(runners),
+        parts.nominator,
+        backoff=Backoff(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
+        max_in_unschedulable_s=max_in_unschedulable_s,
+        observer=observer,
+        counter_s=counter_s,
+        class_key_of=lambda pod: parts.cluster.classes.class_of(pod).key,
+    )
+    desk = Desk(
+        cluster=parts.cluster,
+        queue=queue,
+        nominator=parts.nominator,
+        runners=runners,
+        observer=observer,
+        counter_s=counter_s,
+        seed=seed,
+    )
+    return Machine(desk, bindings_max=bindings_max)
+
+
+def queue_profiles(runners: Mapping[str, Runner]) -> dict[str, QueueProfile]:
+    """What the queue needs to know of the profiles: data, no plugin by name."""
+    return {
+        name: QueueProfile(
+            sort_key=runner.profile.queue_sort.sort_key,
+            registrations=runner.profile.registrations,
+            pre_enqueue=runner.profile.pre_enqueue,
+        )
+        for name, runner in runners.items()
+    }
+
+
+#: What may go wrong while profiles are built; each carries one clear line.
+BUILD_ERRORS: Final[tuple[type[Exception], ...]] = (UnusableProfileError, CannotBuildError)

@@ -1,0 +1,145 @@
+"""Replays recorded decisions of kube-scheduler and prints how many agree.
+
+    python -m tests.conformance PATH... [--family NAME] [--json]
+
+PATH is a file of a corpus, or a folder of them. The exit status is 0 only if everything that was
+replayed agrees; what is not covered yet is listed, and never counts as passed.
+"""
+
+import argparse
+import gzip
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tests.conformance import cases, hints, queue_traces, registrations_file, traces
+from tests.conformance.cases import Result
+
+#: Differences shown per family.
+SHOWN_MAX = 3
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Parse the command line, replay, report."""
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
+    parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
+    parser.add_argument("--family", help="replay this family alone")
+    parser.add_argument("--json", action="store_true", help="print one JSON object instead")
+    options = parser.parse_args(arguments)
+    absent = [path for path in options.paths if not path.exists()]
+    if absent:
+        sys.stderr.write(f"conformance: {absent[0]}: no such file or folder\n")
+        return 2
+    results = [
+        result
+        for path in files(options.paths)
+        for result in replay_file(path)
+        if options.family in (None, result.family)
+    ]
+    report(results, as_json=options.json)
+    return 1 if any(r.differences for r in results) else 0
+
+
+def files(paths: list[Path]) -> Iterator[Path]:
+    """The corpus files among the paths, folders looked through."""
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(p for p in path.iterdir() if p.name.endswith((".jsonl", ".jsonl.gz")))
+            yield from sorted(path.glob("registrations.json"))
+        else:
+            yield path
+
+
+def replay_file(path: Path) -> Iterator[Result]:
+    """All results of one file; its first line tells which format it has."""
+    if path.name == "registrations.json":
+        yield registrations_file.replay(path)
+        return
+    for record in lines(path):
+        family = record.get("family", "")
+        if family == "queue":
+            for name, agrees, text in queue_traces.replay(path):
+                yield Result(name, "queue", [] if agrees else [text])
+            return
+        if family == "hints":
+            yield hints.replay(record)
+        elif "steps" in record:
+            yield traces.replay(record)
+        elif "expect" in record:
+            yield cases.replay(record)
+        else:
+            yield from outside(path)
+            return
+
+
+def outside(path: Path) -> Iterator[Result]:
+    """Recorded configurations (the format of the folder `outside/config`)."""
+    from tests.conformance import outside_config
+
+    passed, failed, differences = outside_config.replay(path)
+    for number in range(passed):
+        yield Result(f"{path.stem}-{number}", "outside-config")
+    for number in range(failed):
+        text = differences[number] if number < len(differences) else "differs"
+        yield Result(f"{path.stem}-x{number}", "outside-config", [str(text)])
+
+
+def lines(path: Path) -> Iterator[dict[str, Any]]:
+    """The JSON objects of a file, compressed or not."""
+    opener = gzip.open if path.suffix == ".gz" else open
+    with opener(path, "rt", encoding="utf-8") as file:
+        for line in file:
+            if line.strip():
+                yield json.loads(line)
+
+
+def report(results: list[Result], *, as_json: bool) -> None:
+    """A table per family, the first differences, and the counts."""
+    families: dict[str, list[Result]] = defaultdict(list)
+    for result in results:
+        families[result.family].append(result)
+    passed = sum(1 for r in results if not r.differences and not r.missing)
+    failed = sum(1 for r in results if r.differences)
+    if as_json:
+        sys.stdout.write(json.dumps(as_mapping(families, passed, failed)) + "\n")
+        return
+    sys.stdout.write(f"{'family':<16}{'agree':>8}{'differ':>8}{'not covered':>13}\n")
+    for family, found in families.items():
+        agree, differ, uncovered = counts(found)
+        sys.stdout.write(f"{family:<16}{agree:>8}{differ:>8}{uncovered:>13}\n")
+    for family, found in families.items():
+        for result in [r for r in found if r.differences][:SHOWN_MAX]:
+            sys.stdout.write(f"\n{family}: {result.name}\n")
+            for difference in result.differences[:SHOWN_MAX]:
+                sys.stdout.write(f"  {difference[:1500]}\n")
+    missing = sorted({name for r in results for name in r.missing})
+    if missing:
+        sys.stdout.write(f"\nnot covered, because they need: {', '.join(missing)}\n")
+    sys.stdout.write(f"\n{passed} passed, {failed} failed\n")
+
+
+def counts(found: list[Result]) -> tuple[int, int, int]:
+    differ = sum(1 for r in found if r.differences)
+    uncovered = sum(1 for r in found if r.missing)
+    return len(found) - differ - uncovered, differ, uncovered
+
+
+def as_mapping(families: dict[str, list[Result]], passed: int, failed: int) -> dict[str, Any]:
+    return {
+        "passed": passed,
+        "failed": failed,
+        "families": {
+            family: dict(
+                zip(("agree", "differ", "not_covered"), counts(found), strict=True),
+                differences={r.name: r.differences for r in found if r.differences},
+            )
+            for family, found in families.items()
+        },
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
