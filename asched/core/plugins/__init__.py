@@ -11,6 +11,7 @@ from asched import names
 from asched.core.framework.points import Plugin
 from asched.core.plugins.default_binder import DefaultBinder
 from asched.core.plugins.image_locality import ImageLocality
+from asched.core.plugins.inter_pod_affinity import InterPodAffinity
 from asched.core.plugins.node_affinity import NodeAffinity
 from asched.core.plugins.node_declared_features import NodeDeclaredFeatures
 from asched.core.plugins.node_name import NodeName
@@ -18,6 +19,7 @@ from asched.core.plugins.node_ports import NodePorts
 from asched.core.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from asched.core.plugins.node_resources_fit import NodeResourcesFit
 from asched.core.plugins.node_unschedulable import NodeUnschedulable
+from asched.core.plugins.pod_topology_spread import PodTopologySpread
 from asched.core.plugins.priority_sort import PrioritySort
 from asched.core.plugins.scheduling_gates import SchedulingGates
 from asched.core.plugins.taint_toleration import TaintToleration
@@ -36,6 +38,8 @@ IN_TREE: Final[dict[str, Factory]] = {
     names.NODE_RESOURCES_FIT: NodeResourcesFit,
     names.NODE_RESOURCES_BALANCED_ALLOCATION: NodeResourcesBalancedAllocation,
     names.IMAGE_LOCALITY: lambda _args, cluster: ImageLocality(cluster),
+    names.POD_TOPOLOGY_SPREAD: PodTopologySpread,
+    names.INTER_POD_AFFINITY: InterPodAffinity,
     names.NODE_DECLARED_FEATURES: lambda _args, _cluster: NodeDeclaredFeatures(),
     names.DEFAULT_BINDER: lambda _args, _cluster: DefaultBinder(),
 }
