@@ -59,7 +59,16 @@ class ReadySlice:
 class Pool:
     """What a node sees of a pool. `devices` is empty where the pool must not be used."""
 
-    __slots__ = ("consumers", "counters", "devices", "id", "invalid_reason", "is_incomplete")
+    __slots__ = (
+        "binds",
+        "chooses_nodes",
+        "consumers",
+        "counters",
+        "devices",
+        "id",
+        "invalid_reason",
+        "is_incomplete",
+    )
 
     def __init__(
         self, pool_id: PoolId, *, is_incomplete: bool = False, invalid_reason: str = ""
@@ -68,6 +77,8 @@ class Pool:
         self.is_incomplete = is_incomplete
         self.invalid_reason = invalid_reason
         self.devices: tuple[ReadyDevice, ...] = ()
+        self.binds = False  # a device is bound under conditions
+        self.chooses_nodes = False  # a device names its nodes itself
         self.counters: Amounts = {}
         #: every device of the pool, seen or not, that uses counters
         self.consumers: tuple[ReadyDevice, ...] = ()
@@ -75,10 +86,6 @@ class Pool:
     @property
     def name(self) -> str:
         return f"{self.id[0]}/{self.id[1]}"
-
-    @property
-    def binds(self) -> bool:
-        return any(device.binds for device in self.devices)
 
 
 class Inventory:
@@ -93,6 +100,8 @@ class Inventory:
         self._wide: dict[PoolId, int] = {}
         self._views: dict[str, _View] = {}
         self._built: dict[tuple[PoolId, int, tuple[str, ...]], Pool | None] = {}
+        #: equal tuples of pools are one object, so that nodes that see the same can be told
+        self._interned: dict[tuple[int, ...], tuple[Pool, ...]] = {}
         for record in slices:
             self.put(record)
 
@@ -138,6 +147,8 @@ class Inventory:
         self.pool_versions[pool_id] = self.generation
         if len(self._built) > 2 * len(self._slices) + 1024:
             self._built.clear()  # bounded by what is alive, and some room
+        if len(self._interned) > 2 * len(self._slices) + 1024:
+            self._interned.clear()
 
     # --- questions -------------------------------------------------------------------------------
 
@@ -169,8 +180,13 @@ class Inventory:
             return view.pools
         found = (self._pool(pool_id, name, labels) for pool_id, _ in stamp)
         pools = tuple(sorted((p for p in found if p is not None), key=lambda p: (p.binds, p.id)))
+        pools = self._interned.setdefault(tuple(map(id, pools)), pools)
         self._views[name] = _View(labels, self.generation, stamp, pools)
         return pools
+
+    def is_shared(self, pools: tuple[Pool, ...]) -> bool:
+        """Whether all nodes that see exactly these pools can use the same devices of them."""
+        return not any(pool.chooses_nodes for pool in pools)
 
     def forget_node(self, name: str) -> None:
         """Drop what is kept for a node that went."""
@@ -250,4 +266,6 @@ def _validated(pool_id: PoolId, seen: list[ReadySlice], hidden: list[ReadySlice]
                 return Pool(pool_id, invalid_reason=reason)
     pool = Pool(pool_id)
     pool.devices, pool.counters, pool.consumers = tuple(devices), counters, tuple(consumers)
+    pool.binds = any(device.binds for device in devices)
+    pool.chooses_nodes = any(device.place is not None for device in devices)
     return pool

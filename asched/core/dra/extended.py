@@ -1,0 +1,147 @@
+"""Extended resources that device classes stand for: which class, and which devices a pod asks for.
+
+A class names one with `spec.extendedResourceName`; besides, every class stands for
+`deviceclass.resource.kubernetes.io/<its name>`. A pod's containers are turned into requests of one
+claim; an init container that ends before others start uses their devices first.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources/extended
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple
+
+from asched.core.model.claim import (
+    EXACT_COUNT,
+    DeviceClass,
+    DeviceRequest,
+    ExactDeviceRequest,
+)
+from asched.core.model.pod import Container, Pod
+from asched.core.model.quantity import whole
+from asched.core.model.requests import is_extended
+
+IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
+
+
+class RequestMapping(NamedTuple):
+    """Which request of the claim serves a container's resource."""
+
+    container: str
+    resource: str
+    request: str
+
+
+class Requests(NamedTuple):
+    """The requests of one claim for a pod's extended resources, by name."""
+
+    requests: tuple[DeviceRequest, ...]
+    mappings: tuple[RequestMapping, ...]
+
+
+def is_delegable(resource: str) -> bool:
+    """Whether a device class may stand for a resource of this name."""
+    return resource.startswith(IMPLICIT_PREFIX) or is_extended(resource)
+
+
+def classes_by_resource(classes: Iterable[DeviceClass]) -> dict[str, DeviceClass]:
+    """Resource name to the class that stands for it: of several the newest, then the first."""
+    found: dict[str, DeviceClass] = {}
+    for device_class in classes:
+        found[IMPLICIT_PREFIX + device_class.metadata.name] = device_class
+    oldest_first = sorted(
+        classes,
+        key=lambda c: (c.metadata.creation_timestamp or "", _Reversed(c.metadata.name)),
+    )
+    for device_class in oldest_first:
+        if device_class.spec.extended_resource_name:
+            found[device_class.spec.extended_resource_name] = device_class
+    return found
+
+
+class _Reversed(str):
+    """A name that sorts backwards, so that the first by name comes last and wins."""
+
+    __slots__ = ()
+
+    def __lt__(self, other: str) -> bool:
+        return str(self) > str(other)
+
+
+class _Asked:
+    """One container's need of one resource: its request, if others do not cover it."""
+
+    def __init__(self, name: str, count: int, device_class: str) -> None:
+        self.name = name
+        self.count = count
+        self.request = DeviceRequest(
+            name=name,
+            exactly=ExactDeviceRequest(
+                device_class_name=device_class, allocation_mode=EXACT_COUNT, count=count
+            ),
+        )
+
+
+def device_requests(pod: Pod, resources: Mapping[str, DeviceClass]) -> Requests:
+    """Requests and mappings for those of a pod's resources that devices shall serve."""
+    inits = pod.spec.init_containers or ()
+    containers = (*inits, *(pod.spec.containers or ()))
+    requests: list[DeviceRequest] = []
+    mappings: list[RequestMapping] = []
+    for resource in sorted(resources):
+        found = _for_resource(containers, len(inits), resource, resources[resource].metadata.name)
+        requests += found.requests
+        mappings += found.mappings
+    return Requests(tuple(sorted(requests, key=lambda r: r.name)), tuple(mappings))
+
+
+def _for_resource(
+    containers: tuple[Container, ...], init_count: int, resource: str, device_class: str
+) -> Requests:
+    lasting: dict[int, _Asked] = {}
+    mappings: list[RequestMapping] = []
+    passing = [
+        i for i, c in enumerate(containers) if i < init_count and c.restart_policy != "Always"
+    ]
+    for index in (i for i in range(len(containers)) if i not in passing):
+        asked = _need(index, containers[index], resource, device_class, [], mappings)
+        if asked is not None:
+            lasting[index] = asked
+    largest: _Asked | None = None
+    replaced: set[str] = set()
+    later: list[RequestMapping] = []
+    for index in passing:
+        usable = [asked for at, asked in lasting.items() if at >= index]
+        asked = _need(index, containers[index], resource, device_class, usable, later)
+        if asked is not None:
+            replaced.add(asked.name)
+            if largest is None or largest.count < asked.count:
+                largest = asked
+    if largest is not None:
+        # They run one after the other: the largest request serves them all.
+        later = [m._replace(request=largest.name) if m.request in replaced else m for m in later]
+    chosen = ([largest] if largest is not None else []) + list(lasting.values())
+    return Requests(tuple(asked.request for asked in chosen), (*mappings, *later))
+
+
+def _need(
+    index: int,
+    container: Container,
+    resource: str,
+    device_class: str,
+    usable: list[_Asked],
+    mappings: list[RequestMapping],
+) -> _Asked | None:
+    """What a container needs beyond the devices of others; notes which requests serve it."""
+    amounts = container.resources.requests or {}
+    wanted = whole(amounts[resource]) if resource in amounts else 0
+    if not wanted:
+        return None
+    covered = 0
+    for other in usable:
+        covered += other.count
+        mappings.append(RequestMapping(container.name, resource, other.name))
+        if covered >= wanted:
+            return None
+    name = f"container-{index}-request-{sorted(amounts).index(resource)}"
+    mappings.append(RequestMapping(container.name, resource, name))
+    return _Asked(name, wanted - covered, device_class)

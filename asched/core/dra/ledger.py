@@ -1,0 +1,138 @@
+"""What the cluster knows of devices, kept up to date object by object for all profiles together.
+
+    slices  ──> inventory     which pools a node sees
+    claims  ──> taken         which devices are held: allocated ones, and those in flight
+    classes ──> by name, and by the extended resource they stand for
+
+An allocation is *in flight* from Reserve until the API has it. It counts as taken all that time,
+whatever versions of the claim the watch delivers meanwhile.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from asched.core.dra.extended import classes_by_resource
+from asched.core.dra.inventory import Inventory
+from asched.core.dra.taken import Taken
+from asched.core.model.claim import (
+    EXTENDED_RESOURCE_CLAIM,
+    AllocationResult,
+    DeviceClass,
+    ResourceClaim,
+)
+from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.state.cluster import Cluster
+
+_KINDS: Final = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS)
+
+
+class Ledger:
+    """One per cluster (`cluster.companion(Ledger)`). Readers call `catch_up` first."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._cursor = -1
+        self._uids: dict[str, str] = {}  # claim key -> uid as entered
+        self._in_flight: dict[str, AllocationResult] = {}
+        self._extended: dict[str, str] = {}  # pod uid -> key of the claim made for it
+        self._classes: Mapping[str, DeviceClass] = {}
+        self.inventory = Inventory()
+        self.taken = Taken()
+        self.by_resource: dict[str, DeviceClass] = {}
+        self.classes_version = 0
+
+    @property
+    def version(self) -> tuple[int, int, int]:
+        """Differs whenever an allocation could come out differently, nodes apart."""
+        return self.inventory.generation, self.taken.log.end, self.classes_version
+
+    def catch_up(self) -> None:
+        """Take in what changed since the last time."""
+        log = self._cluster.object_log
+        if self._cursor == log.end:
+            return
+        entries = log.since(self._cursor) if self._cursor >= 0 else None
+        self._cursor = log.end
+        if entries is None:
+            self._start_afresh()
+            return
+        plurals = {kind.plural: kind for kind in _KINDS}
+        changed = dict.fromkeys(entry for entry in entries if entry[0] in plurals)
+        classes_changed = False
+        for plural, key in changed:
+            if plural == RESOURCE_CLAIM.plural:
+                self._claim(key, self._cluster.get(RESOURCE_CLAIM, key))
+            elif plural == RESOURCE_SLICE.plural:
+                self._slice(key)
+            else:
+                classes_changed = True
+        if classes_changed:
+            self._read_classes()
+
+    # --- questions -------------------------------------------------------------------------------
+
+    def device_class(self, name: str) -> DeviceClass | None:
+        return self._classes.get(name)
+
+    def is_in_flight(self, uid: str) -> bool:
+        return uid in self._in_flight
+
+    def extended_claim_of(self, pod_uid: str) -> ResourceClaim | None:
+        """The claim that was made for a pod's extended resources in an earlier attempt."""
+        key = self._extended.get(pod_uid)
+        found = self._cluster.get(RESOURCE_CLAIM, key) if key is not None else None
+        return found if isinstance(found, ResourceClaim) else None
+
+    # --- allocations in flight -------------------------------------------------------------------
+
+    def reserve(self, uid: str, allocation: AllocationResult) -> None:
+        """Count an allocation as taken until `release`."""
+        self._in_flight[uid] = allocation
+        self.taken.put(uid, allocation)
+
+    def release(self, uid: str, key: str = "") -> bool:
+        """From now on the claim itself says what it holds. False if nothing was in flight."""
+        if self._in_flight.pop(uid, None) is None:
+            return False
+        claim = self._cluster.get(RESOURCE_CLAIM, key) if key else None
+        holds = claim.status.allocation if claim is not None and claim.uid == uid else None
+        self.taken.put(uid, holds)
+        return True
+
+    # --- changes ---------------------------------------------------------------------------------
+
+    def _start_afresh(self) -> None:
+        claims = self._cluster.all(RESOURCE_CLAIM)
+        for key in self._uids.keys() | claims.keys():
+            self._claim(key, claims.get(key))
+        slices = self._cluster.all(RESOURCE_SLICE)
+        for name in {*self.inventory.names(), *slices}:
+            self._slice(name)
+        self._read_classes()
+
+    def _claim(self, key: str, claim: ResourceClaim | None) -> None:
+        old = self._uids.get(key)
+        if old is not None and (claim is None or claim.uid != old):
+            del self._uids[key]
+            self.taken.put(old, self._in_flight.get(old))
+            self._extended = {pod: k for pod, k in self._extended.items() if k != key}
+        if claim is None:
+            return
+        self._uids[key] = claim.uid
+        self.taken.put(claim.uid, self._in_flight.get(claim.uid, claim.status.allocation))
+        if (claim.metadata.annotations or {}).get(EXTENDED_RESOURCE_CLAIM) == "true":
+            owner = claim.metadata.controller
+            if owner is not None:
+                self._extended[owner.uid] = key
+
+    def _slice(self, name: str) -> None:
+        record = self._cluster.get(RESOURCE_SLICE, name)
+        if record is None:
+            self.inventory.remove(name)
+        elif record is not self.inventory.record(name):
+            self.inventory.put(record)
+
+    def _read_classes(self) -> None:
+        self._classes = self._cluster.all(DEVICE_CLASS)
+        self.by_resource = classes_by_resource(tuple(self._classes.values()))
+        self.classes_version += 1
