@@ -148,6 +148,14 @@ class PortworxVolume(Record, frozen=True, gc=False):
     volume_id: str = msgspec.field(name="volumeID", default="")
 
 
+class AzureFile(Record, frozen=True, gc=False):
+    """Only its presence matters."""
+
+
+class VsphereVolume(Record, frozen=True, gc=False):
+    """Only its presence matters."""
+
+
 class Volume(Record, frozen=True, gc=False):
     name: str = ""
     persistent_volume_claim: ClaimVolumeSource | None = None
@@ -157,6 +165,8 @@ class Volume(Record, frozen=True, gc=False):
     azure_disk: AzureDisk | None = None
     cinder: CinderVolume | None = None
     portworx_volume: PortworxVolume | None = None
+    azure_file: AzureFile | None = None
+    vsphere_volume: VsphereVolume | None = None
     iscsi: IscsiVolumeSource | None = None
     rbd: RbdVolumeSource | None = None
     csi: CsiVolumeSource | None = None

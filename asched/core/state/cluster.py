@@ -20,6 +20,7 @@ from asched.core.model.kinds import NODE, POD, Kind
 from asched.core.model.meta import ObjectMeta, Record
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
+from asched.core.model.storage import NO_STORAGE
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.core.state.nodes import Aspect, NodeTable
 from asched.core.state.object_log import ObjectLog
@@ -27,6 +28,7 @@ from asched.core.state.occupancy import Occupancy
 from asched.core.state.pods import PodClasses, PodInfo
 from asched.core.state.topology import CounterKey, PodCounter, Topology
 from asched.core.state.view import NodeView
+from asched.core.state.volumes import VolumeIndex
 
 R = TypeVar("R", bound=Record)
 C = TypeVar("C")
@@ -52,6 +54,7 @@ class Cluster:
         self.classes = PodClasses()
         self.topology = Topology(self.nodes)
         self.occupancy = Occupancy()
+        self.volumes = VolumeIndex(self.nodes, self.told)
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
@@ -75,6 +78,10 @@ class Cluster:
         assumed = self._assumed_objects.get(kind.plural)
         if assumed and key in assumed:
             return assumed[key]
+        return self._objects.get(kind.plural, {}).get(key)
+
+    def told(self, kind: Kind, key: str) -> Any:
+        """The newest version the API told, whatever is assumed; None if there is none."""
         return self._objects.get(kind.plural, {}).get(key)
 
     def all(self, kind: Kind) -> Mapping[str, Any]:
@@ -170,6 +177,7 @@ class Cluster:
 
     def _touch(self, kind: Kind, key: str) -> None:
         self.object_log.add(kind.plural, key)
+        self.volumes.touch(kind, key)
         self._epochs[kind.plural] = self._epochs.get(kind.plural, 0) + 1
         self.epoch += 1
 
@@ -181,6 +189,7 @@ class Cluster:
         while len(self._rows) <= row:
             self._rows.append({})
         if is_new:
+            self.volumes.node_came(node.name, row)
             for info in self._orphans.pop(node.name, {}).values():
                 self._place(info, row)
         elif old is not None and old.labels != node.labels:
@@ -203,6 +212,7 @@ class Cluster:
             info.row = -1
         if stranded:
             self._orphans[node.name] = stranded
+        self.volumes.node_goes(node.name, row)
         self.nodes.remove(node.name)
         return [Sight(NODE, old, None)]
 
@@ -319,6 +329,8 @@ class Cluster:
             del self._rows[row][info.pod.uid]
         if cls.host_ports or cls.claim_names:
             self.occupancy.move(info, row, sign)
+        if cls.storage is not NO_STORAGE:
+            self.volumes.move(info, row, sign, on_trial=self.topology.on_trial)
         self.topology.move(info, row, sign)
 
     # --- trials ----------------------------------------------------------------------------------

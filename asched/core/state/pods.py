@@ -16,6 +16,7 @@ from asched.core.model import requests
 from asched.core.model.meta import LabelSelector
 from asched.core.model.pod import Pod, PodAffinityTerm, spec_key
 from asched.core.model.selector import Selector, compile_selector
+from asched.core.model.storage import PodStorage, storage_of
 
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
@@ -146,6 +147,11 @@ class PodClass:
         return affinity is not None and (
             affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
         )
+
+    @cached_property
+    def storage(self) -> PodStorage:
+        """Claims and disks of the volumes."""
+        return storage_of(self.example)
 
     @cached_property
     def claim_names(self) -> tuple[str, ...]:

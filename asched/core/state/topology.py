@@ -197,6 +197,11 @@ class Topology:
 
     # --- for readers -----------------------------------------------------------------------------
 
+    @property
+    def on_trial(self) -> bool:
+        """Whether pods are being added or taken away on trial."""
+        return bool(self._trials)
+
     def counter(self, key: CounterKey) -> PodCounter:
         """The counter of a key; a new one is filled from the pods that are there now."""
         counter = self._counters.get(key)

@@ -1,8 +1,8 @@
 """Volumes in use: which disk, claim and CSI volume is on which row, and how many each driver takes.
 
     pod on a row ──uses──> claim ──PVC, PV, class──> (driver, handle)    counted once per row
-    VolumeAttachment ─────────────────PV───────────> (driver, handle)    counted where no pod counts it
-    CSINode ──> how many volumes of a driver the row may have; which in-tree plugins moved there
+    VolumeAttachment ─────────────────PV───────────> (driver, handle)    counted where no pod counts
+    it CSINode ──> how many volumes of a driver the row may have; which in-tree plugins moved there
 
 Nothing is recounted: a pod that comes or goes moves the volumes it uses; an object that changes
 moves those whose name it decides, and logs the rows (`Aspect.PODS`), so that kept answers are made
@@ -64,12 +64,14 @@ class VolumeIndex:
         self.on_trial: Counter[str] = Counter()
         self._uses: dict[ClaimUse, Rows] = {}
         self._volume_of: dict[ClaimUse, CsiVolume | None] = {}
+        self._names_of: dict[ClaimUse, tuple[tuple[str, str], ...]] = {}
         self._named_by: dict[tuple[str, str], set[ClaimUse]] = defaultdict(set)
         self._held: dict[CsiVolume, Rows] = {}
         self._attached: dict[CsiVolume, Rows] = {}
         self._attachments: dict[str, tuple[str, CsiVolume]] = {}  # attachment -> (node, volume)
         self._attachments_on: dict[str, set[str]] = defaultdict(set)
         self._attachments_of: dict[str, set[str]] = defaultdict(set)  # volume name -> attachments
+        self._attached_name: dict[str, str] = {}  # attachment -> volume name
         self._counts: dict[str, I64] = {}
         self._limits: dict[str, I64] = {}
         self._moved: dict[str, Mask] = {}
@@ -86,15 +88,22 @@ class VolumeIndex:
 
     def counts(self, driver: str) -> I64:
         """int64[N]: distinct volumes of a driver that each row has."""
-        return self._column(self._counts, driver, 0)
+        counts: I64 = _shown(self._column(self._counts, driver, 0))
+        return counts
 
     def limits(self, driver: str) -> I64 | None:
         """int64[N]: how many it may have (UNLIMITED where nobody says); None if nobody does."""
-        return None if driver not in self._limits else self._column(self._limits, driver, UNLIMITED)
+        if driver not in self._limits:
+            return None
+        limits: I64 = _shown(self._column(self._limits, driver, UNLIMITED))
+        return limits
 
     def moved(self, plugin: str) -> Mask | None:
         """bool[N]: rows on which an in-tree plugin has moved to CSI; None if there is none."""
-        return None if plugin not in self._moved else self._column(self._moved, plugin, fill=False)
+        if plugin not in self._moved:
+            return None
+        moved: Mask = _shown(self._column(self._moved, plugin, fill=False))
+        return moved
 
     def has_csi_node(self) -> Mask:
         """bool[N]: rows whose node has a CSINode."""
@@ -153,32 +162,33 @@ class VolumeIndex:
         if rows is None:
             rows = self._uses[use] = {}
             self._volume_of[use] = self.volume_of(use)
-            for name in self._names(use):
-                self._named_by[name].add(use)
+            self._rename(use, self._names(use))
         volume = self._volume_of[use]
         _move(rows, row, sign)
         if volume is not None:
             self._hold(volume, row, sign)
         if not rows:
-            del self._uses[use], self._volume_of[use]
-            for name in self._names(use):
-                self._unname(name, use)
+            self._rename(use, ())
+            del self._uses[use], self._volume_of[use], self._names_of[use]
 
-    def _names(self, use: ClaimUse) -> list[tuple[str, str]]:
+    def _names(self, use: ClaimUse) -> tuple[tuple[str, str], ...]:
         """(plural, key) of the objects that decide what a claim is counted as."""
-        found = [(PERSISTENT_VOLUME_CLAIM.plural, use.key)]
+        named = (PERSISTENT_VOLUME_CLAIM.plural, use.key)
         claim = self._lookup(PERSISTENT_VOLUME_CLAIM, use.key)
-        if claim is not None:
-            found.append((PERSISTENT_VOLUME.plural, claim.spec.volume_name))
-            found.append((STORAGE_CLASS.plural, claim_class(claim)))
-        return found
+        if claim is None:
+            return (named,)
+        volume = (PERSISTENT_VOLUME.plural, claim.spec.volume_name)
+        return (named, volume, (STORAGE_CLASS.plural, claim_class(claim)))
 
-    def _unname(self, name: tuple[str, str], use: ClaimUse) -> None:
-        uses = self._named_by.get(name)
-        if uses is not None:
+    def _rename(self, use: ClaimUse, names: tuple[tuple[str, str], ...]) -> None:
+        for name in self._names_of.get(use, ()):
+            uses = self._named_by[name]
             uses.discard(use)
             if not uses:
                 del self._named_by[name]
+        for name in names:
+            self._named_by[name].add(use)
+        self._names_of[use] = names
 
     def _hold(self, volume: CsiVolume, row: int, amount: int) -> None:
         self._refer(self._held, self._attached, volume, row, amount)
@@ -198,7 +208,7 @@ class VolumeIndex:
         if not rows:
             del mine[volume]
         if before != after and row not in others.get(volume, _NOWHERE):
-            self.counts(volume.driver)[row] += 1 if after else -1
+            self._column(self._counts, volume.driver, 0)[row] += 1 if after else -1
 
     # --- other objects ---------------------------------------------------------------------------
 
@@ -220,8 +230,7 @@ class VolumeIndex:
                 self._name_anew(use)
 
     def _name_anew(self, use: ClaimUse) -> None:
-        for name in self._names(use):
-            self._named_by[name].add(use)
+        self._rename(use, self._names(use))
         old, new = self._volume_of[use], self.volume_of(use)
         if old == new:
             return
@@ -239,11 +248,11 @@ class VolumeIndex:
         if known is not None:
             self._attachments_on[known[0]].discard(key)
             self._attach(*known, -1)
+        self._name_attachment(key, None)
         name = attachment.spec.source.persistent_volume_name if attachment is not None else None
         if name is None:
-            self._forget_attachment(key)
             return
-        self._attachments_of[name].add(key)
+        self._name_attachment(key, name)
         volume = self._lookup(PERSISTENT_VOLUME, name)
         if not attachment.spec.attacher or volume is None or volume.spec.csi is None:
             return
@@ -252,11 +261,16 @@ class VolumeIndex:
         self._attachments_on[attachment.spec.node_name].add(key)
         self._attach(attachment.spec.node_name, found, 1)
 
-    def _forget_attachment(self, key: str) -> None:
-        for name in [name for name, keys in self._attachments_of.items() if key in keys]:
-            self._attachments_of[name].discard(key)
-            if not self._attachments_of[name]:
-                del self._attachments_of[name]
+    def _name_attachment(self, key: str, name: str | None) -> None:
+        """Remember, or forget, which persistent volume an attachment is about."""
+        known = self._attached_name.pop(key, None)
+        if known is not None:
+            self._attachments_of[known].discard(key)
+            if not self._attachments_of[known]:
+                del self._attachments_of[known]
+        if name is not None:
+            self._attached_name[key] = name
+            self._attachments_of[name].add(key)
 
     def _attach(self, node: str, volume: CsiVolume, amount: int) -> None:
         row = self._nodes.row_of.get(node)
@@ -308,7 +322,9 @@ class VolumeIndex:
         column = columns.get(name)
         capacity = self._nodes.columns.capacity
         if column is None or len(column) < capacity:
-            grown = np.full(capacity, fill, dtype=np.bool_ if isinstance(fill, bool) else np.int64)
+            grown: npt.NDArray[Any] = np.full(
+                capacity, fill, dtype=np.bool_ if isinstance(fill, bool) else np.int64
+            )
             if column is not None:
                 grown[: len(column)] = column
             column = columns[name] = grown
@@ -320,6 +336,13 @@ _NAMING: Final = (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS)
 
 def _counted(volume: CsiVolume | None) -> CsiVolume | None:
     return volume if volume is not None and volume.driver and volume.handle else None
+
+
+def _shown(column: Any) -> Any:
+    """The column, read-only."""
+    shown = column.view()
+    shown.flags.writeable = False
+    return shown
 
 
 def _move(rows: Rows, row: int, amount: int) -> None:

@@ -1,0 +1,164 @@
+"""What a pod's volumes ask for: claims, inline disks, and which claim belongs to whom.
+
+Everything here follows from one object alone. A claim is *direct* (named by the pod) or *ephemeral*
+(made for the pod from a template, named `<pod>-<volume>`, and good only if the pod controls it).
+
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-helpers/storage,
+        pkg/scheduler/framework/plugins/volumerestrictions
+"""
+
+from typing import Final, NamedTuple
+
+from asched.core.model.meta import ObjectMeta
+from asched.core.model.migration import (
+    CsiVolume,
+    MigrationError,
+    inline_volume,
+    is_inline_migratable,
+)
+from asched.core.model.pod import Pod, Volume
+from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
+
+BIND_COMPLETED: Final = "pv.kubernetes.io/bind-completed"
+BOUND_BY_CONTROLLER: Final = "pv.kubernetes.io/bound-by-controller"
+SELECTED_NODE: Final = "volume.kubernetes.io/selected-node"
+#: Where classes stood before they became fields; it still wins over the field.
+BETA_CLASS: Final = "volume.beta.kubernetes.io/storage-class"
+
+READ_WRITE_ONCE_POD: Final = "ReadWriteOncePod"
+WAIT_FOR_FIRST_CONSUMER: Final = "WaitForFirstConsumer"
+STORAGE: Final = "storage"
+
+
+class ClaimUse(NamedTuple):
+    """A claim some volume of a pod uses. `owner` is the uid of the pod if it was made for it."""
+
+    key: str  # "namespace/name"
+    name: str
+    owner: str = ""  # "" for a direct claim
+
+    @property
+    def is_ephemeral(self) -> bool:
+        return bool(self.owner)
+
+
+class Disk(NamedTuple):
+    """An inline disk two pods of one node may quarrel about: conflicts if any identity is shared.
+
+    `identities`: what makes two disks the same; an RBD image has one for each of its monitors.
+    """
+
+    identities: tuple[tuple[str, ...], ...]
+    shares: bool  # read-only, and of a kind that several read-only pods may share
+
+
+class PodStorage(NamedTuple):
+    """The volumes of a pod that any volume rule looks at."""
+
+    claims: tuple[ClaimUse, ...]  # in order, direct and ephemeral
+    disks: tuple[Disk, ...]
+    migrated: tuple[CsiVolume, ...]  # inline in-tree disks, as their CSI drivers know them
+    has_migratable: bool  # any inline volume of a kind that moved to CSI
+    broken: str = ""  # why an inline volume cannot be translated
+
+    @property
+    def direct(self) -> tuple[str, ...]:
+        """Names of the direct claims, in order."""
+        return tuple(use.name for use in self.claims if not use.owner)
+
+
+NO_STORAGE: Final = PodStorage((), (), (), has_migratable=False)
+
+
+def storage_of(pod: Pod) -> PodStorage:
+    """What the volumes of a pod ask for; NO_STORAGE for most pods."""
+    volumes = pod.spec.volumes
+    if not volumes:
+        return NO_STORAGE
+    claims: list[ClaimUse] = []
+    disks: list[Disk] = []
+    migrated: list[CsiVolume] = []
+    has_migratable, broken = False, ""
+    for volume in volumes:
+        use = claim_use(pod, volume)
+        if use is not None:
+            claims.append(use)
+            continue
+        disk = _disk(volume)
+        if disk is not None:
+            disks.append(disk)
+        if is_inline_migratable(volume):
+            has_migratable = True
+            try:
+                found = inline_volume(volume)
+            except MigrationError as error:
+                broken = broken or f"converting volume({volume.name}) from inline to csi: {error}"
+            else:
+                if found is not None:
+                    migrated.append(found)
+    if not (claims or disks or has_migratable):
+        return NO_STORAGE
+    return PodStorage(tuple(claims), tuple(disks), tuple(migrated), has_migratable, broken)
+
+
+def claim_use(pod: Pod, volume: Volume) -> ClaimUse | None:
+    """The claim a volume uses, or None if it uses none."""
+    if volume.persistent_volume_claim is not None:
+        name = volume.persistent_volume_claim.claim_name
+        return ClaimUse(f"{pod.metadata.namespace}/{name}", name)
+    if volume.ephemeral is not None:
+        name = f"{pod.metadata.name}-{volume.name}"
+        return ClaimUse(f"{pod.metadata.namespace}/{name}", name, pod.uid or "?")
+    return None
+
+
+def uses_claim(pod: Pod, claim: PersistentVolumeClaim, *, ephemeral: bool) -> bool:
+    """Whether any volume of the pod names this claim, those made for the pod included or not."""
+    if claim.metadata.namespace != pod.metadata.namespace:
+        return False
+    uses = storage_of(pod).claims
+    return any(use.name == claim.metadata.name for use in uses if ephemeral or not use.owner)
+
+
+def conflict(wanted: Disk, held: Disk) -> bool:
+    """Whether two pods with these disks must not be on one node."""
+    if wanted.shares and held.shares:
+        return False
+    return not set(wanted.identities).isdisjoint(held.identities)
+
+
+def is_owned(claim: PersistentVolumeClaim, owner_uid: str) -> bool:
+    """Whether a claim was made for the pod with this uid."""
+    controller = claim.metadata.controller
+    return controller is not None and controller.uid == owner_uid
+
+
+def claim_class(claim: PersistentVolumeClaim) -> str:
+    return _class(claim.metadata, claim.spec.storage_class_name)
+
+
+def volume_class(volume: PersistentVolume) -> str:
+    return _class(volume.metadata, volume.spec.storage_class_name)
+
+
+def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
+    """Bound, and both sides know it."""
+    return bool(claim.spec.volume_name) and BIND_COMPLETED in (claim.metadata.annotations or {})
+
+
+def _class(metadata: ObjectMeta, field: str | None) -> str:
+    annotations = metadata.annotations or {}
+    return annotations.get(BETA_CLASS, field or "")
+
+
+def _disk(volume: Volume) -> Disk | None:
+    if (gce := volume.gce_persistent_disk) is not None:
+        return Disk((("gce", gce.pd_name),), gce.read_only)
+    if (ebs := volume.aws_elastic_block_store) is not None:
+        return Disk((("ebs", ebs.volume_id),), shares=False)
+    if (iscsi := volume.iscsi) is not None:
+        return Disk((("iscsi", iscsi.iqn),), iscsi.read_only)
+    if (rbd := volume.rbd) is not None:
+        images = tuple(("rbd", monitor, rbd.pool, rbd.image) for monitor in rbd.monitors or ())
+        return Disk(images, rbd.read_only)
+    return None
