@@ -1,0 +1,73 @@
+"""What is kept for attempts under way, and for how long."""
+
+from asched.core.queue.inflight import POD_POPPED, InFlight
+from asched.core.queue.queued import QueuedPod
+from asched.core.state.changes import NODE_ADD, NODE_DELETE, Change
+from tests.core.queue.waiting import a_pod
+
+ADDED, DELETED = Change(NODE_ADD), Change(NODE_DELETE)
+
+
+def start(in_flight: InFlight, name: str) -> str:
+    queued = QueuedPod(a_pod(name), 0.0)
+    in_flight.start(queued)
+    return queued.pod.uid
+
+
+def test_nothing_is_kept_for_nobody() -> None:
+    in_flight = InFlight()
+
+    in_flight.record(ADDED)
+
+    assert list(in_flight.entries()) == []
+
+
+def test_a_pod_hears_what_came_after_its_start() -> None:
+    in_flight = InFlight()
+    first = start(in_flight, "first")
+    in_flight.record(ADDED)
+    second = start(in_flight, "second")
+    in_flight.record(DELETED)
+
+    assert in_flight.changes_since(first) == [ADDED, DELETED]
+    assert in_flight.changes_since(second) == [DELETED]
+    assert in_flight.changes_since("stranger") is None
+
+
+def test_changes_go_with_the_last_attempt_that_began_before_them() -> None:
+    in_flight = InFlight()
+    first = start(in_flight, "first")
+    in_flight.record(ADDED)
+    second = start(in_flight, "second")
+    in_flight.record(DELETED)
+
+    in_flight.done(first)
+
+    assert in_flight.counts == {POD_POPPED: 1, "NodeDelete": 1}
+    in_flight.done(second)
+    in_flight.done(second)
+    assert list(in_flight.entries()) == []
+
+
+def test_a_later_attempt_that_ends_first_drops_nothing() -> None:
+    in_flight = InFlight()
+    first = start(in_flight, "first")
+    in_flight.record(ADDED)
+
+    in_flight.done(start(in_flight, "second"))
+
+    assert in_flight.changes_since(first) == [ADDED]
+
+
+def test_beyond_the_bound_old_attempts_do_not_know_what_they_missed() -> None:
+    in_flight = InFlight(changes_max=2)
+    old = start(in_flight, "old")
+    in_flight.record(ADDED)
+    young = start(in_flight, "young")
+
+    in_flight.record(DELETED)
+    in_flight.record(DELETED)
+
+    assert in_flight.changes_since(old) is None
+    assert in_flight.changes_since(young) == [DELETED, DELETED]
+    assert in_flight.counts == {POD_POPPED: 2, "NodeDelete": 2}

@@ -1,0 +1,70 @@
+"""Lanes: order, ties, and leaving from the middle."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from asched.core.queue.lane import STALE_MIN, Lane
+from asched.core.queue.queued import QueuedPod
+from tests.core.queue.waiting import a_pod
+
+
+def a_queued(name: str) -> QueuedPod:
+    return QueuedPod(a_pod(name), 0.0)
+
+
+def test_equal_keys_keep_their_order() -> None:
+    lane, names = Lane(), ["c", "a", "b"]
+    for name in names:
+        lane.push(a_queued(name), 1)
+
+    assert [queued.pod.metadata.name for queued in lane.in_order()] == names
+
+
+def test_a_pod_that_left_is_not_taken() -> None:
+    lane, first, second = Lane(), a_queued("first"), a_queued("second")
+    lane.push(first, 1)
+    lane.push(second, 2)
+
+    lane.discard(first)
+
+    assert len(lane) == 1
+    assert lane.pop() is second
+    assert lane.pop() is None
+
+
+def test_a_pod_that_comes_back_stands_at_its_new_key_only() -> None:
+    lane, first, second = Lane(), a_queued("first"), a_queued("second")
+    lane.push(first, 1)
+    lane.push(second, 2)
+
+    lane.discard(first)
+    lane.push(first, 3)
+
+    assert [lane.pop(), lane.pop(), lane.pop()] == [second, first, None]
+
+
+def test_stale_entries_are_bounded() -> None:
+    lane, restless = Lane(), a_queued("restless")
+    for key in range(10 * STALE_MIN):
+        lane.push(restless, -key)
+        lane.discard(restless)
+
+    assert len(lane) == 0
+    assert len(lane._heap) <= STALE_MIN
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=40))
+def test_it_takes_in_the_order_of_a_sorted_list(pushes: list[tuple[int, bool]]) -> None:
+    lane, expected = Lane(), []
+    for number, (key, stays) in enumerate(pushes):
+        queued = a_queued(str(number))
+        lane.push(queued, key)
+        if stays:
+            expected.append((key, number, queued))
+        else:
+            lane.discard(queued)
+
+    taken = [lane.pop() for _ in expected]
+
+    assert taken == [queued for _, _, queued in sorted(expected, key=lambda e: e[:2])]
+    assert lane.pop() is None

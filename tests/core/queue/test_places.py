@@ -1,0 +1,73 @@
+"""Places: one pod, one place."""
+
+from asched.core.queue.places import Places
+from asched.core.queue.queued import QueuedPod
+from tests.core.queue.waiting import a_pod, by_priority
+
+
+def a_queued(name: str, until_s: float | None = None, priority: int = 0) -> QueuedPod:
+    queued = QueuedPod(a_pod(name, priority=priority), 0.0)
+    queued.backoff_until_s = until_s
+    return queued
+
+
+def names(pods: list[QueuedPod]) -> list[str]:
+    return [queued.pod.metadata.name for queued in pods]
+
+
+def test_a_pod_moves_from_place_to_place() -> None:
+    places, queued = Places(by_priority), a_queued("web", 3.0)
+    seen = []
+    for lane in (places.active, places.backoff, places.errors):
+        places.into(queued, lane)
+        seen.append((places.name_of(queued), tuple(places.pending())))
+    assert places.to_rest(queued)
+    seen.append((places.name_of(queued), tuple(places.pending())))
+
+    assert seen == [
+        ("active", (1, 0, 0, 0)),
+        ("backoff", (0, 1, 0, 0)),
+        ("backoff", (0, 1, 0, 0)),
+        ("unschedulable", (0, 0, 1, 0)),
+    ]
+    assert len(places) == 1
+    places.leave(queued)
+    assert len(places) == 0
+    places.leave(queued)  # it stands nowhere, which is no harm
+
+
+def test_backoff_is_ordered_by_its_end_before_the_queue_sort() -> None:
+    places = Places(by_priority)
+    for queued in (a_queued("late", 5, 9), a_queued("low", 4, 1), a_queued("high", 4, 2)):
+        places.into(queued, places.backoff)
+
+    assert names(places.listing().backoff) == ["high", "low", "late"]
+
+
+def test_errors_are_ordered_by_their_end_alone() -> None:
+    places = Places(by_priority)
+    for queued in (a_queued("first", 4, 1), a_queued("second", 4, 9), a_queued("third", 3, 0)):
+        places.into(queued, places.errors)
+
+    assert names(places.listing().errors) == ["third", "first", "second"]
+
+
+def test_a_new_version_takes_the_place_its_priority_now_gives_it() -> None:
+    places = Places(by_priority)
+    low, high = a_queued("low", priority=1), a_queued("high", priority=2)
+    places.into(low, places.active)
+    places.into(high, places.active)
+
+    places.replace_pod(low, a_pod("low", priority=3), None)
+
+    assert names(places.listing().active) == ["low", "high"]
+
+
+def test_resting_pods_are_filed_anew_when_their_gate_changes() -> None:
+    places, queued = Places(by_priority), a_queued("web")
+    places.to_rest(queued)
+
+    queued.gated_by = "Gate"
+
+    assert not places.to_rest(queued)
+    assert (places.pending().unschedulable, places.pending().gated) == (0, 1)

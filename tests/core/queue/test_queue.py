@@ -1,0 +1,331 @@
+"""The queue, story by story; `test_twin.py` walks it at random beside a plain reading."""
+
+import pytest
+
+from asched.core.framework.points import Hint, Registration
+from asched.core.model.pod import Pod
+from asched.core.queue.backoff import Backoff
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
+from tests.core.queue.waiting import (
+    NODE_ADDED,
+    NODE_LABEL,
+    POD_RELABELLED,
+    VOLUME_ADDED,
+    Gate,
+    Scene,
+    a_pod,
+    always,
+)
+
+FIT = {"Fit": [Registration(NODE_ADDED)], "Ports": [Registration(VOLUME_ADDED)]}
+
+
+def test_higher_priority_goes_first_then_who_came_first() -> None:
+    scene = Scene()
+    scene.add(a_pod("a"), a_pod("b", priority=5), a_pod("c"), a_pod("d", priority=5))
+
+    assert [scene.pop().pod.metadata.name for _ in range(4)] == ["b", "d", "a", "c"]
+    assert scene.queue.pop(1.0) is None
+
+
+def test_a_rejected_pod_rests_until_its_rejector_hears_of_help() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("web"))
+    scene.reject("Fit", now_s=1.2)
+
+    assert scene.move(VOLUME_ADDED, now_s=1.3) == 0
+    assert scene.names() == {"unschedulable": ["web"]}
+    assert scene.move(NODE_ADDED, now_s=1.4) == 1
+    assert scene.names() == {"backoff": ["web"]}
+    assert scene.witness.entered["backoff", "NodeAdd"] == 1
+
+
+def test_after_its_pause_it_goes_straight_to_active() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("web"))
+    scene.reject("Fit", now_s=1.2)
+
+    scene.move(NODE_ADDED, now_s=3.0)
+
+    assert scene.names() == {"active": ["web"]}
+
+
+def test_a_pending_rejector_cuts_the_pause() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("web"))
+    scene.reject(pending=["Fit"], now_s=1.2)
+
+    scene.move(NODE_ADDED, now_s=1.3)
+
+    assert scene.names() == {"active": ["web"]}
+
+
+def test_a_change_during_the_attempt_is_made_up_for() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("web"))
+    queued = scene.pop(1.0)
+    scene.move(NODE_ADDED, now_s=1.1)
+
+    scene.fail(queued, "Fit", now_s=1.2)
+
+    assert scene.names() == {"backoff": ["web"]}
+    assert len(scene.queue.in_flight) == 0
+
+
+def test_an_error_goes_to_the_part_of_backoff_that_is_never_taken_early() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("web"))
+    scene.reject(now_s=1.2)
+
+    assert scene.names() == {"errors": ["web"]}
+    assert scene.queue.pop(1.3) is None
+    scene.queue.flush_backoff(2.9)
+    assert scene.names() == {"errors": ["web"]}
+    scene.queue.flush_backoff(3.0)
+    assert scene.names() == {"active": ["web"]}
+
+
+def test_a_rejected_pod_in_backoff_is_taken_when_nothing_is_active() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("web"))
+    scene.reject("Fit", now_s=1.2)
+    scene.move(NODE_ADDED, now_s=1.3)
+
+    assert scene.pop(1.4).attempts == 2
+    assert scene.witness.entered["active", "PopFromBackoffQ"] == 1
+
+
+def test_a_pod_whose_attempt_is_done_counts_as_helped() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("web"))
+    queued = scene.pop()
+    scene.queue.done(queued.pod.uid)
+
+    scene.fail(queued, "Fit", now_s=1.0)
+
+    assert scene.names() == {"backoff": ["web"]}
+
+
+def test_gated_pods_wait_apart_and_enter_when_the_gate_falls() -> None:
+    registrations = {"Gate": [Registration(POD_RELABELLED)], **FIT}
+    scene = Scene(registrations, gates=[Gate("Gate")])
+    scene.add(a_pod("web", gates=["Gate"]))
+
+    assert scene.names() == {"gated": ["web"]}
+    scene.queue.flush_unschedulable(1000.0)
+    scene.queue.activate([scene.api["default/web"]], 1000.0)
+    assert scene.names() == {"gated": ["web"]}
+    scene.update(a_pod("web", labels={"now": "free"}), 1001.0)
+    assert scene.names() == {"active": ["web"]}
+    assert scene.pop(1002.0).initial_attempt_s == 1001.0
+
+
+def test_time_alone_frees_a_pod_that_rested_too_long() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("old"), a_pod("young"))
+    scene.reject("Ports", now_s=1.0)
+    scene.reject("Ports", now_s=2.0)
+
+    scene.queue.flush_unschedulable(301.5)
+
+    assert scene.names() == {"active": ["old"], "unschedulable": ["young"]}
+    flushed = scene.pop(302.0)
+    assert flushed.was_flushed
+    scene.fail(flushed, "Ports", now_s=302.0)
+    assert not flushed.was_flushed
+
+
+def test_activation_skips_backoff_and_reaches_pods_in_flight() -> None:
+    scene = Scene(FIT)
+    resting, flying = a_pod("resting"), a_pod("flying")
+    scene.add(resting, flying)
+    scene.reject("Ports", now_s=1.0)
+    queued = scene.pop(1.0)
+
+    scene.queue.activate([resting, flying, a_pod("stranger")], 1.1)
+    assert scene.names() == {"active": ["resting"]}
+    scene.fail(queued, "Ports", now_s=1.2)
+
+    assert scene.names() == {"active": ["resting"], "backoff": ["flying"]}
+
+
+def test_an_update_replaces_the_pod_where_it_stands() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("a"), a_pod("b"))
+
+    scene.update(a_pod("b", priority=9), 1.0)
+    assert scene.names() == {"active": ["b", "a"]}
+    scene.reject("Fit", now_s=1.0)
+    scene.update(a_pod("b", priority=1), 1.1)
+
+    queued = scene.queue.places.get("default/b")
+    assert queued is not None
+    assert queued.pod.priority == 1
+    assert scene.names() == {"active": ["a"], "unschedulable": ["b"]}
+
+
+def test_an_update_can_wake_the_pod_itself() -> None:
+    scene = Scene({"Fit": [Registration(POD_RELABELLED)]})
+    scene.add(a_pod("web"))
+    scene.reject("Fit", now_s=1.0)
+
+    scene.update(a_pod("web", priority=2), 1.1)
+    assert scene.names() == {"unschedulable": ["web"]}
+    scene.update(a_pod("web", priority=2, labels={"a": "b"}), 1.2)
+    assert scene.names() == {"backoff": ["web"]}
+
+
+def test_an_update_in_flight_counts_when_the_pod_returns() -> None:
+    scene = Scene({"Fit": [Registration(POD_RELABELLED)]})
+    scene.add(a_pod("web"))
+    queued = scene.pop(1.0)
+
+    scene.update(a_pod("web", labels={"a": "b"}), 1.1)
+    assert queued.pod.labels == {}
+    scene.fail(queued, "Fit", now_s=1.2)
+
+    assert queued.pod.labels == {"a": "b"}
+    assert scene.names() == {"backoff": ["web"]}
+
+
+def test_an_update_of_an_unknown_pod_enters_it() -> None:
+    scene = Scene()
+    pod = a_pod("web", nominated="n1")
+    scene.api[pod.key] = pod
+
+    scene.update(pod)
+
+    assert scene.names() == {"active": ["web"]}
+    assert scene.witness.entered == {("active", "UnschedulablePodUpdate"): 1}
+    assert scene.queue.nominator.node_of(pod.uid) == "n1"
+
+
+def test_deleted_pods_leave_every_place_and_every_count() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("active"), a_pod("resting", priority=9), a_pod("errored", priority=8))
+    scene.reject("Fit", "Ports", now_s=1.0)
+    scene.reject(now_s=1.0)
+    assert scene.queue.places.pending() == (1, 1, 1, 0)
+
+    for pod in scene.api.values():
+        scene.queue.delete(pod)
+
+    assert len(scene.queue.places) == 0
+    assert +scene.witness.waiting_for == {}
+
+
+def test_only_pods_of_at_most_the_priority_hear() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("low", priority=1), a_pod("equal", priority=5), a_pod("high", priority=9))
+    for _ in range(3):
+        scene.reject("Fit", now_s=1.0)
+
+    scene.move(NODE_ADDED, now_s=5.0, priority_at_most=5)
+
+    assert scene.names() == {"active": ["equal", "low"], "unschedulable": ["high"]}
+
+
+def test_a_pod_can_be_kept_from_hearing() -> None:
+    scene = Scene(FIT, class_key_of=lambda _: "same")
+    scene.add(a_pod("self"), a_pod("other"))
+    for _ in range(2):
+        scene.reject("Fit", now_s=1.0)
+
+    scene.move(NODE_ADDED, now_s=5.0, except_uid="uid-self")
+
+    assert scene.names() == {"active": ["other"], "unschedulable": ["self"]}
+
+
+def test_equal_pods_are_judged_once() -> None:
+    asked: list[str] = []
+
+    def hint(pod: Pod, old: object, new: object) -> Hint:
+        asked.append(pod.key)
+        return Hint.SKIP
+
+    scene = Scene({"Fit": [Registration(NODE_LABEL, hint)]}, class_key_of=lambda p: p.priority)
+    scene.add(*(a_pod(f"p{number}", priority=number % 2) for number in range(10)))
+    for _ in range(10):
+        scene.reject("Fit", now_s=1.0)
+
+    scene.move(NODE_LABEL, now_s=5.0)
+
+    assert len(asked) == 2
+
+
+def test_changes_nobody_registered_for_are_not_even_kept() -> None:
+    scene = Scene({"Fit": [Registration(NODE_LABEL, always(Hint.QUEUE))]})
+    scene.add(a_pod("web"))
+    scene.pop()
+
+    scene.queue.move(Change(ASSIGNED_POD_DELETE), 1.0)
+    assert scene.queue.in_flight.counts == {"PodPopped": 1}
+    scene.move(NODE_LABEL, now_s=1.0)
+    assert scene.queue.in_flight.counts == {"PodPopped": 1, "NodeUpdateNodeLabel": 1}
+
+
+def test_a_pod_in_flight_is_not_handed_out_twice() -> None:
+    scene = Scene()
+    scene.add(a_pod("web"))
+    scene.pop()
+    scene.add(a_pod("web"))
+
+    assert scene.queue.pop(1.0) is None
+    assert "tracked in multiple places" in scene.witness.complaints[0]
+
+
+def test_a_pod_that_is_queued_already_is_not_returned() -> None:
+    scene = Scene()
+    scene.add(a_pod("web"))
+    queued = scene.pop()
+    scene.add(a_pod("web", uid="successor"))
+
+    scene.fail(queued, "Fit", now_s=1.0)
+
+    assert scene.witness.complaints == ["Pod default/web is already present in the active queue"]
+    assert len(scene.queue.in_flight) == 0
+
+
+def test_adding_a_queued_pod_again_keeps_one_record() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("web"))
+    scene.reject("Fit", now_s=1.0)
+
+    scene.add(a_pod("web", uid="successor"))
+
+    assert scene.names() == {"active": ["web"]}
+    assert +scene.witness.waiting_for == {}
+
+
+@pytest.mark.parametrize(
+    ("seconds", "place"), [(2.9, "backoff"), (3.0, "active"), (500.0, "active")]
+)
+def test_ticks_run_what_is_due(seconds: float, place: str) -> None:
+    scene = Scene(FIT, backoff=Backoff(1, 10))
+    scene.add(a_pod("web"))
+    scene.queue.tick(0.0)
+    assert scene.queue.next_deadline_s() is None
+    scene.reject("Fit", now_s=1.2)
+    assert scene.queue.next_deadline_s() == 30.0
+    scene.move(NODE_ADDED, now_s=1.3)
+    assert scene.queue.next_deadline_s() == 3.0
+
+    scene.queue.tick(seconds)
+
+    assert scene.names() == {place: ["web"]}
+
+
+def test_ticks_look_through_the_rest_every_half_minute() -> None:
+    scene = Scene(FIT)
+    scene.add(a_pod("web"))
+    scene.queue.tick(0.0)
+    scene.reject("Fit", now_s=1.0)
+
+    deadlines = []
+    while scene.queue.places.pending().active == 0:
+        deadline_s = scene.queue.next_deadline_s()
+        assert deadline_s is not None
+        deadlines.append(deadline_s)
+        scene.queue.tick(deadline_s)
+
+    assert deadlines == [30.0 * number for number in range(1, 12)]

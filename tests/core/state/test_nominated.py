@@ -1,0 +1,83 @@
+"""Nominations: whose word counts, and in which order."""
+
+from asched.core.model.pod import Pod
+from asched.core.state.nominated import Nominator
+from tests.core.queue.waiting import a_pod
+
+
+def a_nominator(*pods: Pod) -> Nominator:
+    return Nominator({pod.key: pod for pod in pods}.get)
+
+
+def promised(nominator: Nominator) -> dict[str, list[str]]:
+    return {
+        node: [pod.metadata.name for pod in pods.values()]
+        for node, pods in nominator.nodes().items()
+    }
+
+
+def test_the_pods_own_status_counts_unless_overridden() -> None:
+    pod = a_pod("web", nominated="n1")
+    nominator = a_nominator(pod)
+
+    nominator.add(pod)
+    assert promised(nominator) == {"n1": ["web"]}
+    nominator.add(pod, "n2")
+    assert promised(nominator) == {"n2": ["web"]}
+    assert nominator.node_of(pod.uid) == "n2"
+    nominator.add(pod, "")
+    assert promised(nominator) == {}
+    assert len(nominator) == 0
+
+
+def test_a_pod_that_is_gone_or_placed_gets_no_room() -> None:
+    pod = a_pod("web", nominated="n1")
+
+    for nominator in (a_nominator(), a_nominator(a_pod("web", node="n3"))):
+        nominator.add(pod)
+        assert promised(nominator) == {}
+
+
+def test_order_is_that_of_the_last_nomination() -> None:
+    one, two = a_pod("one", nominated="n1"), a_pod("two", nominated="n1")
+    nominator = a_nominator(one, two)
+    nominator.add(one)
+    nominator.add(two)
+
+    nominator.update(one, one)
+
+    assert [pod.metadata.name for pod in nominator.on("n1").values()] == ["two", "one"]
+
+
+def test_an_update_that_does_not_know_the_nomination_leaves_it() -> None:
+    pod = a_pod("web")
+    nominator = a_nominator(pod)
+    nominator.add(pod, "n1")
+
+    nominator.update(pod, a_pod("web", version=2))
+
+    assert promised(nominator) == {"n1": ["web"]}
+
+
+def test_an_update_that_takes_it_back_wins() -> None:
+    old, new = a_pod("web", nominated="n1"), a_pod("web", version=2)
+    nominator = a_nominator(new)
+    nominator.add(old, "n1")
+
+    nominator.update(old, new)
+
+    assert promised(nominator) == {}
+
+
+def test_the_generation_moves_with_every_change_and_only_then() -> None:
+    pod = a_pod("web", nominated="n1")
+    nominator = a_nominator(pod)
+    seen = [nominator.generation]
+    for step in (lambda: nominator.add(pod), lambda: nominator.delete(pod.uid)):
+        step()
+        seen.append(nominator.generation)
+    nominator.delete("stranger")
+
+    assert len(set(seen)) == 3
+    assert nominator.generation == seen[-1]
+    assert nominator.on("n1") == {}
