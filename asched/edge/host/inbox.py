@@ -1,0 +1,50 @@
+"""The inbox: facts that arrived since the machine last looked.
+
+Of each object only the newest sight is kept, so the cluster bounds it and not the traffic. Answers
+are never folded, a deletion is never folded away, and nothing overtakes a deletion of the same
+object.
+"""
+
+from collections.abc import Callable
+
+from asched.core.model.kinds import Kind
+from asched.core.state.facts import Fact, Gone, Listed, Seen
+
+
+class Inbox:
+    """`on_first` is called when something arrives in an empty inbox."""
+
+    def __init__(self, on_first: Callable[[], None]) -> None:
+        self._on_first = on_first
+        self._facts: list[Fact] = []
+        self._seen_at: dict[tuple[str, str], int] = {}
+
+    def __len__(self) -> int:
+        return len(self._facts)
+
+    def put(self, fact: Fact) -> None:
+        """Take a fact; a newer sight of an object takes the place of the older one."""
+        if isinstance(fact, Seen):
+            key = (fact.kind.plural, fact.obj.metadata.uid)  # type: ignore[attr-defined]
+            at = self._seen_at.get(key)
+            if at is not None:
+                self._facts[at] = fact
+                return
+            self._seen_at[key] = len(self._facts)
+        elif isinstance(fact, Gone):
+            self._seen_at.pop((fact.kind.plural, fact.obj.metadata.uid), None)  # type: ignore[attr-defined]
+        elif isinstance(fact, Listed):
+            self._forget_sights(fact.kind)
+        self._facts.append(fact)
+        if len(self._facts) == 1:
+            self._on_first()
+
+    def drain(self) -> list[Fact]:
+        """Everything that arrived, in order; the inbox is empty afterwards."""
+        facts, self._facts = self._facts, []
+        self._seen_at.clear()
+        return facts
+
+    def _forget_sights(self, kind: Kind) -> None:
+        for key in [key for key in self._seen_at if key[0] == kind.plural]:
+            del self._seen_at[key]

@@ -1,0 +1,39 @@
+"""The only spawner: every task has a name, is kept, and is missed when it dies.
+
+A task that ends by an exception stops the process with that exception: all state comes back from a
+list, so stopping is cheap and going on half-blind is not.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+
+class Tasks:
+    """The tasks of one host. `failed` resolves with the first exception any of them ended by."""
+
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.failed: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+
+    def spawn(self, name: str, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run a coroutine beside the others."""
+        task = asyncio.create_task(work, name=name)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is not None and not self.failed.done():
+            self.failed.set_result(error)
+
+    async def cancel_all(self) -> None:
+        """End whatever still runs, and wait for it."""
+        pending = list(self._tasks)
+        for task in pending:
+            task.cancel()
+        await asyncio.gather(*pending, return_exceptions=True)
