@@ -21,8 +21,8 @@ JsonObject = dict[str, Any]
 #: The letters of generated names; no vowels, so that no words appear.
 NAME_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 SUFFIX_LENGTH: Final = 5
-#: A generated name's base is cut so that the whole fits a label.
-BASE_LENGTH_MAX: Final = 63 - SUFFIX_LENGTH
+#: A generated name's base is cut so that the whole fits a subdomain.
+BASE_LENGTH_MAX: Final = 253 - SUFFIX_LENGTH
 #: The first addresses services get; the network itself is not real.
 SERVICE_NETWORK: Final = "10.96"
 

@@ -148,6 +148,12 @@ def _priority_class(priority_class: JsonObject) -> None:
     _fill(priority_class, preemptionPolicy="PreemptLowerPriority")
 
 
+def _lease(lease: JsonObject) -> None:
+    """Fields of coordinated leader election are dropped while that feature is off."""
+    lease["spec"].pop("strategy", None)
+    lease["spec"].pop("preferredHolder", None)
+
+
 def _limit_range(limit_range: JsonObject) -> None:
     for item in limit_range["spec"]["limits"] or ():
         if item["type"] != "Container":
@@ -176,6 +182,7 @@ BY_KIND: Final[dict[str, Callable[[JsonObject], None]]] = {
     "Job": _job,
     "PriorityClass": _priority_class,
     "LimitRange": _limit_range,
+    "Lease": _lease,
 }
 
 

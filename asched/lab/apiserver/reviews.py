@@ -139,7 +139,12 @@ def handle_token_request(ctx: Context, call: Call, namespace: str, name: str) ->
     request = {
         "kind": "TokenRequest",
         "apiVersion": f"{AUTHENTICATION}/v1",
-        "metadata": {"name": name, "namespace": namespace, "uid": account["uid"]},
+        "metadata": {
+            "name": name,
+            "namespace": namespace,
+            "uid": account["uid"],
+            "creationTimestamp": ctx.now(),
+        },
         "spec": {
             "audiences": spec.get("audiences") or [AUDIENCE],
             "expirationSeconds": lifetime_s,

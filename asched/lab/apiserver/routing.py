@@ -91,6 +91,14 @@ def verb_of(call: Call, target: Target) -> str:
     return verb
 
 
+def chosen_name(call: Call) -> str:
+    """The one name a field selector allows; a collection so narrowed is judged like the object."""
+    for term in call.query.get("fieldSelector", "").split(","):
+        if term.startswith("metadata.name="):
+            return term.removeprefix("metadata.name=").removeprefix("=")
+    return ""
+
+
 def route(ctx: Context, call: Call) -> Reply | Watch:
     """Answer one call. Raises ApiError."""
     if call.path.startswith("//"):
@@ -104,7 +112,8 @@ def route(ctx: Context, call: Call) -> Reply | Watch:
         auth.check_path(ctx, call)
         return discovery.route(ctx, call)
     verb = verb_of(call, target)
-    auth.check(ctx, call.user, verb, target.res, target.namespace, target.name, target.sub)
+    name = target.name or chosen_name(call)
+    auth.check(ctx, call.user, verb, target.res, target.namespace, name, target.sub)
     if target.sub:
         return route_subresource(ctx, call, target, verb)
     if not target.res.stored:

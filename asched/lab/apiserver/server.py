@@ -61,12 +61,14 @@ class ApiServer:
         anonymous: bool = True,
         kubelet: bool = False,
         remember_all: bool = False,
-        future_wait_s: float = FUTURE_WAIT_S,
+        pace: float = 1.0,
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
     ) -> None:
         """`users` maps bearer tokens to users; without it (and without `start(token=...)`)
-        everybody is an administrator. `remember_all` lets watches begin at version 1."""
+        everybody is an administrator. `remember_all` lets watches begin at version 1.
+        `pace` stretches every wait, a watch's timeoutSeconds included; tests hurry with less
+        than 1."""
         self.auth = Authenticator(users, anonymous=anonymous)
         self.ctx = Context(auth=self.auth, options=options, clock=clock, seed=seed)
         self.store = self.ctx.store
@@ -76,7 +78,7 @@ class ApiServer:
         self.token = ""
         self.authority = b""
         self._remember_all = remember_all
-        self._future_wait_s = future_wait_s
+        self._pace = pace
         self._runner: web.ServerRunner | None = None
         self._watches: set[Watch] = set()
 
@@ -183,7 +185,7 @@ class ApiServer:
             reply = route(self.ctx, call)
         except ApiError as error:
             if error.code == 504:
-                await asyncio.sleep(self._future_wait_s)
+                await asyncio.sleep(FUTURE_WAIT_S * self._pace)
             reply = refusal(error)
         except Exception:
             log.exception("a handler failed: %s %s", call.method, call.path)
@@ -215,10 +217,10 @@ class ApiServer:
         awake = asyncio.Event()
         watch.wake = awake.set
         loop = asyncio.get_running_loop()
-        end_s = loop.time() + watch.lasting_s
-        timers = [loop.call_at(end_s, watch.end)]
+        timers = [loop.call_later(watch.lasting_s * self._pace, watch.end)]
         if watch.lasting_s > BOOKMARK_BEFORE_END_S:
-            timers.append(loop.call_at(end_s - BOOKMARK_BEFORE_END_S, watch.bookmark))
+            last_s = (watch.lasting_s - BOOKMARK_BEFORE_END_S) * self._pace
+            timers.append(loop.call_later(last_s, watch.bookmark))
         self._watches.add(watch)
         bookmarks = asyncio.create_task(_bookmarks(watch)) if watch.options.bookmarks else None
         try:

@@ -1,0 +1,350 @@
+"""Replays a recorded transcript against an embedded server and tells every difference.
+
+A placeholder (`$uid1`, `$rv2`, ...) is bound where it is first met and compared afterwards; events
+of a watch bind only after it ended. What the recordings leave open is left open here as well: the
+order of keys, extra bookmarks, the wording of Go's decoder errors, the order of causes, which rule
+allowed something, and lists whose version is later than the last write.
+"""
+
+import asyncio
+import base64
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import aiohttp
+from yarl import URL
+
+from asched.lab.apiserver.call import User
+from asched.lab.apiserver.context import Options
+from asched.lab.apiserver.faults import Fault
+from asched.lab.apiserver.server import ApiServer
+
+Json = Any
+PLACEHOLDER = re.compile(r"\$[a-zA-Z]+\d*")
+#: How fast the server's clockwork runs here; a recorded second lasts this long.
+PACE = 0.05
+#: How long a watch's last frames may take to arrive.
+SETTLE_S = 2.0
+DECODER_WORDS = re.compile(
+    r"cannot unmarshal|json parse error|looking for beginning of value|unexpected end of JSON"
+    r"|cannot parse"
+)
+USERS = {
+    "admin": User("admin", ("system:masters", "system:authenticated"), "1"),
+    "scheduler": User("system:kube-scheduler", ("system:authenticated",), "2"),
+    "nobody": User("nobody", ("system:authenticated",), "3"),
+}
+TOKENS = {"admin": "admin", "scheduler": "scheduler", "nobody": "nobody", "badtoken": "unknown"}
+#: What is sent for placeholders that are not numbered, and so were not kept apart.
+STAND_INS = {"$time": "2026-01-01T00:00:00Z", "$microtime": "2026-01-01T00:00:00.000000Z"}
+#: Marks the path of a list's own version; see `_compare`.
+LIST_VERSION = "list.metadata.resourceVersion"
+HEADERS_BOTH_WAYS = ("retry-after", "warning")
+
+
+@dataclass
+class Difference:
+    """One disagreement: where, what was recorded, what came."""
+
+    scenario: str
+    line: int
+    path: str
+    recorded: Json
+    came: Json
+
+    def __str__(self) -> str:
+        recorded, came = (json.dumps(value)[:400] for value in (self.recorded, self.came))
+        return f"{self.scenario}#{self.line} {self.path}\n    recorded {recorded}\n    came     {came}"
+
+
+@asynccontextmanager
+async def server_of(group: str, scenario: str) -> AsyncIterator[ApiServer]:
+    """A fresh server set up as the recording's group was."""
+    server = ApiServer(
+        options=Options(
+            service_accounts=group == "admission",
+            node_taints=group == "admission",
+            managed_fields=scenario == "server_side_apply",
+        ),
+        users={TOKENS[name]: user for name, user in USERS.items()},
+        anonymous=group != "noanon",
+        remember_all=group == "compact",
+        pace=PACE,
+        seed=1,
+    )
+    await server.start()
+    try:
+        yield server
+    finally:
+        await server.stop()
+
+
+@dataclass
+class Replay:
+    """One scenario on one server."""
+
+    scenario: str
+    lines: list[Json]
+    server: ApiServer
+    group: str
+    bound: dict[str, str] = field(default_factory=dict)
+    differences: list[Difference] = field(default_factory=list)
+    object_versions: set[str] = field(default_factory=set)
+    at: int = 0
+    compacted: bool = False
+
+    async def run(self) -> list[Difference]:
+        async with aiohttp.ClientSession(auto_decompress=False) as self.session:
+            await self._lines(0, len(self.lines))
+        return self.differences
+
+    async def _lines(self, start: int, end: int) -> int:
+        index = start
+        while index < end:
+            index = await self._line(index)
+        return index
+
+    async def _line(self, index: int) -> int:
+        """Play one line, and those that run while it stays open; returns the next index."""
+        line = self.lines[index]
+        self._prepare(line)
+        if "events" not in line:
+            async with self._send(line) as answer:
+                self.at = index
+                await self._compare(line["response"], answer)
+            return index + 1
+        during = line.get("during", 0)
+        async with self._send(line) as answer:
+            frames: list[Json] = []
+            reader = asyncio.create_task(_read(answer, frames))
+            after = await self._lines(index + 1, index + 1 + during)
+            wanted = sum(event.get("type") != "BOOKMARK" for event in line["events"])
+            await self._settle(line, reader, frames, wanted)
+            self.at = index
+            await self._compare(line["response"], answer, streamed=True)
+            self._compare_events(line["events"], frames)
+        return after
+
+    def _prepare(self, line: Json) -> None:
+        """Bring about what the recording's surroundings did by themselves."""
+        status = line["response"]["status"]
+        expired = status == 410 and self.group == "compact"
+        if expired and not self.compacted:
+            # The real server writes by itself and was compacted every two seconds.
+            self.server.create("leases", {"metadata": {"name": "x", "namespace": "kube-system"}})
+            self.server.store.compact()
+            self.compacted = True
+        if self.group == "inflight" and status == 429:
+            self.server.faults.add(Fault("refuse", count=1))
+
+    async def _settle(
+        self, line: Json, reader: "asyncio.Task[None]", frames: list[Json], wanted: int
+    ) -> None:
+        if line.get("closed_by") == "server":
+            await asyncio.wait_for(reader, 30)
+            return
+        for _ in range(int(SETTLE_S / 0.01)):
+            if sum(frame.get("type") != "BOOKMARK" for frame in frames) >= wanted:
+                break
+            await asyncio.sleep(0.01)
+        reader.cancel()
+
+    def _send(self, line: Json) -> Any:
+        request = line["request"]
+        who = line.get("as", "admin")
+        headers = {k: self._filled(v) for k, v in (request.get("headers") or {}).items()}
+        if who != "anonymous":
+            headers["Authorization"] = f"Bearer {TOKENS[who]}"
+        query = {k: self._filled(v) for k, v in (request.get("query") or {}).items()}
+        url = URL(self.server.url + self._filled(request["path"]), encoded=True)
+        skip = () if "content-type" in headers else ("Content-Type",)
+        return self.session.request(
+            request["method"],
+            url.with_query(query) if query else url,
+            headers=headers,
+            data=self._body(request.get("body")),
+            skip_auto_headers=(*skip, "User-Agent", "Accept"),
+        )
+
+    def _body(self, body: Json) -> bytes | None:
+        if body is None:
+            return None
+        if isinstance(body, dict) and "$raw" in body:
+            return self._filled(body["$raw"]).encode()
+        if isinstance(body, dict) and "$base64" in body:
+            return base64.b64decode(body["$base64"])
+        return self._filled(json.dumps(body)).encode()
+
+    def _filled(self, text: str) -> str:
+        known = {**STAND_INS, **self.bound}
+        return PLACEHOLDER.sub(lambda match: known.get(match[0], match[0]), text)
+
+    async def _compare(
+        self, recorded: Json, answer: aiohttp.ClientResponse, *, streamed: bool = False
+    ) -> None:
+        self._check("status", recorded["status"], answer.status)
+        kind = (recorded.get("content_type") or "").partition(";")[0]
+        came = answer.headers.get("Content-Type", "").partition(";")[0]
+        if kind:
+            self._check("content_type", kind, came)
+        headers = recorded.get("headers") or {}
+        for name, value in headers.items():
+            self._check(f"headers.{name}", value, answer.headers.get(name))
+        for name in HEADERS_BOTH_WAYS:
+            if name not in headers:
+                self._check(f"headers.{name}", None, answer.headers.get(name))
+        body = recorded.get("body")
+        if streamed or body is None or (isinstance(body, dict) and "$omitted" in body):
+            return
+        raw = await answer.read()
+        if isinstance(body, str):
+            self._check("body", body, raw.decode())
+            return
+        try:
+            listed = str(body.get("kind", "")).endswith("List") or "rows" in body
+            self._check("body.list" if listed else "body", body, json.loads(raw))
+        except json.JSONDecodeError:
+            self._differ("body", body, raw.decode(errors="replace"))
+
+    def _compare_events(self, recorded: list[Json], came: list[Json]) -> None:
+        wanted = [event for event in recorded if not _plain_bookmark(event)]
+        seen = [event for event in came if not _plain_bookmark(event)]
+        if len(wanted) != len(seen):
+            brief = [[(e.get("type"), _name(e)) for e in events] for events in (wanted, seen)]
+            self._differ("events", brief[0], brief[1])
+        for index, (left, right) in enumerate(zip(wanted, seen, strict=False)):
+            mark = "bookmark" if left.get("type") == "BOOKMARK" else ""
+            self._check(f"events[{index}]{mark}", left, right)
+
+    def _differ(self, path: str, recorded: Json, came: Json) -> None:
+        self.differences.append(Difference(self.scenario, self.at, path, recorded, came))
+
+    def _check(self, path: str, recorded: Json, came: Json) -> None:
+        if isinstance(recorded, dict) and isinstance(came, dict):
+            self._check_object(path, recorded, came)
+        elif isinstance(recorded, list) and isinstance(came, list):
+            self._check_list(path, recorded, came)
+        elif isinstance(recorded, str) and "$" in recorded and PLACEHOLDER.search(recorded):
+            self._check_text(path, recorded, came)
+        elif recorded != came or type(recorded) is not type(came):
+            if not _decoder_words(path, recorded, came):
+                self._differ(path, recorded, came)
+
+    def _check_object(self, path: str, recorded: Json, came: Json) -> None:
+        if self.scenario != "server_side_apply" and path.endswith("metadata"):
+            came = {k: v for k, v in came.items() if k != "managedFields"}
+        for name in sorted(recorded.keys() | came.keys()):
+            here = f"{path}.{name}"
+            if path.endswith("body.status") and name == "reason" and "allowed" in recorded:
+                continue
+            if name not in recorded:
+                self._differ(here, None, came[name])
+            elif name not in came:
+                self._differ(here, recorded[name], None)
+            else:
+                self._check(here, recorded[name], came[name])
+
+    def _check_list(self, path: str, recorded: Json, came: Json) -> None:
+        if path.endswith("causes"):
+            recorded, came = (_as_set(causes) for causes in (recorded, came))
+        if len(recorded) != len(came):
+            self._differ(f"{path}.length", len(recorded), len(came))
+        for index, (left, right) in enumerate(zip(recorded, came, strict=False)):
+            self._check(f"{path}[{index}]", left, right)
+
+    def _check_text(self, path: str, recorded: str, came: Json) -> None:
+        if recorded == "$port" or (recorded.startswith("$") and not isinstance(came, str)):
+            return
+        names: list[str] = []
+        pattern = ""
+        last = 0
+        for match in PLACEHOLDER.finditer(recorded):
+            pattern += re.escape(recorded[last : match.start()])
+            name, last = match[0], match.end()
+            if name in self.bound and not self._is_later_list(path, name, came):
+                pattern += re.escape(self.bound[name])
+            elif name in names:
+                pattern += f"(?P=g{names.index(name)})"
+            else:
+                pattern += f"(?P<g{len(names)}>.*?)"
+                names.append(name)
+        found = re.fullmatch(pattern + re.escape(recorded[last:]), came, re.DOTALL)
+        if found is None:
+            if not _decoder_words(path, recorded, came):
+                self._differ(path, self._filled(recorded), came)
+            return
+        for index, name in enumerate(names):
+            if name[-1].isdigit():
+                self._bind(path, name, found[f"g{index}"])
+
+    def _bind(self, path: str, name: str, value: str) -> None:
+        taken = [other for other, known in self.bound.items() if known == value]
+        same = [other for other in taken if other[:4] == name[:4]]
+        if name.startswith("$uid") and same and same != [name]:
+            self._differ(path, f"{name} apart from {same}", value)
+        self.bound.setdefault(name, value)
+        if name.startswith("$rv") and not _is_list_version(path):
+            self.object_versions.add(name)
+
+    def _is_later_list(self, path: str, name: str, came: Json) -> bool:
+        """A list's version may be later than the last write, so it is not held to equality."""
+        return (
+            name.startswith("$rv")
+            and _is_list_version(path)
+            and str(came).isdigit()
+            and int(came) >= int(self.bound[name])
+        )
+
+    def check_order(self, ascending: list[str]) -> None:
+        """Versions of objects rise as recorded. A list's may be any that is late enough."""
+        known = [name for name in ascending if name in self.object_versions]
+        for before, after in zip(known, known[1:], strict=False):
+            low, high = int(self.bound[before]), int(self.bound[after])
+            if low >= high:
+                self._differ("order", f"{before} < {after}", f"{low} {high}")
+
+
+def _is_list_version(path: str) -> bool:
+    return path == "body.message" or "bookmark" in path or path.endswith(LIST_VERSION)
+
+
+def _decoder_words(path: str, recorded: Json, came: Json) -> bool:
+    """Whether both complain about the same undecodable thing, in whatever words."""
+    if not isinstance(recorded, str) or not isinstance(came, str) or "message" not in path:
+        return False
+    return DECODER_WORDS.search(recorded) is not None and recorded[:20] == came[:20]
+
+
+def _plain_bookmark(event: Json) -> bool:
+    if event.get("type") != "BOOKMARK":
+        return False
+    return "initial-events-end" not in json.dumps(event)
+
+
+def _name(event: Json) -> Json:
+    return (event.get("object", {}).get("metadata") or {}).get("name")
+
+
+def _as_set(causes: Json) -> list[Json]:
+    return sorted({json.dumps(cause, sort_keys=True): cause for cause in causes}.values(), key=str)
+
+
+async def _read(answer: aiohttp.ClientResponse, frames: list[Json]) -> None:
+    """Collect a stream's documents; a plain answer is one document."""
+    if answer.status != 200:
+        return
+    raw = b""
+    async for chunk in answer.content.iter_any():
+        raw += chunk
+        *whole, raw = raw.split(b"\n")
+        frames.extend(json.loads(part) for part in whole if part)
+    if raw.strip():
+        frames.append(json.loads(raw))
+
+
+def scenarios(index: Json) -> Iterator[tuple[str, Json]]:
+    yield from sorted(index["scenarios"].items())
