@@ -96,7 +96,8 @@ def _addresses(result: dict[str, Any], version: str, draft: Draft) -> None:
             continue
         port = str(value).rpartition(":")[2]
         if version == "v1beta2" and port != "0":
-            text = f"{name}: Invalid value: {quoted(str(value))}: must be empty or with an explicit 0 port"
+            wrong = "must be empty or with an explicit 0 port"
+            text = f"{name}: Invalid value: {quoted(str(value))}: {wrong}"
             draft.refuse((name,), text, "serving is set with --bind-address and --secure-port")
         else:
             draft.unsupported((name,), "served over TLS only: --bind-address and --secure-port")

@@ -26,8 +26,8 @@ _VALUE_TEXT: Final = (
 )
 _SUBDOMAIN_TEXT: Final = (
     "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or "
-    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for "
-    f"validation is '{_SUBDOMAIN}')"
+    "'.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+    f"for validation is '{_SUBDOMAIN}')"
 )
 _PARTS_TEXT: Final = (
     f"a valid label key {_NAME_TEXT} with an optional DNS subdomain prefix and '/' "

@@ -23,7 +23,7 @@ SUCCESSORS: Final[Mapping[str, str]] = {
 #: Old plugin -> the advice given where it is refused.
 ADVICE: Final[Mapping[str, str]] = {
     **{
-        old: f"it is gone; {new} does its work today (`asched config migrate FILE` puts it in place)"
+        old: f"it is gone; {new} does its work today (see `asched config migrate FILE`)"
         for old, new in SUCCESSORS.items()
     },
     "NodeLabel": f"it is gone; use {names.NODE_AFFINITY} with addedAffinity, or pod node affinity",

@@ -7,8 +7,6 @@ Source  `--write-config-to` of kube-scheduler 1.36.2, Go's json tags of the v1 t
 """
 
 import base64
-import json
-import re
 import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
@@ -16,6 +14,7 @@ from typing import Any, Final
 from asched.core.config import args as plugin_args
 from asched.core.config import duration
 from asched.core.config.args import ARGS_TYPES, kind_of_args
+from asched.core.config.scalars import written
 from asched.core.config.v1 import (
     API_VERSION,
     KIND,
@@ -270,15 +269,6 @@ def _tls(tls: ExtenderTLSConfig) -> dict[str, Any]:
     )
 
 
-#: Plain scalars that YAML would read as something else, or that need quotes for their first letter.
-_AMBIGUOUS: Final = re.compile(
-    r"(?i:y|yes|n|no|on|off|true|false|null|~)|[-+.]?[0-9].*|[-?:](\s.*)?|\.(inf|nan).*|.*[:#\s]\s.*"
-    r"|.*\s#.*|.*:|<<|=",
-    re.ASCII,
-)
-_PLAIN: Final = re.compile(r"[^\s\"'&*!|>%@`{}\[\],#][^\n\r\t\0\x7f]*(?<!\s)", re.ASCII)
-
-
 def to_yaml(document: Mapping[str, Any]) -> str:
     """The mapping as YAML in kube-scheduler's layout."""
     lines: list[str] = []
@@ -297,7 +287,7 @@ def _mapping(document: Mapping[str, Any], column: int, lines: list[str]) -> None
             lines.append(f"{pad}{_scalar(key)}:")
             _sequence(value, column, lines)
         else:
-            lines.append(f"{pad}{_scalar(key)}: {_scalar(value)}")
+            lines += f"{pad}{_scalar(key)}: {_scalar(value, column + 2)}".split("\n")
 
 
 def _sequence(items: Sequence[Any], column: int, lines: list[str]) -> None:
@@ -312,10 +302,10 @@ def _sequence(items: Sequence[Any], column: int, lines: list[str]) -> None:
             lines.append(f"{pad}- {nested[0].lstrip()}")
             lines += nested[1:]
         else:
-            lines.append(f"{pad}- {_scalar(item)}")
+            lines += f"{pad}- {_scalar(item, column + 2)}".split("\n")
 
 
-def _scalar(value: Any) -> str:
+def _scalar(value: Any, column: int = 0) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -326,7 +316,4 @@ def _scalar(value: Any) -> str:
         return "{}"
     if isinstance(value, list | tuple):
         return "[]"
-    text = str(value)
-    if _PLAIN.fullmatch(text) and not _AMBIGUOUS.fullmatch(text):
-        return text
-    return json.dumps(text, ensure_ascii=False)
+    return written(str(value), column)

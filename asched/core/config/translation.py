@@ -48,8 +48,8 @@ class Translation:
     def notes_for_run(self) -> tuple[str, ...]:
         """What a process that uses the old form should say once."""
         head = f"{self.form} is read as v1; `asched config migrate` writes it down"
-        rest = [f"{note.fate.value}: {note}" for note in self.notes if note.fate is not Fate.KEPT]
-        return (head, *rest)
+        lost = [note for note in self.notes if note.fate is Fate.UNSUPPORTED]
+        return (head, *(f"unsupported: {note}" for note in lost))
 
     def mark(self, resolved: ResolvedProfile) -> ResolvedProfile:
         """The profile with the flags that v1 has no field for."""

@@ -11,8 +11,9 @@ Bounds  FILE_BYTES_MAX: a configuration is a ConfigMap at most.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
-from typing import Final
+from typing import Any, Final
 
+from asched import names
 from asched.core.config.construct import Constructed, construct, election_faults
 from asched.core.config.decode import decode, version_and_kind
 from asched.core.config.defaults import configuration, internal_configuration
@@ -20,7 +21,8 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
 from asched.core.config.legacy import is_legacy, translate
 from asched.core.config.merge import ResolvedProfile
-from asched.core.config.problem import Problem, as_upstream
+from asched.core.config.policy import translate_policy
+from asched.core.config.problem import Problem, Stage, as_upstream
 from asched.core.config.translation import Translation
 from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.config.validate import validate
@@ -101,8 +103,14 @@ def load_config(
     gates: Mapping[str, bool] = DEFAULT_GATES,
     known: KnownPlugins = IN_TREE_POINTS,
     legacy: bool = True,
+    policy: str | None = None,
+    policy_name: str = TEXT_NAME,
 ) -> LoadedConfig:
-    """Load a file, or a text; raises ConfigError, or UnreadableFileError for a file."""
+    """Load a file, or a text; raises ConfigError, or UnreadableFileError for a file.
+
+    `policy` is the text of a legacy Policy that supplies profile and extenders; with it the file
+    may set everything else, and the name of its only profile.
+    """
     name = str(path) if path is not None else TEXT_NAME
     body = text if text is not None else read_text(path or "")
     source = read(body)
@@ -119,6 +127,9 @@ def load_config(
         translation = translate(document)
         stop_if(translation.problems)
         document = translation.document
+    if policy is not None:
+        stop_if(source.problems)
+        document, translation = _with_policy(name, source, document, policy, policy_name)
     checked, problems = decode(document, body, source.repeated)
     stop_if([*source.problems, *problems])
     internal = not translation and "__internal" in version_and_kind(document)[0]
@@ -129,6 +140,30 @@ def load_config(
         stop_if(problems)
         raise AssertionError("nothing was constructed and nothing was wrong")
     return _loaded(constructed, translation, source, name)
+
+
+def _with_policy(
+    name: str, source: Source, document: Any, policy: str, policy_name: str
+) -> tuple[dict[str, Any], Translation]:
+    """The document with the Policy's profile and extenders in it."""
+    given = read(policy)
+    base = document if isinstance(document, Mapping) else {}
+    profiles = base.get("profiles") or [{}]
+    first = profiles[0] if isinstance(profiles, list) and isinstance(profiles[0], Mapping) else {}
+    if len(profiles) > 1 or set(first) - {"schedulerName"} or base.get("extenders"):
+        text = "a Policy and profiles with plugins, or extenders, exclude each other"
+        problem = Problem(Stage.LOAD, text, ("profiles",), "drop one of the two")
+        raise ConfigError(located(name, source, [problem]))
+    if not given.problems and not isinstance(given.document, Mapping):
+        given.problems.append(Problem(Stage.LOAD, "a Policy must be an object"))
+    if given.problems:
+        raise ConfigError(located(policy_name, given, given.problems))
+    served = str(first.get("schedulerName") or names.DEFAULT_SCHEDULER_NAME)
+    translation = translate_policy(given.document, served)
+    if translation.problems:
+        raise ConfigError(located(policy_name, given, translation.problems))
+    taken = {key: translation.document.get(key) for key in ("profiles", "extenders")}
+    return {**base, **taken}, translation
 
 
 def _loaded(
@@ -150,7 +185,7 @@ def _loaded(
 
 
 def election_warnings(constructed: Constructed) -> list[Problem]:
-    """kube-scheduler starts with such durations and ends when it is to elect; whoever runs refuses."""
+    """kube-scheduler starts with such durations, and ends when it is to elect."""
     return election_faults(constructed.configuration)
 
 

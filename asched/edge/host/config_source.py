@@ -10,32 +10,16 @@ Source  sigs.k8s.io/yaml (v1.6), recordings of kube-scheduler 1.36.2
 
 import json
 import math
-import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
 
 from asched.core.config.problem import Path, Problem, Severity, Stage, go_json, quoted
+from asched.core.config.scalars import value_of
 
 #: Values in one document; stops files whose aliases multiply (a guess far above any real one).
 VALUES_MAX: Final = 200_000
-#: Go prints floats from here on with an exponent, which no integer field accepts.
-WHOLE_FLOAT_MAX: Final = 1e21
-
-_BOOLS: Final = {
-    **dict.fromkeys(
-        ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON"), True
-    ),
-    **dict.fromkeys(
-        ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF"), False
-    ),
-}
-_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
-_SPECIAL: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
-_INTEGER: Final = re.compile(r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]*|[1-9][0-9]*)")
-_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
@@ -125,8 +109,8 @@ class _YamlReader:
         self.open: set[int] = set()
 
     def read(self) -> None:
-        loader = yaml.SafeLoader(self.source.text)
         try:
+            loader = yaml.SafeLoader(self.source.text)
             node = loader.get_node() if loader.check_node() else None
             if node is not None:
                 self.source.document = self._value(node, ())
@@ -138,8 +122,6 @@ class _YamlReader:
         except (yaml.YAMLError, RecursionError, ValueError) as error:
             text = f"yaml: {str(error).splitlines()[0] if str(error) else 'nested too deeply'}"
             raise _UnreadableError(text, (1, 1)) from error
-        finally:
-            loader.dispose()
 
     def _value(self, node: yaml.Node, path: Path) -> Any:
         self.count += 1
@@ -219,13 +201,7 @@ def resolve(node: yaml.ScalarNode) -> Any:
     text: str = node.value
     if node.tag == _STRING_TAG and (node.style is not None or _is_tagged(node)):
         return text
-    if text in _NULLS:
-        return None
-    if text in _BOOLS:
-        return _BOOLS[text]
-    if _SPECIAL.fullmatch(text):
-        return float(text.lower().replace(".", ""))
-    return _number(text)
+    return value_of(text)
 
 
 def _is_tagged(node: yaml.ScalarNode) -> bool:
@@ -237,23 +213,3 @@ def _is_tagged(node: yaml.ScalarNode) -> bool:
     if head.startswith("&"):
         head = head.partition(" ")[2].lstrip()
     return head.startswith("!")
-
-
-def _number(text: str) -> Any:
-    if not text[0].isdigit() and text[0] not in "+-.":
-        return text
-    plain = text.replace("_", "")
-    if _INTEGER.fullmatch(plain):
-        body = plain.lstrip("+-")
-        octal = len(body) > 1 and body[0] == "0" and body[1].isdigit()
-        number = int(body, 8) if octal else int(body, 0)
-        return -number if plain[0] == "-" else number
-    if _FLOAT.fullmatch(plain):
-        value = float(plain)
-        return int(value) if value.is_integer() and abs(value) < WHOLE_FLOAT_MAX else value
-    return text
-
-
-def as_mapping(value: Any) -> Mapping[str, Any]:
-    """The document if it is a mapping, else an empty one."""
-    return value if isinstance(value, Mapping) else {}

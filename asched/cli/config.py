@@ -1,0 +1,121 @@
+"""`asched config check|view|migrate FILE`: what a file means, before anything runs.
+
+Rules   faults go to standard error, one line each with file, line and column; what was asked for
+        goes to standard output; exit code 0 if the file can be used, 2 if not; `-` is standard
+        input.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import Final
+
+from asched.cli.flags import EXIT_OK, EXIT_USAGE
+from asched.core.config.gates import GateError, Gates
+from asched.core.config.gates import parse as parse_gates
+from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
+from asched.core.config.legacy import is_legacy
+from asched.core.config.text import effective, to_yaml
+from asched.core.config.translation import Fate, Translation
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.edge.host.config_file import (
+    ConfigError,
+    LoadedConfig,
+    UnreadableFileError,
+    load_config,
+    read_text,
+)
+
+STDIN: Final = "-"
+STDIN_NAME: Final = "<stdin>"
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `config` and its three commands."""
+    parser = subparsers.add_parser("config", help="check, view or migrate a configuration file")
+    commands = parser.add_subparsers(dest="config_command", required=True, metavar="COMMAND")
+    for name, text in (
+        ("check", "say whether a file can be used, and everything that is wrong with it"),
+        ("view", "print the effective configuration, every default filled in"),
+        ("migrate", "print an old form (v1beta1 to v1beta3, Policy) as v1"),
+    ):
+        command = commands.add_parser(name, help=text, description=text)
+        command.add_argument("file", metavar="FILE", help="the file, or - for standard input")
+        command.add_argument(
+            "--feature-gates",
+            action="append",
+            default=[],
+            metavar="GATE=BOOL,...",
+            help="feature gates as kube-scheduler takes them",
+        )
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace, known: KnownPlugins = IN_TREE_POINTS) -> int:
+    """Run one of the commands; `known` also holds the plugins of the user."""
+    try:
+        gates = parse_gates(args.feature_gates)
+        name, text = _text(args.file)
+        loaded = _load(name, text, gates, known)
+    except (GateError, UnreadableFileError) as error:
+        _say([f"asched config: {error}"])
+        return EXIT_USAGE
+    except ConfigError as error:
+        _say([*map(str, error.errors), _count(len(error.errors))])
+        return EXIT_USAGE
+    notes = () if args.config_command == "migrate" else loaded.warnings
+    _say([f"warning: {line}" for line in (*gates.warnings, *notes)])
+    if args.config_command == "check":
+        print(f"{name}: {_summary(loaded)}")
+    elif args.config_command == "view":
+        print(to_yaml(effective(loaded.configuration)), end="")
+    else:
+        _migrate(name, loaded)
+    return EXIT_OK
+
+
+def _text(file: str) -> tuple[str, str]:
+    if file == STDIN:
+        return STDIN_NAME, sys.stdin.read()
+    return file, read_text(file)
+
+
+def _load(name: str, text: str, gates: Gates, known: KnownPlugins) -> LoadedConfig:
+    return load_config(name, text=text, gates=gates.enabled, known=known)
+
+
+def _say(lines: Sequence[str]) -> None:
+    for line in lines:
+        print(line, file=sys.stderr)
+
+
+def _count(errors: int) -> str:
+    return f"{errors} error{'' if errors == 1 else 's'}"
+
+
+def _summary(loaded: LoadedConfig) -> str:
+    configuration: SchedulerConfiguration = loaded.configuration
+    served = ", ".join(profile.scheduler_name for profile in configuration.profiles)
+    extenders = len(configuration.extenders)
+    return f"can be used; serves {served}; {extenders} extender{'' if extenders == 1 else 's'}"
+
+
+def _migrate(name: str, loaded: LoadedConfig) -> None:
+    """The v1 document on standard output, the fate of every old entry on standard error."""
+    if loaded.translation is None or not is_legacy(loaded.source.document):
+        _say([f"{name}: is v1 already"])
+        print(loaded.source.text, end="")
+        return
+    _say(_fates(name, loaded, loaded.translation))
+    print(to_yaml(loaded.translation.document), end="")
+
+
+def _fates(name: str, loaded: LoadedConfig, translation: Translation) -> list[str]:
+    lines = [f"{name}: {translation.form}"]
+    for fate in Fate:
+        notes = [note for note in translation.notes if note.fate is fate]
+        lines.append(f"{fate.value}: {len(notes)}")
+        for note in notes:
+            line, column = loaded.source.place(note.path)
+            lines.append(f"  {name}:{line}:{column}: {note}")
+    return lines

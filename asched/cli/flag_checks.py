@@ -1,0 +1,140 @@
+"""What flag values must look like together, beyond their types; kube-scheduler's words.
+
+Source  runs recorded from kube-scheduler 1.36.2
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from asched.core.config.problem import quoted
+
+PORT_MAX: Final = 65_535
+LOG_FORMATS: Final = ("text", "json")
+#: Hidden metrics can be shown for the minor version before ours.
+HIDDEN_METRICS_VERSION: Final = "1.35"
+TLS_VERSIONS: Final = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
+#: Go's names of the suites it knows, the insecure ones included; those of TLS 1.3 are always on.
+CIPHER_SUITES: Final = frozenset(
+    {
+        "TLS_AES_128_GCM_SHA256",
+        "TLS_AES_256_GCM_SHA384",
+        "TLS_CHACHA20_POLY1305_SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA",
+        "TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+        "TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA",
+        "TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384",
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305",
+        "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+        "TLS_ECDHE_ECDSA_WITH_RC4_128_SHA",
+        "TLS_ECDHE_RSA_WITH_3DES_EDE_CBC_SHA",
+        "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA",
+        "TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA256",
+        "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
+        "TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA",
+        "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305",
+        "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+        "TLS_ECDHE_RSA_WITH_RC4_128_SHA",
+        "TLS_RSA_WITH_3DES_EDE_CBC_SHA",
+        "TLS_RSA_WITH_AES_128_CBC_SHA",
+        "TLS_RSA_WITH_AES_128_CBC_SHA256",
+        "TLS_RSA_WITH_AES_128_GCM_SHA256",
+        "TLS_RSA_WITH_AES_256_CBC_SHA",
+        "TLS_RSA_WITH_AES_256_GCM_SHA384",
+        "TLS_RSA_WITH_RC4_128_SHA",
+    }
+)
+#: Alpha log options: flag key -> the field upstream names.
+ALPHA_LOG_OPTIONS: Final = {
+    "log_text_split_stream": "options.text.splitStream",
+    "log_text_info_buffer_size": "options.text.infoBufferSize",
+    "log_json_split_stream": "options.json.splitStream",
+    "log_json_info_buffer_size": "options.json.infoBufferSize",
+}
+
+
+def check(values: Mapping[str, Any], gates: Mapping[str, bool]) -> str:
+    """The first fault as one line, or an empty text."""
+    for look in (_logs, _serving, _tls, _metrics, _reach, _election, _own):
+        fault = look(values, gates)
+        if fault:
+            return fault
+    return ""
+
+
+def _logs(values: Mapping[str, Any], gates: Mapping[str, bool]) -> str:
+    log_format = values["logging_format"]
+    if log_format not in LOG_FORMATS:
+        return f"format: Invalid value: {quoted(log_format)}: Unsupported log format"
+    if log_format != "text" and values["vmodule"]:
+        return "vmodule: Forbidden: Only supported for text log format"
+    for key, path in ALPHA_LOG_OPTIONS.items():
+        if values[key] not in (False, "0", "") and not gates["LoggingAlphaOptions"]:
+            return f"{path}: Forbidden: Feature LoggingAlphaOptions is disabled"
+    return ""
+
+
+def _serving(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
+    port = values["secure_port"]
+    if not 0 <= port <= PORT_MAX:
+        return (
+            f"--secure-port {port} must be between 1 and 65535, inclusive. "
+            "It cannot be turned off with 0"
+        )
+    return ""
+
+
+def _tls(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
+    if bool(values["tls_cert_file"]) is not bool(values["tls_private_key_file"]):
+        return "missing filename for serving cert: give --tls-cert-file and --tls-private-key-file"
+    version = values["tls_min_version"]
+    if version and version not in TLS_VERSIONS:
+        return f"unknown tls version {quoted(version)}"
+    for suite in values["tls_cipher_suites"]:
+        if suite not in CIPHER_SUITES:
+            return f"Cipher suite {suite} not supported or doesn't exist"
+    return ""
+
+
+def _metrics(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
+    version = values["show_hidden_metrics_for_version"]
+    if version and version != HIDDEN_METRICS_VERSION:
+        rule = (
+            f"must be omitted or have the value '{HIDDEN_METRICS_VERSION}'; "
+            "only the previous minor version is allowed"
+        )
+        path = "metrics.showHiddenMetricsForVersion"
+        return f"{path}: Invalid value: {quoted(version)}: {rule}"
+    return ""
+
+
+def _reach(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
+    master = values["master"]
+    if master:
+        address = urlsplit(master if "://" in master else f"http://{master}")
+        if not address.netloc or not address.scheme:
+            return f"host must be a URL or a host:port pair: {quoted(master)}"
+    return ""
+
+
+def _election(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
+    lock = values["leader_elect_resource_lock"]
+    if lock in ("endpoints", "configmaps", "endpointsleases", "configmapsleases"):
+        return f"couldn't create resource lock: {lock} lock is removed, migrate to leases"
+    if lock != "leases":
+        return f"couldn't create resource lock: Invalid lock-type {lock}"
+    return ""
+
+
+def _own(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
+    if values["bind_concurrency"] < 1:
+        return "--bind-concurrency must be at least 1"
+    for plugin in values["plugin"]:
+        module, colon, name = plugin.partition(":")
+        if not (module and colon and name):
+            return f"--plugin {quoted(plugin)} must have the form module:Class"
+    if values["scheduler_name"] and values["config"]:
+        return "--scheduler-name and --config exclude each other: name the profiles in the file"
+    return ""

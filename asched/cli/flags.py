@@ -1,0 +1,288 @@
+"""The command line of `asched run`: kube-scheduler's flags with their meaning, and a few of our
+own.
+
+Rules   `--name=value`, `--name value`, `--bool`, `-v2`; an underscore is a hyphen; the last value
+        wins, lists add up; a flag that cannot be honoured is refused by one line that says why;
+        words without a flag are refused. Exit codes: 0 done, 1 failed while running, 2 wrong use.
+Source  runs recorded from kube-scheduler 1.36.2 with each of its flags
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from asched.cli.flag_checks import check
+from asched.cli.flag_table import ALL, BY_NAME, BY_SHORT, REMOVED, Flag
+from asched.cli.go_values import ADDITIVE, ALONE, READERS, VERSION_OFF
+from asched.core.config.gates import GateError
+from asched.core.config.gates import parse as parse_gates
+from asched.core.config.problem import did_you_mean, quoted
+
+EXIT_OK: Final = 0
+EXIT_RUNTIME: Final = 1
+EXIT_USAGE: Final = 2
+
+
+class UsageError(Exception):
+    """A command line that cannot be used: one line, kube-scheduler's words where it has some."""
+
+
+class HelpRequested(Exception):  # noqa: N818 - not an error
+    """`--help` was given."""
+
+
+class VersionRequested(Exception):  # noqa: N818 - not an error
+    """`--version` was given; `raw` asks for every detail."""
+
+    def __init__(self, *, raw: bool) -> None:
+        super().__init__()
+        self.raw = raw
+
+
+@dataclass(frozen=True)
+class ServingOptions:
+    """The HTTPS port; `tls_sni_cert_key` are (certificate file, key file, names)."""
+
+    bind_address: str
+    cert_dir: str
+    permit_address_sharing: bool
+    permit_port_sharing: bool
+    secure_port: int
+    tls_cert_file: str
+    tls_cipher_suites: tuple[str, ...]
+    tls_min_version: str
+    tls_private_key_file: str
+    tls_sni_cert_key: tuple[tuple[str, str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class AuthenticationOptions:
+    """Who is asking; the cache time is in seconds."""
+
+    authentication_kubeconfig: str
+    authentication_skip_lookup: bool
+    authentication_token_webhook_cache_ttl: float
+    authentication_tolerate_lookup_failure: bool
+    client_ca_file: str
+    requestheader_allowed_names: tuple[str, ...]
+    requestheader_client_ca_file: str
+    requestheader_extra_headers_prefix: tuple[str, ...]
+    requestheader_group_headers: tuple[str, ...]
+    requestheader_uid_headers: tuple[str, ...]
+    requestheader_username_headers: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AuthorizationOptions:
+    """What they may see; cache times are in seconds."""
+
+    authorization_always_allow_paths: tuple[str, ...]
+    authorization_kubeconfig: str
+    authorization_webhook_cache_authorized_ttl: float
+    authorization_webhook_cache_unauthorized_ttl: float
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Text or JSON, how much, and where; `vmodule` is (pattern, verbosity)."""
+
+    logging_format: str
+    v: int
+    vmodule: tuple[tuple[str, int], ...]
+    log_json_split_stream: bool
+    log_text_split_stream: bool
+
+
+@dataclass(frozen=True)
+class MetricsOptions:
+    """Which metrics and labels are shown."""
+
+    allow_metric_labels: Mapping[str, str]
+    allow_metric_labels_manifest: str
+    disabled_metrics: tuple[str, ...]
+    show_hidden_metrics_for_version: str
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """Where a legacy Policy comes from."""
+
+    policy_config_file: str
+    policy_configmap: str
+    policy_configmap_namespace: str
+    use_legacy_policy_config: bool
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Everything `asched run` was told. `given` holds only the flags that were written, by key."""
+
+    config: str
+    master: str
+    kubeconfig: str
+    write_config_to: str
+    scheduler_name: str
+    plugin: tuple[str, ...]
+    plugin_dir: str
+    bind_concurrency: int
+    #: Seconds until an unschedulable pod is tried again in any case.
+    pod_max_in_unschedulable_pods_duration: float
+    profiling: bool
+    serving: ServingOptions
+    authentication: AuthenticationOptions
+    authorization: AuthorizationOptions
+    logs: LogOptions
+    metrics: MetricsOptions
+    policy: PolicyOptions
+    gates: Mapping[str, bool]
+    given: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+_GROUPS: Final = {
+    "serving": ServingOptions,
+    "authentication": AuthenticationOptions,
+    "authorization": AuthorizationOptions,
+    "logs": LogOptions,
+    "metrics": MetricsOptions,
+    "policy": PolicyOptions,
+}
+
+
+def parse(argv: Sequence[str]) -> RunOptions:
+    """Read a command line; raises UsageError, HelpRequested or VersionRequested."""
+    given = _scan(argv)
+    if given.get("help"):
+        raise HelpRequested
+    if given.get("version", VERSION_OFF) != VERSION_OFF:
+        raise VersionRequested(raw=given["version"] == "raw")
+    warnings = []
+    for key in given:
+        flag = BY_NAME[key.replace("_", "-")]
+        if flag.refused:
+            raise UsageError(f"--{flag.name} is refused: {flag.refused}")
+        if flag.idle:
+            warnings.append(f"--{flag.name} has no effect: {flag.idle}")
+        elif flag.deprecated and given.get("config"):
+            warnings.append(f"--{flag.name} is ignored because --config is given")
+    try:
+        gates = parse_gates(given.get("feature_gates", ()))
+    except GateError as error:
+        raise UsageError(str(error)) from error
+    values = {flag.key: _default(flag) for flag in ALL} | given
+    fault = check(values, gates.enabled)
+    if fault:
+        raise UsageError(fault)
+    groups: dict[str, Any] = {name: _fill(kind, values) for name, kind in _GROUPS.items()}
+    named = {"gates", "given", "warnings", *_GROUPS}
+    plain = {f.name: values[f.name] for f in fields(RunOptions) if f.name not in named}
+    every = (*gates.warnings, *warnings)
+    return RunOptions(**plain, **groups, gates=gates.enabled, given=given, warnings=every)
+
+
+def _fill(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    return kind(**{f.name: values[f.name] for f in fields(kind)})
+
+
+def _default(flag: Flag) -> Any:
+    if flag.kind in ADDITIVE and not flag.default:
+        return ()
+    if not flag.default and flag.kind not in ("string", "pattern=N,..."):
+        return {} if flag.kind == "stringToString" else flag.default
+    return READERS[flag.kind](flag.default)
+
+
+def _scan(argv: Sequence[str]) -> dict[str, Any]:
+    given: dict[str, Any] = {}
+    words: list[str] = []
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            words += rest
+            break
+        if word.startswith("--"):
+            _long(word, rest, given)
+        elif word.startswith("-") and len(word) > 1:
+            _short(word, rest, given)
+        else:
+            words.append(word)
+    if words and not given.get("help"):
+        listed = " ".join(quoted(word) for word in words)
+        raise UsageError(f'"asched run" does not take any arguments, got [{listed}]')
+    return given
+
+
+def _long(word: str, rest: list[str], given: dict[str, Any]) -> None:
+    name, equals, value = word[2:].partition("=")
+    name = name.replace("_", "-")
+    if name in REMOVED:
+        raise UsageError(f"--{name} is refused: {REMOVED[name]}")
+    flag = BY_NAME.get(name)
+    if not name or flag is None:
+        hint = did_you_mean(name, BY_NAME)
+        raise UsageError(f"unknown flag: --{name}{f' ({hint})' if hint else ''}")
+    if not equals:
+        if flag.kind in ALONE:
+            value = ALONE[flag.kind]
+        elif rest:
+            value = rest.pop(0)
+        else:
+            raise UsageError(f"flag needs an argument: --{flag.name}")
+    _set(flag, value, f"--{flag.name}", given)
+
+
+def _short(word: str, rest: list[str], given: dict[str, Any]) -> None:
+    letters = word[1:]
+    while letters:
+        flag = BY_SHORT.get(letters[0])
+        if flag is None:
+            raise UsageError(f"unknown shorthand flag: '{letters[0]}' in {word}")
+        shown = f"-{flag.short}, --{flag.name}"
+        if len(letters) > 1 and letters[1] == "=":
+            _set(flag, letters[2:], shown, given)
+            return
+        if flag.kind in ALONE:
+            _set(flag, ALONE[flag.kind], shown, given)
+            letters = letters[1:]
+            continue
+        value = letters[1:] or (rest.pop(0) if rest else None)
+        if value is None:
+            raise UsageError(f"flag needs an argument: '{flag.short}' in {word}")
+        _set(flag, value, shown, given)
+        return
+
+
+def _set(flag: Flag, text: str, shown: str, given: dict[str, Any]) -> None:
+    try:
+        value = READERS[flag.kind](text)
+    except ValueError as error:
+        line = f"invalid argument {quoted(text)} for {quoted(shown)} flag: {error}"
+        raise UsageError(line) from error
+    if flag.kind in ADDITIVE:
+        added = value if flag.kind in ("strings", "int32Slice") else (value,)
+        value = (*given.get(flag.key, ()), *added)
+    elif flag.kind == "stringToString":
+        value = {**given.get(flag.key, {}), **value}
+    given[flag.key] = value
+
+
+def help_text() -> str:
+    """The flags by group, one line each."""
+    lines = [
+        "Usage: asched run [flags]",
+        "",
+        "Schedules pods as kube-scheduler 1.36 does; takes its flags and its configuration files.",
+    ]
+    for group in dict.fromkeys(flag.group for flag in ALL):
+        lines += ["", f"{group} flags:", ""]
+        lines += [_help_line(flag) for flag in ALL if flag.group == group]
+    return "\n".join(lines) + "\n"
+
+
+def _help_line(flag: Flag) -> str:
+    short = f"-{flag.short}, " if flag.short else "    "
+    kind = "" if flag.kind == "bool" else f" {flag.kind.removesuffix('Ns')}"
+    default = f" (default {flag.default})" if flag.default not in ("", "0", "false") else ""
+    state = " [refused]" if flag.refused else " [no effect]" if flag.idle else ""
+    return f"  {short}{f'--{flag.name}{kind}':<58} {flag.help}{default}{state}"

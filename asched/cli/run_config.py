@@ -1,0 +1,105 @@
+"""From the flags of `asched run` to the configuration that runs.
+
+Rules   without a file the defaults are used, under the name `asched` unless one is given, and the
+        deprecated flags count; with a file only the election flags that were written override it;
+        a legacy Policy supplies profile and extenders, so the file must not have plugins of its
+        own; our lease has a name of its own, unless a profile serves `default-scheduler`: then we
+        must compete with kube-scheduler for the lease it uses.
+Source  kubernetes/kubernetes v1.36 cmd/kube-scheduler/app/options
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from asched import names
+from asched.cli.flags import RunOptions
+from asched.core.config.construct import election_faults
+from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
+from asched.core.config.v1 import API_VERSION, KIND, SchedulerConfiguration
+from asched.edge.host.config_file import ConfigError, LoadedConfig, load_config, located, read_text
+
+#: Election flags by the field they set.
+ELECTION_FIELDS: Final = {
+    "leader_elect": "leader_elect",
+    "leader_elect_lease_duration": "lease_duration_ns",
+    "leader_elect_renew_deadline": "renew_deadline_ns",
+    "leader_elect_resource_lock": "resource_lock",
+    "leader_elect_resource_name": "resource_name",
+    "leader_elect_resource_namespace": "resource_namespace",
+    "leader_elect_retry_period": "retry_period_ns",
+}
+#: Deprecated flags by the field of clientConnection they set, used without a file only.
+CLIENT_FIELDS: Final = {
+    "kubeconfig": "kubeconfig",
+    "kube_api_qps": "qps",
+    "kube_api_burst": "burst",
+    "kube_api_content_type": "content_type",
+}
+COMMAND_LINE: Final = "<flags>"
+
+
+def needs_policy_configmap(options: RunOptions) -> bool:
+    """Whether the Policy must be fetched from the cluster before `load` is called."""
+    policy = options.policy
+    file_wins = policy.use_legacy_policy_config or not policy.policy_configmap
+    return bool(policy.policy_configmap) and not (file_wins and policy.policy_config_file)
+
+
+def load(
+    options: RunOptions,
+    known: KnownPlugins = IN_TREE_POINTS,
+    policy_text: str | None = None,
+) -> LoadedConfig:
+    """The configuration to run; raises ConfigError or UnreadableFileError.
+
+    `policy_text` is the Policy found in a ConfigMap, if `needs_policy_configmap` asked for it.
+    """
+    policy_name = f"configmap {options.policy.policy_configmap}"
+    if policy_text is None and options.policy.policy_config_file:
+        policy_name = options.policy.policy_config_file
+        policy_text = read_text(policy_name)
+    if options.config:
+        loaded = load_config(
+            options.config,
+            gates=options.gates,
+            known=known,
+            policy=policy_text,
+            policy_name=policy_name,
+        )
+    else:
+        name = options.scheduler_name or names.OUR_SCHEDULER_NAME
+        text = f"apiVersion: {API_VERSION}\nkind: {KIND}\nprofiles: [{{schedulerName: {name!r}}}]\n"
+        loaded = load_config(
+            text=text, gates=options.gates, known=known, policy=policy_text, policy_name=policy_name
+        )
+    configuration = _with_flags(loaded, options)
+    faults = election_faults(configuration)
+    if faults:
+        raise ConfigError(located(options.config or COMMAND_LINE, loaded.source, faults))
+    return replace(loaded, configuration=configuration)
+
+
+def _with_flags(loaded: LoadedConfig, options: RunOptions) -> SchedulerConfiguration:
+    configuration, given = loaded.configuration, options.given
+    election = {field: given[flag] for flag, field in ELECTION_FIELDS.items() if flag in given}
+    if "resource_name" not in election and not _lease_is_named(loaded.source.document):
+        served = {profile.scheduler_name for profile in configuration.profiles}
+        if names.DEFAULT_SCHEDULER_NAME not in served:
+            election["resource_name"] = names.OUR_SCHEDULER_NAME
+    changes: dict[str, Any] = {
+        "leader_election": replace(configuration.leader_election, **election)
+    }
+    if not options.config:
+        client = {field: given[flag] for flag, field in CLIENT_FIELDS.items() if flag in given}
+        changes["client_connection"] = replace(configuration.client_connection, **client)
+        if "profiling" in given:
+            changes["enable_profiling"] = given["profiling"]
+        if "contention_profiling" in given:
+            changes["enable_contention_profiling"] = given["contention_profiling"]
+    return replace(configuration, **changes)
+
+
+def _lease_is_named(document: Any) -> bool:
+    election = document.get("leaderElection") if isinstance(document, Mapping) else None
+    return isinstance(election, Mapping) and bool(election.get("resourceName"))

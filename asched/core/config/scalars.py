@@ -1,0 +1,86 @@
+"""YAML 1.1 words as Go reads and writes them: what a plain word means, and when it needs quotes.
+
+Rules   `yes` and `y` are booleans, 0x10, 010, 0b1 and 1_000 integers, 1e2 a float that is whole
+        and so becomes an integer; a word that would be read as anything but a text is written in
+        double quotes, one that would break the syntax in single quotes.
+Source  sigs.k8s.io/yaml (goyaml.v2: resolve.go, emitterc.go), recordings of kube-scheduler 1.36.2
+"""
+
+import json
+import re
+from typing import Any, Final
+
+#: Go prints floats from here on with an exponent, which no integer field accepts.
+WHOLE_FLOAT_MAX: Final = 1e21
+
+_TRUE: Final = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
+_FALSE: Final = ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
+_BOOLS: Final = {**dict.fromkeys(_TRUE, True), **dict.fromkeys(_FALSE, False)}
+_NULLS: Final = frozenset({"", "~", "null", "Null", "NULL"})
+_SPECIAL: Final = re.compile(r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
+_INTEGER: Final = re.compile(
+    r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]*|[1-9][0-9]*)", re.ASCII
+)
+_FLOAT: Final = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?", re.ASCII)
+_BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?", re.ASCII)
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ].*)?", re.ASCII)
+#: Letters that mean something at the start of a word.
+_INDICATORS: Final = frozenset("#,[]{}&*!|>'\"%@`")
+
+
+def value_of(text: str) -> Any:
+    """What a plain word means: None, a boolean, a number or the text itself."""
+    if text in _NULLS:
+        return None
+    if text in _BOOLS:
+        return _BOOLS[text]
+    if _SPECIAL.fullmatch(text):
+        return float(text.lower().replace(".", ""))
+    if not (text[0].isascii() and text[0].isdigit()) and text[0] not in "+-.":
+        return text
+    plain = text.replace("_", "")
+    if _INTEGER.fullmatch(plain):
+        body = plain.lstrip("+-")
+        octal = len(body) > 1 and body[0] == "0" and body[1].isdigit()
+        number = int(body, 8) if octal else int(body, 0)
+        return -number if plain[0] == "-" else number
+    if _FLOAT.fullmatch(plain):
+        value = float(plain)
+        return int(value) if value.is_integer() and abs(value) < WHOLE_FLOAT_MAX else value
+    return text
+
+
+def written(text: str, column: int = 0) -> str:
+    """A text as one YAML scalar; `column` is where the lines of a block would stand."""
+    if "\n" in text and not _has_special(text.replace("\n", "")):
+        return _literal(text, column)
+    ambiguous = _BASE_60.fullmatch(text) or _DATE.fullmatch(text)
+    if not isinstance(value_of(text), str) or ambiguous or _has_special(text):
+        return json.dumps(text, ensure_ascii=False)
+    if _breaks_syntax(text):
+        return "'" + text.replace("'", "''") + "'"
+    return text
+
+
+def _has_special(text: str) -> bool:
+    return not text.isprintable()
+
+
+def _breaks_syntax(text: str) -> bool:
+    if text[0] in _INDICATORS or text[0] == " " or text[-1] == " ":
+        return True
+    if text.startswith(("---", "...")):
+        return True
+    if text[0] in "-?:" and (len(text) == 1 or text[1] == " "):
+        return True
+    return ": " in text or text.endswith(":") or " #" in text
+
+
+def _literal(text: str, column: int) -> str:
+    stripped = text.rstrip("\n")
+    chomping = "-" if stripped == text else "" if text == f"{stripped}\n" else "+"
+    indicator = "2" if text[0] in " \n" else ""
+    pad = " " * column
+    lines = [f"{pad}{line}" if line else "" for line in stripped.split("\n")]
+    rest = len(text) - len(stripped) - 1
+    return "\n".join([f"|{indicator}{chomping}", *lines, *[""] * max(rest, 0)])
