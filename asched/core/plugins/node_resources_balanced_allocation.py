@@ -25,6 +25,7 @@ from asched.core.plugins.device_amounts import DeviceTally
 from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
 from asched.core.plugins.scoring.balanced_allocation import balanced_allocation
+from asched.core.plugins.scoring.blocks import by_blocks
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass, PodInfo
@@ -61,7 +62,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             requested, allocatable = default_amounts(nodes, nonzero=False)
         else:
             requested, allocatable = node_amounts(nodes, wanted.names, self._devices, nonzero=False)
-        return balanced_allocation(requested, wanted.amounts, allocatable)
+
+        def points(held: I64, offered: I64) -> I64:
+            return balanced_allocation(held, wanted.amounts, offered)
+
+        return by_blocks(points, requested, allocatable, layers=2)
 
     def _scored_of(self, cls: PodClass) -> Scored:
         return scored(self._resources, cls.requests)

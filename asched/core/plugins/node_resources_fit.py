@@ -35,6 +35,7 @@ from asched.core.plugins.device_amounts import DeviceTally
 from asched.core.plugins.fit_hints import FitHints
 from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
+from asched.core.plugins.scoring.blocks import by_blocks
 from asched.core.plugins.scoring.least_allocated import least_allocated
 from asched.core.plugins.scoring.most_allocated import most_allocated
 from asched.core.plugins.scoring.requested_to_capacity_ratio import (
@@ -87,7 +88,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._resources = args.scoring_strategy.resources
         if not self._resources:
             raise ValueError("resources not found: scoringStrategy.resources must not be empty")
-        self._score = _kernel(args.scoring_strategy)
+        self._kernel = _kernel(args.scoring_strategy)
         self._delegation = Delegation(cluster)
         self._devices = DeviceTally(cluster, self._delegation)
         self._hints = FitHints(cluster.classes, self._delegation)
@@ -140,7 +141,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             requested, allocatable = default_amounts(nodes, nonzero=True)
         else:
             requested, allocatable = node_amounts(nodes, wanted.names, self._devices, nonzero=True)
-        return self._score(requested + wanted.amounts, allocatable, wanted.weights)
+
+        def points(held: I64, offered: I64) -> I64:
+            return self._kernel(held + wanted.amounts, offered, wanted.weights)
+
+        return by_blocks(points, requested, allocatable)
 
     def _shortage(self, nodes: NodeView, resource: str, amount: int, bit: int) -> Codes:
         """int32[M] of the bits that one resource adds."""

@@ -1,10 +1,16 @@
 """How evenly the resources of a node are used, with a pod and without it."""
 
+from typing import Final
+
 import numpy as np
 import numpy.typing as npt
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
+
+#: Places on the first axis: the node with the pod, and as it is.
+WITH: Final = 0
+WITHOUT: Final = 1
 
 
 def balanced_allocation(requested: I64, amounts: I64, allocatable: I64) -> I64:
@@ -20,42 +26,39 @@ def balanced_allocation(requested: I64, amounts: I64, allocatable: I64) -> I64:
     """
     offered = allocatable > 0
     is_whole = bool(offered.all())
-    divisor = allocatable if is_whole else np.maximum(allocatable, 1)
-    after = np.minimum((requested + amounts) / divisor, 1.0)
-    before = np.minimum(requested / divisor, 1.0)
+    # Both questions in one array [2, R, M], since each call costs as much as some thousand rows.
+    fractions = np.empty((2, *allocatable.shape))
+    np.add(requested, amounts, out=fractions[WITH], casting="unsafe")
+    fractions[WITHOUT] = requested
+    fractions /= allocatable if is_whole else np.maximum(allocatable, 1)
+    np.minimum(fractions, 1.0, out=fractions)
     if is_whole and len(allocatable) == 2:
-        gain = _balance(_half_gap(after)) - _balance(_half_gap(before))
+        deviation = np.abs(fractions[:, 0] - fractions[:, 1])
+        deviation /= 2
     else:
-        gain = _balance(_deviation(after, offered)) - _balance(_deviation(before, offered))
-    # The bracket is never negative, so that flooring is truncating.
-    return 50 + (50 + gain) // 2
-
-
-def _balance(deviation: F64) -> I64:
-    return ((1.0 - deviation) * 100.0).astype(np.int64)
-
-
-def _half_gap(fractions: F64) -> F64:
-    gap: F64 = np.abs(fractions[0] - fractions[1])
-    return gap / 2
+        deviation = _deviation(fractions, offered)
+    balance = ((1.0 - deviation) * 100.0).astype(np.int64)
+    gain: I64 = balance[WITH] - balance[WITHOUT]
+    # The bracket is never negative, so that halving by a shift truncates toward zero.
+    return 50 + ((50 + gain) >> 1)
 
 
 def _deviation(fractions: F64, offered: npt.NDArray[np.bool_]) -> F64:
-    """float64[M]: the population's standard deviation over the resources each node offers.
+    """float64[2, M]: the population's standard deviation over the resources each node offers.
 
     Sums run one resource after the other: a different order may round differently.
     """
-    total = np.zeros(fractions.shape[1])
-    gap = np.zeros(fractions.shape[1])  # first minus second, where there are exactly two
-    counts = np.zeros(fractions.shape[1], dtype=np.int64)
-    for fraction, here in zip(fractions, offered, strict=True):
-        kept = np.where(here, fraction, 0.0)
+    total, gap, squares = np.zeros((3, 2, fractions.shape[2]))
+    counts = np.zeros(fractions.shape[2], dtype=np.int64)
+    for position, here in enumerate(offered):
+        kept = np.where(here, fractions[:, position], 0.0)
         total += kept
-        gap += np.where(counts == 1, -kept, kept)
+        gap += np.where(counts == 1, -kept, kept)  # first minus second, where there are just two
         counts += here
-    mean = total / np.maximum(counts, 1)
-    squares = np.zeros(fractions.shape[1])
-    for fraction, here in zip(fractions, offered, strict=True):
-        squares += np.where(here, (fraction - mean) * (fraction - mean), 0.0)
-    spread = np.sqrt(squares / np.maximum(counts, 1))
+    divisor = np.maximum(counts, 1)
+    mean = total / divisor
+    for position, here in enumerate(offered):
+        off = fractions[:, position] - mean
+        squares += np.where(here, off * off, 0.0)
+    spread = np.sqrt(squares / divisor)
     return np.where(counts == 2, np.abs(gap) / 2, np.where(counts > 2, spread, 0.0))

@@ -3,8 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.plugins.scoring.quotient import quotient
-from asched.core.plugins.scoring.weighted import weighted_mean
+from asched.core.plugins.scoring.weighted import mean_share
 
 I64 = npt.NDArray[np.int64]
 
@@ -18,6 +17,6 @@ def least_allocated(requested: I64, allocatable: I64, weights: I64) -> I64:
     Edges     a resource a node does not offer leaves the mean; an overdrawn one counts as 0.
     Source    kubernetes/kubernetes v1.36 plugins/noderesources/least_allocated.go
     """
-    free = np.maximum(allocatable - requested, 0)
-    points = quotient(free * 100, np.maximum(allocatable, 1))
-    return weighted_mean(points, allocatable, weights)
+    free = allocatable - requested
+    np.maximum(free, 0, out=free)
+    return mean_share(free, allocatable, weights)

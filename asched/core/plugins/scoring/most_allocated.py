@@ -3,8 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.plugins.scoring.quotient import quotient
-from asched.core.plugins.scoring.weighted import weighted_mean
+from asched.core.plugins.scoring.weighted import mean_share
 
 I64 = npt.NDArray[np.int64]
 
@@ -18,6 +17,4 @@ def most_allocated(requested: I64, allocatable: I64, weights: I64) -> I64:
     Edges     a resource a node does not offer leaves the mean; an overdrawn one counts as full.
     Source    kubernetes/kubernetes v1.36 plugins/noderesources/most_allocated.go
     """
-    used = np.minimum(requested, allocatable)
-    points = quotient(used * 100, np.maximum(allocatable, 1))
-    return weighted_mean(points, allocatable, weights)
+    return mean_share(np.minimum(requested, allocatable), allocatable, weights)

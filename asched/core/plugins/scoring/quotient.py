@@ -7,11 +7,15 @@ I64 = npt.NDArray[np.int64]
 
 
 def quotient(dividend: I64, divisor: I64) -> I64:
-    """`dividend / divisor` for positive divisors, truncated toward zero.
+    """`dividend / divisor` for positive divisors, truncated toward zero, in place of the dividend.
 
     A dividend is negative only where a product has left 64 bits (amounts beyond 80 PiB).
     """
-    floored = dividend // divisor
     if dividend.size and int(dividend.min()) < 0:
-        floored += (dividend < 0) & (floored * divisor != dividend)
-    return floored
+        negative = dividend < 0
+        np.negative(dividend, out=dividend, where=negative)
+        dividend //= divisor
+        np.negative(dividend, out=dividend, where=negative)
+    else:
+        dividend //= divisor
+    return dividend

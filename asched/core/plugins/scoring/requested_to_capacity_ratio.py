@@ -39,12 +39,17 @@ def requested_to_capacity_ratio(
               that a node does not offer; none left gives 0.
     Source    kubernetes/kubernetes v1.36 plugins/noderesources/requested_to_capacity_ratio.go
     """
-    percent = quotient(requested * FULL, np.maximum(allocatable, 1))
-    percent = np.where(requested > allocatable, FULL, np.clip(percent, 0, FULL))
-    points = points_by_percent[percent]
-    weight = np.where((allocatable > 0) & (points > 0), weights[:, None], 0)
-    total, divisor = (points * weight).sum(axis=0), np.maximum(weight.sum(axis=0), 1)
-    return (2 * total + divisor) // (2 * divisor)  # type: ignore[no-any-return]
+    offered = allocatable > 0
+    percent = quotient(np.minimum(requested, allocatable) * FULL, np.maximum(allocatable, 1))
+    points = points_by_percent.take(percent, mode="clip")
+    points *= offered
+    divisor = np.maximum(weights @ (points > 0), 1)
+    total: I64 = weights @ points
+    total *= 2
+    total += divisor
+    divisor *= 2
+    total //= divisor
+    return total
 
 
 def _points_at(shape: Sequence[UtilizationShapePoint], percent: int) -> int:
