@@ -64,6 +64,8 @@ class Cluster:
         self._epochs: dict[str, int] = {}
         #: moves with every change of an object that is neither a pod nor a node
         self.epoch = 0
+        #: seconds since the epoch as the machine was last told; 0: nobody told
+        self.wall_clock_s = 0.0
         #: which of them changed, in order
         self.object_log = ObjectLog()
         self._companions: dict[Any, Any] = {}

@@ -1,0 +1,64 @@
+"""Giving claims up so that a pod may be placed elsewhere: what PostFilter asks of the API."""
+
+from typing import Any
+
+from asched.core.framework.effects import Delete, Patch
+from asched.core.framework.points import Late
+from asched.core.framework.status import SUCCESS, Status, failure
+from asched.core.model.claim import FINALIZER, ResourceClaim
+from asched.core.model.kinds import RESOURCE_CLAIM
+from asched.core.state.facts import Done, Refused, Unknown
+
+NOT_FOUND = 404
+
+
+def deallocate(claim: ResourceClaim) -> Late:
+    """Clear allocation and reservation, if the claim is still as we know it."""
+    answer = yield patch(
+        claim, {"allocation": None, "reservedFor": None, "devices": None}, subresource="status"
+    )
+    if isinstance(answer, Done):
+        return SUCCESS
+    return _failed(f"deallocate claim {claim.metadata.key}", answer)
+
+
+def delete_extended(claim: ResourceClaim) -> Late:
+    """Delete a claim made for extended resources, past the finalizer that protects it."""
+    finalizers = claim.metadata.finalizers or ()
+    if FINALIZER in finalizers:
+        rest = [name for name in finalizers if name != FINALIZER]
+        answer = yield patch(claim, {"finalizers": rest or None})
+        if not isinstance(answer, Done) and not _is_gone(answer):
+            return _failed(f"update resourceclaim {claim.metadata.key}", answer)
+    meta = claim.metadata
+    answer = yield Delete(
+        kind=RESOURCE_CLAIM, namespace=meta.namespace, name=meta.name, uid=meta.uid
+    )
+    if isinstance(answer, Done) or _is_gone(answer):
+        return SUCCESS
+    return _failed(f"delete resourceclaim {claim.metadata.key}", answer)
+
+
+def patch(claim: ResourceClaim, changes: dict[str, Any], subresource: str = "") -> Patch:
+    """A patch of the metadata, or of the status, that fails if the claim has moved on since."""
+    known = {"uid": claim.metadata.uid, "resourceVersion": claim.metadata.resource_version}
+    if subresource:
+        body: dict[str, Any] = {"metadata": known, "status": changes}
+    else:
+        body = {"metadata": {**known, **changes}}
+    return Patch(
+        kind=RESOURCE_CLAIM,
+        namespace=claim.metadata.namespace,
+        name=claim.metadata.name,
+        body=body,
+        subresource=subresource,
+    )
+
+
+def _is_gone(answer: object) -> bool:
+    return isinstance(answer, Refused) and answer.code == NOT_FOUND
+
+
+def _failed(what: str, answer: object) -> Status:
+    said = answer.message if isinstance(answer, (Refused, Unknown)) else type(answer).__name__
+    return failure(f"{what}: {said}")

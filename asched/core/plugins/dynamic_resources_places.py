@@ -1,0 +1,140 @@
+"""Where allocated claims are good: the nodes their allocation names, unless binding has failed.
+
+Devices may have to be bound before a pod can use them: their driver sets the binding conditions
+that the allocation lists. A claim whose binding failed, or took longer than the binding timeout,
+is good nowhere, so that PostFilter can deallocate it.
+"""
+
+from collections import OrderedDict
+from datetime import datetime
+from typing import Final
+
+import numpy as np
+
+from asched.core.framework.points import Mask
+from asched.core.model.claim import (
+    AllocatedDeviceStatus,
+    DeviceCondition,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from asched.core.model.selector import NodeSelector, compile_node_selector
+from asched.core.state.cluster import Cluster
+
+#: Distinct node selectors of allocations whose rows are kept; a guess with room to spare. At 5,000
+#: nodes each takes 5 KB.
+SELECTORS_MAX: Final = 4096
+TRUE: Final = "True"
+
+
+class BindingFailed(Exception):  # noqa: N818
+    """A driver says that a device cannot be bound; the message is upstream's."""
+
+
+class Places:
+    def __init__(self, cluster: Cluster, binding_timeout_s: float) -> None:
+        self._cluster = cluster
+        self._binding_timeout_s = binding_timeout_s
+        self._generation = -1
+        self._outside: OrderedDict[NodeSelector, Mask] = OrderedDict()
+
+    def outside(self, claim: ResourceClaim) -> Mask:
+        """bool[N] over all rows: where an allocated claim cannot be used."""
+        allocation = claim.status.allocation
+        height = self._cluster.nodes.height
+        if allocation is None:
+            return np.zeros(height, dtype=np.bool_)
+        if self._is_lost(claim):
+            return np.ones(height, dtype=np.bool_)
+        if allocation.node_selector is None:
+            return np.zeros(height, dtype=np.bool_)
+        nodes = self._cluster.nodes
+        if self._generation != nodes.generation:
+            self._generation = nodes.generation
+            self._outside.clear()
+        selector = allocation.node_selector
+        found = self._outside.get(selector)
+        if found is None:
+            found = self._outside[selector] = self._rows_outside(selector)
+            if len(self._outside) > SELECTORS_MAX:
+                self._outside.popitem(last=False)
+        return found
+
+    def _rows_outside(self, selector: NodeSelector) -> Mask:
+        nodes = self._cluster.nodes
+        outside = np.ones(nodes.height, dtype=np.bool_)
+        if (name := only_name(selector)) is not None:
+            row = nodes.row_of.get(name)
+            if row is not None:
+                outside[row] = False
+            return outside
+        terms = compile_node_selector(selector) or ()
+        for row, node in nodes.nodes():
+            outside[row] = not any(term.matches(node.name, node.labels) for term in terms)
+        return outside
+
+    def _is_lost(self, claim: ResourceClaim) -> bool:
+        try:
+            return not is_ready(claim) and self._is_late(claim)
+        except BindingFailed:
+            return True
+
+    def _is_late(self, claim: ResourceClaim) -> bool:
+        """Whether the binding timeout has passed since the allocation."""
+        allocation = claim.status.allocation
+        now_s = self._cluster.wall_clock_s
+        if allocation is None or allocation.allocation_timestamp is None or not now_s:
+            return False
+        if not any(r.binding_conditions for r in allocation.devices.results or ()):
+            return False
+        since = datetime.fromisoformat(allocation.allocation_timestamp)
+        return since.timestamp() + self._binding_timeout_s < now_s
+
+
+def only_name(selector: NodeSelector) -> str | None:
+    """The one node a selector names, if that is all it says."""
+    terms = selector.node_selector_terms or ()
+    if len(terms) != 1 or terms[0].match_expressions or len(terms[0].match_fields or ()) != 1:
+        return None
+    field = (terms[0].match_fields or ())[0]
+    values = field.values or ()
+    is_name = field.key == "metadata.name" and field.operator == "In" and len(values) == 1
+    return values[0] if is_name else None
+
+
+def is_ready(claim: ResourceClaim) -> bool:
+    """Whether every device that binds under conditions meets them. Raises BindingFailed."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return False
+    for result in allocation.devices.results or ():
+        if not result.binding_conditions:
+            continue
+        status = _status_of(claim, result)
+        if status is None:
+            return False
+        told = {condition.type: condition for condition in status.conditions or ()}
+        for name in result.binding_failure_conditions or ():
+            if (failed := told.get(name)) is not None and failed.status == TRUE:
+                raise BindingFailed(_failure(claim, failed))
+        if any(n not in told or told[n].status != TRUE for n in result.binding_conditions):
+            return False
+    return True
+
+
+def _failure(claim: ResourceClaim, condition: DeviceCondition) -> str:
+    message = condition.message.replace("\\", "\\\\").replace('"', '\\"')
+    return (
+        f"claim {claim.metadata.name} binding failed: "
+        f'reason={condition.reason}, message="{message}"'
+    )
+
+
+def _status_of(
+    claim: ResourceClaim, result: DeviceRequestAllocationResult
+) -> AllocatedDeviceStatus | None:
+    for status in claim.status.devices or ():
+        same = (status.driver, status.pool, status.device)
+        if same == (result.driver, result.pool, result.device):
+            return status
+    return None
