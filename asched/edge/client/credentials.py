@@ -197,11 +197,9 @@ async def _load(source: Source) -> Loaded:
     except ConnectError:
         raise
     except (ConfigException, OSError) as error:
-        raise ConnectError(f"the kubeconfig cannot be used: {_one_line(error)}") from error
+        raise ConnectError(f"{_name(source)} cannot be used: {_one_line(error)}") from error
     except Exception as error:  # the library lets YAML, JSON and plugin errors through as they are
-        raise ConnectError(
-            f"the kubeconfig {source.kubeconfig or 'in use'} cannot be read: {_one_line(error)}"
-        ) from error
+        raise ConnectError(f"{_name(source)} cannot be read: {_one_line(error)}") from error
     if source.master:
         configuration.host = source.master
     return configuration, refresh
@@ -287,6 +285,14 @@ def _kubeconfig_refresher(
             return None
 
     return refresh
+
+
+def _name(source: Source) -> str:
+    """What was being read, for a message."""
+    named = source.kubeconfig or os.environ.get("KUBECONFIG", "")
+    if named or Path(DEFAULT_KUBECONFIG).expanduser().is_file():
+        return f"kubeconfig {named or DEFAULT_KUBECONFIG}"
+    return "the service account of this pod"
 
 
 def _one_line(error: BaseException) -> str:

@@ -15,7 +15,6 @@ from time import monotonic
 from typing import Final, Protocol
 
 from asched.edge.client.credentials import Credentials
-from asched.edge.client.errors import TransportError
 
 JSON: Final = "application/json"
 #: A request without a deadline of its own; kube-apiserver itself gives up after 60 s.
@@ -125,6 +124,3 @@ class StreamingTransport(Transport):
     @abstractmethod
     def stream(self, path: str, *, timeout_s: float) -> AbstractAsyncContextManager[Stream]:
         """GET whose answer is read piece by piece; `timeout_s` bounds the whole of it."""
-
-
-__all__ = ["Observer", "Reply", "Stream", "StreamingTransport", "Transport", "TransportError"]

@@ -42,6 +42,7 @@ from asched.edge.client.errors import (
     Expired,
     Forbidden,
     NotFound,
+    ProtocolBroken,
     Status,
     TooManyRequests,
     TransportError,
@@ -220,9 +221,7 @@ class Reflector:
             async with asyncio.timeout(INITIAL_SILENCE_S):
                 sights = await reading.next()
         except TimeoutError:
-            raise _NoStreaming(
-                "the server fell silent before the end of the initial events"
-            ) from None
+            raise _NoStreaming("silence before the end of the initial events") from None
         if sights is None:
             raise _NoStreaming("the stream ended before the initial events did")
         return sights
@@ -279,15 +278,14 @@ class Reflector:
         error = api_error(reply.status, reply.body, reply.header("Retry-After"))
         status = read_status(reply.body)
         if isinstance(error, Expired) or (status is not None and status.is_too_large_version):
-            # Also an expired continue token: its fresh one would give pages of two different
-            # moments.
+            # An expired continue token too: its fresh one would mix pages of two moments.
             raise _Relist("", str(error), pause="resourceVersion" not in query)
         raise error
 
     def _listed(self, objects: tuple[Record, ...], version: str) -> None:
         self.list_count += 1
         self._version = version
-        self._heard()
+        self.heard_s = self._options.clock()
         self._complained = ""
         self._put(Listed(self.kind, objects))
         self.synced.set()
@@ -328,6 +326,8 @@ class Reflector:
             while (sights := await reading.next()) is not None:
                 heard = heard or bool(sights)
                 self._deliver(sights)
+        except ProtocolBroken as error:  # asked again, the server would say the same again
+            raise _Relist(self._version, str(error), pause=True) from error
         except DeadlineExceeded:
             log.info("%s: the stream outlived its time, opening another", self.kind.plural)
         except TransportError as error:
@@ -339,7 +339,7 @@ class Reflector:
         """Hand over what a piece of the stream contained."""
         if not sights:
             return
-        self._heard()
+        self.heard_s = self._options.clock()
         put = self._put
         kind = self.kind
         for sight in sights:
@@ -385,9 +385,6 @@ class Reflector:
     async def _pause(self, at_least_s: float | None = None) -> None:
         await self._options.sleep(max(self._backoff.next_s(), at_least_s or 0.0))
 
-    def _heard(self) -> None:
-        self.heard_s = self._options.clock()
-
     def _stream_seconds(self) -> int:
         return int(STREAM_S_MIN * (1.0 + self._options.rng.random()))
 
@@ -400,6 +397,3 @@ class Reflector:
         if stream_s is not None:
             query["timeoutSeconds"] = str(stream_s)
         return f"{self.kind.path}?{urlencode(query)}"
-
-
-__all__ = ["POD_FIELD_SELECTOR", "Reflector", "ReflectorOptions", "explain_failure"]

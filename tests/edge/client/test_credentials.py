@@ -1,0 +1,319 @@
+"""Where credentials come from, how they stay fresh, and what is said when they cannot be used."""
+
+import json
+import os
+import stat
+import sys
+
+import pytest
+
+from asched.edge.client import credentials
+from asched.edge.client.credentials import Source, load_credentials
+from asched.edge.client.errors import ConnectError
+from asched.edge.client.session import ConnectionOptions, connect
+from tests.edge.client.conftest import session_with
+from tests.edge.client.scripted import reply, scripted, status
+
+
+def kubeconfig(path, server, user=None, cluster=None, **more):
+    document = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "c",
+        "clusters": [{"name": "k", "cluster": {"server": server, **(cluster or {})}}],
+        "users": [{"name": "u", "user": user or {}}],
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        **more,
+    }
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of the credentials, moved by hand."""
+
+    class Clock:
+        now_s = 1000.0
+
+        def __call__(self):
+            return self.now_s
+
+    made = Clock()
+    monkeypatch.setattr(credentials, "monotonic", made)
+    return made
+
+
+async def test_a_token_of_the_kubeconfig_is_sent_by_both_transports(server, tmp_path):
+    path = kubeconfig(tmp_path / "config", server.url, {"token": "secret"})
+    session = await connect(ConnectionOptions(kubeconfig=path))
+    await session.pool(1).request("GET", "/")
+    await session.close()
+    assert [seen.headers["authorization"] for seen in server.seen] == ["Bearer secret"] * 2
+
+
+async def test_kubeconfig_variable_and_context_are_honoured(server, tmp_path, monkeypatch):
+    contexts = [
+        {"name": "c", "context": {"cluster": "k", "user": "nobody"}},
+        {"name": "d", "context": {"cluster": "k", "user": "u"}},
+    ]
+    path = kubeconfig(tmp_path / "config", server.url, {"token": "t"}, contexts=contexts)
+    monkeypatch.setenv("KUBECONFIG", path)
+    assert (await load_credentials(Source())).authorization is None
+    assert (await load_credentials(Source(context="d"))).authorization == "Bearer t"
+
+
+async def test_the_master_address_overrides_the_server(server, tmp_path):
+    path = kubeconfig(tmp_path / "config", "http://127.0.0.1:1", {"token": "t"})
+    found = await load_credentials(Source(kubeconfig=path, master=server.url))
+    assert (found.url, found.authorization) == (server.url, "Bearer t")
+
+
+async def test_user_and_password_make_a_basic_header(tmp_path):
+    path = kubeconfig(tmp_path / "config", "http://a:1", {"username": "u", "password": "p"})
+    assert (await load_credentials(Source(path))).authorization == "Basic dTpw"
+
+
+async def test_a_service_account_is_used_inside_a_pod(tmp_path, monkeypatch, certificates, clock):
+    token = tmp_path / "token"
+    token.write_text("first")
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
+    from kubernetes_asyncio.config import incluster_config
+
+    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
+    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(certificates.ca_file))
+    found = await load_credentials(Source())
+    assert (found.url, found.is_tls) == ("https://[fd00::1]:6443", True)
+    assert found.authorization == "Bearer first"
+
+
+async def test_a_token_file_is_read_again(tmp_path, clock):
+    token = tmp_path / "token"
+    token.write_text("old")
+    path = kubeconfig(tmp_path / "config", "http://a:1", {"tokenFile": "token"})
+    found = await load_credentials(Source(path))
+    token.write_text("new")
+    assert not found.is_due
+    clock.now_s += credentials.TOKEN_CHECK_S
+    assert found.is_due
+    await found.refresh()
+    assert (found.authorization, found.is_due) == ("Bearer new", False)
+
+
+async def test_a_token_file_that_vanishes_leaves_the_old_token(tmp_path, clock, caplog):
+    token = tmp_path / "token"
+    token.write_text("old")
+    found = await load_credentials(
+        Source(kubeconfig(tmp_path / "config", "http://a:1", {"tokenFile": str(token)}))
+    )
+    token.unlink()
+    await found.refresh()
+    assert found.authorization == "Bearer old"
+    assert "credentials could not be renewed" in caplog.text
+
+
+def exec_plugin(folder, expiry=""):
+    """A plugin whose n-th run answers token-n."""
+    script = folder / "plugin"
+    script.write_text(
+        f"#!{sys.executable}\n"
+        "import json, pathlib\n"
+        f"count = pathlib.Path({str(folder / 'count')!r})\n"
+        "n = int(count.read_text()) + 1 if count.exists() else 1\n"
+        "count.write_text(str(n))\n"
+        "status = {'token': f'token-{n}'}\n"
+        f"expiry = {expiry!r}\n"
+        "status.update({'expirationTimestamp': expiry} if expiry else {})\n"
+        "print(json.dumps({'apiVersion': 'client.authentication.k8s.io/v1beta1',"
+        " 'kind': 'ExecCredential', 'status': status}))\n"
+    )
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    return {"exec": {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": str(script)}}
+
+
+async def test_an_exec_plugin_runs_again_when_its_token_expires(tmp_path):
+    user = exec_plugin(tmp_path, expiry="2001-01-01T00:00:00Z")
+    found = await load_credentials(Source(kubeconfig(tmp_path / "config", "http://a:1", user)))
+    assert found.authorization == "Bearer token-1"
+    await found.refresh()
+    assert found.authorization == "Bearer token-2"
+
+
+async def test_a_token_without_expiry_is_kept_until_it_is_refused(tmp_path):
+    path = kubeconfig(tmp_path / "config", "http://a:1", exec_plugin(tmp_path))
+    found = await load_credentials(Source(path))
+    await found.refresh()
+    assert found.authorization == "Bearer token-1"
+
+
+async def test_a_refused_token_is_loaded_anew_once_for_all_who_wait(server, tmp_path):
+    async def wants_second(seen, _wire):
+        good = seen.headers["authorization"] == "Bearer token-2"
+        return reply(200 if good else 401, status(401, "Unauthorized", "Unauthorized"))
+
+    server.handler = wants_second
+    path = kubeconfig(tmp_path / "config", server.url, exec_plugin(tmp_path))
+    session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
+    pool = session.pool(4)
+    import asyncio
+
+    answers = await asyncio.gather(*(pool.request("POST", "/", b"{}") for _ in range(4)))
+    assert [answer.status for answer in answers] == [200] * 4
+    assert (await session.general.request("GET", "/")).status == 200
+    assert (tmp_path / "count").read_text() == "2"
+    await session.close()
+
+
+async def test_a_token_that_stays_refused_is_not_loaded_in_a_loop(server, tmp_path):
+    async def never(_seen, _wire):
+        return reply(401, status(401, "Unauthorized", "Unauthorized"))
+
+    server.handler = never
+    path = kubeconfig(tmp_path / "config", server.url, exec_plugin(tmp_path))
+    session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
+    for _ in range(5):
+        assert (await session.general.request("GET", "/")).status == 401
+    async with session.general.stream("/w", timeout_s=5) as stream:
+        assert stream.status == 401
+    await session.close()
+    assert (tmp_path / "count").read_text() == "2"
+
+
+def tls_cluster(certificates, **more):
+    return {"certificate-authority": str(certificates.ca_file), **more}
+
+
+async def test_tls_is_verified_against_the_ca_of_the_kubeconfig(tmp_path, certificates):
+    async def ok(_seen, _wire):
+        return reply(200, b"{}")
+
+    async with scripted(ok, certificates.server_context()) as server:
+        path = kubeconfig(tmp_path / "c", server.url, cluster=tls_cluster(certificates))
+        session = await connect(ConnectionOptions(kubeconfig=path))
+        assert (await session.pool(1).request("GET", "/")).status == 200
+        await session.close()
+        path = kubeconfig(tmp_path / "c", server.url)
+        with pytest.raises(ConnectError, match="certificate is not trusted"):
+            await connect(ConnectionOptions(kubeconfig=path))
+        path = kubeconfig(tmp_path / "c", server.url, cluster={"insecure-skip-tls-verify": True})
+        session = await connect(ConnectionOptions(kubeconfig=path))
+        assert (await session.pool(1).request("GET", "/")).status == 200
+        await session.close()
+
+
+async def test_the_tls_server_name_replaces_the_address(tmp_path, certificates):
+    async def ok(_seen, _wire):
+        return reply(200, b"{}")
+
+    async with scripted(ok, certificates.server_context()) as server:
+        for name, good in (("api.example", True), ("other.example", False)):
+            cluster = tls_cluster(certificates, **{"tls-server-name": name})
+            path = kubeconfig(tmp_path / "c", server.url, cluster=cluster)
+            session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
+            for transport in (session.general, session.pool(1)):
+                if good:
+                    assert (await transport.request("GET", "/")).status == 200
+                else:
+                    with pytest.raises(Exception, match="not trusted"):
+                        await transport.request("GET", "/")
+            await session.close()
+
+
+async def test_a_client_certificate_is_shown_and_taken_anew_when_it_changes(
+    tmp_path, certificates, clock
+):
+    shown = []
+
+    async def who(_seen, wire):
+        peer = wire._writer.get_extra_info("peercert")
+        shown.append(dict(part[0] for part in peer["subject"])["commonName"])
+        return reply(200, b"{}")
+
+    first_crt, first_key = certificates.issue("first")
+    second_crt, second_key = certificates.issue("second")
+    crt, key = tmp_path / "tls.crt", tmp_path / "tls.key"
+    crt.write_bytes(first_crt.read_bytes())
+    key.write_bytes(first_key.read_bytes())
+    async with scripted(who, certificates.server_context(client_ca=True)) as server:
+        user = {"client-certificate": str(crt), "client-key": str(key)}
+        path = kubeconfig(tmp_path / "c", server.url, user, tls_cluster(certificates))
+        session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
+        pool = session.pool(1)
+        await pool.request("GET", "/")
+        crt.write_bytes(second_crt.read_bytes())
+        key.write_bytes(second_key.read_bytes())
+        os.utime(crt, ns=(1, 1))
+        clock.now_s += credentials.FILES_CHECK_S
+        session.credentials.tls()  # as any new connection does
+        await pool.request("GET", "/")
+        await session.general.request("GET", "/")
+        await session.close()
+    assert shown == ["first", "second", "second"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "cannot be read"),
+        ("[1, 2", "cannot be read"),
+        ("hello", "cannot be"),
+        ('{"current-context": "x"}', "cannot be used: .*contexts"),
+        (
+            '{"current-context": "x", "contexts": [], "clusters": [], "users": []}',
+            "cannot be used: .*name x in .*contexts",
+        ),
+    ],
+)
+async def test_a_broken_kubeconfig_is_one_line(tmp_path, content, message):
+    path = tmp_path / "config"
+    path.write_text(content)
+    with pytest.raises(ConnectError, match=message) as caught:
+        await load_credentials(Source(str(path)))
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_missing_kubeconfig_is_named():
+    with pytest.raises(ConnectError, match=r"kubeconfig /nonexistent/k: no such file"):
+        await load_credentials(Source("/nonexistent/k"))
+
+
+async def test_a_missing_kubeconfig_of_the_environment_is_named(monkeypatch):
+    monkeypatch.setenv("KUBECONFIG", "/nonexistent/k")
+    with pytest.raises(ConnectError, match=r"KUBECONFIG names /nonexistent/k"):
+        await load_credentials(Source())
+
+
+async def test_no_configuration_at_all_is_said():
+    with pytest.raises(ConnectError, match="no configuration has been provided"):
+        await load_credentials(Source())
+
+
+@pytest.mark.parametrize("master", ["example.com:6443", "ftp://x", "https://", "http://a:port"])
+async def test_an_address_without_scheme_or_host_is_refused(master):
+    with pytest.raises(ConnectError, match="server address"):
+        await load_credentials(Source(master=master))
+
+
+async def test_a_missing_certificate_file_is_named(tmp_path, certificates):
+    user = {"client-certificate": "/nonexistent/c", "client-key": "/nonexistent/k"}
+    path = kubeconfig(tmp_path / "config", "https://a:1", user, tls_cluster(certificates))
+    with pytest.raises(ConnectError, match="/nonexistent/c"):
+        await load_credentials(Source(path))
+
+
+async def test_an_exec_plugin_that_fails_is_one_line(tmp_path):
+    user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/nonexistent/p"}}
+    path = kubeconfig(tmp_path / "config", "http://a:1", user)
+    with pytest.raises(ConnectError, match="/nonexistent/p") as caught:
+        await load_credentials(Source(path))
+    assert "\n" not in str(caught.value)
+
+
+async def test_a_proxy_is_used_for_everything(server):
+    async with session_with(server) as session:
+        session.credentials.proxy = server.url
+        session.credentials.url = "http://api.invalid:80"
+        await session.pool(1).request("GET", "/version")
+        await session.general.request("GET", "/version")
+    assert {seen.target for seen in server.seen} == {"http://api.invalid/version"}

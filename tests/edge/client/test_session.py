@@ -1,0 +1,57 @@
+"""Connecting, and what a user reads when it does not work."""
+
+import pytest
+
+from asched.edge.client.errors import ConnectError, Forbidden, NotFound
+from asched.edge.client.session import ConnectionOptions, connect
+from tests.edge.client.scripted import reply, status
+
+
+async def test_connecting_asks_for_the_version_once(server):
+    session = await connect(ConnectionOptions(master=server.url))
+    await session.close()
+    assert [seen.target for seen in server.seen] == ["/version"]
+
+
+async def test_without_a_handshake_nothing_is_asked(server):
+    session = await connect(ConnectionOptions(master=server.url), handshake=False)
+    await session.close()
+    assert server.seen == []
+
+
+async def test_an_unreachable_server_is_named(unused_tcp_port):
+    url = f"http://127.0.0.1:{unused_tcp_port}"
+    with pytest.raises(ConnectError, match=f"cannot reach {url}: connection refused; check"):
+        await connect(ConnectionOptions(master=url))
+
+
+async def test_refused_credentials_are_named(server):
+    async def unauthorized(_seen, _wire):
+        return reply(401, status(401, "Unauthorized", "Unauthorized"))
+
+    server.handler = unauthorized
+    with pytest.raises(ConnectError, match=f"{server.url} does not accept the credentials"):
+        await connect(ConnectionOptions(master=server.url))
+
+
+async def test_a_forbidden_version_is_no_obstacle(server):
+    async def forbidden(_seen, _wire):
+        return reply(403, status(403, "Forbidden", "no"))
+
+    server.handler = forbidden
+    session = await connect(ConnectionOptions(master=server.url))
+    with pytest.raises(Forbidden):
+        await session.get_json("/api/v1/nodes")
+    await session.close()
+
+
+async def test_an_object_is_read_or_its_absence_raised(session, server):
+    assert await session.get_json("/x") == {"ok": True}
+
+    async def missing(_seen, _wire):
+        return reply(404, b"404 page not found\n")
+
+    server.handler = missing
+    with pytest.raises(NotFound, match="404 page not found") as caught:
+        await session.get_json("/x")
+    assert caught.value.code == 404

@@ -1,0 +1,333 @@
+"""Both transports keep the same promises."""
+
+import asyncio
+
+import pytest
+
+from asched.edge.client.errors import (
+    ConnectFailed,
+    ConnectionLost,
+    DeadlineExceeded,
+    ProtocolBroken,
+)
+from asched.edge.client.fast import FastTransport
+from tests.edge.client.conftest import session_with
+from tests.edge.client.scripted import reply
+
+
+@pytest.fixture(params=["aiohttp", "fast"])
+async def transport(request, session):
+    return session.general if request.param == "aiohttp" else session.pool(4)
+
+
+async def test_a_request_carries_method_path_query_body_and_headers(transport, server, session):
+    answer = await transport.request("POST", "/api/v1/x?limit=5", b'{"a":1}', content_type="t/x")
+    assert (answer.status, answer.body) == (200, b'{"ok": true}')
+    (seen,) = server.seen
+    assert (seen.method, seen.target, seen.body) == ("POST", "/api/v1/x?limit=5", b'{"a":1}')
+    assert seen.headers["content-type"] == "t/x"
+    assert seen.headers["user-agent"] == "asched"
+    assert seen.headers["accept"] == "application/json"
+    assert seen.headers["host"] == f"127.0.0.1:{server.port}"
+    assert "accept-encoding" not in seen.headers
+    assert "authorization" not in seen.headers
+    assert session.observed == [("POST", f"127.0.0.1:{server.port}", "200")]
+
+
+async def test_escapes_in_a_path_arrive_as_they_were_written(transport, server):
+    await transport.request("GET", "/a%2Fb/c?fieldSelector=status.phase%21%3DFailed%2Ca%3Db")
+    assert server.seen[0].target == "/a%2Fb/c?fieldSelector=status.phase%21%3DFailed%2Ca%3Db"
+
+
+async def test_one_connection_serves_requests_one_after_another(transport, server):
+    for _ in range(5):
+        await transport.request("GET", "/")
+    assert server.connection_count == 1
+
+
+async def test_headers_of_an_answer_are_found_in_any_case(transport, server):
+    async def limited(_seen, _wire):
+        return reply(429, {}, "retry-after: 7", "X-Other:  a b ")
+
+    server.handler = limited
+    answer = await transport.request("GET", "/")
+    assert (answer.status, answer.header("Retry-After")) == (429, "7")
+    assert answer.header("x-other") == "a b"
+    assert answer.header("absent") is None
+
+
+async def test_a_chunked_answer_is_put_together(transport, server):
+    async def chunks(_seen, wire):
+        await wire.start_stream()
+        for piece in (b"abc", b"d" * 100_000, b"\r\n0\r\n\r\n"):
+            await wire.chunk(piece)
+        await wire.end_stream()
+
+    server.handler = chunks
+    for _ in range(2):
+        answer = await transport.request("GET", "/")
+        assert answer.body == b"abc" + b"d" * 100_000 + b"\r\n0\r\n\r\n"
+    assert server.connection_count == 1
+
+
+async def test_an_answer_in_tiny_pieces_is_put_together(transport, server):
+    async def drip(_seen, wire):
+        for byte in reply(201, b"hello"):
+            await wire.send(bytes([byte]))
+
+    server.handler = drip
+    answer = await transport.request("POST", "/", b"{}")
+    assert (answer.status, answer.body) == (201, b"hello")
+
+
+async def test_a_large_answer_arrives_whole(transport, server):
+    async def large(_seen, _wire):
+        return reply(200, b"x" * 5_000_000)
+
+    server.handler = large
+    assert (await transport.request("GET", "/")).body == b"x" * 5_000_000
+
+
+async def test_an_answer_may_end_with_the_connection(transport, server):
+    async def closing(_seen, wire):
+        await wire.send(b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nall of it")
+        wire.close()
+
+    server.handler = closing
+    assert (await transport.request("GET", "/")).body == b"all of it"
+
+
+async def test_no_content_has_no_body(transport, server):
+    async def nothing(_seen, _wire):
+        return b"HTTP/1.1 204 No Content\r\n\r\n"
+
+    server.handler = nothing
+    for _ in range(2):
+        assert (await transport.request("DELETE", "/")).body == b""
+
+
+async def test_continue_is_no_answer(transport, server):
+    async def informal(_seen, _wire):
+        return b"HTTP/1.1 100 Continue\r\n\r\n" + reply(201, b"done")
+
+    server.handler = informal
+    answer = await transport.request("POST", "/", b"{}")
+    assert (answer.status, answer.body) == (201, b"done")
+
+
+async def test_connection_close_is_obeyed(transport, server):
+    async def last(_seen, _wire):
+        return reply(200, b"x", "Connection: close")
+
+    server.handler = last
+    for _ in range(3):
+        assert (await transport.request("GET", "/")).status == 200
+    assert server.connection_count == 3
+
+
+@pytest.mark.parametrize(
+    "before", [b"", b"HTTP/1.1 201 Cre", b"HTTP/1.1 201 X\r\nContent-Length: 9\r\n\r\nab"]
+)
+async def test_a_reset_after_the_request_was_sent_may_mean_anything(transport, server, before):
+    async def reset(_seen, wire):
+        if before:
+            await wire.send(before)
+        wire.reset()
+
+    server.handler = reset
+    with pytest.raises((ConnectionLost, ProtocolBroken)) as caught:
+        await transport.request("POST", "/", b"{}")
+    assert caught.value.sent
+    assert len(server.seen) == 1
+
+
+async def test_a_refused_connection_has_sent_nothing(unused_tcp_port):
+    class Nobody:
+        url = f"http://127.0.0.1:{unused_tcp_port}"
+
+    async with session_with(Nobody) as session:
+        for transport in (session.general, session.pool(1)):
+            with pytest.raises(ConnectFailed, match="connection refused") as caught:
+                await transport.request("POST", "/", b"{}")
+            assert not caught.value.sent
+        assert [code for _, _, code in session.observed] == ["<error>", "<error>"]
+
+
+async def test_an_unknown_host_has_sent_nothing():
+    class Nobody:
+        url = "http://no-such-host.invalid:1"
+
+    async with session_with(Nobody) as session:
+        for transport in (session.general, session.pool(1)):
+            with pytest.raises(ConnectFailed, match="cannot reach http://no-such-host.invalid:1"):
+                await transport.request("GET", "/")
+
+
+async def test_a_silent_server_meets_the_deadline(transport, server):
+    async def silent(_seen, _wire):
+        await asyncio.Event().wait()
+
+    server.handler = silent
+    with pytest.raises(DeadlineExceeded) as caught:
+        await transport.request("POST", "/", b"{}", timeout_s=0.05)
+    assert caught.value.sent
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    [
+        b"SSH-2.0-OpenSSH\r\n\r\n",
+        b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 X\r\nContent-Length: many\r\n\r\n",
+    ],
+)
+async def test_an_answer_that_is_no_http_is_named_so(transport, server, nonsense):
+    async def babble(_seen, wire):
+        await wire.send(nonsense)
+        wire.close()
+
+    server.handler = babble
+    with pytest.raises((ProtocolBroken, ConnectionLost)):
+        await transport.request("POST", "/", b"{}")
+
+
+async def test_a_cancelled_request_does_not_poison_its_connection(transport, server):
+    async def by_path(seen, _wire):
+        if seen.path == "/slow":
+            await asyncio.Event().wait()
+        return reply(200, seen.path.encode())
+
+    server.handler = by_path
+    task = asyncio.ensure_future(transport.request("GET", "/slow"))
+    while not server.seen:
+        await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    assert (await transport.request("GET", "/next")).body == b"/next"
+
+
+async def test_the_base_path_of_the_server_is_kept(server):
+    class Behind:
+        url = f"{server.url}/clusters/c1/"
+
+    async with session_with(Behind) as session:
+        for transport in (session.general, session.pool(1)):
+            await transport.request("GET", "/version")
+    assert {seen.target for seen in server.seen} == {"/clusters/c1/version"}
+
+
+async def test_a_fast_pool_never_opens_more_than_its_limit(server, session):
+    release = asyncio.Event()
+
+    async def held(_seen, _wire):
+        await release.wait()
+        return reply(200, b"")
+
+    server.handler = held
+    pool = session.pool(3)
+    assert isinstance(pool, FastTransport)
+    tasks = [asyncio.ensure_future(pool.request("POST", "/", b"{}")) for _ in range(10)]
+    while len(server.seen) < 3:
+        await asyncio.sleep(0)
+    assert pool.connection_count == 3
+    release.set()
+    assert {answer.status for answer in await asyncio.gather(*tasks)} == {200}
+    assert server.connection_count == 3
+    assert len(server.seen) == 10
+
+
+async def test_a_fast_pool_without_a_free_connection_sends_nothing(server, session):
+    async def held(_seen, _wire):
+        await asyncio.Event().wait()
+
+    server.handler = held
+    pool = session.pool(1)
+    first = asyncio.ensure_future(pool.request("POST", "/", b"{}", timeout_s=5))
+    while not server.seen:
+        await asyncio.sleep(0)
+    with pytest.raises(ConnectFailed, match="became free"):
+        await pool.request("POST", "/", b"{}", timeout_s=0.02)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    assert len(server.seen) == 1
+
+
+async def test_a_read_on_a_connection_the_server_had_closed_is_repeated(server, session):
+    async def once_per_connection(seen, wire):
+        if seen.connection == 1 and len(server.seen) == 2:
+            wire.reset()
+            return None
+        return reply(200, b"%d" % seen.connection)
+
+    server.handler = once_per_connection
+    pool = session.pool(1)
+    assert (await pool.request("GET", "/")).body == b"1"
+    assert (await pool.request("GET", "/")).body == b"2"
+
+
+async def test_a_write_on_a_connection_the_server_had_closed_is_not_repeated(server, session):
+    async def once_per_connection(seen, wire):
+        if len(server.seen) == 2:
+            wire.reset()
+            return None
+        return reply(201, b"")
+
+    server.handler = once_per_connection
+    pool = session.pool(1)
+    await pool.request("POST", "/", b"{}")
+    with pytest.raises(ConnectionLost) as caught:
+        await pool.request("POST", "/", b"{}")
+    assert caught.value.sent
+    assert len(server.seen) == 2
+
+
+async def test_a_connection_closed_while_idle_is_not_used_again(server, session):
+    closed = asyncio.Event()
+
+    async def then_close(_seen, wire):
+        await wire.send(reply(201, b""))
+        wire.close()
+        closed.set()
+
+    server.handler = then_close
+    pool = session.pool(1)
+    await pool.request("POST", "/", b"{}")
+    await closed.wait()
+    while pool.connection_count:
+        await asyncio.sleep(0)
+    assert (await pool.request("POST", "/", b"{}")).status == 201
+    assert server.connection_count == 2
+
+
+async def test_a_stream_is_read_as_it_comes(server, session):
+    go_on = asyncio.Event()
+
+    async def slowly(_seen, wire):
+        await wire.start_stream()
+        await wire.chunk(b"one\n")
+        await go_on.wait()
+        await wire.chunk(b"two\n")
+        await wire.end_stream()
+
+    server.handler = slowly
+    async with session.general.stream("/w", timeout_s=5) as stream:
+        pieces = []
+        async for piece in stream.chunks():
+            pieces.append(piece)
+            go_on.set()
+    assert (stream.status, pieces) == (200, [b"one\n", b"two\n"])
+
+
+async def test_a_stream_that_breaks_says_so(server, session):
+    async def broken(_seen, wire):
+        await wire.start_stream()
+        await wire.chunk(b"one\n")
+        wire.close()
+
+    server.handler = broken
+    pieces = []
+    async with session.general.stream("/w", timeout_s=5) as stream:
+        with pytest.raises(ConnectionLost):
+            async for piece in stream.chunks():
+                pieces.append(piece)  # noqa: PERF401  # what came before the break counts
+    assert pieces == [b"one\n"]
