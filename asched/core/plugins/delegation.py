@@ -1,26 +1,21 @@
-"""Extended resources that device classes stand for, where a node does not offer them itself.
+"""Extended resources that device classes stand for, kept while no class changes.
 
-A DeviceClass names one with `spec.extendedResourceName`; besides, every class stands for
-`deviceclass.resource.kubernetes.io/<its name>`.
-
-Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources/extended
+Where a node does not offer such a resource itself, NodeResourcesFit leaves the judgement to
+DynamicResources.
 """
 
 from collections.abc import Mapping
-from typing import Final
 
+from asched.core.dra.extended import IMPLICIT_PREFIX, classes_by_resource
 from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import DEVICE_CLASS
 from asched.core.state.cluster import Cluster
 
-IMPLICIT_PREFIX: Final = "deviceclass.resource.kubernetes.io/"
 
-
-def names_of(device_class: DeviceClass) -> tuple[str, ...]:
-    """The extended resources a class stands for, the implicit one first."""
-    explicit = device_class.spec.extended_resource_name
+def names_of(device_class: DeviceClass) -> set[str]:
+    """The extended resources a class stands for."""
     implicit = IMPLICIT_PREFIX + device_class.metadata.name
-    return (implicit, explicit) if explicit else (implicit,)
+    return {implicit, device_class.spec.extended_resource_name or implicit}
 
 
 class Delegation:
@@ -40,14 +35,7 @@ class Delegation:
 
     @property
     def classes(self) -> Mapping[str, DeviceClass]:
-        """Of several classes for one resource the youngest counts, then the first by name."""
         if self._epoch != self.epoch:
             self._epoch = self.epoch
-            listed = sorted(
-                self._cluster.all(DEVICE_CLASS).values(),
-                key=lambda c: c.metadata.name,
-                reverse=True,
-            )
-            listed.sort(key=lambda c: c.metadata.creation_timestamp or "")
-            self._classes = {name: c for c in listed for name in names_of(c)}
+            self._classes = classes_by_resource(self._cluster.all(DEVICE_CLASS).values())
         return self._classes

@@ -69,7 +69,7 @@ class FitHints:
         return Hint.QUEUE if has_grown else Hint.SKIP
 
     def _device_class_changed(self, pod: Pod, old: DeviceClass | None, new: DeviceClass) -> Hint:
-        gained = set(names_of(new)) - set(names_of(old) if old is not None else ())
+        gained = names_of(new) - (names_of(old) if old is not None else set())
         return Hint.QUEUE if gained & self._requests_of(pod).keys() else Hint.SKIP
 
     def _requests_of(self, pod: Pod) -> Amounts:
