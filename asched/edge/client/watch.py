@@ -77,6 +77,8 @@ INITIAL_SILENCE_S: Final = 10.0
 SHORT_STREAM_S: Final = 1.0
 #: How often a resource that does not exist is asked for again.
 ABSENT_RETRY_S: Final = 300.0
+#: Whatever the server has in memory will do; "" is the newest instead.
+ANY_VERSION: Final = "0"
 #: Pods that are through do not take part; kube-scheduler asks with the same words.
 POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -150,7 +152,7 @@ class Reflector:
 
     async def run(self) -> None:
         """Live through the story, again and again."""
-        want = "" if self._options.streaming else "0"
+        want = ANY_VERSION
         while True:
             try:
                 await self._once(want)
@@ -185,10 +187,9 @@ class Reflector:
             "resourceVersionMatch": "NotOlderThan",
             "allowWatchBookmarks": "true",
         }
-        if want and want != "0":
+        if want not in {"", ANY_VERSION}:
             query["resourceVersion"] = want
         seconds = self._stream_seconds()
-        started_s = self._options.clock()
         async with self._transport.stream(
             self._path(query, seconds), timeout_s=seconds + STREAM_SLACK_S
         ) as stream:
@@ -214,9 +215,9 @@ class Reflector:
                             objects.pop(key, None)
                         else:
                             objects[key] = sight.obj
-            await self._follow(reading, started_s)
+            await self._follow(reading)
 
-    async def _initial_sights(self, reading: "LineReader") -> list[Sight]:
+    async def _initial_sights(self, reading: LineReader) -> list[Sight]:
         try:
             async with asyncio.timeout(INITIAL_SILENCE_S):
                 sights = await reading.next()
@@ -245,11 +246,11 @@ class Reflector:
 
     async def _page_list(self, want: str) -> None:
         """A list in pages. While one is parsed the next is already on its way."""
-        version = want or ("0" if not self.list_count else "")
-        query = {}
-        if version:
-            query["resourceVersion"] = version
-        if version in {"", "0"}:  # with another version a limit would mean exactly that version
+        query = {"resourceVersion": want} if want else {}
+        if want in {
+            "",
+            ANY_VERSION,
+        }:  # with another version a limit would mean exactly that version
             query["limit"] = str(PAGE_SIZE)
         objects: list[Record] = []
         body = await self._get_page(query)
@@ -317,7 +318,7 @@ class Reflector:
             self._on_failure(self.kind, error)
             await self._pause(getattr(error, "retry_after_s", None))
 
-    async def _follow(self, reading: "LineReader", started_s: float) -> None:
+    async def _follow(self, reading: LineReader, started_s: float | None = None) -> None:
         """Read a live stream to its end. A broken connection is an end like any other."""
         self.watch_count += 1
         self._complained = ""
@@ -332,7 +333,9 @@ class Reflector:
             log.info("%s: the stream outlived its time, opening another", self.kind.plural)
         except TransportError as error:
             log.debug("%s: the stream broke: %s", self.kind.plural, error)
-        if not heard and self._options.clock() - started_s < SHORT_STREAM_S:
+        if heard or started_s is None:  # initial events are a sign of life, too
+            return
+        if self._options.clock() - started_s < SHORT_STREAM_S:
             raise _Relist(self._version, "the stream ended as soon as it began", pause=True)
 
     def _deliver(self, sights: list[Sight]) -> None:
@@ -370,7 +373,7 @@ class Reflector:
             if not self.synced.is_set() or self._version:
                 self._listed((), "")
             await self._options.sleep(ABSENT_RETRY_S)
-            return "" if self._options.streaming else "0"
+            return ANY_VERSION
         await self._pause(getattr(error, "retry_after_s", None))
         return self._version or want
 

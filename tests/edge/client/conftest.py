@@ -1,6 +1,6 @@
 """Fixtures of the client's tests: a scripted server, sessions with it, certificates."""
 
-import datetime
+import datetime as dt
 import ipaddress
 import ssl
 from contextlib import asynccontextmanager
@@ -79,15 +79,15 @@ class Certificates:
         return crt, pem
 
     def _sign(self, subject, key, *, is_ca):
-        now = datetime.datetime.now(datetime.UTC)
+        now = dt.datetime.now(dt.UTC)
         builder = (
             x509.CertificateBuilder()
             .subject_name(subject)
             .issuer_name(self._ca_name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(days=1))
+            .not_valid_before(now - dt.timedelta(hours=1))
+            .not_valid_after(now + dt.timedelta(days=1))
             .add_extension(x509.BasicConstraints(ca=is_ca, path_length=None), critical=True)
             .add_extension(
                 x509.SubjectAlternativeName(

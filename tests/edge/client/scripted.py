@@ -1,4 +1,4 @@
-"""A raw HTTP/1.1 server on loopback that does exactly what a test tells it, misbehaviour included."""
+"""A raw HTTP/1.1 server on loopback that does exactly what a test tells it, good or bad."""
 
 import asyncio
 import json
@@ -54,7 +54,8 @@ class Wire:
 
     async def start_stream(self) -> None:
         await self.send(
-            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n"
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+            b"Transfer-Encoding: chunked\r\n\r\n"
         )
 
     async def event(self, kind: str, obj: Any) -> None:
@@ -99,6 +100,12 @@ class Scripted:
     port: int = 0
     seen: list[Seen] = field(default_factory=list)
     connection_count: int = 0
+    arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
+
+    async def has_seen(self, count: int) -> None:
+        """Wait until so many requests have arrived."""
+        async with self.arrived:
+            await self.arrived.wait_for(lambda: len(self.seen) >= count)
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connection_count += 1
@@ -115,6 +122,8 @@ class Scripted:
                 body = await reader.readexactly(int(headers.get("content-length", 0)))
                 request = Seen(method, target, headers, body, number)
                 self.seen.append(request)
+                async with self.arrived:
+                    self.arrived.notify_all()
                 answer = await self.handler(request, Wire(writer))
                 if answer is not None:
                     writer.write(answer)

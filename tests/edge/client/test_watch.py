@@ -1,0 +1,555 @@
+"""A reflector lives through all a server may do to it, and neither loses nor invents an object."""
+
+import asyncio
+import logging
+import random
+from contextlib import asynccontextmanager
+
+import pytest
+
+from asched.core.model.kinds import NODE, POD, POD_GROUP
+from asched.core.state.facts import Gone, Listed, Seen
+from asched.edge.client import watch
+from asched.edge.client.errors import Forbidden
+from asched.edge.client.watch import Reflector, ReflectorOptions
+from tests.edge.client.conftest import session_with
+from tests.edge.client.scripted import reply, scripted, status
+
+END = {"k8s.io/initial-events-end": "true"}
+
+
+def node(name, version):
+    return {"metadata": {"name": name, "uid": f"u-{name}", "resourceVersion": str(version)}}
+
+
+def bookmark(version, end=False):
+    return {"metadata": {"resourceVersion": str(version), "annotations": END if end else {}}}
+
+
+def page(*items, version=10, token=""):
+    metadata = {"resourceVersion": str(version), **({"continue": token} if token else {})}
+    return {"metadata": metadata, "items": list(items)}
+
+
+class World:
+    """A scripted server whose watches and lists are answered by a list of steps, in order."""
+
+    def __init__(self, *steps):
+        self.steps = list(steps)
+        self.queries = []
+        self.facts = []
+        self.failures = []
+        self.waits_s = []
+        self.done = asyncio.Event()
+
+    async def handle(self, seen, wire):
+        self.queries.append(seen.query)
+        if not self.steps:
+            self.done.set()
+            await asyncio.Event().wait()
+        step = self.steps.pop(0)
+        return await step(seen, wire)
+
+    async def sleep(self, seconds):
+        self.waits_s.append(seconds)
+        await asyncio.sleep(0)
+
+    @property
+    def told(self):
+        """The facts in short."""
+        names = []
+        for fact in self.facts:
+            match fact:
+                case Listed():
+                    names.append(tuple(obj.metadata.name for obj in fact.objects))
+                case Seen():
+                    names.append(f"+{fact.obj.metadata.name}@{fact.obj.metadata.resource_version}")
+                case Gone():
+                    names.append(f"-{fact.obj.metadata.name}@{fact.obj.metadata.resource_version}")
+        return names
+
+
+def streams(*events, end="close"):
+    """A watch that sends events and then ends as told."""
+
+    async def step(_seen, wire):
+        await wire.start_stream()
+        for type_, obj in events:
+            await wire.event(type_, obj)
+        if end == "close":
+            await wire.end_stream()
+        elif end == "reset":
+            wire.reset()
+        elif end == "half":
+            await wire.chunk(b'{"type":"ADDED","object":{"metada')
+            wire.close()
+
+    return step
+
+
+def initial(*objs, version=10, then=(), end="close"):
+    events = [("ADDED", obj) for obj in objs]
+    return streams(*events, ("BOOKMARK", bookmark(version, end=True)), *then, end=end)
+
+
+def lists(*items, **more):
+    async def step(_seen, _wire):
+        return reply(200, page(*items, **more))
+
+    return step
+
+
+def answers(code, reason, message="m", *headers, **more):
+    async def step(_seen, _wire):
+        return reply(code, status(code, reason, message, **more), *headers)
+
+    return step
+
+
+@asynccontextmanager
+async def living(world, kind=NODE, **options):
+    """A reflector of a kind in a world, until the world has no more steps."""
+    async with scripted(world.handle) as server, session_with(server) as session:
+        world.server = server
+        reflector = Reflector(
+            kind,
+            session.general,
+            world.facts.append,
+            options=ReflectorOptions(rng=random.Random(1), sleep=world.sleep, **options),
+            on_failure=lambda kind, error: world.failures.append((kind.name, error)),
+        )
+        task = asyncio.ensure_future(reflector.run())
+        waits = asyncio.ensure_future(world.done.wait())
+        await asyncio.wait({task, waits}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+        waits.cancel()
+        assert world.done.is_set(), task
+        try:
+            yield reflector
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+# --- chapter 1 -----------------------------------------------------------------------------------
+
+
+async def test_a_streaming_list_then_the_same_stream_lives_on():
+    world = World(
+        initial(node("a", 3), node("b", 5), version=10, then=[("MODIFIED", node("a", 11))])
+    )
+    async with living(world) as reflector:
+        assert world.told == [("a", "b"), "+a@11"]
+        assert reflector.synced.is_set()
+        assert (reflector.list_count, reflector.watch_count) == (1, 1)
+    first, second = world.queries
+    assert first["sendInitialEvents"] == "true"
+    assert first["resourceVersionMatch"] == "NotOlderThan"
+    assert first["allowWatchBookmarks"] == "true"
+    assert "resourceVersion" not in first
+    assert 300 <= int(first["timeoutSeconds"]) <= 600
+    assert (second["resourceVersion"], second["allowWatchBookmarks"]) == ("11", "true")
+    assert "sendInitialEvents" not in second
+
+
+async def test_changes_among_the_initial_events_count():
+    events = [
+        ("ADDED", node("a", 1)),
+        ("ADDED", node("b", 2)),
+        ("DELETED", node("a", 3)),
+        ("MODIFIED", node("b", 4)),
+        ("BOOKMARK", bookmark(4)),
+        ("BOOKMARK", bookmark(5, end=True)),
+    ]
+    world = World(streams(*events))
+    async with living(world):
+        assert world.told == [("b",)]
+        assert world.facts[0].objects[0].metadata.resource_version == "4"
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        answers(422, "Invalid"),
+        answers(400, "BadRequest"),
+        answers(500, "InternalError"),
+        streams(("ERROR", status(500, "InternalError", "etcd has no progress notification"))),
+        streams(("ADDED", node("a", 1))),
+    ],
+    ids=["422", "400", "500", "error inside a 200", "ends before its end"],
+)
+async def test_a_server_that_does_not_stream_lists_is_asked_for_pages(refusal):
+    world = World(refusal, lists(node("a", 1), version=7))
+    async with living(world) as reflector:
+        assert world.told == [("a",)]
+        assert reflector.synced.is_set()
+    assert (world.queries[1]["limit"], world.queries[1]["resourceVersion"]) == ("500", "0")
+    assert world.queries[2]["resourceVersion"] == "7"
+    assert world.failures == []
+
+
+async def test_a_server_that_never_ends_its_initial_events_is_asked_for_pages(monkeypatch):
+    monkeypatch.setattr(watch, "INITIAL_SILENCE_S", 0.05)
+
+    async def endless(_seen, wire):
+        await wire.start_stream()
+        await wire.event("ADDED", node("a", 1))
+        await asyncio.Event().wait()
+
+    world = World(endless, lists(node("a", 1)))
+    async with living(world):
+        assert world.told == [("a",)]
+
+
+async def test_pages_are_put_together():
+    world = World(
+        lists(node("a", 1), version=7, token="two"),
+        lists(node("b", 1), version=7, token="three"),
+        lists(node("c", 1), version=7),
+    )
+    async with living(world, streaming=False):
+        assert world.told == [("a", "b", "c")]
+    assert [query.get("continue") for query in world.queries[:3]] == [None, "two", "three"]
+    assert "resourceVersion" not in world.queries[1]
+    assert world.queries[3]["resourceVersion"] == "7"
+
+
+async def test_an_expired_page_begins_a_new_list_of_the_newest():
+    world = World(
+        lists(node("a", 1), version=7, token="two"),
+        answers(410, "Expired", metadata={"continue": "fresh"}),
+        lists(node("b", 9), version=9),
+    )
+    async with living(world, streaming=False):
+        assert world.told == [("b",)]
+    assert "resourceVersion" not in world.queries[2]
+    assert "continue" not in world.queries[2]
+
+
+async def test_the_next_page_is_fetched_while_one_is_read():
+    asked = asyncio.Event()
+
+    async def second(_seen, _wire):
+        asked.set()
+        return reply(200, page(node("b", 1), version=7))
+
+    world = World(lists(node("a", 1), version=7, token="two"), second)
+    async with living(world, streaming=False):
+        assert asked.is_set()
+        assert world.told == [("a", "b")]
+
+
+async def test_selectors_travel_with_every_request():
+    world = World(answers(422, "Invalid"), lists(), streams(("BOOKMARK", bookmark(20))))
+    async with living(world, kind=POD, field_selector=watch.POD_FIELD_SELECTOR):
+        selectors = {query["fieldSelector"] for query in world.queries}
+    assert selectors == {"status.phase!=Succeeded,status.phase!=Failed"}
+
+
+async def test_pods_that_are_through_are_left_out_by_default(session):
+    reflector = Reflector(POD, session.general, [].append)
+    assert reflector._options.field_selector == watch.POD_FIELD_SELECTOR
+    assert Reflector(NODE, session.general, [].append)._options.field_selector == ""
+
+
+# --- chapters 2 and 3 ----------------------------------------------------------------------------
+
+
+async def test_events_arrive_in_order():
+    events = [
+        ("ADDED", node("a", 11)),
+        ("MODIFIED", node("a", 12)),
+        ("DELETED", node("a", 13)),
+        ("ADDED", node("a", 14)),
+    ]
+    world = World(initial(), streams(*events))
+    async with living(world):
+        assert world.told == [(), "+a@11", "+a@12", "-a@13", "+a@14"]
+    assert world.queries[-1]["resourceVersion"] == "14"
+
+
+async def test_bookmarks_move_the_version_without_a_fact():
+    world = World(initial(), streams(("BOOKMARK", bookmark(50))))
+    async with living(world):
+        assert world.told == [()]
+    assert world.queries[-1]["resourceVersion"] == "50"
+
+
+@pytest.mark.parametrize("end", ["reset", "half", "close"])
+async def test_a_broken_stream_goes_on_from_the_last_version(end):
+    world = World(
+        initial(node("a", 1)),
+        streams(("ADDED", node("b", 11)), end=end),
+        streams(("ADDED", node("c", 12))),
+    )
+    async with living(world) as reflector:
+        assert world.told == [("a",), "+b@11", "+c@12"]
+        assert reflector.list_count == 1
+    assert [query.get("resourceVersion") for query in world.queries] == [None, "10", "11", "12"]
+    assert world.waits_s == []
+
+
+async def test_a_server_that_is_away_is_waited_for(caplog):
+    async def close_at_once(_seen, wire):
+        wire.reset()
+
+    world = World(initial(node("a", 1)), *[close_at_once] * 6, streams(("ADDED", node("b", 11))))
+    with caplog.at_level(logging.WARNING):
+        async with living(world) as reflector:
+            assert world.told == [("a",), "+b@11"]
+            assert reflector.list_count == 1
+    # aiohttp repeats a read that breaks off at once by itself, so attempts are not counted here.
+    assert world.waits_s
+    assert world.waits_s == sorted(world.waits_s)
+    assert len([record for record in caplog.records if record.name == watch.__name__]) == 1
+
+
+async def test_too_many_requests_waits_as_told_and_goes_on():
+    world = World(
+        initial(node("a", 1)),
+        answers(429, "TooManyRequests", "slow down", "Retry-After: 9"),
+        streams(("ADDED", node("b", 11))),
+    )
+    async with living(world) as reflector:
+        assert world.told == [("a",), "+b@11"]
+        assert reflector.list_count == 1
+    assert world.waits_s == [9.0]
+
+
+async def test_a_stream_that_dies_at_birth_leads_to_a_new_list_after_a_pause():
+    world = World(initial(node("a", 1)), streams(), initial(node("a", 1), node("b", 9), version=12))
+    async with living(world):
+        assert world.told == [("a",), ("a", "b")]
+    assert world.queries[2]["resourceVersion"] == "10"
+    assert len(world.waits_s) == 1
+
+
+async def test_a_malformed_object_is_left_out_and_the_stream_lives_on(caplog):
+    broken = {
+        "metadata": {"name": "bad", "uid": "u", "resourceVersion": "11"},
+        "spec": {"taints": 1},
+    }
+    ended = {**broken, "metadata": {**broken["metadata"], "resourceVersion": "13"}}
+    world = World(
+        initial(node("a", 1), broken),
+        streams(("MODIFIED", broken), ("ADDED", node("b", 12)), ("DELETED", ended)),
+    )
+    async with living(world) as reflector:
+        assert world.told == [("a",), "+b@12", "-bad@13"]
+        assert reflector.malformed_count == 3
+    assert caplog.text.count("Node bad is malformed and is left out") == 1
+
+
+async def test_a_line_that_is_no_event_leads_to_a_new_list_after_a_pause():
+    async def babble(_seen, wire):
+        await wire.start_stream()
+        await wire.event("ADDED", node("b", 11))
+        await wire.chunk(b"<html>\n")
+        await wire.end_stream()
+
+    world = World(initial(node("a", 1)), babble, initial(node("a", 1), node("b", 11), version=12))
+    async with living(world):
+        assert world.told[0] == ("a",)
+        assert world.told[-1] == ("a", "b")
+    assert len(world.waits_s) == 1
+
+
+# --- chapter 4 -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "expired",
+    [
+        answers(410, "Expired", "too old"),
+        streams(("ERROR", status(410, "Expired", "too old resource version"))),
+        streams(("ERROR", status(410, "Gone", "too old resource version"))),
+    ],
+    ids=["status", "event", "event with the old reason"],
+)
+async def test_a_forgotten_version_leads_to_a_new_list(expired):
+    world = World(
+        initial(node("a", 1), node("b", 2)),
+        expired,
+        initial(node("b", 2), node("c", 20), version=30),
+    )
+    async with living(world) as reflector:
+        assert world.told == [("a", "b"), ("b", "c")]
+        assert reflector.list_count == 2
+    assert world.queries[-2]["sendInitialEvents"] == "true"
+    assert world.queries[-2]["resourceVersion"] == "10"
+    assert world.queries[-1]["resourceVersion"] == "30"
+
+
+async def test_events_before_the_expiry_are_not_lost():
+    events = [("ADDED", node("c", 11)), ("ERROR", status(410, "Expired", "too old"))]
+    world = World(initial(node("a", 1)), streams(*events), initial(node("c", 11), version=12))
+    async with living(world):
+        assert world.told == [("a",), "+c@11", ("c",)]
+
+
+async def test_a_list_that_cannot_reach_back_asks_for_the_newest():
+    world = World(
+        initial(node("a", 1)),
+        streams(("ERROR", status(410, "Expired", "too old"))),
+        answers(410, "Expired"),
+        initial(node("b", 1), version=5),
+    )
+    async with living(world):
+        assert world.told == [("a",), ("b",)]
+    assert "resourceVersion" not in world.queries[3]
+
+
+async def test_versions_that_run_backwards_lead_to_a_new_list():
+    world = World(
+        initial(node("a", 1), version=100),
+        streams(("ADDED", node("b", 101)), ("ADDED", node("c", 55))),
+        initial(node("c", 55), version=60),
+    )
+    async with living(world):
+        assert world.told == [("a",), "+b@101", ("c",)]
+    assert "resourceVersion" not in world.queries[2]
+
+
+async def test_a_version_of_the_future_asks_for_the_newest():
+    future = {"causes": [{"reason": "ResourceVersionTooLarge"}]}
+    world = World(
+        initial(node("a", 1), version=100),
+        streams(("ERROR", status(500, "InternalError", "confused"))),
+        answers(504, "Timeout", details=future),
+        answers(504, "Timeout", details=future),
+        initial(node("b", 1), version=5),
+    )
+    async with living(world):
+        assert world.told == [("a",), ("b",)]
+    streaming, paging, newest = world.queries[2:5]
+    assert (streaming["resourceVersion"], paging["resourceVersion"]) == ("100", "100")
+    assert "limit" not in paging
+    assert "resourceVersion" not in newest
+
+
+# --- chapter 5 -----------------------------------------------------------------------------------
+
+
+async def test_a_forbidden_kind_is_reported_and_tried_again(caplog):
+    message = 'nodes is forbidden: User "x" cannot watch resource "nodes"'
+    refused = answers(403, "Forbidden", message)
+    world = World(refused, refused, initial(node("a", 1)))
+    with caplog.at_level(logging.WARNING):
+        async with living(world):
+            assert world.told == [("a",)]
+    assert [(name, type(error)) for name, error in world.failures] == [("Node", Forbidden)] * 2
+    assert caplog.text.count('grant the verbs list and watch on resource "nodes"') == 1
+    assert len(world.waits_s) == 2
+
+
+async def test_a_resource_that_does_not_exist_is_an_empty_kind():
+    world = World(answers(404, "NotFound"), answers(404, "NotFound"))
+    async with living(world, kind=POD_GROUP) as reflector:
+        assert reflector.synced.is_set()
+        assert world.told == [()]
+    assert world.waits_s == [watch.ABSENT_RETRY_S] * 2
+
+
+async def test_a_resource_that_vanishes_takes_its_objects_along():
+    world = World(
+        initial(node("a", 1)),
+        streams(("ADDED", node("b", 11))),
+        answers(404, "NotFound"),
+        initial(node("c", 1), version=5),
+    )
+    async with living(world):
+        assert world.told == [("a",), "+b@11", (), ("c",)]
+
+
+async def test_an_unreachable_server_keeps_the_gate_shut():
+    async def close_at_once(_seen, wire):
+        wire.reset()
+
+    world = World(*[close_at_once] * 6, initial(node("a", 1)))
+    async with living(world) as reflector:
+        assert world.told == [("a",)]
+        assert reflector.synced.is_set()
+    assert [name for name, _ in world.failures] == ["Node"] * len(world.waits_s)
+    assert world.waits_s
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_whatever_happens_the_last_state_is_the_servers(seed):
+    """A store with history, cut, forgotten and refused at random; at the end both agree."""
+    rng = random.Random(seed)
+    objects: dict[str, int] = {}
+    history: list[tuple[int, str, str]] = []
+    version = 100
+    steps_left = 60
+
+    def change():
+        nonlocal version
+        version += 1
+        name = f"n{rng.randrange(8)}"
+        if name in objects and rng.random() < 0.4:
+            del objects[name]
+            history.append((version, "DELETED", name))
+        else:
+            history.append((version, "MODIFIED" if name in objects else "ADDED", name))
+            objects[name] = version
+
+    done = asyncio.Event()
+
+    async def handle(seen, wire):
+        nonlocal steps_left
+        steps_left -= 1
+        calm = steps_left <= 0
+        for _ in range(0 if calm else rng.randrange(4)):
+            change()
+        if not calm and rng.random() < 0.3:
+            wire.reset()
+            return None
+        since = int(seen.query.get("resourceVersion", 0))
+        if "watch" not in seen.query:
+            return reply(200, page(*(node(n, v) for n, v in objects.items()), version=version))
+        if not calm and rng.random() < 0.2:
+            return reply(410, status(410, "Expired", "m"))
+        await wire.start_stream()
+        if "sendInitialEvents" in seen.query:
+            if rng.random() < 0.3:
+                await wire.event("ERROR", status(500, "InternalError", "m"))
+                await wire.end_stream()
+                return None
+            for name, at in objects.items():
+                await wire.event("ADDED", node(name, at))
+            await wire.event("BOOKMARK", bookmark(version, end=True))
+        else:
+            for at, type_, name in history:
+                if at > since and (calm or rng.random() < 0.9):
+                    await wire.event(type_, node(name, at))
+                elif at > since:
+                    break
+        if calm and since == version:
+            done.set()
+            await asyncio.Event().wait()
+        await (wire.end_stream() if rng.random() < 0.5 else wire.chunk(b'{"type":'))
+        wire.close()
+        return None
+
+    world = World()
+    async with scripted(handle) as server, session_with(server) as session:
+        reflector = Reflector(
+            NODE,
+            session.general,
+            world.facts.append,
+            options=ReflectorOptions(rng=random.Random(seed), sleep=world.sleep),
+        )
+        task = asyncio.ensure_future(reflector.run())
+        async with asyncio.timeout(20):
+            await done.wait()
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+    known: dict[str, int] = {}
+    for fact in world.facts:
+        match fact:
+            case Listed():
+                known = {o.metadata.name: int(o.metadata.resource_version) for o in fact.objects}
+            case Seen():
+                known[fact.obj.metadata.name] = int(fact.obj.metadata.resource_version)
+            case Gone():
+                known.pop(fact.obj.metadata.name, None)
+    assert known == objects
