@@ -1,0 +1,48 @@
+# asched: two commands matter, `make demo` and `make test`; both set up everything they need.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+NODES ?= 1000
+PODS ?= 5000
+
+.PHONY: demo test check run bench e2e clean help
+
+help:
+	@echo "make demo    place $(PODS) pods on $(NODES) nodes of an embedded API server (NODES=, PODS=)"
+	@echo "make test    run all tests"
+	@echo "make check   ruff, mypy, import contracts, house tests"
+	@echo "make run     schedule pods named 'asched' on the cluster of the current kubeconfig"
+	@echo "make bench   measure throughput (against a real API server where KUBEBUILDER_ASSETS is set)"
+
+$(READY): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "asched needs Python 3.11 or newer; '$(PYTHON)' is older. Set PYTHON=python3.12, say."; exit 2; }
+	@echo "setting up $(VENV) (once)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable '.[tui,completion]'
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/asched demo --nodes $(NODES) --pods $(PODS)
+
+test: $(READY)
+	$(BIN)/python -m pytest -q -n 2 --dist loadfile
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --config pyproject.toml
+	$(BIN)/python -m pytest -q tests/house
+
+run: $(READY)
+	$(BIN)/asched run $(ARGS)
+
+bench: $(READY)
+	$(BIN)/python -m tests.bench $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis
