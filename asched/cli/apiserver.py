@@ -15,7 +15,7 @@ def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "apiserver",
         help="run an in-memory Kubernetes API server for trying things out",
-        description="An in-memory Kubernetes API server: kubectl works against it, nothing is kept.",
+        description="An in-memory Kubernetes API server; kubectl works against it, nothing is kept.",
     )
     parser.add_argument("--port", type=int, default=0, help="port to listen on (0: a free one)")
     parser.add_argument("--bind-address", default="127.0.0.1", metavar="IP", help="IP to listen on")
@@ -38,7 +38,7 @@ def add_parser(subparsers: Any) -> None:
 def run(args: argparse.Namespace) -> int:
     """Serve until interrupted. Exit status: 0, or 2 if it cannot listen or write the kubeconfig."""
     try:
-        return _runner()(serve(args))
+        return int(_runner()(serve(args)))
     except OSError as fault:
         print(f"asched apiserver: {fault}", file=sys.stderr)
         return 2
@@ -64,15 +64,24 @@ async def serve(args: argparse.Namespace) -> int:
     server = ApiServer(kubelet=args.kubelet)
     await server.start(args.bind_address, args.port, tls=tls, token=args.token)
     try:
-        kubeconfig = Path(args.kubeconfig_out or f"asched-{server.url.rpartition(':')[2]}.kubeconfig")
-        kubeconfig.touch(mode=0o600)
-        kubeconfig.write_text(server.kubeconfig(), encoding="utf-8")
+        port = server.url.rpartition(":")[2]
+        written = write_private(
+            args.kubeconfig_out or f"asched-{port}.kubeconfig", server.kubeconfig()
+        )
         print(f"serving on {server.url}", flush=True)
-        print(f"export KUBECONFIG={kubeconfig.resolve()}", flush=True)
+        print(f"export KUBECONFIG={written}", flush=True)
         await _interrupted()
     finally:
         await server.stop()
     return 0
+
+
+def write_private(name: str, text: str) -> Path:
+    """Write a file only its owner may read; returns its absolute path. Raises OSError."""
+    path = Path(name)
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8")
+    return path.resolve()
 
 
 async def _interrupted() -> None:

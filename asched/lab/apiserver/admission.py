@@ -24,7 +24,7 @@ TOLERATION_S: Final = 300
 NODE_TROUBLES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 IMMORTAL_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
-TOKEN_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_LIFETIME_S: Final = 3607
 STORAGE_CLASSES: Final = find("storageclasses")
 
@@ -204,8 +204,8 @@ def mount_token(spec: JsonObject, volume: str) -> None:
     used = False
     for container in (*spec.get("initContainers", ()), *spec["containers"]):
         mounts = container.setdefault("volumeMounts", [])
-        if all(mount["mountPath"] != TOKEN_MOUNT for mount in mounts):
-            mounts.append({"name": volume, "readOnly": True, "mountPath": TOKEN_MOUNT})
+        if all(mount["mountPath"] != ACCOUNT_MOUNT for mount in mounts):
+            mounts.append({"name": volume, "readOnly": True, "mountPath": ACCOUNT_MOUNT})
             used = True
     if used:
         projected = {"sources": sources, "defaultMode": 0o644}

@@ -1,7 +1,7 @@
 """Who asks, and whether they may: bearer tokens, and RBAC read from the stored roles.
 
 A server without tokens trusts everybody. With tokens, an unknown one is 401; none at all is the
-user system:anonymous, or 401 where anonymous requests are off. A review answers with the same rules.
+user system:anonymous, or 401 where anonymous requests are off. Reviews answer by the same rules.
 """
 
 from collections.abc import Iterator, Mapping
@@ -103,9 +103,7 @@ def allowed_by(ctx: Context, user: User, question: Question) -> str | None:
     return None
 
 
-def bindings_of(
-    ctx: Context, namespace: str
-) -> Iterator[tuple[JsonObject, list[JsonObject], str]]:
+def bindings_of(ctx: Context, namespace: str) -> Iterator[tuple[JsonObject, list[JsonObject], str]]:
     """Every binding that counts in a namespace, with the rules of its role and its kind."""
     for record in ctx.store.table(CLUSTER_BINDINGS.storage).records.values():
         yield record.obj, rules_of(ctx, record.obj["roleRef"], ""), "ClusterRoleBinding"

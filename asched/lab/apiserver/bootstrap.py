@@ -63,20 +63,20 @@ DISCOVERY_PATHS: Final = (
     "/version", "/version/",
 )  # fmt: skip
 PUBLIC_PATHS: Final = ("/healthz", "/livez", "/readyz", "/version", "/version/")
-#: Priority classes every cluster has: name, value, what they are for.
+#: Priority classes every cluster has: name and value.
 CLASSES: Final = (
-    (
-        "system-node-critical",
-        2_000_001_000,
-        "Used for system critical pods that must not be moved from their current node.",
-    ),
-    (
-        "system-cluster-critical",
-        2_000_000_000,
-        "Used for system critical pods that must run in the cluster, but can be moved to another"
-        " node if necessary.",
-    ),
+    ("system-node-critical", 2_000_001_000),
+    ("system-cluster-critical", 2_000_000_000),
 )
+CLASS_TEXTS: Final = {
+    "system-node-critical": (
+        "Used for system critical pods that must not be moved from their current node."
+    ),
+    "system-cluster-critical": (
+        "Used for system critical pods that must run in the cluster, but can be moved to another"
+        " node if necessary."
+    ),
+}
 
 
 def rules(text: str) -> list[JsonObject]:
@@ -152,9 +152,9 @@ def priority_classes() -> list[JsonObject]:
             "kind": "PriorityClass",
             "metadata": {"name": name},
             "value": value,
-            "description": text,
+            "description": CLASS_TEXTS[name],
         }
-        for name, value, text in CLASSES
+        for name, value in CLASSES
     ]
 
 

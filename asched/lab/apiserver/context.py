@@ -1,4 +1,4 @@
-"""What every handler may touch: the store, the clock, the source of names, and the server's options.
+"""What every handler may touch: the store, the clock, the source of names, the options.
 
 The clock and the seed are handed in, so that a simulation can run the whole server in its own time.
 """

@@ -1,10 +1,11 @@
 """Create, read, replace: the writes that carry a whole object, and what all writes share.
 
-    create   decoded object -> admission -> identity and first status -> validation -> stored
-    update   decoded object -> version and identity checked -> kept fields restored -> validated ->
-             stored, or left alone if nothing changed
+create   decoded object -> admission -> identity and first status -> validation -> stored
+update   decoded object -> version and identity checked -> kept fields restored -> validated ->
+         stored, or left alone if nothing changed
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from asched.lab.apiserver import admission, bodies, managed, shapes, validation
@@ -35,18 +36,23 @@ def create(
     *,
     manager: str = "unknown",
     dry_run: bool = False,
+    entries: Sequence[managed.Entry] = (),
 ) -> Record:
-    """Store a new object that was decoded and has its defaults. Raises ApiError."""
+    """Store a new object that was decoded and has its defaults; `entries` are the field managers
+    of an applied one. Raises ApiError.
+    """
     metadata = obj["metadata"]
     place(res, metadata, namespace)
     if metadata.get("resourceVersion"):
         raise ApiError(500, "resourceVersion should not be set on objects to be created")
     if not metadata.get("name") and metadata.get("generateName"):
         metadata["name"] = ctx.generated_name(metadata["generateName"])
-    admission.on_create(ctx, res, obj)
     metadata.pop("managedFields", None)
-    if ctx.options.managed_fields:
+    if entries:
+        managed.write(res, metadata, list(entries))
+    elif ctx.options.managed_fields:
         managed.record_create(ctx, res, obj, manager)
+    admission.on_create(ctx, res, obj)
     prepare_create(ctx, res, obj)
     validation.on_create(res, obj)
     if ctx.get(res, namespace, metadata["name"]) is not None:
@@ -145,12 +151,8 @@ def manager_of(call: Call) -> str:
 def handle_create(ctx: Context, call: Call, res: Resource, namespace: str) -> Reply:
     validation.check_write_options("CreateOptions", call.query)
     obj, warnings = bodies.decode(call, res)
-    record = create(
-        ctx, res, namespace, obj, manager=manager_of(call), dry_run=call.dry_run
-    )
-    return shapes.object_reply(
-        call, res, record, status=201, now_s=ctx.clock(), warnings=warnings
-    )
+    record = create(ctx, res, namespace, obj, manager=manager_of(call), dry_run=call.dry_run)
+    return shapes.object_reply(call, res, record, status=201, now_s=ctx.clock(), warnings=warnings)
 
 
 def handle_get(ctx: Context, call: Call, res: Resource, namespace: str, name: str) -> Reply:

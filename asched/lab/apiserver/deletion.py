@@ -10,7 +10,15 @@ from typing import Any, Final
 
 import orjson
 
-from asched.lab.apiserver import admission, bodies, list_options, listing, schema, shapes, validation
+from asched.lab.apiserver import (
+    admission,
+    bodies,
+    list_options,
+    listing,
+    schema,
+    shapes,
+    validation,
+)
 from asched.lab.apiserver.call import Call, Reply, answer
 from asched.lab.apiserver.context import Context
 from asched.lab.apiserver.crud import existing
@@ -103,9 +111,7 @@ def check_preconditions(res: Resource, record: Record, options: JsonObject) -> N
         )
 
 
-def delete(
-    ctx: Context, res: Resource, record: Record, options: JsonObject
-) -> tuple[Record, bool]:
+def delete(ctx: Context, res: Resource, record: Record, options: JsonObject) -> tuple[Record, bool]:
     """Begin or finish a deletion; returns the object's last state and whether it is gone.
 
     `options` are checked DeleteOptions. Raises ApiError 409.

@@ -50,7 +50,8 @@ def route(ctx: Context, call: Call) -> Reply:
     if path == "/version":
         return answer(VERSION)
     if path == "/metrics":
-        text = f"# TYPE apiserver_storage_revision gauge\napiserver_storage_revision {ctx.store.revision}\n"
+        name = "apiserver_storage_revision"
+        text = f"# TYPE {name} gauge\n{name} {ctx.store.revision}\n"
         return Reply(200, text.encode(), METRICS_TYPE)
     if path == "/":
         return answer({"paths": sorted({"/api", "/apis", "/version", "/openapi/v3", *HEALTH})})

@@ -80,8 +80,9 @@ def passes(pod: JsonObject, budget: JsonObject) -> bool:
         return False
     if budget["spec"].get("unhealthyPodEvictionPolicy") == "AlwaysAllow":
         return True
-    status = budget["status"]
-    return status["desiredHealthy"] > 0 and status["currentHealthy"] >= status["desiredHealthy"]
+    healthy: int = budget["status"]["currentHealthy"]
+    desired: int = budget["status"]["desiredHealthy"]
+    return 0 < desired <= healthy
 
 
 def charge(ctx: Context, budget: Record, pod_name: str, *, dry_run: bool) -> None:

@@ -73,9 +73,9 @@ def pod_usage(pod: JsonObject) -> dict[str, Decimal]:
     for container in pod["spec"]["containers"] or ():
         for member in ("requests", "limits"):
             for name, amount in container["resources"].get(member, {}).items():
-                for label in {f"{member}.{name}", name} if member == "requests" else {
-                    f"{member}.{name}"
-                }:
+                for label in (
+                    {f"{member}.{name}", name} if member == "requests" else {f"{member}.{name}"}
+                ):
                     usage[label] = usage.get(label, Decimal(0)) + quantities.value(amount)
     return usage
 

@@ -75,9 +75,7 @@ def list_complaints(query: Mapping[str, str]) -> list[FieldError]:
                 forbidden_field(MATCH, f"{MATCH} is forbidden unless resourceVersion is provided")
             )
         if query.get("continue"):
-            found.append(
-                forbidden_field(MATCH, f"{MATCH} is forbidden when continue is provided")
-            )
+            found.append(forbidden_field(MATCH, f"{MATCH} is forbidden when continue is provided"))
         if match not in {"Exact", "NotOlderThan"}:
             found.append(unsupported(MATCH, match, ("Exact", "NotOlderThan", "")))
         if match == "Exact" and version == "0":

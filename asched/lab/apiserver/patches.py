@@ -19,7 +19,7 @@ from asched.lab.apiserver import schema
 JsonObject = dict[str, Any]
 
 
-class PatchFault(ValueError):
+class PatchError(ValueError):
     """The patch cannot be carried out on this document."""
 
 
@@ -39,7 +39,7 @@ def merge(document: Any, patch: Any) -> Any:
 def apply_json_patch(document: JsonObject, operations: Sequence[JsonObject]) -> JsonObject:
     """RFC 6902, with one liberty of the real server: replacing what is absent adds it.
 
-    Raises PatchFault for a failed test, an unknown operation or a path that leads nowhere.
+    Raises PatchError for a failed test, an unknown operation or a path that leads nowhere.
     """
     root: JsonObject = {"": orjson.loads(orjson.dumps(document))}
     for operation in operations:
@@ -51,27 +51,27 @@ def apply_json_patch(document: JsonObject, operations: Sequence[JsonObject]) -> 
                 _pop(root, steps)
             case "test":
                 if _find(root, steps) != operation.get("value"):
-                    raise PatchFault(f"test failed at {operation['path']}")
+                    raise PatchError(f"test failed at {operation['path']}")
             case "copy":
                 source = _find(root, _steps(operation.get("from")))
                 _set(root, steps, orjson.loads(orjson.dumps(source)), insert=True)
             case "move":
                 _set(root, steps, _pop(root, _steps(operation.get("from"))), insert=True)
             case other:
-                raise PatchFault(f"unknown operation {other!r}")
+                raise PatchError(f"unknown operation {other!r}")
     result: JsonObject = root[""]
     return result
 
 
 def _steps(path: Any) -> list[str]:
     if not isinstance(path, str) or (path and not path.startswith("/")):
-        raise PatchFault(f"bad path {path!r}")
+        raise PatchError(f"bad path {path!r}")
     return [step.replace("~1", "/").replace("~0", "~") for step in path.split("/")]
 
 
 def _index(items: list[Any], step: str, *, end: int) -> int:
     if not step.lstrip("-").isdigit() or not 0 <= int(step) < end:
-        raise PatchFault(f"bad index {step!r}")
+        raise PatchError(f"bad index {step!r}")
     del items
     return int(step)
 
@@ -83,7 +83,7 @@ def _find(document: Any, steps: Sequence[str]) -> Any:
         elif isinstance(document, list):
             document = document[_index(document, step, end=len(document))]
         else:
-            raise PatchFault(f"nothing at {step!r}")
+            raise PatchError(f"nothing at {step!r}")
     return document
 
 
@@ -98,7 +98,7 @@ def _set(document: Any, steps: Sequence[str], value: Any, insert: bool) -> None:
     elif isinstance(parent, list):
         parent[_index(parent, last, end=len(parent))] = value
     else:
-        raise PatchFault(f"nothing to set at {last!r}")
+        raise PatchError(f"nothing to set at {last!r}")
 
 
 def _pop(document: Any, steps: Sequence[str]) -> Any:
@@ -107,11 +107,11 @@ def _pop(document: Any, steps: Sequence[str]) -> Any:
         return parent.pop(last)
     if isinstance(parent, list):
         return parent.pop(_index(parent, last, end=len(parent)))
-    raise PatchFault(f"nothing to remove at {last!r}")
+    raise PatchError(f"nothing to remove at {last!r}")
 
 
 def strategic(document: Any, patch: JsonObject, type_text: str) -> Any:
-    """A strategic merge patch on a document of the given type. Raises PatchFault."""
+    """A strategic merge patch on a document of the given type. Raises PatchError."""
     directive = patch.get("$patch")
     if directive == "replace":
         return {name: value for name, value in patch.items() if name != "$patch"}
@@ -139,7 +139,7 @@ def _strategic_member(
     form = field.form if field is not None else "any"
     if field is not None and field.keys is not None:
         if not isinstance(value, list):
-            raise PatchFault(f"cannot restore slice from {_go_kind(value)}")
+            raise PatchError(f"cannot restore slice from {_go_kind(value)}")
         order = patch.get(f"$setElementOrder/{name}")
         out[name] = _merge_list(out.get(name) or [], value, order, field)
     elif isinstance(value, dict):
@@ -162,7 +162,7 @@ def _merge_list(
         if not key:
             return item
         if not isinstance(item, dict) or key not in item:
-            raise PatchFault(f"map: {item} does not contain declared merge key: {key}")
+            raise PatchError(f"map: {item} does not contain declared merge key: {key}")
         return item[key]
 
     if key and any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):

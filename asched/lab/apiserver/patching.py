@@ -33,9 +33,10 @@ def handle_patch(
     media = call.headers.get("content-type", "").partition(";")[0].strip()
     if media not in {MERGE, JSON_PATCH, STRATEGIC, APPLY}:
         raise unsupported_patch()
-    validation.check_write_options("PatchOptions", call.query)
     if media == APPLY:
+        validation.check_write_options("PatchOptions", call.query)
         return apply.handle_apply(ctx, call, res, namespace, name, sub)
+    apply.check_options(call)
     patch = load_patch(call.body, media)
     record = crud.existing(ctx, res, namespace, name)
     new, warnings = patched(call, res, record, patch, media)
@@ -73,7 +74,7 @@ def patched(
             document = patches.apply_json_patch(document, patch)
         else:
             document = patches.strategic(document, patch, schema.type_name(res))
-    except patches.PatchFault as fault:
+    except patches.PatchError as fault:
         if media == STRATEGIC:
             raise invalid_patch(f'"{go_text(patch)}"', str(fault)) from None
         raise rejected_patch() from None

@@ -28,8 +28,7 @@ DECIMAL: Final = {
 }
 SUFFIX_OF_EXPONENT: Final = {exponent: suffix for suffix, exponent in DECIMAL.items()}
 FAULT: Final = (
-    "quantities must match the regular expression"
-    " '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
 
 

@@ -111,25 +111,69 @@ flowschemas FlowSchema C - - * status
 prioritylevelconfigurations PriorityLevelConfiguration C - - * status
 """
 
-USUAL_VERBS: Final = tuple("create delete deletecollection get list patch update watch".split())
+USUAL_VERBS: Final = (
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+)
 STATUS_VERBS: Final = ("get", "patch", "update")
 
 #: Kinds whose `metadata.generation` counts changes of the spec.
 COUNTED: Final = frozenset(
-    "Pod PriorityClass PodDisruptionBudget Deployment ReplicaSet StatefulSet DaemonSet"
-    " ReplicationController Job CronJob Ingress NetworkPolicy DeviceClass ResourceSlice FlowSchema"
-    " PriorityLevelConfiguration EndpointSlice".split()
+    {
+        "Pod",
+        "PriorityClass",
+        "PodDisruptionBudget",
+        "Deployment",
+        "ReplicaSet",
+        "StatefulSet",
+        "DaemonSet",
+        "ReplicationController",
+        "Job",
+        "CronJob",
+        "Ingress",
+        "NetworkPolicy",
+        "DeviceClass",
+        "ResourceSlice",
+        "FlowSchema",
+        "PriorityLevelConfiguration",
+        "EndpointSlice",
+    }
 )
 #: Kinds whose PUT must name a version.
 VERSIONED_PUT: Final = frozenset(
-    "Lease PodDisruptionBudget CSINode CSIDriver CSIStorageCapacity VolumeAttachment".split()
+    {
+        "Lease",
+        "PodDisruptionBudget",
+        "CSINode",
+        "CSIDriver",
+        "CSIStorageCapacity",
+        "VolumeAttachment",
+    }
 )
 #: Kinds whose PUT to a missing name creates.
 CREATED_BY_PUT: Final = frozenset({"Lease"})
 #: Kinds whose removal answers with the object; the others answer with a Status.
 RETURNED: Final = frozenset(
-    "Pod Service ServiceAccount PersistentVolume PersistentVolumeClaim StorageClass CSINode"
-    " CSIDriver Namespace PodTemplate ResourceQuota VolumeAttachment".split()
+    {
+        "Pod",
+        "Service",
+        "ServiceAccount",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "StorageClass",
+        "CSINode",
+        "CSIDriver",
+        "Namespace",
+        "PodTemplate",
+        "ResourceQuota",
+        "VolumeAttachment",
+    }
 )
 #: Kinds whose status is kept when it comes with the object that creates it.
 STATUS_AT_CREATION: Final = frozenset({"Node"})

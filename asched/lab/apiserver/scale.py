@@ -59,7 +59,5 @@ def handle_scale(
     new["spec"]["replicas"] = replicas
     version = (wished.get("metadata") or {}).get("resourceVersion")
     new["metadata"]["resourceVersion"] = version or record.obj["metadata"]["resourceVersion"]
-    stored = crud.update(
-        ctx, res, record, new, manager=crud.manager_of(call), dry_run=call.dry_run
-    )
+    stored = crud.update(ctx, res, record, new, manager=crud.manager_of(call), dry_run=call.dry_run)
     return answer(scale_of(stored))

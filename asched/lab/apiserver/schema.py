@@ -76,7 +76,9 @@ def type_name(res: Resource) -> str:
 def _wrong(value: object, path: str, wanted: str) -> DecodeError:
     kinds = {str: "string", dict: "object", list: "array", bool: "bool"}
     kind = kinds.get(type(value), "number")
-    return DecodeError(f"json: cannot unmarshal {kind} into Go struct field {path} of type {wanted}")
+    return DecodeError(
+        f"json: cannot unmarshal {kind} into Go struct field {path} of type {wanted}"
+    )
 
 
 def _plain(kind: type, wanted: str) -> Reader:

@@ -77,10 +77,7 @@ class _Labels:
                 raise ValueError(f"found '{operator}', expected: in, notin, =, ==, !=, gt, lt")
             return lambda labels: key in labels
         self.take()
-        if operator in {"in", "notin"}:
-            values = self._values()
-        else:
-            values = [self._exact()]
+        values = self._values() if operator in {"in", "notin"} else [self._exact()]
         for value in values:
             names.check_value(value)
         return _label_test(key, operator, frozenset(values))
@@ -92,16 +89,16 @@ class _Labels:
         values: list[str] = []
         value = ""
         while True:
-            token = self.take()
-            if token in {",", ")"}:
+            word = self.take()
+            if word in {",", ")"}:
                 values.append(value)
                 value = ""
-                if token == ")":
+                if word != ",":
                     return values
-            elif not token or token in SYMBOLS:
-                raise ValueError(f"found '{token}', expected: ',', or ')'")
+            elif not word or word in SYMBOLS:
+                raise ValueError(f"found '{word}', expected: ',', or ')'")
             else:
-                value = token
+                value = word
 
     def _exact(self) -> str:
         if self.peek() in {"", ","}:
@@ -194,8 +191,7 @@ FIELDS: Final = {
     ("", "secrets"): METADATA | {"type": _path("type")},
     ("", "replicationcontrollers"): METADATA
     | {"status.replicas": _path("status", "replicas", default="0")},
-    ("batch", "jobs"): METADATA
-    | {"status.successful": _path("status", "succeeded", default="0")},
+    ("batch", "jobs"): METADATA | {"status.successful": _path("status", "succeeded", default="0")},
     ("resource.k8s.io", "resourceslices"): {
         "metadata.name": METADATA["metadata.name"],
         "spec.nodeName": _path("spec", "nodeName"),

@@ -68,7 +68,8 @@ class ApiServer:
         """`users` maps bearer tokens to users; without it (and without `start(token=...)`)
         everybody is an administrator. `remember_all` lets watches begin at version 1.
         `pace` stretches every wait, a watch's timeoutSeconds included; tests hurry with less
-        than 1."""
+        than 1.
+        """
         self.auth = Authenticator(users, anonymous=anonymous)
         self.ctx = Context(auth=self.auth, options=options, clock=clock, seed=seed)
         self.store = self.ctx.store
@@ -91,15 +92,14 @@ class ApiServer:
         token: str = "",
     ) -> None:
         """Listen. `tls` is True for a self-signed certificate, or paths of certificate and key;
-        `token` is an administrator's bearer token, and then nobody comes in without one."""
+        `token` is an administrator's bearer token, and then nobody comes in without one.
+        """
         if token:
             self.token = token
             self.auth.tokens[token] = ADMIN
             self.auth.open = False
         context = self._tls(host, tls)
-        server = web.Server(
-            self._answer, access_log=None, handler_cancellation=True, logger=log
-        )
+        server = web.Server(self._answer, access_log=None, handler_cancellation=True, logger=log)
         self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
         await self._runner.setup()
         site = web.TCPSite(self._runner, host, port, ssl_context=context, backlog=1024)
@@ -114,12 +114,12 @@ class ApiServer:
             self.kubelet.start()
 
     def _tls(self, host: str, tls: bool | tuple[str, str]) -> ssl.SSLContext | None:
-        if not tls:
-            return None
-        if tls is True:
+        if isinstance(tls, tuple):
+            certificate, key = (Path(name).read_bytes() for name in tls)
+        elif tls:
             certificate, key = certificates.self_signed(host)
         else:
-            certificate, key = (Path(name).read_bytes() for name in tls)
+            return None
         self.authority = certificate
         return certificates.server_context(certificate, key)
 

@@ -117,7 +117,7 @@ def qos_class(spec: JsonObject) -> str:
 
 
 def fold_label_keys(pod: JsonObject) -> None:
-    """matchLabelKeys become expressions on the pod's own values, so that a selector says it all."""
+    """MatchLabelKeys become expressions on the pod's own values, so that a selector says it all."""
     labels = pod["metadata"].get("labels") or {}
     affinity = pod["spec"].get("affinity") or {}
     terms = list(pod["spec"].get("topologySpreadConstraints") or ())

@@ -1,4 +1,4 @@
-"""The columns of `kubectl get`, kind by kind: what each cell shows. The descriptions are our own."""
+"""The columns of `kubectl get`, kind by kind: what each cell shows. Descriptions are our own."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -165,7 +165,9 @@ def _ready_replicas(obj: JsonObject, _now_s: float) -> str:
     return f"{obj['status'].get('readyReplicas', 0)}/{obj['spec'].get('replicas', 0)}"
 
 
-NAME: Final = Column("Name", _get("metadata.name", ""), "The object's name, unique in its namespace.")
+NAME: Final = Column(
+    "Name", _get("metadata.name", ""), "The object's name, unique in its namespace."
+)
 AGE: Final = Column("Age", _age, "Time since the object was made.")
 _REPLICAS: Final = (
     Column("Desired", _get("spec.replicas", 0), "Replicas wanted.", "integer"),

@@ -17,18 +17,16 @@ JsonObject = dict[str, Any]
 @lru_cache(maxsize=128)
 def definitions(kind: str) -> tuple[JsonObject, ...]:
     """The column definitions of a kind."""
-    made = []
-    for column in table_columns.columns(kind):
-        made.append(
-            {
-                "name": column.name,
-                "type": column.type,
-                "format": "name" if column.name == "Name" else "",
-                "description": column.description,
-                "priority": column.priority,
-            }
-        )
-    return tuple(made)
+    return tuple(
+        {
+            "name": column.name,
+            "type": column.type,
+            "format": "name" if column.name == "Name" else "",
+            "description": column.description,
+            "priority": column.priority,
+        }
+        for column in table_columns.columns(kind)
+    )
 
 
 def table(

@@ -34,8 +34,8 @@ PodSpec
   hostAliases:[HostAlias]@ip priorityClassName:str priority:int32? dnsConfig:any
   readinessGates:[ReadinessGate] runtimeClassName:str? enableServiceLinks:bool?
   preemptionPolicy:str? overhead:{qty}
-  topologySpreadConstraints:[TopologySpreadConstraint]@topologyKey setHostnameAsFQDN:bool?
-  os:PodOS hostUsers:bool? schedulingGates:[SchedulingGate]@name
+  topologySpreadConstraints:[TopologySpreadConstraint]@topologyKey,whenUnsatisfiable
+  setHostnameAsFQDN:bool? os:PodOS hostUsers:bool? schedulingGates:[SchedulingGate]@name
   resourceClaims:[PodResourceClaim]@name resources:ResourceRequirements hostnameOverride:str?
   workloadRef:any schedulingGroup:any
 PodOS

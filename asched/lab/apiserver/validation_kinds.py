@@ -1,4 +1,4 @@
-"""What makes objects other than pods unacceptable; kinds without a function are taken as they are."""
+"""What makes objects other than pods unacceptable; kinds not listed are taken as they are."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -19,7 +19,10 @@ from asched.lab.apiserver.validation_pod import EFFECTS
 JsonObject = dict[str, Any]
 
 USER_PRIORITY_MAX: Final = 1_000_000_000
-SYSTEM_CLASSES: Final = {"system-node-critical": 2_000_001_000, "system-cluster-critical": 2_000_000_000}
+SYSTEM_CLASSES: Final = {
+    "system-node-critical": 2_000_001_000,
+    "system-cluster-critical": 2_000_000_000,
+}
 NOTE_LENGTH_MAX: Final = 1024
 
 

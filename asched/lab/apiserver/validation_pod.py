@@ -243,14 +243,19 @@ def node_term(term: JsonObject, field: str) -> list[FieldError]:
     for index, rule in enumerate(term.get("matchExpressions") or ()):
         here = f"{field}.matchExpressions[{index}]"
         found += node_values(rule, here)
-        found += [bad_value(f"{here}.key", rule["key"], f) for f in names.qualified_faults(rule["key"])]
+        found += [
+            bad_value(f"{here}.key", rule["key"], f) for f in names.qualified_faults(rule["key"])
+        ]
     return found
 
 
 def node_values(rule: JsonObject, field: str) -> list[FieldError]:
     values, operator = rule.get("values") or (), rule["operator"]
     checks: dict[str, tuple[Callable[[int], bool], FieldError]] = {
-        "In": (bool, required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'")),
+        "In": (
+            bool,
+            required(f"{field}.values", "must be specified when `operator` is 'In' or 'NotIn'"),
+        ),
         "Exists": (
             lambda count: not count,
             forbidden_field(
@@ -260,7 +265,9 @@ def node_values(rule: JsonObject, field: str) -> list[FieldError]:
         ),
         "Gt": (
             lambda count: count == 1,
-            required(f"{field}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"),
+            required(
+                f"{field}.values", "must be specified single value when `operator` is 'Lt' or 'Gt'"
+            ),
         ),
     }
     family = {"NotIn": "In", "DoesNotExist": "Exists", "Lt": "Gt"}.get(operator, operator)

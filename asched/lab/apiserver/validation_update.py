@@ -14,13 +14,16 @@ MAY_NOT_CHANGE: Final = (
     " was previously negative)"
 )
 IMMUTABLE: Final = "field is immutable"
+#: Kinds whose selector is given once.
+SELECTOR_KEPT: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"})
 #: What an event of the newer group may change.
 EVENT_CHANGES: Final = frozenset({"metadata", "series"})
 
 
 def pod_complaints(new: JsonObject, old: JsonObject) -> list[FieldError]:
     """A pod may get other images, more tolerations, a deadline, fewer gates; a gated one may be
-    narrowed. Everything else is one complaint about the spec."""
+    narrowed. Everything else is one complaint about the spec.
+    """
     after, before = new["spec"], old["spec"]
     found = tolerations(after.get("tolerations") or [], before.get("tolerations") or [])
     found += gates(after, before)
@@ -29,9 +32,9 @@ def pod_complaints(new: JsonObject, old: JsonObject) -> list[FieldError]:
         leveled[member] = _with_images(after.get(member) or [], before.get(member) or [])
     for member in ("tolerations", "schedulingGates", "activeDeadlineSeconds"):
         leveled[member] = before.get(member)
-    if before.get("terminationGracePeriodSeconds", 0) < 0:
-        if after.get("terminationGracePeriodSeconds") == 1:
-            leveled["terminationGracePeriodSeconds"] = before["terminationGracePeriodSeconds"]
+    grace = "terminationGracePeriodSeconds"
+    if before.get(grace, 0) < 0 and after.get(grace) == 1:
+        leveled[grace] = before[grace]
     if before.get("schedulingGates"):
         found += narrowing(after, before)
         leveled["nodeSelector"] = before.get("nodeSelector")
@@ -133,7 +136,7 @@ def complaints(res: Resource, new: JsonObject, old: JsonObject) -> list[FieldErr
             for member in ("value", "preemptionPolicy")
             if new.get(member) != old.get(member)
         ]
-    if res.kind in {"Deployment", "ReplicaSet", "Job"}:
-        if new["spec"].get("selector") != old["spec"].get("selector"):
-            return [bad_value("spec.selector", new["spec"].get("selector"), IMMUTABLE)]
+    if res.kind in SELECTOR_KEPT:
+        after, before = new["spec"].get("selector"), old["spec"].get("selector")
+        return [bad_value("spec.selector", after, IMMUTABLE)] if after != before else []
     return []

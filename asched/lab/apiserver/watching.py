@@ -92,7 +92,9 @@ class Watch:
 
     def expire(self) -> None:
         """End as if the client's version had been forgotten meanwhile."""
-        self.fail(expired(f"too old resource version: {self._after} ({self._table.floor})").status())
+        self.fail(
+            expired(f"too old resource version: {self._after} ({self._table.floor})").status()
+        )
 
     def bookmark(self) -> None:
         """Queue a bookmark if the client asked for them and does not know the version yet."""

@@ -8,6 +8,7 @@ allowed something, and lists whose version is later than the last write.
 
 import asyncio
 import base64
+import itertools
 import json
 import re
 from collections.abc import AsyncIterator, Iterator
@@ -58,7 +59,9 @@ class Difference:
 
     def __str__(self) -> str:
         recorded, came = (json.dumps(value)[:400] for value in (self.recorded, self.came))
-        return f"{self.scenario}#{self.line} {self.path}\n    recorded {recorded}\n    came     {came}"
+        return (
+            f"{self.scenario}#{self.line} {self.path}\n    recorded {recorded}\n    came     {came}"
+        )
 
 
 @asynccontextmanager
@@ -230,9 +233,10 @@ class Replay:
             self._check_list(path, recorded, came)
         elif isinstance(recorded, str) and "$" in recorded and PLACEHOLDER.search(recorded):
             self._check_text(path, recorded, came)
-        elif recorded != came or type(recorded) is not type(came):
-            if not _decoder_words(path, recorded, came):
-                self._differ(path, recorded, came)
+        elif (recorded, type(recorded)) == (came, type(came)):
+            return
+        elif not _decoder_words(path, recorded, came):
+            self._differ(path, recorded, came)
 
     def _check_object(self, path: str, recorded: Json, came: Json) -> None:
         if self.scenario != "server_side_apply" and path.endswith("metadata"):
@@ -302,7 +306,7 @@ class Replay:
     def check_order(self, ascending: list[str]) -> None:
         """Versions of objects rise as recorded. A list's may be any that is late enough."""
         known = [name for name in ascending if name in self.object_versions]
-        for before, after in zip(known, known[1:], strict=False):
+        for before, after in itertools.pairwise(known):
             low, high = int(self.bound[before]), int(self.bound[after])
             if low >= high:
                 self._differ("order", f"{before} < {after}", f"{low} {high}")
