@@ -20,10 +20,14 @@ from asched.core.plugins.node_ports import NodePorts
 from asched.core.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
 from asched.core.plugins.node_resources_fit import NodeResourcesFit
 from asched.core.plugins.node_unschedulable import NodeUnschedulable
+from asched.core.plugins.node_volume_limits import NodeVolumeLimits
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
 from asched.core.plugins.priority_sort import PrioritySort
 from asched.core.plugins.scheduling_gates import SchedulingGates
 from asched.core.plugins.taint_toleration import TaintToleration
+from asched.core.plugins.volume_binding import VolumeBinding
+from asched.core.plugins.volume_restrictions import VolumeRestrictions
+from asched.core.plugins.volume_zone import VolumeZone
 from asched.core.state.cluster import Cluster
 
 Factory = Callable[[Any, Cluster], Plugin]
@@ -44,4 +48,8 @@ IN_TREE: Final[dict[str, Factory]] = {
     names.DYNAMIC_RESOURCES: DynamicResources,
     names.NODE_DECLARED_FEATURES: lambda _args, _cluster: NodeDeclaredFeatures(),
     names.DEFAULT_BINDER: lambda _args, _cluster: DefaultBinder(),
+    names.VOLUME_RESTRICTIONS: lambda _args, cluster: VolumeRestrictions(cluster),
+    names.NODE_VOLUME_LIMITS: lambda _args, cluster: NodeVolumeLimits(cluster),
+    names.VOLUME_BINDING: VolumeBinding,
+    names.VOLUME_ZONE: lambda _args, cluster: VolumeZone(cluster),
 }

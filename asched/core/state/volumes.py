@@ -75,6 +75,7 @@ class VolumeIndex:
         self._counts: dict[str, I64] = {}
         self._limits: dict[str, I64] = {}
         self._moved: dict[str, Mask] = {}
+        self._installed: dict[str, Mask] = {}
         self._drivers_of: dict[int, tuple[str, ...]] = {}
         self._plugins_of: dict[int, frozenset[str]] = {}
         #: moves when a node's in-tree plugins moved to CSI, or back
@@ -104,6 +105,11 @@ class VolumeIndex:
             return None
         moved: Mask = _shown(self._column(self._moved, plugin, fill=False))
         return moved
+
+    def has_driver(self, driver: str) -> Mask:
+        """bool[N]: rows whose CSINode lists the driver."""
+        installed: Mask = _shown(self._column(self._installed, driver, fill=False))
+        return installed
 
     def has_csi_node(self) -> Mask:
         """bool[N]: rows whose node has a CSINode."""
@@ -298,18 +304,19 @@ class VolumeIndex:
 
     def _write_csi_node(self, row: int, csi_node: Any) -> None:
         for driver in self._drivers_of.pop(row, ()):
-            self._column(self._limits, driver, UNLIMITED)[row] = UNLIMITED
+            self._column(self._installed, driver, fill=False)[row] = False
+            if driver in self._limits:
+                self._column(self._limits, driver, UNLIMITED)[row] = UNLIMITED
         before = self._plugins_of.pop(row, frozenset())
         after: frozenset[str] = frozenset()
         if csi_node is not None:
-            limits = {
-                driver.name: driver.allocatable.count
-                for driver in csi_node.spec.drivers or ()
-                if driver.allocatable is not None and driver.allocatable.count is not None
-            }
-            for driver, limit in limits.items():
-                self._column(self._limits, driver, UNLIMITED)[row] = limit
-            self._drivers_of[row] = tuple(limits)
+            drivers = csi_node.spec.drivers or ()
+            for driver in drivers:
+                self._column(self._installed, driver.name, fill=False)[row] = True
+                if driver.allocatable is not None and driver.allocatable.count is not None:
+                    limits = self._column(self._limits, driver.name, UNLIMITED)
+                    limits[row] = driver.allocatable.count
+            self._drivers_of[row] = tuple(driver.name for driver in drivers)
             after = migrated_plugins(csi_node.metadata.annotations)
         if after:
             self._plugins_of[row] = after

@@ -1,0 +1,213 @@
+"""NodeVolumeLimits: a node takes no more volumes of a CSI driver than its CSINode allows.
+
+Rejects   a node on which the driver's volumes there and the pod's new ones exceed the limit.
+          Evicting pods may help. A claim that does not exist cannot be counted at all.
+Retry     a CSINode appears or allows more; a pod with volumes goes; a claim of the pod appears; an
+          attachment goes.
+Cost      per driver of the pod one comparison of columns; volumes in use are counted as they come
+          and go (`state/volumes.py`).
+Quirk     a volume that is attached, but used by no pod there, counts twice if this pod wants it.
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodevolumelimits
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from asched import names
+from asched.core.framework.points import (
+    Codes,
+    FilterPlugin,
+    Hint,
+    PreFilterPlugin,
+    PreFilterResult,
+    Registration,
+)
+from asched.core.framework.status import SKIP, Reason, Status, failure, unresolvable
+from asched.core.model.kinds import (
+    CSI_DRIVER,
+    CSI_NODE,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    VOLUME_ATTACHMENT,
+)
+from asched.core.model.migration import CsiVolume
+from asched.core.model.pod import Pod
+from asched.core.model.storage import is_owned, storage_of, uses_claim
+from asched.core.model.volume import CsiNode, PersistentVolumeClaim, VolumeAttachment
+from asched.core.state.changes import Action, Trigger
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+
+TOO_MANY: Final = Reason("node(s) exceed max volume count", resolvable=True)
+
+_TOO_MANY: Final = 1
+_UNKNOWN_CLAIM: Final = 2
+_BROKEN: Final = 3
+#: Codes from here on name a driver of the pod that a node does not have.
+_NO_DRIVER: Final = 16
+
+
+class Wanted(NamedTuple):
+    """The distinct volumes of a pod by driver, or what kept us from counting them."""
+
+    volumes: tuple[tuple[str, tuple[CsiVolume, ...]], ...] = ()
+    problem: Status | None = None
+    is_inline: bool = False  # the problem shows only on nodes with a CSINode
+
+    def drivers(self) -> tuple[str, ...]:
+        return tuple(driver for driver, _ in self.volumes)
+
+
+class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+    """`scaling` is the gate VolumeLimitScaling: a driver may insist on being installed."""
+
+    name = names.NODE_VOLUME_LIMITS
+    reasons = (TOO_MANY,)
+    depends_on = Aspect.PODS | Aspect.LIVE
+
+    def __init__(self, cluster: Cluster, *, scaling: bool = False) -> None:
+        self._cluster = cluster
+        self._scaling = scaling
+        if scaling:
+            self.kinds = (CSI_DRIVER, CSI_NODE)  # type: ignore[misc]
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        """Pods that need equally many volumes nobody uses yet, of the same drivers."""
+        return self.stamp(pod, None)
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        if not _counts(pod):
+            return None
+        wanted = self._wanted(pod)
+        rows_of = self._cluster.volumes.rows_of
+        known = []
+        for driver, volumes in wanted.volumes:
+            shared = frozenset(volume for volume in volumes if rows_of(volume))
+            known.append((driver, len(volumes) - len(shared), shared))
+        return tuple(known), wanted.problem
+
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult:
+        return PreFilterResult() if _counts(pod) else PreFilterResult(SKIP)
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+        index = self._cluster.volumes
+        wanted = self._wanted(pod)
+        codes = np.zeros(nodes.size, dtype=np.int32)
+        if wanted.problem is not None and not wanted.is_inline:
+            codes[:] = _BROKEN if wanted.problem.code.is_rejection is False else _UNKNOWN_CLAIM
+            return codes
+        for driver, volumes in wanted.volumes:
+            limits = index.limits(driver)
+            if limits is None:
+                continue
+            new = np.full(nodes.size, len(volumes), dtype=np.int64)
+            for volume in volumes:
+                rows = index.rows_of(volume)
+                if rows:
+                    new -= nodes.positions(set(rows))
+            room = nodes.gather(limits) - nodes.gather(index.counts(driver))
+            codes[(new > room) & (new > 0)] = _TOO_MANY
+        if self._scaling:
+            self._insist(wanted, nodes, codes)
+        if wanted.problem is not None:
+            codes[nodes.gather(index.has_csi_node())] = _BROKEN
+        return codes
+
+    def explain(self, pod: PodInfo, code: int) -> Status:
+        if code == _TOO_MANY:
+            return TOO_MANY.status
+        wanted = self._wanted(pod)
+        if code >= _NO_DRIVER:
+            driver = wanted.drivers()[code - _NO_DRIVER]
+            text = f"{driver} CSI driver is not installed on the node"
+            return Reason(text, resolvable=True).status
+        return wanted.problem or failure("the pod's volumes changed meanwhile")
+
+    def _insist(self, wanted: Wanted, nodes: NodeView, codes: Codes) -> None:
+        """Rows without a driver that wants no pods where it is missing."""
+        for position, driver in enumerate(wanted.drivers()):
+            found = self._cluster.told(CSI_DRIVER, driver)
+            if found is not None and found.spec.prevent_pod_scheduling_if_missing:
+                installed = nodes.gather(self._cluster.volumes.has_driver(driver))
+                codes[~installed & ((codes == 0) | (codes == _TOO_MANY))] = _NO_DRIVER + position
+
+    def _wanted(self, pod: PodInfo) -> Wanted:
+        storage = pod.cls.storage
+        found = dict.fromkeys(storage.migrated)
+        problem = failure(storage.broken) if storage.broken else None
+        for use in storage.claims:
+            claim = self._cluster.told(PERSISTENT_VOLUME_CLAIM, use.key)
+            if claim is None:
+                missing = f'persistentvolumeclaim "{use.name}" not found'
+                namespace = pod.pod.metadata.namespace
+                return Wanted(
+                    problem=unresolvable(f"looking up PVC {namespace}/{use.name}: {missing}")
+                )
+            if use.owner and not is_owned(claim, use.owner):
+                text = f"PVC {use.key} was not created for pod {pod.pod.key} (pod is not owner)"
+                return Wanted(problem=failure(text))
+            volume = self._cluster.volumes.volume_of(use)
+            if volume is not None:
+                found[volume] = None
+        by_driver: dict[str, list[CsiVolume]] = {}
+        for volume in found:
+            by_driver.setdefault(volume.driver, []).append(volume)
+        volumes = tuple((driver, tuple(group)) for driver, group in sorted(by_driver.items()))
+        return Wanted(volumes, problem, is_inline=problem is not None)
+
+    def registrations(self) -> Sequence[Registration]:
+        added = Action.ADD
+        return (
+            Registration(Trigger(CSI_NODE.resource, added)),
+            Registration(Trigger(CSI_NODE.resource, Action.UPDATE), after_csi_node_updated),
+            Registration(Trigger(POD.resource, Action.DELETE), after_pod_deleted),
+            Registration(Trigger(PERSISTENT_VOLUME_CLAIM.resource, added), after_claim_added),
+            Registration(
+                Trigger(VOLUME_ATTACHMENT.resource, Action.DELETE), after_attachment_deleted
+            ),
+        )
+
+
+def _counts(pod: PodInfo) -> bool:
+    storage = pod.cls.storage
+    return bool(storage.claims) or storage.has_migratable
+
+
+def _limits(csi_node: CsiNode) -> dict[str, int]:
+    return {
+        driver.name: driver.allocatable.count
+        for driver in csi_node.spec.drivers or ()
+        if driver.allocatable is not None and driver.allocatable.count is not None
+    }
+
+
+def after_csi_node_updated(pod: Pod, old: CsiNode, new: CsiNode) -> Hint:  # noqa: ARG001
+    """Some driver may attach more; a limit that is gone reads as 0."""
+    before = _limits(old)
+    grew = any(limit > before.get(driver, 0) for driver, limit in _limits(new).items())
+    return Hint.QUEUE if grew else Hint.SKIP
+
+
+def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
+    """A pod that was on its way to a node, and had volumes that may have been attached."""
+    storage = storage_of(old)
+    if not old.spec.node_name and not old.status.nominated_node_name:
+        return Hint.SKIP
+    return Hint.QUEUE if storage.claims or storage.has_migratable else Hint.SKIP
+
+
+def after_claim_added(pod: Pod, old: None, new: PersistentVolumeClaim) -> Hint:  # noqa: ARG001
+    return Hint.QUEUE if uses_claim(pod, new, ephemeral=True) else Hint.SKIP
+
+
+def after_attachment_deleted(pod: Pod, old: VolumeAttachment, new: None) -> Hint:  # noqa: ARG001
+    """Any direct claim hopes; an inline disk only where its own driver let go."""
+    storage = storage_of(pod)
+    helps = bool(storage.direct) or any(
+        volume.driver == old.spec.attacher for volume in storage.migrated
+    )
+    return Hint.QUEUE if helps else Hint.SKIP

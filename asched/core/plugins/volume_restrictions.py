@@ -1,0 +1,152 @@
+"""VolumeRestrictions: pods that may not share a volume stay apart.
+
+Rejects   a node where a pod holds the same inline disk, unless both only read (EBS: never shared);
+          every node while another pod uses a ReadWriteOncePod claim. Evicting the user may help.
+Retry     a pod that held a disk or claim goes; a claim appears; a node appears.
+Cost      one look-up per claim and disk; only rows that hold the disk are touched.
+Quirk     on trial, pods of other namespaces with a claim of the same name count as users too.
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumerestrictions
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from asched import names
+from asched.core.framework.points import (
+    Codes,
+    FilterPlugin,
+    Hint,
+    PreFilterPlugin,
+    PreFilterResult,
+    Registration,
+)
+from asched.core.framework.status import SKIP, Reason, unresolvable
+from asched.core.model.kinds import NODE, PERSISTENT_VOLUME_CLAIM, POD
+from asched.core.model.pod import Pod
+from asched.core.model.storage import (
+    NO_STORAGE,
+    READ_WRITE_ONCE_POD,
+    conflict,
+    storage_of,
+    uses_claim,
+)
+from asched.core.model.volume import PersistentVolumeClaim
+from asched.core.state.changes import Action, Trigger
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+
+DISK_TAKEN: Final = Reason("node(s) had no available disk", resolvable=True)
+CLAIM_IN_USE: Final = Reason(
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode"
+    " already in-use by another pod",
+    resolvable=True,
+)
+
+
+class Claims(NamedTuple):
+    """What the direct claims of a pod came to."""
+
+    missing: str = ""  # the first claim that does not exist
+    in_use: int = 0  # exclusive claims that some pod uses
+
+
+class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
+    name = names.VOLUME_RESTRICTIONS
+    reasons = (DISK_TAKEN, CLAIM_IN_USE)
+    depends_on = Aspect.PODS | Aspect.LIVE
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        """Pods with the same disks: what their claims came to is the stamp."""
+        return pod.cls.storage.disks
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        return self._claims(pod)
+
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult:
+        claims = self._claims(pod)
+        if claims.missing:
+            missing = f'persistentvolumeclaim "{claims.missing}" not found'
+            return PreFilterResult(unresolvable(missing))
+        if not pod.cls.storage.disks and not claims.in_use:
+            return PreFilterResult(SKIP)
+        return PreFilterResult(data=claims.in_use)
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
+        """`data`: exclusive claims in use as PreFilter saw it; a trial adds what it moves."""
+        in_use = data
+        moved = self._cluster.volumes.on_trial
+        if moved:
+            in_use += sum(moved[name] for name in self._exclusive(pod))
+        codes = np.full(nodes.size, 2 if in_use > 0 else 0, dtype=np.int32)
+        taken = self._rows_with_disk(pod)
+        if taken:
+            codes[nodes.positions(taken)] = 1
+        return codes
+
+    def _rows_with_disk(self, pod: PodInfo) -> set[int]:
+        rows: set[int] = set()
+        disks = self._cluster.volumes.disks
+        for disk in pod.cls.storage.disks:
+            for identity in disk.identities:
+                held = disks.get(identity, {}).items()
+                rows.update(row for row, (_, owners) in held if owners or not disk.shares)
+        return rows
+
+    def _claims(self, pod: PodInfo) -> Claims:
+        storage = pod.cls.storage
+        if storage is NO_STORAGE:
+            return _NO_CLAIMS
+        in_use: set[str] = set()
+        for use in storage.claims:
+            if use.owner:
+                continue
+            claim = self._cluster.told(PERSISTENT_VOLUME_CLAIM, use.key)
+            if claim is None:
+                return Claims(missing=use.name)
+            if _is_exclusive(claim) and use.key in self._cluster.occupancy.claims:
+                in_use.add(use.name)
+        return Claims(in_use=len(in_use)) if in_use else _NO_CLAIMS
+
+    def _exclusive(self, pod: PodInfo) -> set[str]:
+        """Names of the direct claims that only one pod may use."""
+        found = set()
+        for use in pod.cls.storage.claims:
+            claim = self._cluster.told(PERSISTENT_VOLUME_CLAIM, use.key)
+            if not use.owner and claim is not None and _is_exclusive(claim):
+                found.add(use.name)
+        return found
+
+    def registrations(self) -> Sequence[Registration]:
+        return (
+            Registration(Trigger(POD.resource, Action.DELETE), after_pod_deleted),
+            Registration(Trigger(NODE.resource, Action.ADD)),
+            Registration(Trigger(PERSISTENT_VOLUME_CLAIM.resource, Action.ADD), after_claim_added),
+        )
+
+
+_NO_CLAIMS: Final = Claims()
+
+
+def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
+    """A pod of the same namespace let go of a disk or a claim."""
+    if pod.metadata.namespace != old.metadata.namespace:
+        return Hint.SKIP
+    mine, freed = storage_of(pod), storage_of(old)
+    helps = any(conflict(disk, other) for disk in mine.disks for other in freed.disks)
+    helps = helps or not set(mine.direct).isdisjoint(freed.direct)
+    return Hint.QUEUE if helps else Hint.SKIP
+
+
+def after_claim_added(pod: Pod, old: None, new: PersistentVolumeClaim) -> Hint:  # noqa: ARG001
+    return Hint.QUEUE if uses_claim(pod, new, ephemeral=False) else Hint.SKIP
+
+
+def _is_exclusive(claim: PersistentVolumeClaim) -> bool:
+    return READ_WRITE_ONCE_POD in (claim.spec.access_modes or ())
