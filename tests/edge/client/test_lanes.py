@@ -1,0 +1,123 @@
+"""Queues of the lanes: order, bounds, and folding of status patches."""
+
+import pytest
+
+from asched.core.framework.effects import Bind, Lane, PatchPodStatus, PodRef
+from asched.edge.client.lanes import Job, JobQueue, StatusQueue, fold
+
+
+def pod(uid):
+    return PodRef(namespace="t", name=uid, uid=uid)
+
+
+def patch(uid, type_="PodScheduled", nominated=None, **condition):
+    fields = {"type": type_, **condition} if type_ else None
+    return PatchPodStatus(pod=pod(uid), condition=fields, nominated_node_name=nominated)
+
+
+def job(effect, id_=1, at_s=0.0):
+    return Job(Lane.STATUS, effect, at_s, (id_,))
+
+
+def test_first_in_first_out_and_back_to_the_head():
+    queue = JobQueue(10)
+    jobs = [Job(Lane.BINDING, Bind(pod=pod(str(n)), node="n"), float(n)) for n in range(3)]
+    for each in jobs:
+        queue.put(each)
+    assert queue.oldest_s == 0.0
+    first = queue.take()
+    queue.put_back(first)
+    assert [queue.take() for _ in range(4)] == [*jobs, None]
+    assert queue.oldest_s is None
+
+
+def test_a_queue_is_full_at_its_limit():
+    for queue in (JobQueue(2), StatusQueue(2)):
+        queue.put(job(patch("a")))
+        assert not queue.is_full
+        queue.put(job(patch("b")))
+        assert queue.is_full
+        assert queue.drop_oldest().effect.pod.uid == "a"
+        assert len(queue) == 1
+
+
+def test_a_newer_patch_of_a_pod_takes_the_place_of_the_older():
+    queue = StatusQueue(10)
+    queue.put(job(patch("a", message="old", status="False"), 1, 0.0))
+    queue.put(job(patch("b"), 2, 1.0))
+    queue.put(job(patch("a", message="new"), 3, 2.0))
+    assert (len(queue), queue.folded_count) == (2, 1)
+    first = queue.take()
+    assert first.ids == (1, 3)
+    assert first.effect.condition == {"type": "PodScheduled", "message": "new", "status": "False"}
+
+
+def test_different_conditions_of_a_pod_are_different_patches():
+    queue = StatusQueue(10)
+    queue.put(job(patch("a")))
+    queue.put(job(patch("a", "DisruptionTarget")))
+    assert len(queue) == 2
+
+
+def test_a_nomination_joins_the_waiting_condition():
+    queue = StatusQueue(10)
+    queue.put(job(patch("a", message="m")))
+    queue.put(job(patch("a", None, nominated="n1")))
+    taken = queue.take()
+    assert taken.effect.condition["message"] == "m"
+    assert taken.effect.nominated_node_name == "n1"
+    assert len(queue) == 0
+
+
+def test_one_patch_of_a_pod_at_a_time():
+    queue = StatusQueue(10)
+    queue.put(job(patch("a", message="1"), 1))
+    first = queue.take()
+    assert queue.is_under_way("a")
+    queue.put(job(patch("a", message="2"), 2))
+    queue.put(job(patch("b"), 3))
+    assert queue.take().ids == (3,)
+    assert queue.take() is None
+    queue.done(first)
+    assert queue.take().ids == (2,)
+
+
+def test_a_patch_that_goes_back_lets_the_newer_one_win():
+    queue = StatusQueue(10)
+    queue.put(job(patch("a", message="old", reason="R"), 1))
+    first = queue.take()
+    queue.put(job(patch("a", message="new"), 2))
+    queue.done(first)
+    queue.put_back(first)
+    merged = queue.take()
+    assert merged.ids == (1, 2)
+    assert merged.effect.condition == {"type": "PodScheduled", "message": "new", "reason": "R"}
+    queue.done(merged)
+    queue.put_back(merged)
+    assert queue.take() is merged
+
+
+def test_a_binding_overtakes_only_the_condition_it_writes_itself():
+    queue = StatusQueue(10)
+    queue.put(job(patch("a"), 1))
+    queue.put(job(patch("a", "DisruptionTarget"), 2))
+    assert queue.overtaken_by_binding("a").ids == (1,)
+    assert queue.overtaken_by_binding("a") is None
+    assert queue.overtaken_by_binding("x") is None
+    assert queue.take().ids == (2,)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "nominated"),
+    [(None, None, None), ("n", None, "n"), ("n", "", ""), (None, "m", "m"), ("n", "m", "m")],
+)
+def test_the_newer_nomination_wins_where_it_says_something(older, newer, nominated):
+    folded = fold(patch("a", nominated=older), patch("a", nominated=newer))
+    assert folded.nominated_node_name == nominated
+
+
+def test_folding_keeps_the_newest_order_of_conditions():
+    older = PatchPodStatus(pod=pod("a"), condition={"type": "T"}, condition_types=("A",))
+    newer = PatchPodStatus(pod=pod("a"), condition={"type": "T"}, condition_types=("A", "B"))
+    assert fold(older, newer).condition_types == ("A", "B")
+    assert fold(newer, patch("a", "T")).condition_types == ("A", "B")
