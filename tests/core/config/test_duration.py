@@ -1,0 +1,44 @@
+import pytest
+
+from asched.core.config.duration import parse, render
+
+SECOND = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "ns", "shown"),
+    [
+        ("15s", 15 * SECOND, "15s"),
+        ("1m", 60 * SECOND, "1m0s"),
+        ("1h2m3s4ms", 3_723_004_000_000, "1h2m3.004s"),
+        ("1.5s", 1_500_000_000, "1.5s"),
+        ("250ms", 250_000_000, "250ms"),
+        ("1.5us", 1_500, "1.5µs"),
+        ("0", 0, "0s"),
+        ("-2h", -7_200 * SECOND, "-2h0m0s"),
+        ("+.5s", 500_000_000, "500ms"),
+        ("10ns", 10, "10ns"),
+    ],
+)
+def test_a_duration_is_read_and_printed_as_go_does(text: str, ns: int, shown: str) -> None:
+    assert parse(text) == ns
+    assert render(ns) == shown
+    assert parse(shown) == ns
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", 'time: invalid duration ""'),
+        ("15", 'time: missing unit in duration "15"'),
+        ("1d", 'time: unknown unit "d" in duration "1d"'),
+        ("5 s", 'time: unknown unit " s" in duration "5 s"'),
+        ("s", 'time: invalid duration "s"'),
+        ("fifteen seconds", 'time: invalid duration "fifteen seconds"'),
+        ("300000h400000h9000000h", 'time: invalid duration "300000h400000h9000000h"'),
+    ],
+)
+def test_what_is_no_duration_is_refused_with_gos_words(text: str, words: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        parse(text)
+    assert str(caught.value) == words

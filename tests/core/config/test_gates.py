@@ -1,0 +1,89 @@
+import json
+
+import pytest
+
+from asched.core.config.gate_table import GATES, LOCKED, PARENTS
+from asched.core.config.gates import DEFAULT_GATES, GateError, parse, parse_bool
+from tests.shared import shared_path
+
+
+def test_every_recorded_gate_is_known_with_its_stage_and_default() -> None:
+    path = shared_path("outside/flags/feature_gates.json")
+    recorded = json.loads(path.read_text(encoding="utf-8"))
+    for row in recorded:
+        assert GATES[row["gate"]] == (row["stage"], row["default"])
+    assert {name for name, (stage, _) in GATES.items() if stage != "GA"} == {
+        row["gate"] for row in recorded
+    }
+
+
+def test_the_tables_agree_with_each_other() -> None:
+    assert set(GATES) >= LOCKED
+    assert {*PARENTS, *(gate for parents in PARENTS.values() for gate in parents)} <= set(GATES)
+    assert parse([]).enabled == DEFAULT_GATES
+
+
+def test_gates_add_up_and_the_last_value_wins() -> None:
+    given = ["GenericWorkload=true,kube:GangScheduling=T", " OpportunisticBatching = 0 "]
+    state = parse([*given, "OpportunisticBatching=1"]).enabled
+    assert state["GangScheduling"]
+    assert state["OpportunisticBatching"]
+
+
+def test_groups_move_their_stage_but_not_gates_that_are_named() -> None:
+    state = parse(["AllBeta=false,OpportunisticBatching=true"]).enabled
+    assert not state["NodeDeclaredFeatures"]
+    assert state["OpportunisticBatching"]
+    assert parse(["AllAlpha=true"]).enabled["GangScheduling"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (
+            "SchedulerQueueingHints=false",
+            "cannot set feature gate SchedulerQueueingHints to false, feature is locked to true",
+        ),
+        (
+            "GangScheduling=true",
+            (
+                "GangScheduling is enabled, but depends on features that are disabled: "
+                "[GenericWorkload]"
+            ),
+        ),
+        ("x", "missing bool value for x"),
+        ("wardle:x=true", "component not registered: wardle"),
+        (
+            "NodeDeclaredFeatures=maybe",
+            (
+                "invalid value of NodeDeclaredFeatures=maybe, err: "
+                'strconv.ParseBool: parsing "maybe": invalid syntax'
+            ),
+        ),
+    ],
+)
+def test_what_cannot_be_set_is_refused(value: str, text: str) -> None:
+    with pytest.raises(GateError) as caught:
+        parse([value])
+    assert str(caught.value) == text
+
+
+def test_all_orphans_are_named() -> None:
+    with pytest.raises(GateError) as caught:
+        parse(["NodeDeclaredFeatures=false"])
+    assert str(caught.value).startswith("[")
+    assert str(caught.value).count("depends on features that are disabled") == 4
+
+
+def test_an_unknown_gate_and_an_alpha_gate_are_warnings() -> None:
+    gates = parse(["NoSuchGate=true", "StorageCapacityScoring=true"])
+    assert gates.warnings[0] == "unrecognized feature gate: NoSuchGate"
+    assert "StorageCapacityScoring" in gates.warnings[1]
+
+
+def test_booleans_are_gos() -> None:
+    assert [parse_bool(text) for text in ("1", "t", "TRUE", "0", "f", "False")] == [True] * 3 + [
+        False
+    ] * 3
+    with pytest.raises(ValueError):
+        parse_bool("yes")

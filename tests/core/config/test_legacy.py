@@ -1,0 +1,149 @@
+from typing import Any
+
+import pytest
+
+from asched.core.config.construct import construct
+from asched.core.config.decode import decode
+from asched.core.config.defaults import configuration
+from asched.core.config.in_tree import IN_TREE_POINTS
+from asched.core.config.legacy import is_legacy, translate, version_of
+from asched.core.config.merge import ResolvedProfile
+from asched.core.config.replaced import ADVICE, SUCCESSORS
+from asched.core.config.translation import Fate, Translation
+
+GROUP = "kubescheduler.config.k8s.io"
+
+
+def old(version: str, **fields: Any) -> dict[str, Any]:
+    return {"apiVersion": f"{GROUP}/{version}", "kind": "KubeSchedulerConfiguration", **fields}
+
+
+def loaded(translation: Translation) -> ResolvedProfile:
+    assert not translation.problems
+    checked, problems = decode(translation.document, "")
+    assert not problems
+    built, problems = construct(configuration(checked))
+    assert not problems
+    assert built is not None
+    return built.profiles[0]
+
+
+def weights(resolved: ResolvedProfile) -> dict[str, int]:
+    return {plugin.name: plugin.weight for plugin in resolved.at("score")}
+
+
+def profile_of(version: str, plugins: Any = None, config: Any = None) -> Translation:
+    given = {"plugins": plugins, "pluginConfig": config}
+    return translate(old(version, profiles=[{k: v for k, v in given.items() if v}]))
+
+
+def test_three_old_versions_and_the_policy_are_known() -> None:
+    assert [version_of(old(v)) for v in ("v1beta1", "v1beta2", "v1beta3", "v1", "v1alpha1")] == [
+        "v1beta1",
+        "v1beta2",
+        "v1beta3",
+        "",
+        "",
+    ]
+    assert is_legacy({"kind": "Policy", "apiVersion": "v1"})
+    assert not is_legacy(old("v1"))
+    assert not is_legacy(None)
+    assert set(SUCCESSORS.values()) <= set(IN_TREE_POINTS)
+    assert set(SUCCESSORS) <= set(ADVICE)
+
+
+def test_v1beta3_is_v1_under_another_name() -> None:
+    args = {"apiVersion": f"{GROUP}/v1beta3", "kind": "InterPodAffinityArgs"}
+    translation = profile_of("v1beta3", config=[{"name": "InterPodAffinity", "args": args}])
+    assert weights(loaded(translation))["TaintToleration"] == 3
+
+
+def test_plugins_of_volume_limits_leave_and_are_named() -> None:
+    on = {"filter": {"enabled": [{"name": "EBSLimits"}], "disabled": [{"name": "CinderLimits"}]}}
+    translation = profile_of("v1beta3", on)
+    loaded(translation)
+    changed = [str(note) for note in translation.notes if note.fate is Fate.CHANGED]
+    assert changed[1:] == [
+        "profiles[0].plugins.filter.enabled[0]: EBSLimits left out: NodeVolumeLimits does its work",
+        (
+            "profiles[0].plugins.filter.disabled[0]: CinderLimits is gone, so there is nothing to "
+            "disable"
+        ),
+    ]
+
+
+@pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
+def test_old_weights_are_written_down(version: str) -> None:
+    found = weights(loaded(translate(old(version))))
+    assert (found["TaintToleration"], found["NodeAffinity"], found["InterPodAffinity"]) == (1, 1, 1)
+    assert found["PodTopologySpread"] == 2
+
+
+def test_weights_of_users_stay_and_a_star_needs_no_old_weights() -> None:
+    mine = {"score": {"enabled": [{"name": "TaintToleration", "weight": 9}]}}
+    assert weights(loaded(profile_of("v1beta2", mine)))["TaintToleration"] == 9
+    star = {"score": {"enabled": [{"name": "ImageLocality"}], "disabled": [{"name": "*"}]}}
+    assert weights(loaded(profile_of("v1beta2", star))) == {"ImageLocality": 1}
+    off = {"score": {"disabled": [{"name": "NodeAffinity"}]}}
+    assert "NodeAffinity" not in weights(loaded(profile_of("v1beta2", off)))
+
+
+def test_the_three_plugins_of_capacity_become_one_strategy() -> None:
+    score = {
+        "enabled": [{"name": "NodeResourcesMostAllocated", "weight": 4}],
+        "disabled": [{"name": "NodeResourcesLeastAllocated"}],
+    }
+    resources = {"resources": [{"name": "cpu", "weight": 3}]}
+    config = [{"name": "NodeResourcesMostAllocated", "args": resources}]
+    resolved = loaded(profile_of("v1beta1", {"score": score}, config))
+    fit: Any = resolved.profile.plugin_config["NodeResourcesFit"]
+    assert fit.scoring_strategy.type == "MostAllocated"
+    assert [(r.name, r.weight) for r in fit.scoring_strategy.resources] == [("cpu", 3)]
+    assert weights(resolved)["NodeResourcesFit"] == 4
+
+
+def test_no_scoring_by_capacity_stays_none() -> None:
+    off = {"score": {"disabled": [{"name": "NodeResourcesLeastAllocated"}]}}
+    assert "NodeResourcesFit" not in weights(loaded(profile_of("v1beta1", off)))
+
+
+def test_two_strategies_at_once_are_refused() -> None:
+    both = {"score": {"enabled": [{"name": "NodeResourcesMostAllocated"}]}}
+    problem = profile_of("v1beta1", both).problems[0]
+    assert "NodeResourcesLeastAllocated and NodeResourcesMostAllocated" in problem.text
+    assert "disable all but one" in problem.hint
+
+
+@pytest.mark.parametrize("name", ["NodeLabel", "ServiceAffinity", "NodePreferAvoidPods"])
+def test_rules_without_a_successor_are_refused_by_name(name: str) -> None:
+    problem = profile_of("v1beta1", {"filter": {"enabled": [{"name": name}]}}).problems[0]
+    assert problem.text == f'plugin "{name}" does not exist in v1'
+    assert problem.hint.startswith("it is gone; use ")
+
+
+def test_fields_of_later_versions_are_unknown_in_older_ones() -> None:
+    translation = profile_of("v1beta2", {"multiPoint": {"enabled": []}})
+    assert [problem.text for problem in translation.problems] == [
+        'unknown field "profiles[0].plugins.multiPoint"'
+    ]
+
+
+def test_addresses_without_tls_go() -> None:
+    translation = translate(old("v1beta2", healthzBindAddress=":10251"))
+    assert translation.problems[0].text.endswith("must be empty or with an explicit 0 port")
+    translation = translate(old("v1beta1", healthzBindAddress=":10251", metricsBindAddress=""))
+    loaded(translation)
+    assert [note.fate for note in translation.notes].count(Fate.UNSUPPORTED) == 1
+
+
+def test_locks_become_leases() -> None:
+    translation = translate(old("v1beta2", leaderElection={"resourceLock": "endpointsleases"}))
+    assert translation.document["leaderElection"] == {"resourceLock": "leases"}
+    assert any("old replica" in note.text for note in translation.notes)
+
+
+def test_what_a_process_says_names_only_what_is_lost() -> None:
+    translation = translate(old("v1beta1", metricsBindAddress="0.0.0.0:1"))
+    head, *lost = translation.notes_for_run
+    assert head.startswith("KubeSchedulerConfiguration v1beta1 is read as v1")
+    assert len(lost) == 1

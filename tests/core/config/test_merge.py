@@ -1,0 +1,167 @@
+import pytest
+
+from asched import names
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.in_tree import IN_TREE_POINTS
+from asched.core.config.merge import (
+    ResolvedProfile,
+    UnusableProfileError,
+    interface_name,
+    merge_defaults,
+    needed_plugins,
+    resolve,
+)
+from asched.core.config.v1 import MULTI_POINT, Plugin, PluginSet, Profile
+
+
+def sets(**points: str) -> dict[str, PluginSet]:
+    """`filter="A B:3 -C"`: A and B (weight 3) enabled, C disabled."""
+    result = {}
+    for point, words in points.items():
+        on, off = [], []
+        for word in words.split():
+            name, _, weight = word.lstrip("-").partition(":")
+            (off if word.startswith("-") else on).append(Plugin(name, int(weight or 0)))
+        result[MULTI_POINT if point == "multi" else point] = PluginSet(tuple(on), tuple(off))
+    return result
+
+
+def resolved(**points: str) -> ResolvedProfile:
+    return resolve(Profile(plugins=merge_defaults(sets(**points), DEFAULT_GATES)), IN_TREE_POINTS)
+
+
+def order(profile: ResolvedProfile, point: str) -> str:
+    return " ".join(
+        f"{plugin.name}:{plugin.weight}" if plugin.weight else plugin.name
+        for plugin in profile.at(point)
+    )
+
+
+BARE = "-* PrioritySort DefaultBinder"
+
+
+def test_the_default_profile_has_upstreams_weights() -> None:
+    weights = {plugin.name: plugin.weight for plugin in resolved().at("score")}
+    assert weights == {
+        names.TAINT_TOLERATION: 3,
+        names.NODE_AFFINITY: 2,
+        names.NODE_RESOURCES_FIT: 1,
+        names.VOLUME_BINDING: 1,
+        names.POD_TOPOLOGY_SPREAD: 2,
+        names.INTER_POD_AFFINITY: 2,
+        names.DYNAMIC_RESOURCES: 2,
+        names.NODE_RESOURCES_BALANCED_ALLOCATION: 1,
+        names.IMAGE_LOCALITY: 1,
+    }
+
+
+def test_a_default_that_is_named_again_keeps_its_place_and_forgets_its_weight() -> None:
+    enabled = merge_defaults(sets(multi="TaintToleration"), DEFAULT_GATES)[MULTI_POINT].enabled
+    assert enabled[4] == Plugin(names.TAINT_TOLERATION, 0)
+
+
+def test_what_is_enabled_and_disabled_moves_to_the_end() -> None:
+    enabled = merge_defaults(sets(multi="NodeName:8 -NodeName"), DEFAULT_GATES)[MULTI_POINT].enabled
+    assert enabled[-1] == Plugin(names.NODE_NAME, 8)
+
+
+def test_a_star_leaves_only_what_the_user_names() -> None:
+    profile = resolved(multi=f"{BARE} NodeName NodePorts")
+    assert order(profile, "filter") == "NodeName NodePorts"
+    assert order(profile, "score") == ""
+    assert profile.plugin_names == ("PrioritySort", "NodePorts", "NodeName", "DefaultBinder")
+
+
+def test_a_point_puts_overrides_first_and_strangers_last() -> None:
+    profile = resolved(multi=f"{BARE} NodeName NodePorts", filter="VolumeZone NodePorts")
+    assert order(profile, "filter") == "NodePorts NodeName VolumeZone"
+
+
+def test_disabled_and_enabled_at_a_point_means_last() -> None:
+    profile = resolved(multi=f"{BARE} NodeName NodePorts", filter="NodeName -NodeName")
+    assert order(profile, "filter") == "NodePorts NodeName"
+
+
+def test_a_star_at_a_point_keeps_the_points_own() -> None:
+    assert order(resolved(score="ImageLocality:3 -*"), "score") == "ImageLocality:3"
+
+
+def test_the_points_weight_wins_and_zero_counts_as_one() -> None:
+    profile = resolved(multi=f"{BARE} ImageLocality:5 NodeAffinity", score="ImageLocality:6")
+    assert order(profile, "score") == "ImageLocality:6 NodeAffinity:1"
+
+
+def test_gated_plugins_come_with_their_gates() -> None:
+    gates = {**DEFAULT_GATES, "NodeDeclaredFeatures": False, "GangScheduling": True}
+    enabled = [plugin.name for plugin in merge_defaults({}, gates)[MULTI_POINT].enabled]
+    assert enabled[-1] == names.GANG_SCHEDULING
+    assert names.NODE_DECLARED_FEATURES not in enabled
+
+
+def test_plugins_of_users_are_data_like_all_others() -> None:
+    profile = Profile(plugins=merge_defaults(sets(multi="Mine:7"), DEFAULT_GATES))
+    known = {**IN_TREE_POINTS, "Mine": frozenset({"filter", "score"})}
+    assert order(resolve(profile, known), "score").endswith("Mine:7")
+
+
+@pytest.mark.parametrize(
+    ("points", "text"),
+    [
+        ({"filter": "Nope"}, 'FilterPlugin "Nope" does not exist'),
+        ({"multi": "Nope"}, 'PreFilterPlugin "Nope" does not exist'),
+        ({"filter": "ImageLocality"}, 'plugin "ImageLocality" does not extend FilterPlugin plugin'),
+        ({"filter": "NodeName NodeName"}, 'plugin "NodeName" already registered as "FilterPlugin"'),
+        (
+            {"multi": "ImageLocality:1 ImageLocality:2"},
+            'plugin "ImageLocality" already registered as "ScorePlugin"',
+        ),
+        (
+            {"multi": "-*"},
+            (
+                "only one queue sort plugin required for profile with scheduler name "
+                '"default-scheduler", but got 0'
+            ),
+        ),
+        (
+            {"bind": "-*"},
+            (
+                "at least one bind plugin is needed for profile with scheduler name "
+                '"default-scheduler"'
+            ),
+        ),
+        (
+            {"score": "TaintToleration:-1"},
+            "score plugins: total score of Score plugins could overflow",
+        ),
+        (
+            {"placementScore": "NodeResourcesFit:-1 PodGroupPodsCount"},
+            "placement score plugins: total score of Score plugins could overflow",
+        ),
+    ],
+)
+def test_a_profile_that_cannot_be_built_says_why(points: dict[str, str], text: str) -> None:
+    with pytest.raises(UnusableProfileError) as caught:
+        resolved(**points)
+    assert caught.value.problems[0].text == text
+
+
+def test_a_negative_weight_passes_where_the_sum_stays_positive() -> None:
+    assert "NodeAffinity:-2" in order(resolved(multi="NodeAffinity:-2"), "score")
+
+
+def test_every_unknown_plugin_is_reported_with_a_hint() -> None:
+    with pytest.raises(UnusableProfileError) as caught:
+        resolved(filter="nodename Nodeports", score="SelectorSpread")
+    assert [problem.hint for problem in caught.value.problems[:2]] == [
+        'did you mean "NodeName"?',
+        'did you mean "NodePorts"?',
+    ]
+    assert "PodTopologySpread" in caught.value.problems[2].hint
+
+
+def test_only_enabled_plugins_are_needed() -> None:
+    profile = Profile(
+        plugins=merge_defaults(sets(multi=BARE, score="ImageLocality"), DEFAULT_GATES)
+    )
+    assert needed_plugins(profile) == ("DefaultBinder", "ImageLocality", "PrioritySort")
+    assert interface_name("preFilter") == "PreFilterPlugin"

@@ -1,0 +1,225 @@
+from typing import Any
+
+import pytest
+
+from asched.core.config.construct import construct
+from asched.core.config.decode import decode
+from asched.core.config.defaults import configuration
+from asched.core.config.in_tree import IN_TREE_POINTS
+from asched.core.config.merge import ResolvedProfile
+from asched.core.config.policy import is_policy, translate_policy
+from asched.core.config.policy_table import (
+    ALWAYS,
+    DEFAULT_PREDICATES,
+    DEFAULT_PRIORITIES,
+    PREDICATES,
+    PRIORITIES,
+    STRATEGIES,
+    UNSUPPORTED_PRIORITIES,
+)
+from asched.core.config.validate import validate
+
+
+def profile(**policy: Any) -> ResolvedProfile:
+    translation = translate_policy({"kind": "Policy", "apiVersion": "v1", **policy})
+    assert not translation.problems
+    checked, problems = decode(translation.document, "")
+    assert not problems
+    built = configuration(checked)
+    assert validate(built) == []
+    constructed, problems = construct(built)
+    assert not problems
+    assert constructed is not None
+    return constructed.profiles[0]
+
+
+def names_at(resolved: ResolvedProfile, point: str) -> list[str]:
+    return [plugin.name for plugin in resolved.at(point)]
+
+
+def weights(resolved: ResolvedProfile) -> dict[str, int]:
+    return {plugin.name: plugin.weight for plugin in resolved.at("score")}
+
+
+def refusals(**policy: Any) -> list[str]:
+    return [problem.text for problem in translate_policy({"kind": "Policy", **policy}).problems]
+
+
+def test_the_tables_name_what_exists() -> None:
+    used = {plugin for plugins in PREDICATES.values() for plugin in plugins}
+    assert used | set(PRIORITIES.values()) <= set(IN_TREE_POINTS)
+    assert set(DEFAULT_PREDICATES) <= set(PREDICATES)
+    assert set(DEFAULT_PRIORITIES) <= {*PRIORITIES, *STRATEGIES, *UNSUPPORTED_PRIORITIES}
+    assert all(
+        point in IN_TREE_POINTS[plugin] for point, plugins in ALWAYS.items() for plugin in plugins
+    )
+    assert is_policy({"kind": "Policy"})
+    assert not is_policy({"kind": "Pod"})
+
+
+def test_an_absent_half_is_its_default_set() -> None:
+    resolved = profile()
+    assert names_at(resolved, "filter") == [
+        "NodeUnschedulable",
+        "NodeResourcesFit",
+        "NodeName",
+        "NodePorts",
+        "NodeAffinity",
+        "VolumeRestrictions",
+        "TaintToleration",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "DynamicResources",
+    ]
+    assert weights(resolved) == {
+        "NodeResourcesBalancedAllocation": 1,
+        "PodTopologySpread": 2,
+        "ImageLocality": 1,
+        "InterPodAffinity": 1,
+        "NodeResourcesFit": 1,
+        "NodeAffinity": 1,
+        "TaintToleration": 1,
+    }
+
+
+def test_an_empty_list_is_the_mandatory_half_or_nothing() -> None:
+    resolved = profile(predicates=[], priorities=[])
+    assert names_at(resolved, "filter") == [
+        "NodeUnschedulable",
+        "TaintToleration",
+        "DynamicResources",
+    ]
+    assert names_at(resolved, "score") == []
+
+
+def test_filters_stand_in_the_order_of_then_whatever_the_file_says() -> None:
+    given = [{"name": "MatchInterPodAffinity"}, {"name": "HostName"}]
+    found = names_at(profile(predicates=given), "filter")
+    assert (
+        found.index("NodeName") < found.index("TaintToleration") < found.index("InterPodAffinity")
+    )
+
+
+def test_scorers_that_prepare_are_enabled_at_both_points() -> None:
+    resolved = profile(priorities=[{"name": "TaintTolerationPriority", "weight": 4}])
+    assert names_at(resolved, "preScore") == ["TaintToleration"]
+    assert weights(resolved) == {"TaintToleration": 4}
+
+
+def test_the_first_weight_in_alphabetical_order_wins() -> None:
+    given = [
+        {"name": "SelectorSpreadPriority", "weight": 1},
+        {"name": "EvenPodsSpreadPriority", "weight": 5},
+    ]
+    assert weights(profile(priorities=given)) == {"PodTopologySpread": 5}
+
+
+def test_a_capacity_ratio_becomes_the_strategy() -> None:
+    shape = [{"utilization": 0, "score": 0}, {"utilization": 100, "score": 10}]
+    argument = {"requestedToCapacityRatioArguments": {"shape": shape}}
+    resolved = profile(priorities=[{"name": "Mine", "weight": 2, "argument": argument}])
+    fit: Any = resolved.profile.plugin_config["NodeResourcesFit"]
+    assert fit.scoring_strategy.type == "RequestedToCapacityRatio"
+    assert weights(resolved) == {"NodeResourcesFit": 2}
+
+
+def test_label_rules_become_added_affinity() -> None:
+    rack = {"labelsPresence": {"labels": ["rack"], "presence": True}}
+    ssd = {"labelPreference": {"label": "ssd", "presence": False}}
+    resolved = profile(
+        predicates=[{"name": "Racks", "argument": rack}],
+        priorities=[{"name": "NoSsd", "weight": 3, "argument": ssd}],
+    )
+    args: Any = resolved.profile.plugin_config["NodeAffinity"]
+    terms = args.added_affinity["requiredDuringSchedulingIgnoredDuringExecution"]
+    assert terms["nodeSelectorTerms"][0]["matchExpressions"] == [
+        {"key": "rack", "operator": "Exists"}
+    ]
+    assert "NodeAffinity" in names_at(resolved, "filter")
+    assert weights(resolved) == {"NodeAffinity": 3}
+
+
+def test_extenders_had_keys_in_any_case_and_timeouts_in_nanoseconds() -> None:
+    given = {
+        "urlPrefix": "http://e",
+        "enableHttps": True,
+        "httpTimeout": 1_500_000_000,
+        "managedresources": [{"Name": "a.b/c", "ignoredByScheduler": True}],
+    }
+    translation = translate_policy({"kind": "Policy", "extenders": [given]})
+    assert translation.document["extenders"] == [
+        {
+            "urlPrefix": "http://e",
+            "enableHTTPS": True,
+            "httpTimeout": "1.5s",
+            "managedResources": [{"name": "a.b/c", "ignoredByScheduler": True}],
+        }
+    ]
+
+
+def test_the_flag_to_run_all_filters_reaches_the_profile() -> None:
+    translation = translate_policy({"kind": "Policy", "alwaysCheckAllPredicates": True})
+    resolved = translation.mark(profile())
+    assert resolved.profile.always_check_all_filters
+    assert not profile().profile.always_check_all_filters
+
+
+def test_hard_affinity_weight() -> None:
+    args: Any = profile(hardPodAffinitySymmetricWeight=10).profile.plugin_config["InterPodAffinity"]
+    assert args.hard_pod_affinity_weight == 10
+    assert refusals(hardPodAffinitySymmetricWeight=101) == [
+        "hardPodAffinitySymmetricWeight: Invalid value: 101: not in valid range [0-100]"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "text"),
+    [
+        ({"predicates": [{"name": "x"}]}, 'predicate type not found for "x"'),
+        ({"priorities": [{"name": "x", "weight": 1}]}, 'priority type not found for "x"'),
+        (
+            {"priorities": [{"name": "LeastRequestedPriority"}]},
+            (
+                "priority LeastRequestedPriority should have a positive weight applied to it or it has "
+                "overflown"
+            ),
+        ),
+        (
+            {"predicates": [{"name": "x", "argument": {}}]},
+            "exactly 1 predicate argument is required, numArgs: 0",
+        ),
+        (
+            {"priorities": [{"name": "x", "weight": 1, "argument": {}}]},
+            "exactly 1 priority argument is required, numArgs: 0",
+        ),
+        (
+            {"predicates": [{"name": "x", "argument": {"serviceAffinity": {"labels": ["a"]}}}]},
+            'predicate "x": ServiceAffinity is gone',
+        ),
+        (
+            {
+                "priorities": [
+                    {"name": "LeastRequestedPriority", "weight": 1},
+                    {"name": "MostRequestedPriority", "weight": 1},
+                ]
+            },
+            (
+                "LeastRequestedPriority and MostRequestedPriority score together, "
+                "v1 has one strategy for each profile"
+            ),
+        ),
+    ],
+)
+def test_what_cannot_be_translated_is_refused(policy: dict[str, Any], text: str) -> None:
+    assert refusals(**policy) == [text]
+
+
+def test_a_second_capacity_ratio_is_refused_in_the_words_of_the_time() -> None:
+    argument = {"requestedToCapacityRatioArguments": {"shape": [{"utilization": 0}]}}
+    given = [{"name": name, "weight": 1, "argument": argument} for name in ("b", "a")]
+    assert refusals(priorities=given) == [
+        'priority "b" redeclares custom priority "RequestedToCapacityRatio", from: "a"'
+    ]

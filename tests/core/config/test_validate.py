@@ -1,0 +1,148 @@
+from typing import Any
+
+import pytest
+
+from asched.core.config.defaults import configuration, internal_configuration
+from asched.core.config.validate import validate
+
+
+def texts(**fields: Any) -> list[str]:
+    return [problem.text for problem in validate(configuration(fields))]
+
+
+def test_the_defaults_are_valid() -> None:
+    assert texts() == []
+
+
+def test_everything_is_reported_at_once_in_upstreams_order() -> None:
+    assert texts(
+        parallelism=0,
+        clientConnection={"burst": -1},
+        percentageOfNodesToScore=101,
+        podInitialBackoffSeconds=20,
+    ) == [
+        "clientConnection.burst: Invalid value: -1: must be non-negative",
+        "parallelism: Invalid value: 0: should be an integer value greater than zero",
+        "percentageOfNodesToScore: Invalid value: 101: not in valid range [0-100]",
+        (
+            "podMaxBackoffSeconds: Invalid value: 10: must be greater than or equal to "
+            "PodInitialBackoffSeconds"
+        ),
+    ]
+
+
+def test_the_internal_version_lacks_everything() -> None:
+    found = [problem.text for problem in validate(internal_configuration({}))]
+    assert found == [
+        "parallelism: Invalid value: 0: should be an integer value greater than zero",
+        "profiles: Required value",
+        "podInitialBackoffSeconds: Invalid value: 0: must be greater than 0",
+    ]
+
+
+def test_a_short_lease_is_reported_with_the_value_of_the_deadline() -> None:
+    assert texts(leaderElection={"leaseDuration": 5_000_000_000}) == [
+        'leaderElection.leaseDuration: Invalid value: "10s": must be greater than `RenewDeadline`'
+    ]
+
+
+def test_nothing_of_election_is_looked_at_while_it_is_off() -> None:
+    assert texts(leaderElection={"leaderElect": False, "resourceLock": "x"}) == []
+
+
+def test_names_must_be_there_and_differ() -> None:
+    assert texts(profiles=[{}, {}]) == [
+        "profiles[0].schedulerName: Required value",
+        "profiles[1].schedulerName: Required value",
+        "profiles[1].schedulerName: Duplicate value: {}",
+    ]
+
+
+def enabled(point: str, *plugins: str) -> dict[str, Any]:
+    return {"plugins": {point: {"enabled": [{"name": name} for name in plugins]}}}
+
+
+def test_removed_plugins_are_refused_at_a_point_but_not_in_multi_point() -> None:
+    assert texts(profiles=[enabled("filter", "EBSLimits")]) == [
+        (
+            'profiles[0].plugins.filter.enabled[0]: Invalid value: "EBSLimits": was invalid in version '
+            '"v1" (KubeSchedulerConfiguration is version "kubescheduler.config.k8s.io/v1")'
+        )
+    ]
+    assert texts(profiles=[enabled("multiPoint", "EBSLimits")]) == []
+
+
+def test_all_profiles_sort_the_queue_alike() -> None:
+    a, b = {"schedulerName": "a"}, {"schedulerName": "b"}
+    assert texts(profiles=[a, {**b, **enabled("queueSort", "X")}]) == [
+        (
+            'profiles[1].plugins.queueSort: Invalid value: {"Enabled":[{"Name":"X","Weight":0}],'
+            '"Disabled":null}: must be the same for all profiles'
+        )
+    ]
+    assert texts(profiles=[enabled("queueSort", "X", "Y")]) == [
+        (
+            "profiles[0].plugins.queueSort.Enabled: Invalid value: 2: "
+            "only one queue sort plugin can be enabled"
+        )
+    ]
+
+
+def test_args_of_the_queue_sort_plugin_must_be_alike() -> None:
+    def profile(name: str, value: int) -> dict[str, Any]:
+        config = [{"name": "X", "args": {"x": value}}]
+        return {"schedulerName": name, "pluginConfig": config, **enabled("queueSort", "X")}
+
+    assert texts(profiles=[profile("a", 1), profile("b", 2)]) == [
+        (
+            'profiles[1].pluginConfig.args: Invalid value: {"x":2}: '
+            "queueSort must be the same for all profiles"
+        )
+    ]
+    assert texts(profiles=[profile("a", 1), profile("b", 1)]) == []
+
+
+def test_args_twice_are_refused_even_for_strangers() -> None:
+    assert texts(profiles=[{"pluginConfig": [{"name": "X"}, {"name": "X"}]}]) == [
+        'profiles[0].pluginConfig[1]: Duplicate value: "X"'
+    ]
+
+
+@pytest.mark.parametrize(
+    ("extenders", "found"),
+    [
+        (
+            [{"prioritizeVerb": "p"}],
+            ["extenders[0].weight: Invalid value: 0: must have a positive weight applied to it"],
+        ),
+        (
+            [{"bindVerb": "b"}, {"bindVerb": "b"}],
+            [
+                (
+                    'extenders: Invalid value: "found 2 extenders implementing bind": '
+                    "only one extender can implement bind"
+                )
+            ],
+        ),
+        (
+            [{"managedResources": [{"name": "cpu"}]}],
+            [
+                (
+                    'extenders[0].managedResources[0].name: Invalid value: "cpu": '
+                    "is an invalid extended resource name"
+                )
+            ],
+        ),
+        (
+            [{"managedResources": [{"name": "a.b/c"}]}, {"managedResources": [{"name": "a.b/c"}]}],
+            [
+                (
+                    'extenders[1].managedResources[0].name: Invalid value: "a.b/c": '
+                    "duplicate extender managed resource name"
+                )
+            ],
+        ),
+    ],
+)
+def test_extenders(extenders: list[dict[str, Any]], found: list[str]) -> None:
+    assert texts(extenders=extenders) == found

@@ -1,0 +1,197 @@
+from typing import Any
+
+import pytest
+
+from asched.core.config.defaults import configuration
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.validate import validate
+from asched.core.config.validate_args import node_resources_fit
+
+PATH = "profiles[0].pluginConfig[0].args."
+
+
+def texts(name: str, args: Any, **gates: bool) -> list[str]:
+    state = {**DEFAULT_GATES, **gates}
+    document = {"profiles": [{"pluginConfig": [{"name": name, "args": args}]}]}
+    found = [problem.text for problem in validate(configuration(document, state), state)]
+    assert all(text.startswith(PATH) for text in found)
+    return [text.removeprefix(PATH) for text in found]
+
+
+def test_preemption_needs_one_of_its_two_bounds() -> None:
+    both = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0}
+    assert len(texts("DefaultPreemption", both)) == 2
+    assert texts("DefaultPreemption", {"minCandidateNodesAbsolute": -1}) == [
+        "minCandidateNodesAbsolute: Invalid value: -1: not in valid range [0, inf)"
+    ]
+    assert texts("DefaultPreemption", {"minCandidateNodesPercentage": 0}) == []
+
+
+def test_weights_of_pod_affinity_are_per_cent() -> None:
+    assert texts("InterPodAffinity", {"hardPodAffinityWeight": 101}) == [
+        "hardPodAffinityWeight: Invalid value: 101: not in valid range [0, 100]"
+    ]
+
+
+def test_balance_weighs_each_resource_once_and_alike() -> None:
+    resources = [{"name": "cpu", "weight": 2}, {"name": "cpu"}]
+    assert texts("NodeResourcesBalancedAllocation", {"resources": resources}) == [
+        "resources[0].weight: Invalid value: 2: must be 1",
+        'resources[1].name: Duplicate value: "cpu"',
+    ]
+
+
+def test_default_constraints_are_judged_one_by_one() -> None:
+    bad = {"maxSkew": 0, "whenUnsatisfiable": "Maybe", "labelSelector": {}}
+    good = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    given = {"defaultingType": "List", "defaultConstraints": [bad, good, good]}
+    assert texts("PodTopologySpread", given) == [
+        "defaultConstraints[0].maxSkew: Invalid value: 0: not in valid range (0, inf)",
+        "defaultConstraints[0].topologyKey: Required value: can not be empty",
+        (
+            'defaultConstraints[0].whenUnsatisfiable: Unsupported value: "Maybe": '
+            'supported values: "DoNotSchedule", "ScheduleAnyway"'
+        ),
+        (
+            "defaultConstraints[0].labelSelector: Forbidden: constraint must not define a selector, "
+            "as they deduced for each pod"
+        ),
+        'defaultConstraints[2]: Duplicate value: "{zone, DoNotSchedule}"',
+    ]
+    assert texts("PodTopologySpread", {"defaultConstraints": [good]}) == [
+        'defaultingType: Invalid value: "System": when .defaultConstraints are not empty'
+    ]
+
+
+def test_a_shape_needs_its_gate_and_an_order() -> None:
+    assert texts("VolumeBinding", {"shape": []}) == [
+        (
+            "shape: Invalid value: []: unexpected field `shape`, remove it or turn on the feature gate "
+            "StorageCapacityScoring"
+        )
+    ]
+    points = [{"utilization": 50, "score": 11}, {"utilization": 50}, {"utilization": 40}]
+    assert texts("VolumeBinding", {"shape": points}, StorageCapacityScoring=True) == [
+        "shape[1].utilization: Invalid value: 50: values must be sorted in increasing order",
+        "shape[0].score: Invalid value: 11: not in valid range [0, 10]",
+    ]
+
+
+def test_timeouts_of_claims() -> None:
+    assert texts("DynamicResources", {"filterTimeout": -1, "bindingTimeout": 10}) == [
+        'filterTimeout: Invalid value: "-1ns": must be zero or positive',
+        'bindingTimeout: Invalid value: "10ns": must be at least 1 second',
+    ]
+    assert texts("DynamicResources", {"filterTimeout": 1}, DRASchedulerFilterTimeout=False) == [
+        "filterTimeout: Forbidden: DRASchedulingFilterTimeout feature gate is disabled"
+    ]
+
+
+def requirement(**given: Any) -> list[str]:
+    terms = [{"matchExpressions": [given]}]
+    added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+    head = (
+        "addedAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0]."
+        "matchExpressions[0]."
+    )
+    return [text.removeprefix(head) for text in texts("NodeAffinity", {"addedAffinity": added})]
+
+
+@pytest.mark.parametrize(
+    ("given", "found"),
+    [
+        ({"key": "a", "operator": "Exists"}, []),
+        (
+            {"key": "a", "operator": "In"},
+            ["values: Invalid value: null: for 'in', 'notin' operators, values set can't be empty"],
+        ),
+        (
+            {"key": "a", "operator": "Exists", "values": ["x"]},
+            [
+                'values: Invalid value: ["x"]: values set must be empty for exists and does not exist'
+            ],
+        ),
+        (
+            {"key": "a", "operator": "Gt", "values": ["1", "x"]},
+            [
+                (
+                    'values: Invalid value: ["1","x"]: '
+                    "for 'Gt', 'Lt' operators, exactly one value is required"
+                ),
+                (
+                    'values[1]: Invalid value: "x": '
+                    "for 'Gt', 'Lt' operators, the value must be an integer"
+                ),
+            ],
+        ),
+        (
+            {"key": "a", "operator": "Near"},
+            [
+                (
+                    'operator: Unsupported value: "Near": supported values: '
+                    '"In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"'
+                )
+            ],
+        ),
+        (
+            {"key": "/a", "operator": "Exists"},
+            ['key: Invalid value: "/a": prefix part must be non-empty'],
+        ),
+    ],
+)
+def test_requirements_of_added_affinity(given: dict[str, Any], found: list[str]) -> None:
+    assert requirement(**given) == found
+
+
+def test_a_label_value_is_named_by_its_key() -> None:
+    found = requirement(key="pool", operator="In", values=["ok", "not ok!"])
+    assert len(found) == 1
+    assert found[0].startswith('values[1][pool]: Invalid value: "not ok!": a valid label must be')
+
+
+def test_fields_take_one_value_and_idle_preferences_are_passed_over() -> None:
+    term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["a", "b"]}]}
+    name = "preferredDuringSchedulingIgnoredDuringExecution"
+    for weight, count in ((0, 0), (1, 1)):
+        added = {name: [{"weight": weight, "preference": term}]}
+        found = texts("NodeAffinity", {"addedAffinity": added})
+        assert len(found) == count
+        assert all(
+            text.endswith('Invalid value: ["a","b"]: must have one element') for text in found
+        )
+
+
+def fit(**given: Any) -> list[str]:
+    document = {"profiles": [{"pluginConfig": [{"name": "NodeResourcesFit", "args": given}]}]}
+    args = configuration(document).profiles[0].plugin_config["NodeResourcesFit"]
+    return [problem.text for problem in node_resources_fit(args, ())]  # type: ignore[arg-type]
+
+
+def test_the_strategy_and_its_function_belong_together() -> None:
+    ratio: dict[str, Any] = {"shape": [{"utilization": 0, "score": 0}]}
+    assert fit(scoringStrategy={"type": "RequestedToCapacityRatio"}) == [
+        (
+            "scoringStrategy.requestedToCapacityRatio: Required value: "
+            "must be specified when type is RequestedToCapacityRatio"
+        )
+    ]
+    assert fit(scoringStrategy={"type": "MostAllocated", "requestedToCapacityRatio": ratio}) == [
+        (
+            "scoringStrategy.requestedToCapacityRatio: Forbidden: "
+            "must be nil when type is not RequestedToCapacityRatio"
+        )
+    ]
+    full = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": ratio}
+    assert fit(scoringStrategy=full) == []
+
+
+def test_ignored_resources_and_weights() -> None:
+    resources = [{"name": "cpu", "weight": 101}]
+    strategy = {"type": "LeastAllocated", "resources": resources}
+    assert fit(ignoredResourceGroups=["a.b/c"], scoringStrategy=strategy) == [
+        "ignoredResourceGroups[0]: Invalid value: \"a.b/c\": resource group name can't contain '/'",
+        (
+            "scoringStrategy.resources[0].weight: Invalid value: 101: "
+            "resource weight of cpu not in valid range (0, 100]"
+        ),
+    ]
