@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 from asched.core.dra import capacity, constraints
 from asched.core.dra.counters import CounterLedger
 from asched.core.dra.devices import DeviceId, ReadyDevice
-from asched.core.dra.inventory import Pool
 from asched.core.dra.plan import AllocationError, ClaimPlan, Request
+from asched.core.dra.pools import Pool
 from asched.core.dra.taken import Taken
 from asched.core.model.claim import ALLOCATION_RESULTS_MAX
 from asched.core.model.quantity import parse

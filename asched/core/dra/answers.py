@@ -20,9 +20,9 @@ from asched.core.dra.allocator import (
     allocate,
 )
 from asched.core.dra.demand import Demand
-from asched.core.dra.inventory import Pool
 from asched.core.dra.ledger import Ledger
 from asched.core.dra.plan import AllocationError, ClaimPlan
+from asched.core.dra.pools import Pool
 from asched.core.model.node import Node
 from asched.core.state.nodes import Aspect, NodeTable
 

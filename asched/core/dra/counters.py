@@ -8,7 +8,7 @@ claims bring about, keeps every device that uses counters of the pool away.
 from fractions import Fraction
 
 from asched.core.dra.devices import Amounts, PoolId, ReadyDevice
-from asched.core.dra.inventory import Pool
+from asched.core.dra.pools import Pool
 from asched.core.dra.taken import Taken
 
 _ZERO = Fraction(0)

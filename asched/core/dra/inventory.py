@@ -1,99 +1,33 @@
-"""Pools: which devices a node sees, in the order in which they are tried.
+"""All slices, indexed: which pools a node sees, in the order in which they are tried.
 
-A pool is made of slices. Of those a node sees, only the newest generation counts; a pool that lacks
-slices of it is incomplete, one with contradictions invalid, and one whose newer generation exists
-elsewhere is passed over. Slices with shared counters concern every node. Order: pools whose devices
-bind under conditions last, then driver, pool and slice by name, devices as listed.
-
-Slices are indexed by node and by pool, and what was built is kept until a slice of the pool
-changes: asking for a node's pools costs a dictionary lookup.
-
-Source  kubernetes/kubernetes v1.36 dynamic-resource-allocation/structured, gathering of pools
+Pools whose devices bind under conditions come last, then driver and pool decide by name. What was
+found for a node is kept, and only pools with a changed slice are looked at again: asking for a
+node's pools costs a dictionary lookup.
 """
 
 from collections.abc import Iterable, Mapping
 from itertools import chain
+from typing import Final
 
-from asched.core.dra.devices import Amounts, Place, PoolId, ReadyDevice
+from asched.core.dra.devices import Place, PoolId
+from asched.core.dra.pool_log import PoolLog
+from asched.core.dra.pools import Pool, ReadySlice, build_pool
 from asched.core.model.claim import ResourceSlice
-from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels
 
-
-class ReadySlice:
-    """One version of a slice, with its devices made ready on first use."""
-
-    __slots__ = ("_devices", "is_wide", "place", "pool_id", "record")
-
-    def __init__(self, record: ResourceSlice) -> None:
-        spec = record.spec
-        self.record = record
-        self.pool_id: PoolId = (spec.driver, spec.pool.name)
-        self.place = Place(spec.node_name, spec.all_nodes, spec.node_selector)
-        #: Wide slices are looked at for every node, the others for the one node they name.
-        self.is_wide = bool(spec.shared_counters) or not spec.node_name
-        self._devices: tuple[ReadyDevice, ...] | None = None
-
-    @property
-    def generation(self) -> int:
-        return self.record.spec.pool.generation
-
-    @property
-    def devices(self) -> tuple[ReadyDevice, ...]:
-        if self._devices is None:
-            listed = self.record.spec.devices or ()
-            self._devices = tuple(ReadyDevice(self.record, device) for device in listed)
-        return self._devices
-
-    def is_seen_by(self, name: str, labels: Labels) -> bool:
-        spec = self.record.spec
-        if spec.shared_counters:
-            return True
-        if self.place.is_given:
-            return self.place.matches(name, labels)
-        if spec.per_device_node_selection:
-            return any(d.place is not None and d.place.matches(name, labels) for d in self.devices)
-        return False  # selected by a field of a later version of the API
-
-
-class Pool:
-    """What a node sees of a pool. `devices` is empty where the pool must not be used."""
-
-    __slots__ = (
-        "binds",
-        "chooses_nodes",
-        "consumers",
-        "counters",
-        "devices",
-        "id",
-        "invalid_reason",
-        "is_incomplete",
-    )
-
-    def __init__(
-        self, pool_id: PoolId, *, is_incomplete: bool = False, invalid_reason: str = ""
-    ) -> None:
-        self.id = pool_id
-        self.is_incomplete = is_incomplete
-        self.invalid_reason = invalid_reason
-        self.devices: tuple[ReadyDevice, ...] = ()
-        self.binds = False  # a device is bound under conditions
-        self.chooses_nodes = False  # a device names its nodes itself
-        self.counters: Amounts = {}
-        #: every device of the pool, seen or not, that uses counters
-        self.consumers: tuple[ReadyDevice, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return f"{self.id[0]}/{self.id[1]}"
+#: What is kept to be shared may grow to twice the slices that live, and this much beyond.
+SPARE: Final = 1024
+#: Nodes whose views are kept, those that went included, before all are forgotten. A guess: more
+#: than any cluster has at a time.
+VIEWS_MAX: Final = 1 << 17
 
 
 class Inventory:
-    """All slices. `generation` moves with every change; `pool_versions` says where."""
+    """All slices. `generation` moves with every change."""
 
     def __init__(self, slices: Iterable[ResourceSlice] = ()) -> None:
-        self.generation = 0
-        self.pool_versions: dict[PoolId, int] = {}
+        self._log = PoolLog()
+        self._versions: dict[PoolId, int] = {}
         self._slices: dict[str, ReadySlice] = {}
         self._pools: dict[PoolId, dict[str, ReadySlice]] = {}
         self._local: dict[str, dict[PoolId, int]] = {}  # node -> pool -> its slices there
@@ -102,6 +36,7 @@ class Inventory:
         self._built: dict[tuple[PoolId, int, tuple[str, ...]], Pool | None] = {}
         #: equal tuples of pools are one object, so that nodes that see the same can be told
         self._interned: dict[tuple[int, ...], tuple[Pool, ...]] = {}
+        self._places: dict[Place, Place] = {}  # equal places are one object, too
         for record in slices:
             self.put(record)
 
@@ -111,6 +46,7 @@ class Inventory:
         """Add a slice or replace it by a new version."""
         self._drop(record.metadata.name)
         ready = ReadySlice(record)
+        ready.place = self._places.setdefault(ready.place, ready.place)
         self._slices[record.metadata.name] = ready
         self._pools.setdefault(ready.pool_id, {})[record.metadata.name] = ready
         self._count(ready, 1)
@@ -143,14 +79,18 @@ class Inventory:
                 del self._local[node]
 
     def _touch(self, pool_id: PoolId) -> None:
-        self.generation += 1
-        self.pool_versions[pool_id] = self.generation
-        if len(self._built) > 2 * len(self._slices) + 1024:
-            self._built.clear()  # bounded by what is alive, and some room
-        if len(self._interned) > 2 * len(self._slices) + 1024:
-            self._interned.clear()
+        self._log.add(pool_id)
+        self._versions[pool_id] = self._log.end
+        room = 2 * len(self._slices) + SPARE
+        for shared in (self._built, self._interned, self._places):
+            if len(shared) > room:
+                shared.clear()
 
     # --- questions -------------------------------------------------------------------------------
+
+    @property
+    def generation(self) -> int:
+        return self._log.end
 
     def names(self) -> Iterable[str]:
         """The names of all slices."""
@@ -170,102 +110,63 @@ class Inventory:
     def pools_for(self, name: str, labels: Mapping[str, str]) -> tuple[Pool, ...]:
         """The pools a node sees, in the order in which they are tried."""
         view = self._views.get(name)
-        if view is not None and view.labels is labels and view.generation == self.generation:
-            return view.pools
-        local = self._local.get(name)
-        ids = chain(self._wide, local) if local else iter(self._wide)
-        stamp = tuple((i, self.pool_versions[i]) for i in sorted(set(ids)))
-        if view is not None and view.labels is labels and view.stamp == stamp:
-            view.generation = self.generation
-            return view.pools
-        found = (self._pool(pool_id, name, labels) for pool_id, _ in stamp)
-        pools = tuple(sorted((p for p in found if p is not None), key=lambda p: (p.binds, p.id)))
-        pools = self._interned.setdefault(tuple(map(id, pools)), pools)
-        self._views[name] = _View(labels, self.generation, stamp, pools)
-        return pools
+        if view is None or (view.labels is not labels and view.labels != labels):
+            if len(self._views) >= VIEWS_MAX:
+                self._views.clear()
+            view = self._views[name] = _View(labels)
+        if view.generation != self.generation:
+            self._refresh(view, name)
+        return view.pools
+
+    def _refresh(self, view: "_View", name: str) -> None:
+        """Look again at the pools that changed since the view was made."""
+        local = self._local.get(name, {})
+        changed = self._log.since(view.generation) if view.generation >= 0 else None
+        concerned: Iterable[PoolId]
+        if changed is None:
+            view.seen.clear()
+            concerned = chain(self._wide, local)
+        else:
+            concerned = dict.fromkeys(changed)
+        known: dict[int, bool] = {}
+        moved = changed is None
+        for pool_id in concerned:
+            visible = pool_id in self._wide or pool_id in local
+            pool = self._pool(pool_id, name, view.labels, known) if visible else None
+            if pool is not view.seen.get(pool_id):
+                moved = True
+                view.seen.pop(pool_id, None)
+                if pool is not None:
+                    view.seen[pool_id] = pool
+        if moved:
+            pools = tuple(sorted(view.seen.values(), key=lambda pool: (pool.binds, pool.id)))
+            view.pools = self._interned.setdefault(tuple(map(id, pools)), pools)
+        view.generation = self.generation
 
     def is_shared(self, pools: tuple[Pool, ...]) -> bool:
         """Whether all nodes that see exactly these pools can use the same devices of them."""
         return not any(pool.chooses_nodes for pool in pools)
 
-    def forget_node(self, name: str) -> None:
-        """Drop what is kept for a node that went."""
-        self._views.pop(name, None)
-
-    def _pool(self, pool_id: PoolId, name: str, labels: Labels) -> Pool | None:
+    def _pool(
+        self, pool_id: PoolId, name: str, labels: Labels, known: dict[int, bool]
+    ) -> Pool | None:
         members = self._pools[pool_id]
-        seen = [n for n, ready in members.items() if ready.is_seen_by(name, labels)]
+        seen = [n for n, ready in members.items() if ready.is_seen_by(name, labels, known)]
         if not seen:
             return None
-        key = (pool_id, self.pool_versions[pool_id], tuple(seen))
+        key = (pool_id, self._versions[pool_id], tuple(seen))
         if key not in self._built:
-            self._built[key] = _build(pool_id, [members[n] for n in seen], members.values())
+            self._built[key] = build_pool(pool_id, [members[n] for n in seen], members.values())
         return self._built[key]
 
 
 class _View:
-    __slots__ = ("generation", "labels", "pools", "stamp")
+    """What one node sees."""
 
-    def __init__(
-        self,
-        labels: Labels,
-        generation: int,
-        stamp: tuple[tuple[PoolId, int], ...],
-        pools: tuple[Pool, ...],
-    ) -> None:
+    __slots__ = ("generation", "labels", "pools", "seen")
+
+    def __init__(self, labels: Labels) -> None:
         self.labels = labels
-        self.generation = generation
-        self.stamp = stamp
-        self.pools = pools
-
-
-def _build(
-    pool_id: PoolId, seen: list[ReadySlice], everything: Iterable[ReadySlice]
-) -> Pool | None:
-    """A pool from the slices a node sees and all that exist; None if it is being replaced."""
-    newest = max(ready.generation for ready in seen)
-    seen = sorted(
-        (ready for ready in seen if ready.generation == newest),
-        key=lambda ready: ready.record.metadata.name,
-    )
-    wanted = seen[0].record.spec.pool.resource_slice_count
-    hidden: list[ReadySlice] = []
-    if len(seen) != wanted:
-        if any(ready.generation > newest for ready in everything):
-            return None
-        known = [ready for ready in everything if ready.generation == newest]
-        if len(known) != wanted:
-            return Pool(pool_id, is_incomplete=True)
-        hidden = [ready for ready in known if ready not in seen]
-    return _validated(pool_id, seen, hidden)
-
-
-def _validated(pool_id: PoolId, seen: list[ReadySlice], hidden: list[ReadySlice]) -> Pool:
-    devices = [d for r in seen if not r.record.spec.shared_counters for d in r.devices]
-    names: set[str] = set()
-    for device in devices:
-        if device.id.device in names:
-            return Pool(pool_id, invalid_reason=f"duplicate device name {device.id.device}")
-        names.add(device.id.device)
-    counters: Amounts = {}
-    sets: set[str] = set()
-    for ready in seen:
-        for shared in ready.record.spec.shared_counters or ():
-            if shared.name in sets:
-                return Pool(pool_id, invalid_reason=f"duplicate counter set name {shared.name}")
-            sets.add(shared.name)
-            for name, counter in (shared.counters or {}).items():
-                counters[shared.name, name] = parse(counter.value)
-    consumers = [d for r in chain(seen, hidden) for d in r.devices if d.consumes]
-    for device in consumers:
-        for counter_set, name in device.consumes:
-            if counter_set not in sets:
-                return Pool(pool_id, invalid_reason=f"counter set {counter_set} not found")
-            if (counter_set, name) not in counters:
-                reason = f"counter {name} not found in counter set {counter_set}"
-                return Pool(pool_id, invalid_reason=reason)
-    pool = Pool(pool_id)
-    pool.devices, pool.counters, pool.consumers = tuple(devices), counters, tuple(consumers)
-    pool.binds = any(device.binds for device in devices)
-    pool.chooses_nodes = any(device.place is not None for device in devices)
-    return pool
+        self.generation = -1
+        self.seen: dict[PoolId, Pool] = {}
+        self.pools: tuple[Pool, ...] = ()

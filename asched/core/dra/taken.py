@@ -6,44 +6,14 @@ replaced or given back; `log` tells which pools were touched, so that only their
 at again.
 """
 
-from collections.abc import Sequence
 from fractions import Fraction
-from typing import Final
 
-from asched.core.dra.devices import DeviceId, PoolId
+from asched.core.dra.devices import DeviceId
+from asched.core.dra.pool_log import PoolLog
 from asched.core.model.claim import AllocationResult
 from asched.core.model.quantity import parse
 
-#: Entries of the log kept before the older half is forgotten. A guess: 64 Ki allocations between
-#: two looks at the same kind of claim.
-LOG_ENTRIES_MAX: Final = 1 << 16
-
 Capacity = dict[str, Fraction]
-
-
-class PoolLog:
-    """Pools in the order in which they changed. Readers keep a cursor and ask what came after."""
-
-    __slots__ = ("_base", "_entries")
-
-    def __init__(self) -> None:
-        self._base = 0
-        self._entries: list[PoolId] = []
-
-    @property
-    def end(self) -> int:
-        return self._base + len(self._entries)
-
-    def add(self, pool_id: PoolId) -> None:
-        self._entries.append(pool_id)
-        if len(self._entries) > LOG_ENTRIES_MAX:
-            cut = LOG_ENTRIES_MAX // 2
-            del self._entries[:cut]
-            self._base += cut
-
-    def since(self, cursor: int) -> Sequence[PoolId] | None:
-        """What came after the cursor; None if that is no longer known."""
-        return self._entries[cursor - self._base :] if cursor >= self._base else None
 
 
 class Taken:

@@ -1,0 +1,104 @@
+"""Consumable capacity: what a request takes of a device, and whether so much is left."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.dra import capacity
+from asched.core.dra.result import allocation_results
+from asched.core.model.claim import AllocationResult, Device
+from asched.core.model.decode import decode
+from asched.core.model.quantity import parse
+from tests.core.dra.worlds import World, a_claim, a_device, a_slice, asks, held
+
+
+def memory(value: str, **policy: Any) -> dict[str, Any]:
+    return {"memory": {"value": value, **({"requestPolicy": policy} if policy else {})}}
+
+
+@pytest.mark.parametrize(
+    ("published", "requested", "expected"),
+    [
+        (memory("80Gi"), "10Gi", "10Gi"),
+        (memory("80Gi"), None, "80Gi"),
+        (memory("80Gi", default="4Gi"), None, "4Gi"),
+        (memory("80Gi"), "81Gi", None),
+        (memory("80Gi", validRange={"min": "1Gi"}), "1Mi", "1Gi"),
+        (memory("80Gi", validRange={"min": "1Gi", "step": "2Gi"}), "2Gi", "3Gi"),
+        (memory("80Gi", validRange={"min": "1Gi", "step": "2Gi"}), "3Gi", "3Gi"),
+        (memory("80Gi", validRange={"min": "1Gi", "max": "8Gi"}), "9Gi", None),
+        (memory("100", validRange={"min": "10", "step": "15"}), "11", "25"),
+        (memory("80Gi", validValues=["1Gi", "4Gi"]), "2Gi", "4Gi"),
+        (memory("80Gi", validValues=["1Gi", "4Gi"]), "5Gi", None),
+        (memory("80Gi", default="3Gi", validValues=["1Gi", "4Gi"]), None, "3Gi"),
+    ],
+)
+def test_what_a_request_takes(
+    published: dict[str, Any], requested: str | None, expected: str | None
+) -> None:
+    device = decode(Device, {"name": "d", "capacity": published})
+    asked = {"memory": requested} if requested else None
+    found = capacity.consumption(asked, device)
+    assert found == (None if expected is None else {"memory": expected})
+
+
+def test_a_capacity_the_device_lacks_cannot_be_had() -> None:
+    device = decode(Device, {"name": "d", "capacity": memory("1Gi")})
+    assert capacity.consumption({"cores": "1"}, device) is None
+
+
+def test_what_others_hold_is_added_up() -> None:
+    device = decode(Device, {"name": "d", "capacity": memory("10Gi")})
+    used = {"memory": parse("4Gi")}
+    assert capacity.fits({"memory": "6Gi"}, device, used)
+    assert not capacity.fits({"memory": "6Gi"}, device, used, {"memory": parse("1")})
+
+
+SHARED = a_device("s", allowMultipleAllocations=True, capacity=memory("80Gi", default="1Gi"))
+FORTY = {"capacity": {"requests": {"memory": "40Gi"}}}
+
+
+def test_a_device_is_shared_until_it_is_used_up() -> None:
+    world = World(a_slice(SHARED))
+    assert world.devices(a_claim(asks(**FORTY), asks(**FORTY))) == [["s", "s"]]
+    assert world.devices(a_claim(asks(**FORTY), asks(**FORTY), asks())) is None
+
+
+def test_shares_of_other_claims_count() -> None:
+    world = World(a_slice(SHARED))
+    world.taken.put("x", held("s", shareID="1", consumedCapacity={"memory": "50Gi"}))
+    assert world.devices(a_claim(asks(**FORTY))) is None
+    assert world.devices(a_claim(asks())) == [["s"]]
+    world.taken.put("x", None)
+    assert world.devices(a_claim(asks(**FORTY))) == [["s"]]
+
+
+def test_a_device_of_its_own_must_have_the_capacity_asked_for() -> None:
+    small = a_device("a", capacity=memory("10Gi"))
+    large = a_device("b", capacity=memory("80Gi"))
+    world = World(a_slice(small, large))
+    assert world.devices(a_claim(asks(**FORTY))) == [["b"]]
+
+
+def test_a_share_pays_the_counters_of_its_device_once() -> None:
+    consumes = [{"counterSet": "set", "counters": {"c": {"value": "1"}}}]
+    shared = {**SHARED, "consumesCounters": consumes}
+    counters = [{"name": "set", "counters": {"c": {"value": "1"}}}]
+    world = World(
+        a_slice(shared, of=2, name="devices"), a_slice(of=2, name="c", sharedCounters=counters)
+    )
+    assert world.devices(a_claim(asks(count=3))) == [["s", "s", "s"]]
+
+
+def test_results_tell_the_share_and_what_it_takes() -> None:
+    world = World(a_slice(SHARED))
+    claim = a_claim(asks(**FORTY), asks())
+    solution = world.solve(claim)
+    assert solution is not None
+    (result,) = allocation_results(world.plans(claim), solution, "n1")
+    assert isinstance(result, AllocationResult)
+    first, second = result.devices.results or ()
+    assert first.consumed_capacity == {"memory": "40Gi"}
+    assert second.consumed_capacity == {"memory": "1Gi"}
+    assert first.share_id and second.share_id
+    assert first.share_id != second.share_id
