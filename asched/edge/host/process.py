@@ -47,7 +47,6 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 
 async def schedule(plan: Plan) -> int:
     """Connect, assemble, run, drain."""
-    session = await connect(plan.connection)
     parts = Parts.fresh()
     runners = build_runners(plan.configuration, parts)
     machine = build_machine(
@@ -61,6 +60,7 @@ async def schedule(plan: Plan) -> int:
         concurrency={**CONCURRENCY, Lane.BINDING: plan.bind_concurrency},
         queue_max=plan.dispatch.queue_max,
     )
+    session = await connect(plan.connection)
     scheduler = Scheduler(session, machine, make_dispatcher=partial(Dispatcher, options=options))
     stop_on_signals(scheduler.stop)
     log.info("starting", extra={"server": session.url, "profiles": ",".join(runners)})

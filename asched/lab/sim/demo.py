@@ -1,0 +1,211 @@
+"""The demo: an embedded API server, a believable crowd of pods, and the real scheduler beside it.
+
+The scheduler runs as a process of its own and talks HTTP to the server, exactly as in a cluster.
+This side creates the objects, watches the store, shows how it goes, and judges the end state by
+itself.
+
+Bounds  SETTLED_S without a binding ends the run; TIME_MAX_S ends it in any case.
+"""
+
+import asyncio
+import contextlib
+import os
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from asched import names
+from asched.lab.apiserver.server import ApiServer
+from asched.lab.sim import mix
+from asched.lab.sim.checker import EndState
+
+POLL_S: Final = 0.1
+#: Nothing was bound for so long and every other pod was told why: that was it.
+SETTLED_S: Final = 1.5
+TIME_MAX_S: Final = 600.0
+STOP_S: Final = 12.0
+CREATED_PER_STEP: Final = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far it is: counts of pods, seconds since the scheduler was started."""
+
+    pods: int
+    bound: int
+    refused: int
+    seconds: float
+    rate: float  # pods bound per second over the last second
+    wait_p50_s: float
+    wait_p99_s: float
+
+    @property
+    def waiting(self) -> int:
+        return self.pods - self.bound - self.refused
+
+
+@dataclass(slots=True)
+class Summary:
+    """The end: what `--json` prints, and why the rest is not bound."""
+
+    nodes: int
+    pods: int
+    bound: int
+    unschedulable: int
+    seconds: float
+    pods_per_second: float
+    reasons: Counter[str] = field(default_factory=Counter)
+    broken: list[str] = field(default_factory=list)
+    forgotten: list[str] = field(default_factory=list)
+
+    @property
+    def is_good(self) -> bool:
+        """Every pod that can be placed is, and nothing is broken."""
+        return (
+            not self.broken and not self.forgotten and self.bound + self.unschedulable == self.pods
+        )
+
+    def as_json(self) -> dict[str, Any]:
+        keys = ("nodes", "pods", "bound", "unschedulable", "seconds", "pods_per_second")
+        return {key: getattr(self, key) for key in keys}
+
+
+class SchedulerDiedError(Exception):
+    """The scheduler's process ended by itself; the message has its last words."""
+
+
+class Demo:
+    """One run. `show` hears of the progress about ten times a second."""
+
+    def __init__(
+        self, *, nodes: int, pods: int, seed: int, show: Callable[[Progress], None]
+    ) -> None:
+        self._node_count = nodes
+        self._pod_count = pods
+        self._seed = seed
+        self._show = show
+        self.server = ApiServer(kubelet=True)
+        self.kubeconfig = Path(tempfile.mkdtemp(prefix="asched-demo-")) / "kubeconfig"
+        self.log = self.kubeconfig.with_name("scheduler.log")
+        self._process: asyncio.subprocess.Process | None = None
+        self._last_bound_s = 0.0
+        self._bound_at: dict[str, float] = {}
+
+    async def run(self) -> Summary:
+        """Create, schedule, watch, judge. Raises SchedulerDiedError."""
+        await self.server.start()
+        self.kubeconfig.write_text(self.server.kubeconfig(), encoding="utf-8")
+        await self._create("namespaces", mix.namespaces())
+        await self._create("priorityclasses", mix.priority_classes())
+        await self._create("nodes", mix.nodes(self._node_count))
+        pods = mix.pods(self._pod_count, names.OUR_SCHEDULER_NAME, self._seed)
+        await self._create("pods", pods)
+        started_s = time.monotonic()
+        await self._start_scheduler()
+        await self._watch(started_s)
+        return self._summary()
+
+    async def stop(self) -> None:
+        """End the scheduler in good order, then the server."""
+        process = self._process
+        if process is not None and process.returncode is None:
+            process.terminate()
+            try:
+                await asyncio.wait_for(process.wait(), STOP_S)
+            except TimeoutError:
+                process.kill()
+        await self.server.stop()
+        for path in (self.kubeconfig, self.log):
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self.kubeconfig.parent.rmdir()
+
+    async def _create(self, plural: str, objects: Any) -> None:
+        for number, obj in enumerate(objects):
+            self.server.create(plural, obj)
+            if number % CREATED_PER_STEP == 0:
+                await asyncio.sleep(0)
+
+    async def _start_scheduler(self) -> None:
+        command = [
+            *(sys.executable, "-m", "asched", "run", "--leader-elect=false", "--secure-port=0"),
+            *("--kubeconfig", str(self.kubeconfig)),
+            *("--scheduler-name", names.OUR_SCHEDULER_NAME),
+        ]
+        with self.log.open("wb") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                *command, stdout=log, stderr=log, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+            )
+
+    async def _watch(self, started_s: float) -> None:
+        """Look at the store until everything is settled."""
+        while True:
+            await asyncio.sleep(POLL_S)
+            now_s = time.monotonic() - started_s
+            if self._process is not None and self._process.returncode is not None:
+                lines = self.log.read_text(encoding="utf-8").strip().splitlines()[-3:]
+                raise SchedulerDiedError("the scheduler ended: " + " | ".join(lines))
+            refused = self._look(now_s)
+            self._show(self._progress(now_s, refused))
+            done = len(self._bound_at) + refused >= self._pod_count
+            if done and now_s - self._last_bound_s > SETTLED_S:
+                return
+            if now_s > TIME_MAX_S:
+                return
+
+    def _look(self, now_s: float) -> int:
+        """Take note of new bindings; how many pods were told that they fit nowhere."""
+        refused = 0
+        for pod in self.server.list("pods"):
+            if pod["spec"].get("nodeName"):
+                uid = pod["metadata"]["uid"]
+                if uid not in self._bound_at:
+                    self._bound_at[uid] = self._last_bound_s = now_s
+            elif _refusal(pod):
+                refused += 1
+        return refused
+
+    def _progress(self, now_s: float, refused: int) -> Progress:
+        waits = sorted(self._bound_at.values())
+        recent = sum(1 for at in waits if at > now_s - 1)
+        return Progress(
+            pods=self._pod_count,
+            bound=len(waits),
+            refused=refused,
+            seconds=now_s,
+            rate=float(recent),
+            wait_p50_s=waits[len(waits) // 2] if waits else 0.0,
+            wait_p99_s=waits[int(len(waits) * 0.99)] if waits else 0.0,
+        )
+
+    def _summary(self) -> Summary:
+        pods = self.server.list("pods")
+        end = EndState(self.server.list("nodes"), pods)
+        seconds = round(self._last_bound_s, 2)
+        bound = len(end.placed)
+        first_s = min(self._bound_at.values(), default=0.0) - POLL_S
+        busy_s = max(self._last_bound_s - first_s, POLL_S)
+        return Summary(
+            nodes=self._node_count,
+            pods=self._pod_count,
+            bound=bound,
+            unschedulable=sum(1 for pod in end.waiting if _refusal(pod)),
+            seconds=seconds,
+            pods_per_second=round(bound / busy_s, 1),
+            reasons=Counter(_refusal(pod) or "not tried yet" for pod in end.waiting),
+            broken=end.broken_rules(),
+            forgotten=end.could_be_placed(),
+        )
+
+
+def _refusal(pod: dict[str, Any]) -> str:
+    """Why a pod has no node, in the scheduler's words; empty if nobody said so yet."""
+    for condition in pod["status"].get("conditions") or ():
+        if condition["type"] == names.POD_SCHEDULED and condition["status"] == "False":
+            return str(condition.get("message", ""))
+    return ""
