@@ -102,7 +102,8 @@ class Attraction:
         return np.zeros(nodes.size, dtype=np.int64) if raw is None else raw
 
     def keep(self) -> None:
-        """Say that the counters are still of use."""
+        """Say that the counters are still of use; make them before any trial begins."""
+        self._renew()
         for counter in self._counters:
             self._cluster.topology.keep(counter)
 

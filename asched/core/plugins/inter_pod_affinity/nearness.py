@@ -105,7 +105,8 @@ class Nearness:
         return codes
 
     def keep(self) -> None:
-        """Say that the counters are still of use."""
+        """Say that the counters are still of use; make them before any trial begins."""
+        self._renew()
         for counter in self._counters:
             self._cluster.topology.keep(counter)
 

@@ -65,7 +65,8 @@ class Side:
         return tuple(versions)
 
     def keep(self) -> None:
-        """Say that the counters are still of use."""
-        for counter in self._counters:
+        """Say that the counters are still of use; make them before any trial begins."""
+        for index in range(len(self.constraints)):
+            counter = self.counter(index)
             if counter is not None:
                 self._cluster.topology.keep(counter)

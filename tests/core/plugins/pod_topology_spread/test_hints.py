@@ -1,0 +1,93 @@
+"""Which changes wake a pod that spread constraints kept out; the ones it sleeps through, too."""
+
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import pytest
+
+from asched.core.framework.points import Hint
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.plugins.pod_topology_spread import PodTopologySpread
+from tests.topology_world import World, a_node, a_pod, spread
+
+ZONED = [spread("zone"), spread("host")]
+HONOURING = [spread("zone", nodeTaintsPolicy="Honor")]
+TOLERANT = [{"operator": "Exists"}]
+BARE, BOTH = a_node("n", "zone=a"), a_node("n", "zone=a host=n")
+
+
+def placed(labels: str, **more: Any) -> Pod:
+    return a_pod("other", labels, **{"node": "n", **more})
+
+
+def me(**spec: Any) -> Pod:
+    return a_pod("new", "app=web", topologySpreadConstraints=ZONED, **spec)
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    old: Pod | Node | None
+    new: Pod | Node | None
+    wakes: bool
+    constraints: Any = None
+
+
+CASES = [
+    Case("a counted pod comes", None, placed("app=web"), wakes=True),
+    Case("another pod comes", None, placed("app=db"), wakes=False),
+    Case("a counted pod goes", placed("app=web"), None, wakes=True),
+    Case("another pod goes", placed("app=db"), None, wakes=False),
+    Case("a pod of another namespace", placed("app=web", namespace="x"), None, wakes=False),
+    Case("a pod without place", a_pod("o", "app=web"), None, wakes=False),
+    Case("a nominated pod", a_pod("o", "app=web", nominated="n"), None, wakes=True),
+    Case("it comes to count", placed("app=db"), placed("app=web"), wakes=True),
+    Case("it counts no more", placed("app=web"), placed("app=db"), wakes=True),
+    Case("it counts as before", placed("app=web"), placed("app=web a=b"), wakes=False),
+    Case(
+        "a counted pod starts to terminate (it sleeps on)",
+        placed("app=web"),
+        placed("app=web", terminating=True),
+        wakes=False,
+    ),
+    Case("tolerations, taints ignored", me(), me(tolerations=TOLERANT), wakes=False),
+    Case(
+        "tolerations, taints honoured",
+        me(),
+        me(tolerations=TOLERANT),
+        wakes=True,
+        constraints=HONOURING,
+    ),
+    Case(
+        "tolerations of another pod",
+        placed("app=web"),
+        placed("app=web", tolerations=TOLERANT),
+        wakes=False,
+        constraints=HONOURING,
+    ),
+    Case("a node with all keys comes", None, BOTH, wakes=True),
+    Case("a node without a key comes", None, BARE, wakes=False),
+    Case("a node with all keys goes", BOTH, None, wakes=True),
+    Case("a node without a key goes", BARE, None, wakes=False),
+    Case("a node gains a key", BARE, BOTH, wakes=True),
+    Case("a node loses a key", BOTH, BARE, wakes=True),
+    Case("a node moves", BOTH, a_node("n", "zone=b host=n"), wakes=True),
+    Case("another label changes", BOTH, a_node("n", "zone=a host=n x=y"), wakes=False),
+    Case("its taints change", BOTH, a_node("n", "zone=a host=n", "x=y:NoSchedule"), wakes=True),
+    Case("taints without a key", BARE, a_node("n", "zone=a", "x=y:NoSchedule"), wakes=False),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
+def test_hint(case: Case) -> None:
+    plugin = PodTopologySpread(None, World().cluster)
+    pods, nodes = plugin.registrations()
+    pod = a_pod("new", "app=web", topologySpreadConstraints=case.constraints or ZONED)
+    about = pods if isinstance(case.old or case.new, Pod) else nodes
+    assert about.hint is not None
+
+    hint = about.hint(pod, case.old, case.new)
+
+    assert hint is (Hint.QUEUE if case.wakes else Hint.SKIP)

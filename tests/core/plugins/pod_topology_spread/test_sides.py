@@ -1,0 +1,49 @@
+"""Stamps of a side, and counters that went in between."""
+
+from asched.core.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE, own_constraints
+from asched.core.plugins.pod_topology_spread.domains import DomainsMemory
+from asched.core.plugins.pod_topology_spread.sides import Side
+from tests.topology_world import ZONE, World, a_node, a_pod, spread
+
+
+def a_side(world: World) -> Side:
+    pod = a_pod(
+        "new", "app=web", topologySpreadConstraints=[spread("zone"), spread("zone", on=None)]
+    )
+    cls = world.info(pod).cls
+    memory = DomainsMemory(world.cluster)
+    constraints = own_constraints(pod, DO_NOT_SCHEDULE)
+    return Side(world.cluster, memory, cls, constraints, frozenset({ZONE}))
+
+
+def test_a_stamp_moves_with_what_is_counted_and_with_the_layout_alone() -> None:
+    world = World(a_node("n", "zone=a"))
+    side = a_side(world)
+    stamps = [side.stamp()]
+    for labels in ("app=db", "app=web"):
+        world.see(a_pod(labels[-2:], labels, node="n"))
+        stamps.append(side.stamp())
+    world.see(a_node("m"))
+    stamps.append(side.stamp())
+
+    assert stamps[0] == stamps[1]
+    assert len(set(stamps)) == 3
+
+
+def test_a_dropped_counter_is_made_again() -> None:
+    world = World(a_node("n", "zone=a"))
+    side = a_side(world)
+    side.keep()
+    first = side.counter(0)
+    assert first is not None
+    stamp = side.stamp()
+
+    world.cluster.topology._drop([first])
+    world.see(a_pod("p", "app=web", node="n"))
+    again = side.counter(0)
+
+    assert again is not None
+    assert again is not first
+    assert again.total == 1
+    assert side.stamp() != stamp
+    assert side.counter(1) is None

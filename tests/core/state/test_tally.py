@@ -1,0 +1,94 @@
+"""Tallies: sums per domain keep up with rows, labels and growth."""
+
+from asched.core.state.nodes import NodeTable
+from asched.core.state.tally import Ledger, Tally
+from tests.topology_world import ZONE, a_node
+
+
+def a_tally(*zones: str) -> tuple[NodeTable, Tally]:
+    nodes = NodeTable()
+    for number, zone in enumerate(zones):
+        nodes.put(a_node(f"n{number}", f"zone={zone}" if zone else ""))
+    return nodes, Tally(Ledger(nodes))
+
+
+def by_zone(nodes: NodeTable, tally: Tally) -> dict[str, int]:
+    values = nodes.label_column(ZONE).values.values
+    counts = tally.domain(ZONE)
+    return {value: int(counts[index]) for index, value in enumerate(values) if index}
+
+
+def test_a_domain_asked_for_early_equals_one_asked_for_late() -> None:
+    nodes, early = a_tally("a", "b", "a", "")
+    late = Tally(Ledger(nodes))
+    early.domain(ZONE)
+    for tally in (early, late):
+        for row, amount in ((0, 2), (2, 1), (1, 1), (3, 5), (2, -1)):
+            tally.move(row, amount)
+
+    assert by_zone(nodes, early) == by_zone(nodes, late) == {"a": 2, "b": 1}
+    assert early.rows().tolist() == late.rows().tolist() == [2, 1, 0, 5]
+    assert early.total == 8
+
+
+def test_rows_without_the_label_are_in_no_domain() -> None:
+    nodes, tally = a_tally("", "a")
+    tally.domain(ZONE)
+    tally.move(0, 3)
+
+    assert tally.domain(ZONE)[0] == 0
+    assert by_zone(nodes, tally) == {"a": 0}
+
+
+def test_new_nodes_and_new_values_find_room() -> None:
+    nodes, tally = a_tally("a")
+    tally.domain(ZONE)
+    tally.rows()
+    for number in range(1, 200):
+        row, _ = nodes.put(a_node(f"n{number}", f"zone=z{number}"))
+        tally.move(row, number)
+
+    assert tally.rows()[199] == 199
+    assert by_zone(nodes, tally)["z199"] == 199
+    assert len(tally.domain(ZONE)) == len(nodes.label_column(ZONE).values)
+
+
+def test_a_relabelled_row_takes_its_count_along() -> None:
+    nodes, tally = a_tally("a", "b")
+    tally.move(0, 4)
+    tally.domain(ZONE)
+    before = tally.version
+
+    nodes.put(a_node("n0", "zone=b"))
+    tally.relabel(0, ZONE)
+
+    assert by_zone(nodes, tally) == {"a": 0, "b": 4}
+    assert tally.version != before
+
+
+def test_relabelling_an_empty_row_changes_nothing() -> None:
+    nodes, tally = a_tally("a", "b")
+    tally.move(0, 4)
+    tally.domain(ZONE)
+    before = tally.version
+
+    nodes.put(a_node("n1", "zone=a"))
+    tally.relabel(1, ZONE)
+    tally.move(1, 1)
+    tally.move(1, -1)
+
+    assert by_zone(nodes, tally) == {"a": 4, "b": 0}
+    assert tally.version != before  # the moves, not the label
+
+
+def test_versions_of_all_tallies_are_distinct() -> None:
+    nodes = NodeTable()
+    nodes.put(a_node("n0"))
+    ledger = Ledger(nodes)
+    first, second = Tally(ledger), Tally(ledger)
+    versions = [first.version, second.version]
+    for tally in (first, second, first):
+        tally.move(0, 1)
+        versions.append(tally.version)
+
+    assert len(set(versions)) == len(versions)

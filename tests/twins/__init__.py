@@ -1,0 +1,1 @@
+"""Slow twins: the rules again, plainly, over objects instead of columns."""
