@@ -36,6 +36,7 @@ from asched.core.model.migration import CsiVolume
 from asched.core.model.pod import Pod
 from asched.core.model.storage import is_owned, storage_of, uses_claim
 from asched.core.model.volume import CsiNode, PersistentVolumeClaim, VolumeAttachment
+from asched.core.plugins.latest import Latest
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -72,6 +73,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def __init__(self, cluster: Cluster, *, scaling: bool = False) -> None:
         self._cluster = cluster
         self._scaling = scaling
+        self._wanted = Latest(cluster, self._look_up)
         if scaling:
             self.kinds = (CSI_DRIVER, CSI_NODE)  # type: ignore[misc]
 
@@ -135,7 +137,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
                 installed = nodes.gather(self._cluster.volumes.has_driver(driver))
                 codes[~installed & ((codes == 0) | (codes == _TOO_MANY))] = _NO_DRIVER + position
 
-    def _wanted(self, pod: PodInfo) -> Wanted:
+    def _look_up(self, pod: PodInfo) -> Wanted:
         storage = pod.cls.storage
         found = dict.fromkeys(storage.migrated)
         problem = failure(storage.broken) if storage.broken else None

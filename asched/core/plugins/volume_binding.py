@@ -46,6 +46,7 @@ from asched.core.model.kinds import (
 from asched.core.model.selector import compile_selector
 from asched.core.model.storage import SELECTED_NODE
 from asched.core.plugins import volume_hints, volume_reservation
+from asched.core.plugins.latest import Latest
 from asched.core.plugins.scoring.requested_to_capacity_ratio import curve
 from asched.core.plugins.volume_choice import Reject, choose
 from asched.core.plugins.volume_claims import PodClaims, sort_claims
@@ -87,6 +88,7 @@ class VolumeBinding(
         self._cluster = cluster
         self._timeout_s = args.bind_timeout_s
         self._points = curve(args.shape) if args.shape else None
+        self._claims = Latest(cluster, self._sort)
         self._reserved: dict[str, Reservation] = {}  # uid -> until bound or unreserved
 
     # --- what pods share -------------------------------------------------------------------------
@@ -118,7 +120,7 @@ class VolumeBinding(
         )
         return claims.bound, moved, pod.cls.number, versions, searched
 
-    def _claims(self, pod: PodInfo) -> PodClaims | Status:
+    def _sort(self, pod: PodInfo) -> PodClaims | Status:
         return sort_claims(self._cluster, pod) if pod.cls.storage.claims else _NO_CLAIMS
 
     # --- filter ----------------------------------------------------------------------------------

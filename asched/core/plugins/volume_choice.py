@@ -14,12 +14,12 @@ from typing import NamedTuple
 import numpy as np
 
 from asched.core.framework.points import Codes, Mask
-from asched.core.model.kinds import PERSISTENT_VOLUME
 from asched.core.model.storage import SELECTED_NODE
 from asched.core.model.volume import PersistentVolumeClaim
 from asched.core.plugins.volume_claims import Affinity, PodClaims, accepts
 from asched.core.plugins.volume_matching import Match, match_claims
 from asched.core.plugins.volume_provisioning import Provision, provision
+from asched.core.plugins.volume_store import VolumeStore
 from asched.core.state.cluster import Cluster
 from asched.core.state.view import NodeView
 
@@ -58,7 +58,7 @@ def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> Choice:
     codes[~here] |= Reject.UNBINDABLE
     matches: list[Match] = []
     if unselected:
-        matches = match_claims(unselected, cluster.all(PERSISTENT_VOLUME).values(), nodes)
+        matches = match_claims(unselected, cluster.companion(VolumeStore), nodes)
     wanted = [(claim, here) for claim in selected]
     wanted += [(match.claim, here & ~match.found) for match in matches]
     makings = []

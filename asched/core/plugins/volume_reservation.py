@@ -29,7 +29,7 @@ from asched.core.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, is_ful
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
 from asched.core.plugins.volume_choice import Choice
 from asched.core.plugins.volume_claims import accepts, affinity_of
-from asched.core.plugins.volume_matching import is_made_for
+from asched.core.plugins.volume_store import is_made_for
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Done, Refused, TimedOut, Unknown
 from asched.core.state.pods import PodInfo

@@ -25,14 +25,9 @@ from asched.core.framework.points import (
 from asched.core.framework.status import SKIP, Reason, unresolvable
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME_CLAIM, POD
 from asched.core.model.pod import Pod
-from asched.core.model.storage import (
-    NO_STORAGE,
-    READ_WRITE_ONCE_POD,
-    conflict,
-    storage_of,
-    uses_claim,
-)
+from asched.core.model.storage import READ_WRITE_ONCE_POD, conflict, storage_of, uses_claim
 from asched.core.model.volume import PersistentVolumeClaim
+from asched.core.plugins.latest import Latest
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -47,11 +42,14 @@ CLAIM_IN_USE: Final = Reason(
 )
 
 
-class Claims(NamedTuple):
-    """What the direct claims of a pod came to."""
+class Exclusive(NamedTuple):
+    """The direct claims of a pod that one pod alone may use."""
 
-    missing: str = ""  # the first claim that does not exist
-    in_use: int = 0  # exclusive claims that some pod uses
+    missing: str = ""  # the first claim that does not exist, whatever its modes
+    names: frozenset[str] = frozenset()
+
+
+_NOTHING: Final = Exclusive()
 
 
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
@@ -61,29 +59,33 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._exclusive = Latest(cluster, self._look_up)
 
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods with the same disks: what their claims came to is the stamp."""
         return pod.cls.storage.disks
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
-        return self._claims(pod)
+        missing, exclusive = self._exclusive(pod)
+        if missing or not exclusive:
+            return missing
+        return self._in_use(pod)
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
-        claims = self._claims(pod)
-        if claims.missing:
-            missing = f'persistentvolumeclaim "{claims.missing}" not found'
-            return PreFilterResult(unresolvable(missing))
-        if not pod.cls.storage.disks and not claims.in_use:
+        missing, _ = self._exclusive(pod)
+        if missing:
+            return PreFilterResult(unresolvable(f'persistentvolumeclaim "{missing}" not found'))
+        in_use = self._in_use(pod)
+        if not pod.cls.storage.disks and not in_use:
             return PreFilterResult(SKIP)
-        return PreFilterResult(data=claims.in_use)
+        return PreFilterResult(data=in_use)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         """`data`: exclusive claims in use as PreFilter saw it; a trial adds what it moves."""
         in_use = data
         moved = self._cluster.volumes.on_trial
         if moved:
-            in_use += sum(moved[name] for name in self._exclusive(pod))
+            in_use += sum(moved.get(name, 0) for name in self._exclusive(pod).names)
         codes = np.full(nodes.size, 2 if in_use > 0 else 0, dtype=np.int32)
         taken = self._rows_with_disk(pod)
         if taken:
@@ -99,29 +101,25 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
                 rows.update(row for row, (_, owners) in held if owners or not disk.shares)
         return rows
 
-    def _claims(self, pod: PodInfo) -> Claims:
-        storage = pod.cls.storage
-        if storage is NO_STORAGE:
-            return _NO_CLAIMS
-        in_use: set[str] = set()
-        for use in storage.claims:
+    def _in_use(self, pod: PodInfo) -> int:
+        """How many exclusive claims of the pod some placed pod uses."""
+        names = self._exclusive(pod).names
+        if not names:
+            return 0
+        used, namespace = self._cluster.occupancy.claims, pod.pod.metadata.namespace
+        return sum(f"{namespace}/{name}" in used for name in names)
+
+    def _look_up(self, pod: PodInfo) -> Exclusive:
+        found: set[str] = set()
+        for use in pod.cls.storage.claims:
             if use.owner:
                 continue
             claim = self._cluster.told(PERSISTENT_VOLUME_CLAIM, use.key)
             if claim is None:
-                return Claims(missing=use.name)
-            if _is_exclusive(claim) and use.key in self._cluster.occupancy.claims:
-                in_use.add(use.name)
-        return Claims(in_use=len(in_use)) if in_use else _NO_CLAIMS
-
-    def _exclusive(self, pod: PodInfo) -> set[str]:
-        """Names of the direct claims that only one pod may use."""
-        found = set()
-        for use in pod.cls.storage.claims:
-            claim = self._cluster.told(PERSISTENT_VOLUME_CLAIM, use.key)
-            if not use.owner and claim is not None and _is_exclusive(claim):
+                return Exclusive(missing=use.name)
+            if READ_WRITE_ONCE_POD in (claim.spec.access_modes or ()):
                 found.add(use.name)
-        return found
+        return Exclusive(names=frozenset(found)) if found else _NOTHING
 
     def registrations(self) -> Sequence[Registration]:
         return (
@@ -129,9 +127,6 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             Registration(Trigger(NODE.resource, Action.ADD)),
             Registration(Trigger(PERSISTENT_VOLUME_CLAIM.resource, Action.ADD), after_claim_added),
         )
-
-
-_NO_CLAIMS: Final = Claims()
 
 
 def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
@@ -146,7 +141,3 @@ def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
 
 def after_claim_added(pod: Pod, old: None, new: PersistentVolumeClaim) -> Hint:  # noqa: ARG001
     return Hint.QUEUE if uses_claim(pod, new, ephemeral=False) else Hint.SKIP
-
-
-def _is_exclusive(claim: PersistentVolumeClaim) -> bool:
-    return READ_WRITE_ONCE_POD in (claim.spec.access_modes or ())

@@ -17,8 +17,9 @@ from asched.core.framework.points import I64, Mask
 from asched.core.model.quantity import whole
 from asched.core.model.storage import STORAGE, claim_class
 from asched.core.plugins.volume_choice import Choice
-from asched.core.plugins.volume_matching import NONE, Match
+from asched.core.plugins.volume_matching import Match
 from asched.core.plugins.volume_provisioning import storage_request
+from asched.core.plugins.volume_shelf import NONE
 
 FULL: Final = 100
 
@@ -66,8 +67,8 @@ def storage_scores(choice: Choice, points_by_percent: I64) -> I64:
 
 def _add_match(classes: dict[tuple[bool, str], _Class], match: Match) -> None:
     requested_bytes = whole(storage_request(match.claim) or 0)
-    sizes = [whole((v.spec.capacity or {}).get(STORAGE, 0)) for v in match.shelf.volumes]
-    names = [volume.spec.storage_class_name for volume in match.shelf.volumes]
+    sizes = [whole((v.spec.capacity or {}).get(STORAGE, 0)) for v in match.volumes]
+    names = [volume.spec.storage_class_name for volume in match.volumes]
     for name in dict.fromkeys(names):
         of_class = np.array([*(other == name for other in names), False], dtype=np.bool_)
         rows = of_class[match.ranks] & (match.ranks != NONE)

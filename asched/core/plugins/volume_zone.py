@@ -39,6 +39,7 @@ from asched.core.model.storage import (
     uses_claim,
 )
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
+from asched.core.plugins.latest import Latest
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -67,6 +68,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._wanted = Latest(cluster, self._look_up)
 
     def share_key(self, pod: PodInfo) -> Hashable:
         return self._wanted(pod)
@@ -89,7 +91,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             labelled |= nodes.label(label)[0] > 0
         return (wrong & labelled).astype(np.int32)
 
-    def _wanted(self, pod: PodInfo) -> Zones | Status:
+    def _look_up(self, pod: PodInfo) -> Zones | Status:
         """The zones of the bound direct claims, or why the pod cannot be placed at all."""
         found: dict[tuple[str, frozenset[str]], None] = {}
         for use in pod.cls.storage.claims:

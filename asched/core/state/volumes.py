@@ -12,9 +12,9 @@ own. What cannot be looked up is not counted.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodevolumelimits
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -45,6 +45,8 @@ Mask = npt.NDArray[np.bool_]
 #: A driver that tells no limit, or a node without CSINode.
 UNLIMITED: Final = INT64_MAX
 
+K = TypeVar("K")
+
 #: The newest version of an object that the API told; None if there is none.
 Lookup = Callable[[Kind, str], Any]
 Rows = dict[int, int]  # row -> how many pods (or attachments)
@@ -61,7 +63,7 @@ class VolumeIndex:
         #: disk identity -> row -> (pods that use it, pods that do not share it)
         self.disks: dict[tuple[str, ...], dict[int, tuple[int, int]]] = {}
         #: claim names (whatever their namespace) moved by the trial that runs, if one does
-        self.on_trial: Counter[str] = Counter()
+        self.on_trial: dict[str, int] = {}
         self._uses: dict[ClaimUse, Rows] = {}
         self._volume_of: dict[ClaimUse, CsiVolume | None] = {}
         self._names_of: dict[ClaimUse, tuple[tuple[str, str], ...]] = {}
@@ -146,7 +148,7 @@ class VolumeIndex:
             self._move_disk(disk, row, sign)
         for use in storage.claims:
             if on_trial and not use.owner:
-                self.on_trial[use.name] += sign
+                _move(self.on_trial, use.name, sign)
             self._use(use, row, sign)
         for volume in storage.migrated:
             self._hold(volume, row, sign)
@@ -352,9 +354,9 @@ def _shown(column: Any) -> Any:
     return shown
 
 
-def _move(rows: Rows, row: int, amount: int) -> None:
-    count = rows.get(row, 0) + amount
+def _move(counts: dict[K, int], key: K, amount: int) -> None:
+    count = counts.get(key, 0) + amount
     if count:
-        rows[row] = count
+        counts[key] = count
     else:
-        rows.pop(row, None)
+        counts.pop(key, None)
