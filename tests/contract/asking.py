@@ -1,0 +1,64 @@
+"""Asks a plugin what the cycle would ask it, about any view of a cluster."""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.points import (
+    CachedPlugin,
+    FilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from asched.core.framework.status import Code
+from asched.core.plugins import IN_TREE
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+
+FILTERS = [n for n, make in IN_TREE.items() if isinstance(make(None, Cluster()), FilterPlugin)]
+SCORERS = [n for n, make in IN_TREE.items() if isinstance(make(None, Cluster()), ScorePlugin)]
+
+
+@dataclass
+class Answer:
+    """Codes or scores by row, or what PreFilter or PreScore said in place of them."""
+
+    said: PreFilterResult
+    values: npt.NDArray[Any] | None = None
+    stamp: Hashable = field(default=0)
+
+
+def codes(plugin: FilterPlugin, pod: PodInfo, view: NodeView) -> Answer:
+    """The filter's codes; None if the plugin leaves itself out or rejects the pod as a whole."""
+    said = plugin.pre_filter(pod) if isinstance(plugin, PreFilterPlugin) else PreFilterResult()
+    if not said.status.is_success:
+        return Answer(said, stamp=plugin.stamp(pod, said.data))
+    return Answer(said, plugin.filter(pod, view, said.data), plugin.stamp(pod, said.data))
+
+
+def scores(plugin: ScorePlugin, pod: PodInfo, cluster: Cluster, view: NodeView) -> Answer:
+    """Raw scores of the view's rows, with all live nodes feasible."""
+    said = PreFilterResult()
+    if isinstance(plugin, FilterPlugin) and isinstance(plugin, PreFilterPlugin):
+        codes(plugin, pod, NodeView(cluster.nodes))  # as in a cycle, the filter comes first
+    if isinstance(plugin, PreScorePlugin):
+        whole = NodeView(cluster.nodes)
+        said = plugin.pre_score(pod, whole, whole.live)
+    stamp = plugin.stamp(pod, said.data)
+    if said.status.code is Code.SKIP:
+        return Answer(said, stamp=stamp)
+    return Answer(said, plugin.score(pod, view, said.data), stamp)
+
+
+def kinds_epoch(plugin: CachedPlugin, cluster: Cluster) -> int:
+    return sum(map(cluster.epoch_of, plugin.kinds))
+
+
+def live_rows(cluster: Cluster) -> npt.NDArray[np.int32]:
+    return np.flatnonzero(NodeView(cluster.nodes).live).astype(np.int32)
