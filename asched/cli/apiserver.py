@@ -15,7 +15,7 @@ def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "apiserver",
         help="run an in-memory Kubernetes API server for trying things out",
-        description="An in-memory Kubernetes API server; kubectl works against it, nothing is kept.",
+        description="An in-memory Kubernetes API server; kubectl works, nothing is kept.",
     )
     parser.add_argument("--port", type=int, default=0, help="port to listen on (0: a free one)")
     parser.add_argument("--bind-address", default="127.0.0.1", metavar="IP", help="IP to listen on")

@@ -1,6 +1,6 @@
 """From the bytes of a request to an object of the kind its path names.
 
-JSON and YAML are read; an unknown or repeated field is a warning, an error under
+JSON, YAML and a little protobuf are read; an unknown or repeated field is a warning, an error under
 `fieldValidation=Strict`, and silently dropped under `Ignore`.
 """
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 import orjson
 import yaml
 
-from asched.lab.apiserver import events, schema
+from asched.lab.apiserver import events, protobuf, schema
 from asched.lab.apiserver.call import Call
 from asched.lab.apiserver.defaults_kinds import apply_defaults
 from asched.lab.apiserver.resources import BY_KIND, Resource
@@ -31,6 +31,11 @@ def load(call: Call, kind: str) -> tuple[JsonObject, list[str]]:
         return load_json(call.body, kind)
     if media in {"application/yaml", "application/apply-patch+yaml"}:
         return load_yaml(call.body, kind), []
+    if media == "application/vnd.kubernetes.protobuf":
+        try:
+            return protobuf.load(call.body), []
+        except protobuf.ProtobufError as fault:
+            raise ApiError(415, str(fault)) from None
     raise unsupported_body()
 
 

@@ -31,7 +31,7 @@ ROOT_FIELDS: Final = ("apiVersion", "kind")
 def route(call: Call, path: str) -> Reply:
     """`/openapi/v2`, `/openapi/v3` and its documents. Raises ApiError."""
     if path == "/openapi/v3":
-        return Reply(200, index(), TEXT, {"ETag": etag(index())})
+        return cached(call, index(), TEXT)
     if path == "/openapi/v2":
         offers = call.headers.get("accept", "")
         if offers and JSON not in offers and "*/*" not in offers:
@@ -47,9 +47,19 @@ def route(call: Call, path: str) -> Reply:
             body = document(group, version)
         case _:
             raise page_not_found()
-    if call.headers.get("if-none-match") == etag(body):
-        return Reply(304, b"", "", {"ETag": etag(body)})
-    return Reply(200, body, JSON, {"ETag": etag(body)})
+    reply = cached(call, body, JSON)
+    if "hash" in call.query:
+        # The address names the content, so a client may keep it.
+        reply.headers["Cache-Control"] = "public, immutable, max-age=31536000"
+    return reply
+
+
+def cached(call: Call, body: bytes, content_type: str) -> Reply:
+    """A document, or 304 if the client has it."""
+    headers = {"ETag": etag(body)}
+    if call.headers.get("if-none-match") == headers["ETag"]:
+        return Reply(304, b"", "", headers)
+    return Reply(200, body, content_type, headers)
 
 
 @lru_cache(maxsize=64)

@@ -182,6 +182,10 @@ class ApiServer:
             return _response(fault.refusal())
         try:
             call.user = self.auth.user(request.headers.get("Authorization", ""))
+            spoken_for = request.headers.get("Impersonate-User")
+            if spoken_for:
+                groups = tuple(request.headers.getall("Impersonate-Group", ()))
+                call.user = self.auth.impersonated(call.user, spoken_for, groups)
             reply = route(self.ctx, call)
         except ApiError as error:
             if error.code == 504:

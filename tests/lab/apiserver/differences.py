@@ -60,8 +60,8 @@ ALLOWED: Final = (
         recorded=r"pod updates may not change fields other than .*\n@@",
     ),
     Allowed(
-        "A patch whose result cannot be decoded is quoted back. The real server quotes managedFields"
-        " too, in Go's order of keys; the complaint after the quotation is the same.",
+        "A patch whose result cannot be decoded is quoted back. The real server also quotes"
+        " managedFields, in Go's order of keys; the complaint after the quotation is the same.",
         path=r"message$",
         recorded=r"^(\W+is invalid: patch: )?Invalid value: ",
     ),
