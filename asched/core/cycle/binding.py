@@ -1,8 +1,7 @@
 """The binding cycle: from a reserved node to a bound pod, or back with everything undone.
 
     PreBindPreFlight ─> nomination written ─> WaitOnPermit ─> PreBind … ─> Bind ─> PostBind
-          └───────────── any failure: Unreserve in reverse order, forget, wake who may profit,
-          requeue
+          └── any failure: Unreserve in reverse order, forget, wake who may profit, requeue
 
 It is a generator: it yields effects and is sent their answers, so many of them go on at the same
 time while nothing in here waits. The queue keeps changes for the pod until Permit is through; after

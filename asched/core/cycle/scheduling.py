@@ -16,12 +16,12 @@ from asched.core.cycle.desk import Attempt, Desk, blame
 from asched.core.cycle.failure import CLEARED, fail
 from asched.core.cycle.story import Step
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
-from asched.core.framework.classes import PointError
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Late
 from asched.core.framework.runner import Decision, NoNodesError
 from asched.core.framework.status import Code, Status
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
+from asched.core.framework.weighted import PointError
 from asched.core.state.cluster import CannotAssumeError
 from asched.core.state.facts import Answer
 

@@ -5,47 +5,33 @@ mask of feasible rows, and those of all scorers into a ranking, and after a deci
 what changed: an equal pod costs the rows of the nodes that changed since, and one search for the
 largest entry.
 
-    filters    KeptVerdict.codes ──┐                     first rejecting plugin per row: `judge`,
-    `codes` PreFilter  narrowed rows ──────┴─> feasible bool[N]
-    scorers    KeptScores.raw ──normalise over feasible──> points int64[N] ──weights──> ranking
-    int64[N]
+    filters    KeptVerdict.codes ─┐
+    PreFilter  narrowed rows ─────┴─> feasible bool[N]     judge, codes: the first rejecting plugin
+    scorers    WeightedPoints.values ──sum──> total int64[N] ──where feasible──> ranking int64[N]
 
-A normalised score depends on which rows are feasible, so it is made anew when that set changes,
-unless all rows score alike (then the set does not matter). Rows that are not feasible rank as
-`NOT_FEASIBLE`.
+Rows that are not feasible rank as `NOT_FEASIBLE`.
 """
 
-from collections import OrderedDict
-from collections.abc import Hashable
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.kept import KeptScores, KeptVerdict, Work, changed_rows, narrowed_rows
-from asched.core.framework.points import FilterPlugin, PreFilterResult
-from asched.core.framework.profile import Profile, Scorer
+from asched.core.framework.kept import KeptVerdict, changed_rows, narrowed_rows
+from asched.core.framework.points import FilterPlugin
 from asched.core.framework.status import Code, Status, unresolvable
-from asched.core.state.cluster import Cluster
+from asched.core.framework.weighted import PointError, WeightedPoints
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
+
+if TYPE_CHECKING:
+    from asched.core.framework.class_cache import ClassCache
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 NOT_FEASIBLE: Final = np.iinfo(np.int64).min
-
-#: Classes whose work is kept, per profile; the one unused for longest goes. At 5,000 nodes a class
-#: holds about 0.4 MB (a dozen plugins with 4 to 8 bytes a row), so 256 of them take 100 MB at most.
-CLASSES_MAX: Final = 256
-#: Answers of single plugins kept for reuse between classes, per plugin.
-ANSWERS_MAX: Final = 512
-
-
-class PointError(Exception):
-    """A plugin failed or answered what it must not: the attempt ends in an error."""
 
 
 class PreFilterOutcome:
@@ -65,6 +51,16 @@ class PreFilterOutcome:
         self.plugins: frozenset[str] = frozenset()
 
 
+def _no_common_name(narrowing: dict[str, frozenset[str]]) -> Status | None:
+    """The rejection if the name sets of PreFilter have nothing in common."""
+    if frozenset.intersection(*narrowing.values()):
+        return None
+    if len(narrowing) == 1:
+        return unresolvable(f"node(s) didn't satisfy plugin {next(iter(narrowing))}")
+    listed = " ".join(sorted(narrowing))
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}] simultaneously")
+
+
 class ClassState:
     """The kept verdicts and scores of one class. Valid for the pod that was refreshed last."""
 
@@ -75,7 +71,7 @@ class ClassState:
         self.verdicts = [cache.verdict(index, pod) for index in range(len(cache.profile.filters))]
         self._by_plugin = {id(v.plugin): v for v in self.verdicts}
         self.scores = [
-            _Points(cache.scores(index, pod), scorer)
+            WeightedPoints(cache.scores(index, pod), scorer)
             for index, scorer in enumerate(cache.profile.scorers)
         ]
         self.outcome = PreFilterOutcome()
@@ -288,143 +284,3 @@ class ClassState:
 
 
 _NOTHING: Final[I32] = np.zeros(0, dtype=np.int32)
-
-
-class _Points:
-    """A scorer's weighted points for one class: raw scores normalised over the feasible rows."""
-
-    __slots__ = ("_kept", "_mask_version", "_scorer", "_version", "is_active", "values")
-
-    def __init__(self, kept: KeptScores, scorer: Scorer) -> None:
-        self._kept = kept
-        self._scorer = scorer
-        self._version: tuple[int, int] | None = None
-        self._mask_version: Any = None
-        self.is_active = False
-        self.values: I64 = np.zeros(0, dtype=np.int64)
-
-    @property
-    def name(self) -> str:
-        return self._scorer.plugin.name
-
-    def refresh(
-        self,
-        pod: PodInfo,
-        cluster: Cluster,
-        feasible: Mask,
-        mask_version: Any,
-        rows: I32 | None,
-        work: Work,
-    ) -> bool:
-        """Bring the points up to date. True if every row may have changed."""
-        kept, scorer = self._kept, self._scorer
-        plugin = scorer.plugin
-        same_mask = mask_version is not None and mask_version == self._mask_version
-        self._mask_version = mask_version
-        if (plugin.reads_feasible and not same_mask) or kept.is_old(pod, cluster):
-            self._prepare(pod, cluster, feasible)
-        was_active, self.is_active = self.is_active, not kept.is_skipped
-        if kept.is_skipped:
-            self._version = None
-            return was_active
-        kept.refresh(pod, cluster, work)
-        version = (kept.full_version, kept.row_version)
-        if plugin.normalizes:
-            settled = same_mask or (kept.is_uniform and not plugin.reads_feasible)
-            if settled and version == self._version:
-                return False
-            self._normalize(feasible)
-        elif rows is None or self._version is None or self._version[0] != version[0]:
-            self.values = kept.raw * scorer.weight
-        else:
-            if len(rows):
-                self.values[rows] = kept.raw[rows] * scorer.weight
-            self._version = version
-            return False
-        self._version = version
-        return True
-
-    def _prepare(self, pod: PodInfo, cluster: Cluster, feasible: Mask) -> None:
-        pre_score = self._scorer.pre_score
-        if pre_score is None:
-            self._kept.prepared(pod, PreFilterResult())
-            return
-        result = pre_score.pre_score(pod, NodeView(cluster.nodes), feasible)
-        if not result.status.is_success and result.status.code is not Code.SKIP:
-            raise PointError(f'running PreScore plugin "{pre_score.name}": {result.status.message}')
-        self._kept.prepared(pod, result)
-
-    def _normalize(self, feasible: Mask) -> None:
-        kept, scorer = self._kept, self._scorer
-        values = np.zeros(len(kept.raw), dtype=np.int64)
-        if feasible.any():
-            normal = scorer.plugin.normalize(kept.raw[feasible], kept.data)
-            if kept.is_uniform and not scorer.plugin.reads_feasible:
-                values[:] = normal[0] * scorer.weight
-            else:
-                values[feasible] = normal * scorer.weight
-        self.values = values
-
-
-def _no_common_name(narrowing: dict[str, frozenset[str]]) -> Status | None:
-    """The rejection if the name sets of PreFilter have nothing in common."""
-    if frozenset.intersection(*narrowing.values()):
-        return None
-    if len(narrowing) == 1:
-        return unresolvable(f"node(s) didn't satisfy plugin {next(iter(narrowing))}")
-    listed = " ".join(sorted(narrowing))
-    return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}] simultaneously")
-
-
-class ClassCache:
-    """All kept work of one profile, bounded; what was unused for longest goes first."""
-
-    def __init__(self, profile: Profile, cluster: Cluster) -> None:
-        self.profile = profile
-        self.cluster = cluster
-        self.work = Work()
-        self._states: OrderedDict[bytes, ClassState] = OrderedDict()
-        self._verdicts: list[OrderedDict[Hashable, KeptVerdict]] = [
-            OrderedDict() for _ in profile.filters
-        ]
-        self._scores: list[OrderedDict[Hashable, KeptScores]] = [
-            OrderedDict() for _ in profile.scorers
-        ]
-
-    def state_of(self, pod: PodInfo) -> ClassState:
-        """The state of the pod's class, made if it is new."""
-        key = pod.cls.key
-        state = self._states.get(key)
-        if state is None:
-            state = self._states[key] = ClassState(self, pod)
-            if len(self._states) > CLASSES_MAX:
-                self._states.popitem(last=False)
-        else:
-            self._states.move_to_end(key)
-        return state
-
-    def verdict(self, index: int, pod: PodInfo) -> KeptVerdict:
-        filterer = self.profile.filters[index]
-        key = filterer.plugin.share_key(pod)
-        kept = self._verdicts[index].get(key)
-        if kept is None:
-            kept = KeptVerdict(filterer.plugin, filterer.pre_filter)
-            _remember(self._verdicts[index], key, kept)
-        return kept
-
-    def scores(self, index: int, pod: PodInfo) -> KeptScores:
-        plugin = self.profile.scorers[index].plugin
-        if plugin.reads_feasible:  # belongs to one feasible set, so to one class
-            return KeptScores(plugin)
-        key = plugin.share_key(pod)
-        kept = self._scores[index].get(key)
-        if kept is None:
-            kept = KeptScores(plugin)
-            _remember(self._scores[index], key, kept)
-        return kept
-
-
-def _remember(answers: OrderedDict[Hashable, Any], key: Hashable, kept: Any) -> None:
-    answers[key] = kept
-    if len(answers) > ANSWERS_MAX:
-        answers.popitem(last=False)

@@ -20,7 +20,8 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.classes import NOT_FEASIBLE, ClassCache, ClassState, PointError
+from asched.core.framework.class_cache import ClassCache
+from asched.core.framework.classes import NOT_FEASIBLE, ClassState
 from asched.core.framework.effects import Effect
 from asched.core.framework.overlay import Overlay
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
@@ -28,6 +29,7 @@ from asched.core.framework.profile import Profile
 from asched.core.framework.status import Code, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import WaitingPods
+from asched.core.framework.weighted import PointError
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
 from asched.core.state.nominated import Nominator

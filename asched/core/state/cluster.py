@@ -4,10 +4,12 @@
     assume / forget                                    the scheduling cycle reserves, failures give
     back with_pods / without_pods                           trials that undo themselves
 
-A pod's life here:  unseen ─Seen(no node)─> pending ─assume─> assumed ─Seen(node)─> placed ─Gone─>
-unseen
-                                              ^                  │
-                                              └─────forget───────┘
+A pod's life here:
+
+    unseen ─Seen, no node─> pending ─assume─> assumed ─Seen, node─> placed ─Gone─> unseen
+                               ^                 │
+                               └─────forget──────┘
+
 An assumed pod stays until the watch confirms it, it is forgotten, or it goes; nothing expires. A
 pod on a node nobody knows waits among the orphans and counts nowhere until the node appears.
 """
@@ -21,12 +23,13 @@ from asched.core.model.meta import ObjectMeta, Record
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.storage import NO_STORAGE
+from asched.core.state.counters import CounterKey, PodCounter
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.core.state.nodes import Aspect, NodeTable
 from asched.core.state.object_log import ObjectLog
 from asched.core.state.occupancy import Occupancy
 from asched.core.state.pods import PodClasses, PodInfo
-from asched.core.state.topology import CounterKey, PodCounter, Topology
+from asched.core.state.topology import Topology
 from asched.core.state.view import NodeView
 from asched.core.state.volumes import VolumeIndex
 

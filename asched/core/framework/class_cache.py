@@ -1,0 +1,71 @@
+"""All kept work of one profile, bounded: what was unused for longest goes first."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Any, Final
+
+from asched.core.framework.classes import ClassState
+from asched.core.framework.kept import KeptScores, KeptVerdict, Work
+from asched.core.framework.profile import Profile
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodInfo
+
+#: Classes whose work is kept, per profile. At 5,000 nodes a class holds about 0.4 MB (a dozen
+#: plugins with 4 to 8 bytes a row), so 256 of them take 100 MB at most.
+CLASSES_MAX: Final = 256
+#: Answers of single plugins kept for reuse between classes, per plugin.
+ANSWERS_MAX: Final = 512
+
+
+class ClassCache:
+    """Makes the states of classes, and shares the answers of single plugins between them."""
+
+    def __init__(self, profile: Profile, cluster: Cluster) -> None:
+        self.profile = profile
+        self.cluster = cluster
+        self.work = Work()
+        self._states: OrderedDict[bytes, ClassState] = OrderedDict()
+        self._verdicts: list[OrderedDict[Hashable, KeptVerdict]] = [
+            OrderedDict() for _ in profile.filters
+        ]
+        self._scores: list[OrderedDict[Hashable, KeptScores]] = [
+            OrderedDict() for _ in profile.scorers
+        ]
+
+    def state_of(self, pod: PodInfo) -> ClassState:
+        """The state of the pod's class, made if it is new."""
+        key = pod.cls.key
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = ClassState(self, pod)
+            if len(self._states) > CLASSES_MAX:
+                self._states.popitem(last=False)
+        else:
+            self._states.move_to_end(key)
+        return state
+
+    def verdict(self, index: int, pod: PodInfo) -> KeptVerdict:
+        filterer = self.profile.filters[index]
+        key = filterer.plugin.share_key(pod)
+        kept = self._verdicts[index].get(key)
+        if kept is None:
+            kept = KeptVerdict(filterer.plugin, filterer.pre_filter)
+            _remember(self._verdicts[index], key, kept)
+        return kept
+
+    def scores(self, index: int, pod: PodInfo) -> KeptScores:
+        plugin = self.profile.scorers[index].plugin
+        if plugin.reads_feasible:  # belongs to one feasible set, so to one class
+            return KeptScores(plugin)
+        key = plugin.share_key(pod)
+        kept = self._scores[index].get(key)
+        if kept is None:
+            kept = KeptScores(plugin)
+            _remember(self._scores[index], key, kept)
+        return kept
+
+
+def _remember(answers: OrderedDict[Hashable, Any], key: Hashable, kept: Any) -> None:
+    answers[key] = kept
+    if len(answers) > ANSWERS_MAX:
+        answers.popitem(last=False)

@@ -1,0 +1,102 @@
+"""A scorer's weighted points for one class of pods: raw scores normalised over the feasible rows.
+
+A normalised score depends on which rows are feasible, so it is made anew when that set changes,
+unless all rows score alike (then the set does not matter).
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.kept import KeptScores, Work
+from asched.core.framework.points import PreFilterResult
+from asched.core.framework.profile import Scorer
+from asched.core.framework.status import Code
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+class PointError(Exception):
+    """A plugin failed or answered what it must not: the attempt ends in an error."""
+
+
+class WeightedPoints:
+    """`values` is int64[N], final and weighted; zero where a normalised score has no meaning."""
+
+    __slots__ = ("_kept", "_mask_version", "_scorer", "_version", "is_active", "values")
+
+    def __init__(self, kept: KeptScores, scorer: Scorer) -> None:
+        self._kept = kept
+        self._scorer = scorer
+        self._version: tuple[int, int] | None = None
+        self._mask_version: Any = None
+        self.is_active = False
+        self.values: I64 = np.zeros(0, dtype=np.int64)
+
+    @property
+    def name(self) -> str:
+        return self._scorer.plugin.name
+
+    def refresh(
+        self,
+        pod: PodInfo,
+        cluster: Cluster,
+        feasible: Mask,
+        mask_version: Any,
+        rows: I32 | None,
+        work: Work,
+    ) -> bool:
+        """Bring the points up to date. True if every row may have changed."""
+        kept, scorer = self._kept, self._scorer
+        plugin = scorer.plugin
+        same_mask = mask_version is not None and mask_version == self._mask_version
+        self._mask_version = mask_version
+        if (plugin.reads_feasible and not same_mask) or kept.is_old(pod, cluster):
+            self._prepare(pod, cluster, feasible)
+        was_active, self.is_active = self.is_active, not kept.is_skipped
+        if kept.is_skipped:
+            self._version = None
+            return was_active
+        kept.refresh(pod, cluster, work)
+        version = (kept.full_version, kept.row_version)
+        if plugin.normalizes:
+            settled = same_mask or (kept.is_uniform and not plugin.reads_feasible)
+            if settled and version == self._version:
+                return False
+            self._normalize(feasible)
+        elif rows is None or self._version is None or self._version[0] != version[0]:
+            self.values = kept.raw * scorer.weight
+        else:
+            if len(rows):
+                self.values[rows] = kept.raw[rows] * scorer.weight
+            self._version = version
+            return False
+        self._version = version
+        return True
+
+    def _prepare(self, pod: PodInfo, cluster: Cluster, feasible: Mask) -> None:
+        pre_score = self._scorer.pre_score
+        if pre_score is None:
+            self._kept.prepared(pod, PreFilterResult())
+            return
+        result = pre_score.pre_score(pod, NodeView(cluster.nodes), feasible)
+        if not result.status.is_success and result.status.code is not Code.SKIP:
+            raise PointError(f'running PreScore plugin "{pre_score.name}": {result.status.message}')
+        self._kept.prepared(pod, result)
+
+    def _normalize(self, feasible: Mask) -> None:
+        kept, scorer = self._kept, self._scorer
+        values = np.zeros(len(kept.raw), dtype=np.int64)
+        if feasible.any():
+            normal = scorer.plugin.normalize(kept.raw[feasible], kept.data)
+            if kept.is_uniform and not scorer.plugin.reads_feasible:
+                values[:] = normal[0] * scorer.weight
+            else:
+                values[feasible] = normal * scorer.weight
+        self.values = values
