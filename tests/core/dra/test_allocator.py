@@ -26,21 +26,21 @@ SIZES = [
     a_device("b", attributes={"size": "big", "numa": 0}),
     a_device("c", attributes={"size": "big", "numa": 1}),
 ]
-SAME_NUMA = [{"matchAttribute": f"{DRIVER}/numa"}]
-OTHER_NUMA = [{"distinctAttribute": f"{DRIVER}/numa"}]
+SAME_NUMA = ({"matchAttribute": f"{DRIVER}/numa"},)
+OTHER_NUMA = ({"distinctAttribute": f"{DRIVER}/numa"},)
 
 
 class Case(NamedTuple):
     name: str
     requests: list[dict[str, Any]]
     expected: list[str] | None
-    taken: list[str] = []
-    constraints: list[dict[str, Any]] = []
+    taken: tuple[str, ...] = ()
+    constraints: tuple[dict[str, Any], ...] = ()
 
 
 CASES = [
     Case("the first device is taken", [asks()], ["a"]),
-    Case("one that is held is passed over", [asks()], ["b"], taken=["a"]),
+    Case("one that is held is passed over", [asks()], ["b"], taken=("a",)),
     Case("several are taken in order", [asks(count=2)], ["a", "b"]),
     Case("more than there are cannot be had", [asks(count=4)], None),
     Case("a selector chooses", [asks(BIG)], ["b"]),
@@ -49,7 +49,7 @@ CASES = [
     Case("an earlier request gives way to a later one", [asks(), asks(SMALL)], ["b", "a"]),
     Case("all means all", [asks(all=True)], ["a", "b", "c"]),
     Case("all that match", [asks(BIG, all=True)], ["b", "c"]),
-    Case("all fails while one is held", [asks(all=True)], None, taken=["b"]),
+    Case("all fails while one is held", [asks(all=True)], None, taken=("b",)),
     Case("all of none is nothing", [asks("false", all=True)], None),
     Case("equal in an attribute", [asks(count=2)], ["a", "b"], constraints=SAME_NUMA),
     Case("too few are equal", [asks(count=3)], None, constraints=SAME_NUMA),
@@ -64,7 +64,7 @@ CASES = [
         "a device without the attribute meets no constraint",
         [asks()],
         None,
-        constraints=[{"matchAttribute": f"{DRIVER}/absent"}],
+        constraints=({"matchAttribute": f"{DRIVER}/absent"},),
     ),
     Case("the first alternative if it works", [first_of(asks(BIG), asks(SMALL))], ["b"]),
     Case("the next one otherwise", [first_of(asks("false"), asks(SMALL))], ["a"]),
@@ -74,7 +74,7 @@ CASES = [
         ["a", "b"],
     ),
     Case("no alternative works", [first_of(asks("false"), asks(count=9))], None),
-    Case("admin access looks past holders", [asks(adminAccess=True)], ["a"], taken=["a"]),
+    Case("admin access looks past holders", [asks(adminAccess=True)], ["a"], taken=("a",)),
     Case("but takes no device of the claim twice", [asks(adminAccess=True, count=4)], None),
 ]
 
@@ -83,7 +83,7 @@ CASES = [
 def test_choice(case: Case) -> None:
     world = World(a_slice(*SIZES))
     world.taken.put("other", held(*case.taken))
-    claim = a_claim(*case.requests, constraints=case.constraints)
+    claim = a_claim(*case.requests, constraints=list(case.constraints))
 
     found = world.devices(claim)
 
@@ -158,7 +158,7 @@ def test_an_alternative_that_needs_fewer_devices_keeps_the_limit() -> None:
         (a_claim(asks(allocationMode="Some")), "unsupported count mode Some"),
         (a_claim(asks("1 + 1")), r"claim d/c: selector #0: CEL runtime error: CEL result of type"),
         (a_claim(asks("nope")), r"claim d/c: selector #0: CEL compile error: compilation failed"),
-        (a_claim(asks(), constraints=[{}]), r"claim d/c, constraint #0: empty constraint"),
+        (a_claim(asks(), constraints=({},)), r"claim d/c, constraint #0: empty constraint"),
         (
             a_claim(asks(all=True), constraints=SAME_NUMA),
             rf"request r0: cannot add device {DRIVER}/{NODE}/c because a claim constraint",

@@ -100,5 +100,5 @@ def test_results_tell_the_share_and_what_it_takes() -> None:
     first, second = result.devices.results or ()
     assert first.consumed_capacity == {"memory": "40Gi"}
     assert second.consumed_capacity == {"memory": "1Gi"}
-    assert first.share_id and second.share_id
-    assert first.share_id != second.share_id
+    assert first.share_id
+    assert second.share_id not in (None, first.share_id)

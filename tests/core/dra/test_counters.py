@@ -18,7 +18,8 @@ def counters(**values: int) -> dict[str, Any]:
 def partitioned(*devices: dict[str, Any], **values: int) -> World:
     """One pool of two slices: one with devices, one with what they share."""
     return World(
-        a_slice(*devices, of=2, name="devices"), a_slice(of=2, name="counters", **counters(**values))
+        a_slice(*devices, of=2, name="devices"),
+        a_slice(of=2, name="counters", **counters(**values)),
     )
 
 

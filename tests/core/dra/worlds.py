@@ -42,9 +42,7 @@ def a_slice(*devices: dict[str, Any] | str, name: str = "", **fields: Any) -> Re
 
 def a_class(name: str = "gpu", *selectors: str, **spec: Any) -> DeviceClass:
     chosen = [{"cel": {"expression": text}} for text in selectors]
-    return decode(
-        DeviceClass, {"metadata": {"name": name}, "spec": {"selectors": chosen, **spec}}
-    )
+    return decode(DeviceClass, {"metadata": {"name": name}, "spec": {"selectors": chosen, **spec}})
 
 
 def asks(*selectors: str, count: int = 1, **fields: Any) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def test_selector(case: Case) -> None:
         (f"{A}.missing", "no such key: missing"),
         ("1 + 1", "type int could not be converted to bool"),
         (f"{A}.index", "type int could not be converted to bool"),
-        (f'{A}.model > 3', "no such overload: _>_(string, int)"),
+        (f"{A}.model > 3", "no such overload: _>_(string, int)"),
         ("9223372036854775807 + 1 > 0", "integer overflow"),
         ("1 / 0 == 1", "division by zero"),
         ("[1][3] == 1", "index out of bounds: 3"),

@@ -1,0 +1,50 @@
+"""Constraints: what is compared, and that a refusal leaves no trace."""
+
+from asched.core.dra.constraints import Constraint, build
+from asched.core.dra.devices import ReadyDevice
+from asched.core.dra.inventory import ReadySlice
+from asched.core.model.claim import DeviceConstraint
+from tests.core.dra.worlds import DRIVER, a_device, a_slice
+
+
+def ready(**attributes: str | int) -> ReadyDevice:
+    return ReadySlice(a_slice(a_device("d", attributes=attributes))).devices[0]
+
+
+def a_constraint(*requests: str, distinct: bool = False) -> Constraint:
+    return Constraint(requests, f"{DRIVER}/x", distinct=distinct)
+
+
+def test_values_of_different_types_are_not_equal() -> None:
+    constraint = a_constraint()
+    assert constraint.add("r", "", ready(x=1))
+    assert not constraint.add("r", "", ready(x="1"))
+    assert constraint.add("r", "", ready(x=1))
+
+
+def test_a_refused_device_is_not_counted() -> None:
+    constraint = a_constraint(distinct=True)
+    assert constraint.add("r", "", ready(x=1))
+    assert not constraint.add("r", "", ready(x=1))
+    constraint.remove("r", "")
+    assert constraint.add("r", "", ready(x=1))
+
+
+def test_requests_are_meant_by_name_parent_or_alternative() -> None:
+    for names in ("r",), ("r/s",):
+        constraint = a_constraint(*names)
+        assert not constraint.add("s", "r", ready())  # concerned, and without the attribute
+        assert constraint.add("t", "q", ready())  # not concerned
+    assert a_constraint("r/s").add("t", "r", ready())  # another alternative
+
+
+def test_a_published_full_name_comes_before_the_short_one() -> None:
+    device = ready(**{f"{DRIVER}/x": 2, "x": 1})
+    found = device.attribute(f"{DRIVER}/x")
+    assert found is not None
+    assert found.int_value == 2
+    assert ready(x=1).attribute("other.com/x") is None
+
+
+def test_an_empty_constraint_is_of_a_later_version() -> None:
+    assert build(DeviceConstraint()) is None
