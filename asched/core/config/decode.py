@@ -27,6 +27,7 @@ from asched.core.config.problem import (
     path_text,
     quoted,
 )
+from asched.core.config.scalars import value_of
 from asched.core.config.schema import (
     INT_LIMITS,
     KINDS,
@@ -329,8 +330,19 @@ def _mismatch(
         f"of type {type_name(declared)}",
         path,
         severity,
+        _quoting_hint(value, declared),
     )
     return instead
+
+
+def _quoting_hint(value: Any, declared: Type) -> str:
+    """YAML's plain words surprise people: `on` is a boolean, `8` a number."""
+    if declared is Scalar.STRING and isinstance(value, bool | int | float):
+        return f"put it in quotes: as it stands it is a {kind_of(value)}"
+    numbers = (Scalar.BOOL, Scalar.INT32, Scalar.INT64, Scalar.FLOAT32)
+    if declared in numbers and isinstance(value, str) and not isinstance(value_of(value), str):
+        return "write it without quotes"
+    return ""
 
 
 def _is_number_for(value: Any, declared: Type) -> bool:

@@ -60,7 +60,8 @@ def test_unknown_fields_are_reported_together_with_those_of_args() -> None:
         'unknown field "foo"',
         'unknown field "Parallelism"',
         (
-            "decoding .profiles[0].pluginConfig[0]: strict decoding error: decoding args for plugin "
+            "decoding .profiles[0].pluginConfig[0]: strict decoding error: "
+            "decoding args for plugin "
             'VolumeBinding: strict decoding error: unknown field "bar"'
         ),
     )
@@ -124,7 +125,8 @@ def test_args_of_another_plugin_are_refused() -> None:
     )
     assert texts(document) == (
         (
-            "decoding .profiles[0].pluginConfig[0]: args for plugin InterPodAffinity were not of type "
+            "decoding .profiles[0].pluginConfig[0]: args for plugin "
+            "InterPodAffinity were not of type "
             "InterPodAffinityArgs.kubescheduler.config.k8s.io, got "
             "NodeAffinityArgs.kubescheduler.config.k8s.io"
         ),
@@ -146,3 +148,12 @@ def test_the_internal_version_knows_no_fields() -> None:
     internal = {"kind": KIND, "apiVersion": "kubescheduler.config.k8s.io/__internal"}
     assert texts(internal) == ()
     assert texts({**internal, "parallelism": 3}) == ('unknown field "parallelism"',)
+
+
+def test_words_that_yaml_reads_as_something_else_get_a_hint() -> None:
+    document = doc(leaderElection={"resourceName": True}, parallelism="8", enableProfiling="often")
+    assert [problem.hint for problem in decode(document, "")[1]] == [
+        "put it in quotes: as it stands it is a bool",
+        "write it without quotes",
+        "",
+    ]

@@ -183,7 +183,8 @@ def test_hard_affinity_weight() -> None:
         (
             {"priorities": [{"name": "LeastRequestedPriority"}]},
             (
-                "priority LeastRequestedPriority should have a positive weight applied to it or it has "
+                "priority LeastRequestedPriority should have a positive weight "
+                "applied to it or it has "
                 "overflown"
             ),
         ),

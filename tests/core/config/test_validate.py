@@ -65,7 +65,8 @@ def enabled(point: str, *plugins: str) -> dict[str, Any]:
 def test_removed_plugins_are_refused_at_a_point_but_not_in_multi_point() -> None:
     assert texts(profiles=[enabled("filter", "EBSLimits")]) == [
         (
-            'profiles[0].plugins.filter.enabled[0]: Invalid value: "EBSLimits": was invalid in version '
+            'profiles[0].plugins.filter.enabled[0]: Invalid value: "EBSLimits": '
+            "was invalid in version "
             '"v1" (KubeSchedulerConfiguration is version "kubescheduler.config.k8s.io/v1")'
         )
     ]

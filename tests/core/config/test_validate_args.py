@@ -53,7 +53,8 @@ def test_default_constraints_are_judged_one_by_one() -> None:
             'supported values: "DoNotSchedule", "ScheduleAnyway"'
         ),
         (
-            "defaultConstraints[0].labelSelector: Forbidden: constraint must not define a selector, "
+            "defaultConstraints[0].labelSelector: Forbidden: constraint must not "
+            "define a selector, "
             "as they deduced for each pod"
         ),
         'defaultConstraints[2]: Duplicate value: "{zone, DoNotSchedule}"',
@@ -66,7 +67,8 @@ def test_default_constraints_are_judged_one_by_one() -> None:
 def test_a_shape_needs_its_gate_and_an_order() -> None:
     assert texts("VolumeBinding", {"shape": []}) == [
         (
-            "shape: Invalid value: []: unexpected field `shape`, remove it or turn on the feature gate "
+            "shape: Invalid value: []: unexpected field `shape`, remove it or "
+            "turn on the feature gate "
             "StorageCapacityScoring"
         )
     ]
@@ -108,7 +110,10 @@ def requirement(**given: Any) -> list[str]:
         (
             {"key": "a", "operator": "Exists", "values": ["x"]},
             [
-                'values: Invalid value: ["x"]: values set must be empty for exists and does not exist'
+                (
+                    'values: Invalid value: ["x"]: values set must be empty for exists '
+                    "and does not exist"
+                )
             ],
         ),
         (

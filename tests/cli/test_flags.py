@@ -1,0 +1,200 @@
+import json
+import re
+from typing import Any
+
+import pytest
+
+from asched.cli.flag_checks import check
+from asched.cli.flag_table import ALL, BY_NAME, REMOVED
+from asched.cli.flags import (
+    HelpRequested,
+    RunOptions,
+    UsageError,
+    VersionRequested,
+    help_text,
+    parse,
+)
+from asched.cli.go_values import ADDITIVE, READERS
+from tests.shared import shared_path
+
+#: Defaults of ours that differ, on purpose, from kube-scheduler's.
+OTHER_DEFAULTS = {"leader-elect-resource-name": "kube-scheduler"}
+#: Recorded command lines whose outcome is another here, each with its reason.
+OTHER_OUTCOMES = {
+    "emulated version": "refused: only 1.36 is followed",
+    "emulated version too old": "refused: only 1.36 is followed",
+}
+
+
+def recorded_runs() -> list[dict[str, Any]]:
+    lines = shared_path("outside/flags/runs.jsonl").read_text(encoding="utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def outcome(args: list[str]) -> str:
+    """What `parse` says: an error's text, or how it ended."""
+    try:
+        parse([word.replace("$port", "10260") for word in args])
+    except UsageError as error:
+        return str(error)
+    except HelpRequested:
+        return "help"
+    except VersionRequested:
+        return "version"
+    return "accepted"
+
+
+def test_every_recorded_flag_is_known_with_its_type_and_default() -> None:
+    path = shared_path("outside/flags/flags.json")
+    for row in json.loads(path.read_text(encoding="utf-8")):
+        flag = BY_NAME[row["flag"]]
+        kind = {"durationNs": "duration", "gates": "colonSeparatedMultimapStringString"}.get(
+            flag.kind, flag.kind
+        )
+        assert row["type"].split("[")[0] in (kind, flag.kind), row
+        default = OTHER_DEFAULTS.get(flag.name, flag.default)
+        wanted = row["default"].strip("[]")
+        assert wanted in (default, "") or READERS[flag.kind](wanted) == READERS[flag.kind](default)
+        assert flag.short in ("", row.get("short", "").lstrip("-")), row
+        assert flag.group == row["group"] or flag.deprecated or row["deprecated"], row
+
+
+def test_recorded_flag_errors_have_the_same_words() -> None:
+    checked = 0
+    for run in recorded_runs():
+        last = run["stderr_last"]
+        match = re.match(r"Error: (.*)", last)
+        if not match:
+            continue
+        checked += 1
+        wanted = match[1].replace('"kube-scheduler" does not', '"asched run" does not')
+        assert outcome(run["args"]).startswith(wanted), run["name"]
+    assert checked > 10
+
+
+def test_recorded_start_errors_that_flags_alone_decide_have_the_same_words() -> None:
+    found = 0
+    for run in recorded_runs():
+        result = outcome(run["args"])
+        if result in ("accepted", "help", "version") or run["name"] in OTHER_OUTCOMES:
+            continue
+        assert run["exit"] == 1 if "exit" in run else run["exit_after_sigterm"] == 1, run["name"]
+        words = re.sub(r'\\"', '"', run["stderr_last"])
+        gates = "depends on features that are disabled"
+        same = result.split(": give")[0] in words or (gates in result and gates in words)
+        assert same or words.startswith("Error: "), (run["name"], result, words)
+        found += 1
+    assert found > 25
+
+
+def test_what_upstream_starts_with_is_accepted() -> None:
+    for run in recorded_runs():
+        if run["name"] in OTHER_OUTCOMES or run.get("running_after_seconds") is None:
+            continue
+        if run.get("exit_after_sigterm") == 0:
+            assert outcome(run["args"]) == "accepted", run["name"]
+
+
+def test_forms_of_a_flag() -> None:
+    options = parse(["--leader_elect=false", "-v2", "--secure-port", "0", "--plugin", "a:B"])
+    assert options.given["leader_elect"] is False
+    assert options.logs.v == 2
+    assert options.serving.secure_port == 0
+    assert options.plugin == ("a:B",)
+    assert parse(["-v", "3"]).logs.v == parse(["-v=3"]).logs.v == parse(["--v=3"]).logs.v == 3
+
+
+def test_lists_add_up_and_the_first_use_replaces_the_default() -> None:
+    paths = "--authorization-always-allow-paths"
+    assert parse([]).authorization.authorization_always_allow_paths == (
+        "/healthz",
+        "/readyz",
+        "/livez",
+    )
+    options = parse([f"{paths}=/a", f"{paths}=/b,/c", "--plugin=x:Y", "--plugin=x:Z"])
+    assert options.authorization.authorization_always_allow_paths == ("/a", "/b", "/c")
+    assert options.plugin == ("x:Y", "x:Z")
+    gates = ["--feature-gates=OpportunisticBatching=false", "--feature-gates=GenericWorkload=true"]
+    assert not parse(gates).gates["OpportunisticBatching"]
+    assert parse(gates).gates["GenericWorkload"]
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (["--no-such"], "unknown flag: --no-such"),
+        (["--confg=x"], 'unknown flag: --confg (did you mean "config"?)'),
+        (["--config"], "flag needs an argument: --config"),
+        (["-v"], "flag needs an argument: 'v' in -v"),
+        (["-x"], "unknown shorthand flag: 'x' in -x"),
+        (["--", "a"], '"asched run" does not take any arguments, got ["a"]'),
+        (["--port=0"], "--port is refused: serving without TLS is gone"),
+        (["--log-dir=/x"], "--log-dir is refused: gone since Kubernetes 1.26"),
+        (["--tls-curve-preferences=23"], "--tls-curve-preferences is refused: Python's TLS"),
+        (["--plugin=x"], '--plugin "x" must have the form module:Class'),
+        (["--bind-concurrency=0"], "--bind-concurrency must be at least 1"),
+        (["--scheduler-name=a", "--config=b"], "--scheduler-name and --config exclude each other"),
+        (["--feature-gates=x"], "missing bool value for x"),
+        (["--leader-elect-resource-lock=x"], "couldn't create resource lock: Invalid lock-type x"),
+    ],
+)
+def test_wrong_use_is_one_line(args: list[str], text: str) -> None:
+    result = outcome(args)
+    assert result.startswith(text)
+    assert "\n" not in result
+
+
+def test_flags_without_effect_say_so() -> None:
+    assert parse(["--contention-profiling=false"]).warnings == (
+        "--contention-profiling has no effect: there are no locks to contend for",
+    )
+    assert parse(["--config=x", "--kube-api-qps=1"]).warnings == (
+        "--kube-api-qps is ignored because --config is given",
+    )
+    assert parse(["--feature-gates=Nope=true"]).warnings == ("unrecognized feature gate: Nope",)
+
+
+def test_help_and_version_win_over_everything() -> None:
+    assert outcome(["--help", "extra"]) == "help"
+    assert outcome(["-h"]) == "help"
+    with pytest.raises(VersionRequested) as caught:
+        parse(["--version=raw"])
+    assert caught.value.raw
+    assert outcome(["--version=false"]) == "accepted"
+
+
+def test_the_help_names_every_flag_once() -> None:
+    text = help_text()
+    for flag in ALL:
+        assert len(re.findall(rf"--{flag.name}[ \n]", text)) == 1, flag.name
+    assert not set(REMOVED) & set(BY_NAME)
+    assert all(flag.kind in READERS for flag in ALL)
+    assert set(READERS) >= ADDITIVE
+
+
+def test_all_options_have_their_defaults() -> None:
+    options = parse([])
+    assert isinstance(options, RunOptions)
+    assert options.pod_max_in_unschedulable_pods_duration == 300
+    assert options.serving.bind_address == "0.0.0.0"
+    assert options.metrics.allow_metric_labels == {}
+    assert options.authentication.requestheader_username_headers == ("x-remote-user",)
+    assert options.policy.policy_configmap_namespace == "kube-system"
+    assert options.given == {}
+
+
+def test_the_checks_look_at_values_together() -> None:
+    values: dict[str, Any] = {flag.key: flag.default for flag in ALL} | {
+        "secure_port": 1,
+        "logging_format": "text",
+        "bind_concurrency": 1,
+        "plugin": (),
+        "tls_cipher_suites": (),
+        "log_text_split_stream": True,
+        "log_json_split_stream": False,
+    }
+    gates = {"LoggingAlphaOptions": False}
+    assert check(values, gates) == (
+        "options.text.splitStream: Forbidden: Feature LoggingAlphaOptions is disabled"
+    )
+    assert check(values, {"LoggingAlphaOptions": True}) == ""

@@ -1,0 +1,67 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from asched.cli.go_values import READERS
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        ("bool", "T", True),
+        ("int", "0x10", 16),
+        ("int", "010", 8),
+        ("int", "-3", -3),
+        ("int32", "1_0", 10),
+        ("float32", "1e3", 1000.0),
+        ("duration", "1m30s", 90.0),
+        ("durationNs", "1ms", 1_000_000),
+        ("ip", "::1", "::1"),
+        ("strings", 'a,"b,c"', ("a", "b,c")),
+        ("strings", "", ()),
+        ("int32Slice", "1, 2", (1, 2)),
+        ("stringToString", "a=1,b=2", {"a": "1", "b": "2"}),
+        ("stringToString", "m,l=x,y", {"m,l": "x,y"}),
+        ("namedCertKey", "a.crt,a.key:one,two", ("a.crt", "a.key", ("one", "two"))),
+        ("quantity", "64Ki", "64Ki"),
+        ("pattern=N,...", "a=1,b*=2", (("a", 1), ("b*", 2))),
+        ("version", "true", "true"),
+        ("version", "raw", "raw"),
+        ("version", "v1.36.2", "false"),
+    ],
+)
+def test_a_value_is_read_as_go_reads_it(kind: str, text: str, value: object) -> None:
+    assert READERS[kind](text) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "words"),
+    [
+        ("bool", "maybe", 'strconv.ParseBool: parsing "maybe": invalid syntax'),
+        ("int", "abc", 'strconv.ParseInt: parsing "abc": invalid syntax'),
+        ("int", " 1", 'strconv.ParseInt: parsing " 1": invalid syntax'),
+        ("int32", "2147483648", 'strconv.ParseInt: parsing "2147483648": value out of range'),
+        ("float32", "fast", 'strconv.ParseFloat: parsing "fast": invalid syntax'),
+        ("duration", "10", 'time: missing unit in duration "10"'),
+        ("ip", "nowhere", 'failed to parse IP: "nowhere"'),
+        ("stringToString", "a", "a must be formatted as key=value"),
+        ("namedCertKey", "a.crt", "expected comma separated certificate and key file paths"),
+        ("pattern=N,...", "a", '"a" is not of the form pattern=N'),
+        (
+            "version",
+            "v1.40.0",
+            'version "v1.40.0" must match major/minor/patch of default version "v1.36.2"',
+        ),
+    ],
+)
+def test_what_cannot_be_read_has_gos_words(kind: str, text: str, words: str) -> None:
+    reader: Callable[[str], Any] = READERS[kind]
+    with pytest.raises(ValueError) as caught:
+        reader(text)
+    assert str(caught.value) == words
+
+
+def test_a_quantity_needs_a_number() -> None:
+    with pytest.raises(ValueError):
+        READERS["quantity"]("much")

@@ -1,0 +1,79 @@
+from pathlib import Path
+
+import pytest
+
+from asched.cli.flags import parse
+from asched.cli.run_config import load, needs_policy_configmap
+from asched.edge.host.config_file import ConfigError
+
+HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "config.yaml"
+    path.write_text(f"{HEAD}profiles: [{{schedulerName: mine}}]\n", encoding="utf-8")
+    return path
+
+
+def test_without_a_file_the_name_is_ours_or_the_one_given() -> None:
+    assert load(parse([])).profiles[0].scheduler_name == "asched"
+    assert load(parse(["--scheduler-name=it's"])).profiles[0].scheduler_name == "it's"
+
+
+def test_election_flags_override_a_file_and_others_do_not(file: Path) -> None:
+    args = [f"--config={file}", "--leader-elect=false", "--kube-api-qps=1", "--kubeconfig=/x"]
+    built = load(parse(args)).configuration
+    assert not built.leader_election.leader_elect
+    assert built.client_connection.qps == 50
+    assert built.client_connection.kubeconfig == ""
+
+
+def test_without_a_file_the_deprecated_flags_count() -> None:
+    args = ["--kube-api-qps=1", "--kube-api-burst=2", "--kubeconfig=/x", "--profiling=false"]
+    built = load(parse(args)).configuration
+    client = built.client_connection
+    assert (client.qps, client.burst, client.kubeconfig) == (1, 2, "/x")
+    assert not built.enable_profiling
+
+
+def test_our_lease_has_its_own_name_unless_we_replace_kube_scheduler(file: Path) -> None:
+    assert load(parse([])).configuration.leader_election.resource_name == "asched"
+    args = [f"--config={file}"]
+    assert load(parse(args)).configuration.leader_election.resource_name == "asched"
+    named = [*args, "--leader-elect-resource-name=x"]
+    assert load(parse(named)).configuration.leader_election.resource_name == "x"
+    file.write_text(f"{HEAD}leaderElection: {{resourceName: own}}\n", encoding="utf-8")
+    assert load(parse(args)).configuration.leader_election.resource_name == "own"
+    file.write_text(HEAD, encoding="utf-8")
+    assert load(parse(args)).configuration.leader_election.resource_name == "kube-scheduler"
+
+
+@pytest.mark.parametrize(
+    ("flag", "text"),
+    [
+        ("--leader-elect-renew-deadline=20s", "leaseDuration must be greater than renewDeadline"),
+        ("--leader-elect-retry-period=9s", "renewDeadline must be greater than retryPeriod"),
+    ],
+)
+def test_durations_that_cannot_elect_are_refused_at_once(flag: str, text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load(parse([flag]))
+    assert text in str(caught.value)
+    load(parse([flag, "--leader-elect=false"]))
+
+
+def test_a_policy_file_and_a_policy_config_map(tmp_path: Path) -> None:
+    path = tmp_path / "policy.json"
+    path.write_text('{"kind": "Policy", "priorities": []}', encoding="utf-8")
+    from_file = [f"--policy-config-file={path}"]
+    both = [*from_file, "--policy-configmap=p"]
+    assert not needs_policy_configmap(parse(from_file))
+    assert needs_policy_configmap(parse(both))
+    assert not needs_policy_configmap(parse([*both, "--use-legacy-policy-config"]))
+    loaded = load(parse(from_file))
+    assert loaded.profiles[0].scheduler_name == "asched"
+    assert loaded.profiles[0].at("score") == ()
+    other = '{"kind": "Policy", "priorities": [{"name": "ImageLocalityPriority", "weight": 2}]}'
+    given = load(parse(both), policy_text=other)
+    assert [plugin.name for plugin in given.profiles[0].at("score")] == ["ImageLocality"]
