@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.topology import CounterKey, TermKey
+from asched.core.state.counters import CounterKey, TermKey
 from tests.twins.inter_pod_affinity import Term, terms_of
 
 Placed = Iterable[tuple[Pod, Node]]

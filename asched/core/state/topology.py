@@ -14,13 +14,22 @@ one. Which counters a pod moves is remembered per set of labels. An index by nam
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from enum import Enum
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from asched.core.model.selector import Selector
+from asched.core.state.counters import (
+    CounterKey,
+    PodCounter,
+    PodPredicate,
+    Population,
+    SelectorIndex,
+    TermCounter,
+    TermKey,
+    term_keys,
+)
 from asched.core.state.nodes import NodeTable
-from asched.core.state.pods import AffinityTerms, LabelSet, PodClass, PodInfo
+from asched.core.state.pods import LabelSet, PodClass, PodInfo
 from asched.core.state.tally import Ledger, Tally
 
 #: Pod counters kept before the ones unused for longest go. A guess: a cluster with as many distinct
@@ -32,138 +41,6 @@ CELLS_MAX: Final = 1 << 25
 COUNTERS_MIN: Final = 256
 #: Distinct terms kept before those that nobody carries any more are swept out. A guess.
 IDLE_TERMS_MAX: Final = 1024
-
-
-class PodPredicate(NamedTuple):
-    """A pod matches if it is in the namespaces (None: in any) and all of the selector holds."""
-
-    namespaces: frozenset[str] | None
-    selector: Selector
-
-    def matches(self, label_set: LabelSet) -> bool:
-        return (
-            self.namespaces is None or label_set.namespace in self.namespaces
-        ) and self.selector.matches(label_set.labels)
-
-
-class CounterKey(NamedTuple):
-    """What is counted: pods that match *all* the predicates; terminating ones or not.
-
-    With `on_trial_only` the pods that are really there do not count, only what a trial adds to them
-    or takes from them (the spread constraint that selects everything is such a case).
-    """
-
-    predicates: tuple[PodPredicate, ...]
-    counts_terminating: bool
-    on_trial_only: bool = False
-
-
-class PodCounter(Tally):
-    """How many pods that match a key are where. A dropped one is not kept up to date any more."""
-
-    __slots__ = ("is_dropped", "key", "used")
-
-    def __init__(self, ledger: Ledger, key: CounterKey) -> None:
-        super().__init__(ledger)
-        self.key = key
-        self.used = 0
-        self.is_dropped = False
-
-    def matches(self, label_set: LabelSet) -> bool:
-        return all(predicate.matches(label_set) for predicate in self.key.predicates)
-
-
-class TermKind(Enum):
-    """Which stanza of the carrier a term stands in, in the order of `AffinityTerms`."""
-
-    REQUIRED_AFFINITY = "required affinity"
-    REQUIRED_ANTI_AFFINITY = "required anti-affinity"
-    PREFERRED_AFFINITY = "preferred affinity"
-    PREFERRED_ANTI_AFFINITY = "preferred anti-affinity"
-
-
-class TermKey(NamedTuple):
-    """A distinct term of placed pods.
-
-    `namespace_selector` is judged on the *incoming* pod's namespace.
-    """
-
-    kind: TermKind
-    topology_key: str
-    selector: Selector
-    namespaces: frozenset[str]
-    namespace_selector: Selector | None
-    weight: int
-
-
-class TermCounter(Tally):
-    """Where the carriers of a term are."""
-
-    __slots__ = ("key",)
-
-    def __init__(self, ledger: Ledger, key: TermKey) -> None:
-        super().__init__(ledger)
-        self.key = key
-
-    def speaks_of(self, label_set: LabelSet, namespace_labels: dict[str, str]) -> bool:
-        """Whether the term matches a pod with these labels in a namespace with those labels."""
-        key = self.key
-        inside = label_set.namespace in key.namespaces or (
-            key.namespace_selector is not None and key.namespace_selector.matches(namespace_labels)
-        )
-        return inside and key.selector.matches(label_set.labels)
-
-
-C = TypeVar("C", PodCounter, TermCounter)
-
-
-class SelectorIndex(Generic[C]):
-    """Counters by namespace and one `key In (…)` requirement, so that few must be asked."""
-
-    def __init__(self) -> None:
-        self._by_label: dict[tuple[str | None, str, str], list[C]] = defaultdict(list)
-        self._rest: dict[str | None, list[C]] = defaultdict(list)
-
-    def add(self, namespaces: frozenset[str] | None, selector: Selector, counter: C) -> None:
-        """`namespaces` are the only ones in which it can match; None: in any."""
-        places: Iterable[str | None] = (None,) if namespaces is None else namespaces
-        required = next((r for r in selector.requirements if r.operator == "In"), None)
-        for place in places:
-            if required is None:
-                self._rest[place].append(counter)
-            else:
-                for value in required.values:
-                    self._by_label[place, required.key, value].append(counter)
-
-    def candidates(self, label_set: LabelSet) -> Iterator[C]:
-        """Each counter that might match, once."""
-        for place in (None, label_set.namespace):
-            yield from self._rest.get(place, ())
-            for key, value in label_set.labels.items():
-                yield from self._by_label.get((place, key, value), ())
-
-
-class Population:
-    """Where the pods of one label set are: row to number, those that terminate apart."""
-
-    __slots__ = ("label_set", "staying", "terminating")
-
-    def __init__(self, label_set: LabelSet) -> None:
-        self.label_set = label_set
-        self.staying: dict[int, int] = {}
-        self.terminating: dict[int, int] = {}
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.staying and not self.terminating
-
-    def move(self, row: int, amount: int, is_terminating: bool) -> None:
-        rows = self.terminating if is_terminating else self.staying
-        left = rows.get(row, 0) + amount
-        if left:
-            rows[row] = left
-        else:
-            del rows[row]
 
 
 class Trial:
@@ -303,7 +180,7 @@ class Topology:
                 return ()
             if len(self._terms) >= self._sweep_at:
                 self._sweep_terms()
-            known = tuple(self._term(key) for key in _term_keys(terms))
+            known = tuple(self._term(key) for key in term_keys(terms))
             self._carried[cls] = known
         return known
 
@@ -372,18 +249,3 @@ def _move(tally: Tally, row: int, amount: int, trial: Trial | None) -> None:
     if trial is not None:
         trial.versions.setdefault(tally, tally.version)
     tally.move(row, amount)
-
-
-def _term_keys(terms: AffinityTerms) -> Iterator[TermKey]:
-    """A term without a selector matches nothing, so it is nobody's."""
-    for kind, group in zip(TermKind, terms, strict=True):
-        for term in group:
-            if term.selector is not None:
-                yield TermKey(
-                    kind,
-                    term.topology_key,
-                    term.selector,
-                    term.namespaces,
-                    term.namespace_selector,
-                    term.weight,
-                )

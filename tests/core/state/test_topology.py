@@ -6,7 +6,7 @@ from asched.core.model.decode import decode
 from asched.core.model.meta import LabelSelector
 from asched.core.model.selector import Selector, compile_selector
 from asched.core.state import topology
-from asched.core.state.topology import CounterKey, PodCounter, PodPredicate, TermKind
+from asched.core.state.counters import CounterKey, PodCounter, PodPredicate, TermKind
 from tests.topology_world import (
     HOST,
     RACK,

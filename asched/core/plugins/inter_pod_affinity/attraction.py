@@ -23,9 +23,9 @@ from asched.core.plugins.inter_pod_affinity.terms import (
     each_matching,
 )
 from asched.core.state.cluster import Cluster
+from asched.core.state.counters import PodCounter, TermCounter, TermKind
 from asched.core.state.pods import PodClass
 from asched.core.state.tally import Tally
-from asched.core.state.topology import PodCounter, TermCounter, TermKind
 from asched.core.state.view import NodeView
 
 SCORE_MAX: Final = 100.0

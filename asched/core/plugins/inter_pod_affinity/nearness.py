@@ -22,8 +22,8 @@ from asched.core.plugins.inter_pod_affinity.terms import (
     each_matching,
 )
 from asched.core.state.cluster import Cluster
+from asched.core.state.counters import PodCounter, TermCounter, TermKind
 from asched.core.state.pods import PodClass
-from asched.core.state.topology import PodCounter, TermCounter, TermKind
 from asched.core.state.view import NodeView
 
 NOT_NEAR: Final = Reason("node(s) didn't match pod affinity rules", resolvable=False)

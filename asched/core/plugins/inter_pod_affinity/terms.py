@@ -15,8 +15,8 @@ from typing import NamedTuple
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.selector import Labels, Selector
 from asched.core.state.cluster import Cluster
+from asched.core.state.counters import CounterKey, PodPredicate, TermCounter
 from asched.core.state.pods import AffinityTerm, LabelSet, PodClass
-from asched.core.state.topology import CounterKey, PodPredicate, TermCounter
 
 NO_LABELS: dict[str, str] = {}
 

@@ -23,7 +23,7 @@ from asched.core.model.selector import (
     equality_selector,
     matches,
 )
-from asched.core.state.topology import CounterKey, PodPredicate
+from asched.core.state.counters import CounterKey, PodPredicate
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"

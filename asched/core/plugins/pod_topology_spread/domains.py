@@ -20,9 +20,9 @@ from asched.core.model.selector import NodeTerm, compile_node_selector
 from asched.core.model.taint import Toleration, tolerated
 from asched.core.plugins.term_match import match_any, match_labels
 from asched.core.state.cluster import Cluster
+from asched.core.state.counters import PodCounter
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass
-from asched.core.state.topology import PodCounter
 from asched.core.state.view import NodeView
 
 I32 = npt.NDArray[np.int32]

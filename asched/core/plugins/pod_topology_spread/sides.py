@@ -10,8 +10,8 @@ from asched.core.plugins.pod_topology_spread.domains import (
     admission_of,
 )
 from asched.core.state.cluster import Cluster
+from asched.core.state.counters import PodCounter
 from asched.core.state.pods import PodClass
-from asched.core.state.topology import PodCounter
 
 
 class Side:

@@ -11,7 +11,7 @@ from asched.core.plugins.pod_topology_spread.domains import (
     DomainsMemory,
     admission_of,
 )
-from asched.core.state.topology import CounterKey
+from asched.core.state.counters import CounterKey
 from tests.topology_world import HOST, RACK, ZONE, World, a_node, a_pod
 
 
