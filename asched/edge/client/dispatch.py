@@ -26,9 +26,9 @@ from asched.core.state.facts import Answer, Refused, Unknown
 from asched.edge.client.errors import TransportError, read_status
 from asched.edge.client.events import FINISH_S, REFRESH_S, EventRecorder, EventWrite
 from asched.edge.client.extenders import Extenders
-from asched.edge.client.lanes import QUEUE_MAX, Job, JobQueue, StatusQueue
+from asched.edge.client.lanes import QUEUE_MAX, Job, LaneState, StatusQueue
 from asched.edge.client.rate import TokenBucket
-from asched.edge.client.retries import ATTEMPT_TIMEOUT_S, Again, Outcome, next_step
+from asched.edge.client.retries import ATTEMPT_TIMEOUT_S, Again, Outcome, next_step, overload_wait_s
 from asched.edge.client.session import Session
 from asched.edge.client.transport import Reply, Transport
 from asched.edge.client.writes import request_for
@@ -61,24 +61,6 @@ class DispatchOptions:
     seed: int = 0
 
 
-class _LaneState:
-    """What one lane holds."""
-
-    def __init__(self, lane: Lane, options: DispatchOptions) -> None:
-        queue_class = StatusQueue if lane is Lane.STATUS else JobQueue
-        self.lane = lane
-        self.queue: JobQueue = queue_class(options.queue_max[lane])
-        self.concurrency = options.concurrency[lane]
-        self.in_flight_count = 0
-        self.delayed_count = 0
-        self.paused_until_s = 0.0
-        self.dropped_count = 0
-
-    @property
-    def is_idle(self) -> bool:
-        return not (len(self.queue) or self.in_flight_count or self.delayed_count)
-
-
 class Dispatcher:
     """Performs effects. Spawn `run`, call `submit`, hear `on_answer`, end with `drain`."""
 
@@ -97,7 +79,10 @@ class Dispatcher:
         self._extenders = extenders
         self._loop = asyncio.get_running_loop()
         self._rng = random.Random(self.options.seed)  # only jitter is drawn from it
-        self._lanes = {lane: _LaneState(lane, self.options) for lane in Lane}
+        self._lanes = {
+            lane: LaneState(lane, self.options.concurrency[lane], self.options.queue_max[lane])
+            for lane in Lane
+        }
         self._transports: dict[Lane, Transport] = {
             lane: session.pool(self.options.concurrency[lane])
             for lane in Lane
@@ -112,6 +97,7 @@ class Dispatcher:
         self._delayed: dict[Job, asyncio.TimerHandle] = {}
         self._rate = TokenBucket(session.options.qps, session.options.burst, self._loop.time)
         self._group: asyncio.TaskGroup | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
         self._stop = asyncio.Event()
         self._idle = asyncio.Event()
@@ -142,7 +128,8 @@ class Dispatcher:
             upkeep = group.create_task(self._keep_series())
             self._pump()
             await self._stop.wait()
-            upkeep.cancel()
+            for task in (upkeep, *self._tasks):
+                task.cancel()
         self._group = None
 
     async def drain(self, timeout_s: float) -> None:
@@ -187,7 +174,7 @@ class Dispatcher:
 
     # --- queues ---------------------------------------------------------------------------------
 
-    def _enqueue(self, state: _LaneState, job: Job) -> None:
+    def _enqueue(self, state: LaneState, job: Job) -> None:
         if state.queue.is_full:
             state.dropped_count += 1
             if state.lane not in COURTESY_LANES:
@@ -224,11 +211,13 @@ class Dispatcher:
                 if isinstance(job.effect, Bind) and self._hold(state, job, job.effect.pod.uid):
                     continue
                 state.in_flight_count += 1
-                self._group.create_task(self._perform(state, job))
+                task = self._group.create_task(self._perform(state, job))
+                self._tasks.add(task)
+                task.add_done_callback(self._tasks.discard)
         if wake_s is not None:
             self._pump_at(wake_s)
 
-    def _hold(self, state: _LaneState, job: Job, uid: str) -> bool:
+    def _hold(self, state: LaneState, job: Job, uid: str) -> bool:
         """A status patch that landed after the binding would undo its condition: it goes first."""
         if uid in self._held or not self._statuses.is_under_way(uid):
             return False
@@ -254,7 +243,7 @@ class Dispatcher:
         self._pump_timer = None
         self._pump()
 
-    def _limit(self, state: _LaneState, now_s: float) -> int:
+    def _limit(self, state: LaneState, now_s: float) -> int:
         """How many requests of a lane may be in flight right now."""
         if state.lane is not Lane.EVENT or self._lanes[Lane.BINDING].is_idle:
             return state.concurrency
@@ -266,7 +255,7 @@ class Dispatcher:
 
     # --- one attempt ------------------------------------------------------------------------------
 
-    async def _perform(self, state: _LaneState, job: Job) -> None:
+    async def _perform(self, state: LaneState, job: Job) -> None:
         """One attempt and what follows from it."""
         is_over = True
         try:
@@ -277,7 +266,10 @@ class Dispatcher:
             outcome = await self._attempt(job)
             if isinstance(outcome, Answer):
                 self._answer(job.ids, outcome)
-            elif job.event is not None and self._repair_event(job, outcome):
+                return
+            if (wait_s := overload_wait_s(outcome)) is not None:
+                self._pause(state, wait_s)
+            if job.event is not None and self._repair_event(job, outcome):
                 state.queue.put_back(job)
             else:
                 step = next_step(job, outcome, self._loop.time(), self._rng)
@@ -339,20 +331,24 @@ class Dispatcher:
                 return True
         return False
 
-    def _postpone(self, state: _LaneState, job: Job, again: Again) -> None:
+    def _postpone(self, state: LaneState, job: Job, again: Again) -> None:
         if again.pause:
             if state.lane is Lane.STATUS:
                 self._status_done(job)
-            until_s = self._loop.time() + again.wait_s
-            for lower in self._lanes.values():
-                if state.lane <= lower.lane < Lane.LOCAL:
-                    lower.paused_until_s = max(lower.paused_until_s, until_s)
+            self._pause(state, again.wait_s)
             state.queue.put_back(job)
             return
         state.delayed_count += 1
         self._delayed[job] = self._loop.call_later(again.wait_s, self._resume, state, job)
 
-    def _resume(self, state: _LaneState, job: Job) -> None:
+    def _pause(self, state: LaneState, wait_s: float) -> None:
+        """Hold a lane and those below it."""
+        until_s = self._loop.time() + wait_s
+        for lower in self._lanes.values():
+            if state.lane <= lower.lane < Lane.LOCAL:
+                lower.paused_until_s = max(lower.paused_until_s, until_s)
+
+    def _resume(self, state: LaneState, job: Job) -> None:
         state.delayed_count -= 1
         self._delayed.pop(job, None)
         if state.lane is Lane.STATUS:

@@ -138,6 +138,25 @@ class StatusQueue(JobQueue):
         return self._waiting.pop((uid, names.POD_SCHEDULED), None)
 
 
+class LaneState:
+    """What one lane holds and how it fares."""
+
+    def __init__(self, lane: Lane, concurrency: int, queue_max: int) -> None:
+        queue_class = StatusQueue if lane is Lane.STATUS else JobQueue
+        self.lane = lane
+        self.queue: JobQueue = queue_class(queue_max)
+        self.concurrency = concurrency
+        self.in_flight_count = 0
+        #: Jobs that wait for their next attempt, or for another job.
+        self.delayed_count = 0
+        self.paused_until_s = 0.0
+        self.dropped_count = 0
+
+    @property
+    def is_idle(self) -> bool:
+        return not (len(self.queue) or self.in_flight_count or self.delayed_count)
+
+
 def status_key(effect: Effect) -> tuple[str, str]:
     """Pod and condition; a bare nomination travels with PodScheduled."""
     patch = _patch(effect)

@@ -57,6 +57,8 @@ EVENT_ATTEMPTS: Final = 12
 EVENT_WAIT_S: Final = 10.0
 #: Without Retry-After; what kube-apiserver itself sends.
 OVERLOAD_WAIT_S: Final = 1.0
+#: A longer Retry-After is not believed: then we ask again.
+PAUSE_S_MAX: Final = 60.0
 _CONFLICT: Final = 409
 _OVERLOADED: Final = 429
 
@@ -76,9 +78,8 @@ def next_step(job: Job, outcome: Outcome, now_s: float, rng: Random) -> Answer |
     """What to do after an attempt of `job`; sets `job.maybe_done`."""
     effect = job.effect
     if isinstance(outcome, Reply):
-        if outcome.status == _OVERLOADED:
-            wait_s = retry_after_s(outcome.header("Retry-After"))
-            wait_s = OVERLOAD_WAIT_S if wait_s is None else wait_s
+        wait_s = overload_wait_s(outcome)
+        if wait_s is not None:
             return _again(job, Again(wait_s, pause=True), outcome, now_s)
         if outcome.status < 500 and not _is_retried_conflict(effect, outcome):
             answer = answer_for(effect, outcome)
@@ -99,6 +100,14 @@ def next_step(job: Job, outcome: Outcome, now_s: float, rng: Random) -> Answer |
         return Again(wait_s * (1 + STATUS_JITTER * rng.random()))
     wait_s = min(RETRY_INITIAL_S * 2 ** (job.attempt_count - 1), RETRY_WAIT_S_MAX)
     return _again(job, Again(wait_s * (1 + rng.random())), outcome, now_s)
+
+
+def overload_wait_s(outcome: Outcome) -> float | None:
+    """How long a 429 asks us to stay away, at most PAUSE_S_MAX; None for everything else."""
+    if not isinstance(outcome, Reply) or outcome.status != _OVERLOADED:
+        return None
+    wait_s = retry_after_s(outcome.header("Retry-After"))
+    return min(OVERLOAD_WAIT_S if wait_s is None else wait_s, PAUSE_S_MAX)
 
 
 def outcome_may_stand(effect: Effect) -> bool:

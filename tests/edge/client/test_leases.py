@@ -1,0 +1,70 @@
+"""One Lease: read, created, replaced with its version."""
+
+import pytest
+
+from asched.edge.client.errors import AlreadyExists, Conflict, DeadlineExceeded
+from asched.edge.client.leases import LeaseClient
+from tests.edge.client.scripted import reply, status
+
+PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+SPEC = {"holderIdentity": "me", "leaseDurationSeconds": 15}
+
+
+@pytest.fixture
+async def leases(session):
+    return LeaseClient(session, "kube-system", "asched", timeout_s=5.0)
+
+
+async def test_a_missing_lease_is_none(leases, server):
+    async def missing(_seen, _wire):
+        return reply(404, status(404, "NotFound", "m"))
+
+    server.handler = missing
+    assert await leases.get() is None
+    assert server.seen[0].target == f"{PATH}/asched?timeout=5s"
+
+
+async def test_a_lease_is_created_and_updated_with_its_version(leases, server):
+    stored = {"metadata": {"name": "asched", "resourceVersion": "7"}, "spec": SPEC}
+
+    async def store(seen, _wire):
+        return reply(201 if seen.method == "POST" else 200, stored)
+
+    server.handler = store
+    assert await leases.create(SPEC) == stored
+    assert await leases.update(stored, {**SPEC, "holderIdentity": ""}) == stored
+    create, update = server.seen
+    assert (create.method, create.path) == ("POST", PATH)
+    assert create.json == {
+        "kind": "Lease",
+        "apiVersion": "coordination.k8s.io/v1",
+        "metadata": {"name": "asched", "namespace": "kube-system"},
+        "spec": SPEC,
+    }
+    assert (update.method, update.path) == ("PUT", f"{PATH}/asched")
+    assert update.json["metadata"]["resourceVersion"] == "7"
+    assert update.json["spec"]["holderIdentity"] == ""
+
+
+async def test_whoever_was_slower_hears_of_it(leases, server):
+    async def taken(seen, _wire):
+        reason = "AlreadyExists" if seen.method == "POST" else "Conflict"
+        return reply(409, status(409, reason, "m"))
+
+    server.handler = taken
+    with pytest.raises(AlreadyExists):
+        await leases.create(SPEC)
+    with pytest.raises(Conflict):
+        await leases.update({"metadata": {}}, SPEC)
+
+
+async def test_a_frozen_server_is_not_waited_for(session, server):
+    import asyncio
+
+    async def frozen(_seen, _wire):
+        await asyncio.Event().wait()
+
+    server.handler = frozen
+    leases = LeaseClient(session, "n", "l", timeout_s=0.05)
+    with pytest.raises(DeadlineExceeded):
+        await leases.update({"metadata": {}}, SPEC)
