@@ -31,6 +31,7 @@ from asched.core.plugins.inter_pod_affinity.nearness import (
 )
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces
 from asched.core.plugins.per_class import PerClass
+from asched.core.plugins.per_pod import PerPod
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -64,6 +65,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._cluster = cluster
         self._namespaces = Namespaces(cluster)
         self._affinities = PerClass(_new_affinity)
+        self._terms_of = PerPod(lambda pod: cluster.classes.class_of(pod).terms)
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
@@ -112,7 +114,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def _terms(self, pod: Pod | None) -> AffinityTerms:
         """Raises ValueError if a term makes no sense."""
-        return NO_TERMS if pod is None else self._cluster.classes.class_of(pod).terms
+        if pod is None or pod.spec.affinity is None:
+            return NO_TERMS
+        return self._terms_of(pod)
 
     def _affinity_of(self, cls: PodClass) -> _Affinity:
         known = self._affinities(cls)

@@ -22,6 +22,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.plugins.per_class import PerClass
+from asched.core.plugins.per_pod import PerPod
 from asched.core.plugins.pod_topology_spread.balance import SoftSide, Weighted, normalize
 from asched.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
@@ -76,6 +77,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._selectors = DefaultSelectors(cluster)
         self._memory = DomainsMemory(cluster)
         self._spreads = PerClass(_new_spread)
+        self._own = PerPod(lambda pod: own_constraints(pod, DO_NOT_SCHEDULE))
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
@@ -122,10 +124,15 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         )
 
     def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
-        return hint_of_pod(self._constraints(pod, DO_NOT_SCHEDULE), pod, old, new)
+        return hint_of_pod(self._hard_constraints(pod), pod, old, new)
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node | None) -> Hint:
-        return hint_of_node(self._constraints(pod, DO_NOT_SCHEDULE), old, new)
+        return hint_of_node(self._hard_constraints(pod), old, new)
+
+    def _hard_constraints(self, pod: Pod) -> Constraints:
+        if pod.spec.topology_spread_constraints:
+            return self._own(pod)
+        return self._constraints(pod, DO_NOT_SCHEDULE)
 
     # --- constraints -----------------------------------------------------------------------------
 
