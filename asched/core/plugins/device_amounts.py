@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from asched.core.dra.cel.errors import CelError
 from asched.core.dra.devices import DeviceId, Place, ReadyDevice
-from asched.core.dra.inventory import ReadySlice
+from asched.core.dra.pools import ReadySlice
 from asched.core.framework.points import I64
 from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE

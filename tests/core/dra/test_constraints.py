@@ -2,7 +2,7 @@
 
 from asched.core.dra.constraints import Constraint, build
 from asched.core.dra.devices import ReadyDevice
-from asched.core.dra.inventory import ReadySlice
+from asched.core.dra.pools import ReadySlice
 from asched.core.model.claim import DeviceConstraint
 from tests.core.dra.worlds import DRIVER, a_device, a_slice
 
