@@ -103,6 +103,10 @@ def version_and_kind(document: Any) -> tuple[str, str]:
 
 
 def unregistered(version: str, kind: str) -> str:
+    group, _, name = version.rpartition("/")
+    if name == "__internal":
+        where = f"the internal version of group {quoted(group)}"
+        return f"no kind {quoted(kind)} is registered for {where} in scheme {SCHEME}"
     return f"no kind {quoted(kind)} is registered for version {quoted(version)} in scheme {SCHEME}"
 
 

@@ -7,6 +7,7 @@ Source  sigs.k8s.io/yaml (goyaml.v2: resolve.go, emitterc.go), recordings of kub
 """
 
 import json
+import math
 import re
 from typing import Any, Final
 
@@ -46,6 +47,8 @@ def value_of(text: str) -> Any:
         return -number if plain[0] == "-" else number
     if _FLOAT.fullmatch(plain):
         value = float(plain)
+        if math.isinf(value):
+            return text  # beyond a float64 it is no number to Go
         return int(value) if value.is_integer() and abs(value) < WHOLE_FLOAT_MAX else value
     return text
 

@@ -8,6 +8,7 @@ Bounds  VALUES_MAX values after aliases are expanded.
 Source  sigs.k8s.io/yaml (v1.6), recordings of kube-scheduler 1.36.2
 """
 
+import base64
 import json
 import math
 from dataclasses import dataclass, field
@@ -20,6 +21,12 @@ from asched.core.config.scalars import value_of
 
 #: Values in one document; stops files whose aliases multiply (a guess far above any real one).
 VALUES_MAX: Final = 200_000
+#: libyaml reads tabs between words as Go does; the pure parser is stricter, yet does.
+_LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
+_BINARY_TAG: Final = "tag:yaml.org,2002:binary"
+_RESOLVED_TAGS: Final = frozenset(
+    f"tag:yaml.org,2002:{name}" for name in ("str", "bool", "int", "float", "null", "timestamp")
+)
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
@@ -105,12 +112,13 @@ class _YamlReader:
 
     def __init__(self, source: Source) -> None:
         self.source = source
+        self.lines = source.text.splitlines()
         self.count = 0
         self.open: set[int] = set()
 
     def read(self) -> None:
         try:
-            loader = yaml.SafeLoader(self.source.text)
+            loader = _LOADER(self.source.text)
             node = loader.get_node() if loader.check_node() else None
             if node is not None:
                 self.source.document = self._value(node, ())
@@ -129,7 +137,7 @@ class _YamlReader:
         if self.count > VALUES_MAX:
             raise _UnreadableError("yaml: document contains excessive aliasing", place)
         if isinstance(node, yaml.ScalarNode):
-            value = resolve(node)
+            value = self._scalar(node)
             if isinstance(value, float) and not math.isfinite(value):
                 raise _UnreadableError(f"json: unsupported value: {_go_special(value)}", place)
             return value
@@ -145,6 +153,11 @@ class _YamlReader:
         finally:
             self.open.discard(id(node))
 
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        mark = node.start_mark
+        line = self.lines[mark.line] if mark.line < len(self.lines) else ""
+        return _resolve(node, _written_tag(line, mark.column))
+
     def _item(self, node: yaml.Node, path: Path) -> Any:
         self.source.places[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
         return self._value(node, path)
@@ -155,7 +168,7 @@ class _YamlReader:
             if key_node.tag == _MERGE_TAG or (
                 isinstance(key_node, yaml.ScalarNode)
                 and key_node.value == "<<"
-                and key_node.style is None
+                and not key_node.style
             ):
                 self._merge(value_node, path, values, place)
                 continue
@@ -184,7 +197,7 @@ class _YamlReader:
             self._fill(part, path, values)
 
     def _key(self, node: yaml.Node, place: tuple[int, int]) -> str:
-        key = resolve(node) if isinstance(node, yaml.ScalarNode) else node
+        key = self._scalar(node) if isinstance(node, yaml.ScalarNode) else node
         if isinstance(key, str):
             return key
         if isinstance(key, bool | int | float):
@@ -196,20 +209,24 @@ def _go_special(value: float) -> str:
     return "NaN" if math.isnan(value) else f"{'+' if value > 0 else '-'}Inf"
 
 
-def resolve(node: yaml.ScalarNode) -> Any:
-    """The value of a scalar by Go's rules for YAML 1.1; quoted ones and `!!str` are strings."""
+def _resolve(node: yaml.ScalarNode, written_tag: str) -> Any:
+    """The value of a scalar by Go's rules for YAML 1.1; quoted and foreign ones are strings."""
     text: str = node.value
-    if node.tag == _STRING_TAG and (node.style is not None or _is_tagged(node)):
+    if written_tag == "!!binary" or node.tag == _BINARY_TAG:
+        try:
+            return base64.b64decode(text, validate=True).decode()
+        except ValueError as error:
+            raise yaml.YAMLError("!!binary value contains invalid base64 data") from error
+    if written_tag and node.tag not in _RESOLVED_TAGS:
+        return text
+    if node.tag == _STRING_TAG and (node.style or written_tag):
         return text
     return value_of(text)
 
 
-def _is_tagged(node: yaml.ScalarNode) -> bool:
-    """Whether a tag is written in the file: properties stand where the node starts."""
-    mark = node.start_mark
-    if mark.buffer is None:
-        return False
-    head = mark.buffer[mark.pointer :].split("\n", 1)[0]
+def _written_tag(line: str, column: int) -> str:
+    """The tag in front of a scalar, if one is written; an anchor may stand before it."""
+    head = line[column:]
     if head.startswith("&"):
         head = head.partition(" ")[2].lstrip()
-    return head.startswith("!")
+    return head.split(" ", 1)[0] if head.startswith("!") else ""

@@ -32,6 +32,16 @@ def test_tags_and_quotes_make_texts() -> None:
     }
 
 
+def test_tabs_between_words_and_foreign_tags_are_read_as_go_reads_them() -> None:
+    assert read("a:\t1\t\nb: x\ty\nc: !mine 5\nd: !!binary aGk=\ne: 1e400\n").document == {
+        "a": 1,
+        "b": "x\ty",
+        "c": "5",
+        "d": "hi",
+        "e": "1e400",
+    }
+
+
 def test_only_the_first_document_counts() -> None:
     assert read("---\na: 1\n---\nb: [\n").document == {"a": 1}
     assert read("").document is None
