@@ -41,7 +41,7 @@ def test_labels(selector: str, labels: dict[str, str], matches: bool) -> None:
     ],
 )
 def test_bad_labels(selector: str, complaint: str) -> None:
-    with pytest.raises(ApiError, match="") as refused:
+    with pytest.raises(ApiError) as refused:
         selector_of(PODS, {"labelSelector": selector})
     assert refused.value.code == 400
     assert complaint in refused.value.message

@@ -1,0 +1,67 @@
+"""`asched apiserver` as a process."""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from pathlib import Path
+
+import aiohttp
+import yaml
+
+from asched.cli import apiserver
+
+CODE = (
+    "import argparse, sys; from asched.cli import apiserver; p = argparse.ArgumentParser();"
+    " apiserver.add_parser(p.add_subparsers()); a = p.parse_args(sys.argv[1:]); sys.exit(a.run(a))"
+)
+ROOT = Path(__file__).resolve().parents[2]
+
+
+async def test_it_serves_until_interrupted(tmp_path: Path) -> None:
+    config = tmp_path / "kubeconfig"
+    process = await asyncio.create_subprocess_exec(
+        sys.executable,
+        "-c",
+        CODE,
+        "apiserver",
+        "--kubeconfig-out",
+        str(config),
+        "--token",
+        "t",
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    try:
+        serving = (await process.stdout.readline()).decode()
+        paste = (await process.stdout.readline()).decode()
+        assert paste == f"export KUBECONFIG={config}\n"
+        url = yaml.safe_load(config.read_text())["clusters"][0]["cluster"]["server"]
+        assert serving == f"serving on {url}\n"
+        assert config.stat().st_mode & 0o077 == 0
+        async with aiohttp.ClientSession() as session, session.get(f"{url}/readyz") as answer:
+            assert await answer.text() == "ok"
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert await process.wait() == 0
+
+
+def parsed(*args: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    apiserver.add_parser(parser.add_subparsers())
+    return parser.parse_args(["apiserver", *args])
+
+
+def test_a_certificate_without_a_key_is_one_clear_line(capsys, tmp_path: Path) -> None:
+    assert apiserver.run(parsed("--tls-cert-file", "x")) == 2
+    assert "go together; give both or neither" in capsys.readouterr().err
+
+
+def test_an_address_that_cannot_be_listened_on_is_one_clear_line(capsys) -> None:
+    assert apiserver.run(parsed("--bind-address", "192.0.2.1")) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("asched apiserver: ")
+    assert error.count("\n") == 1

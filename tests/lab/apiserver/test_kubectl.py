@@ -1,0 +1,130 @@
+"""kubectl's everyday commands, by kubectl itself."""
+
+import asyncio
+import json
+import os
+import shutil
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+
+import pytest
+
+from asched.lab.apiserver.server import ApiServer
+from tests.lab.apiserver.client import a_node, a_pod
+
+Run = Callable[..., Awaitable[tuple[int, str]]]
+#: How long one command may take on a busy machine.
+COMMAND_S = 30
+DEPLOYMENT = """
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, labels: {team: a}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: c, image: pause}]}
+"""
+
+
+def kubectl_path() -> str:
+    assets = os.environ.get("KUBEBUILDER_ASSETS", "")
+    found = shutil.which("kubectl") or shutil.which("kubectl", path=assets)
+    if found is None:
+        pytest.skip("kubectl is not here; put it on PATH or into KUBEBUILDER_ASSETS")
+    return found
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    running = ApiServer(kubelet=True, seed=1)
+    await running.start()
+    running.create("nodes", a_node("n1"))
+    yield running
+    await running.stop()
+
+
+@pytest.fixture
+def kubectl(server: ApiServer, tmp_path: Path) -> Run:
+    config = tmp_path / "kubeconfig"
+    config.write_text(server.kubeconfig())
+    program = kubectl_path()
+    env = {"KUBECONFIG": str(config), "HOME": str(tmp_path), "PATH": os.environ["PATH"]}
+
+    async def run(*args: str, stdin: str = "") -> tuple[int, str]:
+        process = await asyncio.create_subprocess_exec(
+            program,
+            *args,
+            env=env,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        out, _ = await asyncio.wait_for(process.communicate(stdin.encode()), COMMAND_S)
+        return process.returncode or 0, out.decode()
+
+    return run
+
+
+async def test_a_day_with_kubectl(server: ApiServer, kubectl: Run) -> None:
+    code, out = await kubectl(
+        "create", "-f", "-", stdin=json.dumps({"apiVersion": "v1", "kind": "Pod", **a_pod("web")})
+    )
+    assert (code, out) == (0, "pod/web created\n")
+    code, out = await kubectl("get", "nodes,pods", "-o", "wide")
+    assert code == 0
+    assert "pod/web" in out
+    assert "Pending" in out
+    code, out = await kubectl("patch", "pod", "web", "-p", '{"metadata":{"labels":{"q":"1"}}}')
+    assert (code, out) == (0, "pod/web patched\n")
+    code, out = await kubectl("get", "pods", "-l", "q=1", "-o", "name")
+    assert (code, out) == (0, "pod/web\n")
+    code, out = await kubectl("describe", "pod", "web")
+    assert code == 0
+    assert "Labels:       q=1" in out
+    code, out = await kubectl("delete", "pod", "web")
+    assert code == 0
+    assert not server.list("pods")
+    code, out = await kubectl("get", "pod", "web")
+    assert code == 1
+    assert 'pods "web" not found' in out
+
+
+async def test_apply_creates_changes_and_leaves_alone(server: ApiServer, kubectl: Run) -> None:
+    assert (await kubectl("apply", "-f", "-", stdin=DEPLOYMENT))[1].endswith("web created\n")
+    assert (await kubectl("apply", "-f", "-", stdin=DEPLOYMENT))[1].endswith("web unchanged\n")
+    changed = DEPLOYMENT.replace("replicas: 2", "replicas: 3").replace(", labels: {team: a}", "")
+    assert (await kubectl("apply", "-f", "-", stdin=changed))[1].endswith("web configured\n")
+    deployment = server.list("deployments")[0]
+    assert deployment["spec"]["replicas"] == 3
+    assert "labels" not in deployment["metadata"]
+    code, out = await kubectl(
+        "apply", "--server-side", "--force-conflicts", "-f", "-", stdin=changed
+    )
+    assert code == 0, out
+
+
+async def test_commands_that_speak_protobuf(server: ApiServer, kubectl: Run) -> None:
+    assert await kubectl("create", "namespace", "t") == (0, "namespace/t created\n")
+    code, out = await kubectl("auth", "can-i", "create", "pods")
+    assert (code, out) == (0, "yes\n")
+    code, _ = await kubectl("create", "deployment", "d", "--image=pause", "--replicas=2", "-n", "t")
+    assert code == 0
+    assert server.list("deployments", "t")[0]["spec"]["replicas"] == 2
+
+
+async def test_following_pods(server: ApiServer, kubectl: Run) -> None:
+    """`get -w` prints what is there, then each change, and the server ends it."""
+    server.create("pods", a_pod("web"))
+    following = asyncio.create_task(
+        kubectl("get", "pods", "-w", "-o", "name", "--request-timeout=2s")
+    )
+    table = server.store.table(("", "pods"))
+    for _ in range(600):
+        if len(table.listeners) > 1:
+            break
+        await asyncio.sleep(0.01)
+    server.create("pods", a_pod("later"))
+    _, out = await following
+    assert out.splitlines()[:2] == ["pod/web", "pod/later"]

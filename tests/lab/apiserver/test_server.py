@@ -1,0 +1,94 @@
+"""The server as a whole: ways in, ways to load it, and what it hands out."""
+
+import ssl
+
+import pytest
+import yaml
+
+from asched.lab.apiserver.server import ApiServer
+from asched.lab.apiserver.statuses import ApiError
+from tests.lab.apiserver.client import PODS, Client, a_binding, a_node, a_pod
+
+
+async def test_objects_made_in_process_are_like_posted_ones(
+    server: ApiServer, client: Client
+) -> None:
+    server.create("pods", a_pod("made"))
+    await client.post(PODS, a_pod("posted"))
+    _, made = await client.get(f"{PODS}/made")
+    _, posted = await client.get(f"{PODS}/posted")
+    assert made["spec"] == posted["spec"]
+    assert made["status"] == posted["status"]
+    assert [pod["metadata"]["name"] for pod in server.list("pods", "default")] == ["made", "posted"]
+    assert server.get("pods", "default", "gone") is None
+
+
+async def test_refusals_in_process_are_errors(server: ApiServer) -> None:
+    with pytest.raises(ApiError, match=r"spec\.containers: Required value"):
+        server.create("pods", {"metadata": {"name": "a"}})
+    with pytest.raises(KeyError, match="no resource is called 'widgets'"):
+        server.create("widgets", {})
+
+
+async def test_tls_and_token() -> None:
+    server = ApiServer()
+    await server.start(tls=True, token="secret")
+    try:
+        config = yaml.safe_load(server.kubeconfig())
+        assert config["clusters"][0]["cluster"]["server"] == server.url
+        assert config["users"][0]["user"] == {"token": "secret"}
+        trust = ssl.create_default_context(cadata=server.authority.decode())
+        async with Client(server.url, "secret", trust) as client:
+            assert (await client.get("/api/v1/nodes"))[0] == 200
+        async with Client(server.url, "wrong", trust) as client:
+            assert (await client.get("/api/v1/nodes"))[0] == 401
+        async with Client(server.url, "", trust) as client:
+            status, answer = await client.get("/api/v1/nodes")
+            assert status == 403
+            assert 'User "system:anonymous" cannot list resource "nodes"' in answer["message"]
+    finally:
+        await server.stop()
+
+
+async def test_binding_the_whole_queue(server: ApiServer, client: Client) -> None:
+    server.create("nodes", a_node("n1", **{"topology.kubernetes.io/zone": "za"}))
+    for index in range(20):
+        server.create("pods", a_pod(f"p{index}"))
+    for index in range(20):
+        status, _ = await client.post(f"{PODS}/p{index}/binding", a_binding(f"p{index}", "n1"))
+        assert status == 201
+    for pod in server.list("pods"):
+        assert pod["spec"]["nodeName"] == "n1"
+        assert pod["metadata"]["labels"] == {"topology.kubernetes.io/zone": "za"}
+        assert pod["status"]["conditions"][0]["status"] == "True"
+
+
+async def test_pages_show_one_version(server: ApiServer, client: Client) -> None:
+    for index in range(5):
+        server.create("nodes", a_node(f"n{index}"))
+    _, first = await client.get("/api/v1/nodes", limit="2")
+    server.create("nodes", a_node("n00"))
+    names = [node["metadata"]["name"] for node in first["items"]]
+    page = first
+    while "continue" in page["metadata"]:
+        token = page["metadata"]["continue"]
+        _, page = await client.get("/api/v1/nodes", limit="2", **{"continue": token})
+        names += [node["metadata"]["name"] for node in page["items"]]
+    assert names == [f"n{index}" for index in range(5)]
+
+
+async def test_a_broken_handler_is_a_500_with_words(
+    server: ApiServer, client: Client, monkeypatch
+) -> None:
+    monkeypatch.setattr(server.store, "get", None)
+    status, answer = await client.get(f"{PODS}/a")
+    assert status == 500
+    assert answer["kind"] == "Status"
+
+
+async def test_kubectl_only_protobuf_is_refused_in_words(client: Client) -> None:
+    body = b"k8s\x00\x0a\x0c\x0a\x02v1\x12\x06Widget"
+    headers = {"Content-Type": "application/vnd.kubernetes.protobuf"}
+    async with client.session.post(client.url + PODS, data=body, headers=headers) as answer:
+        assert answer.status == 415
+        assert "send JSON or YAML" in (await answer.json())["message"]
