@@ -53,6 +53,7 @@ class Nearness:
         "_judged_at",
         "_matches_itself",
         "_speakers",
+        "_told",
         "_unwanted",
         "has_terms",
     )
@@ -73,32 +74,27 @@ class Nearness:
         self._speakers = Speakers(cluster, namespaces, cls)
         self._unwanted: tuple[TermCounter, ...] = ()
         self._judged: list[tuple[int, str, Mask]] = []
-        self._judged_at: Hashable = None
+        self._judged_at: list[int] | None = None
+        self._told: Hashable = None
 
     @property
     def is_idle(self) -> bool:
         """Whether no node can be refused: no own term, and nobody's anti-affinity speaks of it."""
-        if self.has_terms:
-            return False
-        self._renew()
-        return not any(
-            term.total and term.domain(term.key.topology_key).any() for term in self._unwanted
-        )
+        self._judge_anew()
+        return not self.has_terms and not any(refused.any() for _, _, refused in self._judged)
 
     def stamp(self) -> Hashable:
-        """Equal stamps mean equal counts."""
-        self._renew()
-        return tuple([tally.version for tally in (*self._counters, *self._unwanted)])
+        """The verdicts on all domains: counts may move and change none of them."""
+        self._judge_anew()
+        if self._told is None:
+            self._told = tuple(
+                [(code, key, refused.tobytes()) for code, key, refused in self._judged]
+            )
+        return self._told
 
     def codes(self, nodes: NodeView) -> Codes:
         """int32[M]: 0 fits, else the code of the first rule that refuses the row."""
-        labels = nodes.table.label_column
-        stamp = self.stamp()
-        if stamp != self._judged_at or any(
-            len(refused) < len(labels(key).values) for _, key, refused in self._judged
-        ):
-            self._judged = self._judge()
-            self._judged_at = stamp
+        self._judge_anew()
         codes = np.zeros(nodes.size, dtype=np.int32)
         for code, key, refused in self._judged:  # the first rule last, so that it has its way
             codes[refused[nodes.label(key)[0]]] = code
@@ -122,6 +118,18 @@ class Nearness:
             if self._affinity is not None:
                 keys.insert(0, self._affinity)
             self._counters = [self._cluster.counter(key) for key in keys]
+
+    def _judge_anew(self) -> None:
+        """Judge every domain again if counts have moved or there are more domains."""
+        self._renew()
+        label = self._cluster.nodes.label_column
+        moved = [tally.version for tally in (*self._counters, *self._unwanted)]
+        if moved != self._judged_at or any(
+            len(refused) < len(label(key).values) for _, key, refused in self._judged
+        ):
+            self._judged = self._judge()
+            self._judged_at = moved
+            self._told = None
 
     def _judge(self) -> list[tuple[int, str, Mask]]:
         """(code, topology key, bool[D] of refused domains), the weakest rule first."""

@@ -11,6 +11,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologys
 """
 
 import math
+from collections.abc import Hashable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -58,6 +59,10 @@ class SoftSide(Side):
             cluster, memory, cls, constraints, self._keys if is_strict else frozenset()
         )
         self.is_strict = is_strict
+
+    def stamp(self) -> Hashable:
+        """Scores move with every count."""
+        return self.moved()
 
     def weigh(self, nodes: NodeView, feasible: Mask) -> Weighted:
         """`nodes` is the view of all rows, `feasible` bool[H] those that will be scored."""

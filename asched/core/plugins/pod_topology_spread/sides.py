@@ -56,8 +56,8 @@ class Side:
     def domains(self, index: int) -> Domains:
         return self._memory.get(self._domain_keys[index])
 
-    def stamp(self) -> Hashable:
-        """Equal stamps of a side mean equal layout and counts."""
+    def moved(self) -> Hashable:
+        """A value that stays equal while the layout of the nodes and all counts do."""
         versions = [self._memory.layout()]
         for index in range(len(self.constraints)):
             counter = self.counter(index)

@@ -35,7 +35,7 @@ CODE_SKEWED: Final = 2
 class HardSide(Side):
     """The hard constraints of a class of pods, with each domain judged for the newest counts."""
 
-    __slots__ = ("_judged", "_judged_at", "_self_matches")
+    __slots__ = ("_judged", "_judged_at", "_self_matches", "_told")
 
     def __init__(
         self, cluster: Cluster, memory: DomainsMemory, cls: PodClass, constraints: Constraints
@@ -46,19 +46,32 @@ class HardSide(Side):
         self._self_matches = [int(constraint.matches(labels)) for constraint in constraints]
         self._judged: list[Codes] = []
         self._judged_at: Hashable = None
+        self._told: Hashable = None
+
+    def stamp(self) -> Hashable:
+        """The verdicts on all domains: counts may move and change none of them."""
+        self._judge_anew()
+        if self._told is None:
+            self._told = tuple(judged.tobytes() for judged in self._judged)
+        return self._told
 
     def codes(self, nodes: NodeView) -> Codes:
         """int32[M]: 0 fits, else the code of the first constraint that refuses the row."""
-        stamp = self.stamp()
-        if stamp != self._judged_at:
-            self._judged = [self._judge(index) for index in range(len(self.constraints))]
-            self._judged_at = stamp
+        self._judge_anew()
         codes: Codes | None = None
         for constraint, judged in zip(self.constraints, self._judged, strict=True):
             told = judged[nodes.label(constraint.topology_key)[0]]
             codes = told if codes is None else np.where(codes, codes, told)
         assert codes is not None, "a filter without hard constraints is skipped"
         return codes
+
+    def _judge_anew(self) -> None:
+        """Judge every domain again if counts or nodes have moved."""
+        moved = self.moved()
+        if moved != self._judged_at:
+            self._judged = [self._judge(index) for index in range(len(self.constraints))]
+            self._judged_at = moved
+            self._told = None
 
     def _judge(self, index: int) -> Codes:
         """int32[D]: the code of each domain."""

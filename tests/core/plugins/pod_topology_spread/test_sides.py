@@ -1,4 +1,4 @@
-"""Stamps of a side, and counters that went in between."""
+"""When a side has moved, and counters that went in between."""
 
 from asched.core.plugins.pod_topology_spread.constraints import DO_NOT_SCHEDULE, own_constraints
 from asched.core.plugins.pod_topology_spread.domains import DomainsMemory
@@ -16,18 +16,18 @@ def a_side(world: World) -> Side:
     return Side(world.cluster, memory, cls, constraints, frozenset({ZONE}))
 
 
-def test_a_stamp_moves_with_what_is_counted_and_with_the_layout_alone() -> None:
+def test_a_side_moves_with_what_is_counted_and_with_the_layout_alone() -> None:
     world = World(a_node("n", "zone=a"))
     side = a_side(world)
-    stamps = [side.stamp()]
+    seen = [side.moved()]
     for labels in ("app=db", "app=web"):
         world.see(a_pod(labels[-2:], labels, node="n"))
-        stamps.append(side.stamp())
+        seen.append(side.moved())
     world.see(a_node("m"))
-    stamps.append(side.stamp())
+    seen.append(side.moved())
 
-    assert stamps[0] == stamps[1]
-    assert len(set(stamps)) == 3
+    assert seen[0] == seen[1]
+    assert len(set(seen)) == 3
 
 
 def test_a_dropped_counter_is_made_again() -> None:
@@ -36,7 +36,7 @@ def test_a_dropped_counter_is_made_again() -> None:
     side.keep()
     first = side.counter(0)
     assert first is not None
-    stamp = side.stamp()
+    before = side.moved()
 
     world.cluster.topology._drop([first])
     world.see(a_pod("p", "app=web", node="n"))
@@ -45,5 +45,5 @@ def test_a_dropped_counter_is_made_again() -> None:
     assert again is not None
     assert again is not first
     assert again.total == 1
-    assert side.stamp() != stamp
+    assert side.moved() != before
     assert side.counter(1) is None
