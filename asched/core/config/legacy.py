@@ -80,7 +80,7 @@ def translate(document: Mapping[str, Any]) -> Translation:
     if profiles:
         result["profiles"] = profiles
     draft.document = result
-    moved = {"apiVersion", "profiles", *OLD_ADDRESSES}
+    moved = {"apiVersion", "kind", "profiles", *OLD_ADDRESSES}
     for key in document:
         if key not in moved and not any(note.path[:1] == (key,) for note in draft.notes):
             draft.kept((key,))

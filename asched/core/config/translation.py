@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from asched.core.config.merge import ResolvedProfile
 from asched.core.config.problem import Path, Problem, Severity, Stage, path_text
+from asched.core.config.v1 import Profile
 
 
 class Fate(Enum):
@@ -51,10 +51,9 @@ class Translation:
         lost = [note for note in self.notes if note.fate is Fate.UNSUPPORTED]
         return (head, *(f"unsupported: {note}" for note in lost))
 
-    def mark(self, resolved: ResolvedProfile) -> ResolvedProfile:
+    def mark(self, profile: Profile) -> Profile:
         """The profile with the flags that v1 has no field for."""
-        profile = replace(resolved.profile, always_check_all_filters=self.always_check_all_filters)
-        return replace(resolved, profile=profile)
+        return replace(profile, always_check_all_filters=self.always_check_all_filters)
 
 
 @dataclass

@@ -9,7 +9,7 @@ Bounds  FILE_BYTES_MAX: a configuration is a ConfigMap at most.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any, Final
 
@@ -170,17 +170,14 @@ def _loaded(
     constructed: Constructed, translation: Translation | None, source: Source, name: str
 ) -> LoadedConfig:
     warnings = [str(fault) for fault in located(name, source, election_warnings(constructed))]
-    profiles = constructed.profiles
+    effective, profiles = constructed.configuration, constructed.profiles
     if translation:
         warnings += [f"{name}: {note}" for note in translation.notes_for_run]
-        profiles = tuple(map(translation.mark, profiles))
+        marked = tuple(map(translation.mark, effective.profiles))
+        effective = replace(effective, profiles=marked)
+        profiles = tuple(replace(p, profile=translation.mark(p.profile)) for p in profiles)
     return LoadedConfig(
-        constructed.configuration,
-        profiles,
-        constructed.extenders,
-        tuple(warnings),
-        translation,
-        source,
+        effective, profiles, constructed.extenders, tuple(warnings), translation, source
     )
 
 

@@ -162,8 +162,7 @@ def test_extenders_had_keys_in_any_case_and_timeouts_in_nanoseconds() -> None:
 
 def test_the_flag_to_run_all_filters_reaches_the_profile() -> None:
     translation = translate_policy({"kind": "Policy", "alwaysCheckAllPredicates": True})
-    resolved = translation.mark(profile())
-    assert resolved.profile.always_check_all_filters
+    assert translation.mark(profile().profile).always_check_all_filters
     assert not profile().profile.always_check_all_filters
 
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from asched.core.config.in_tree import IN_TREE_POINTS
-from asched.core.config.text import effective
+from asched.core.config.text import effective, to_yaml
 from asched.edge.host.config_file import (
     FILE_BYTES_MAX,
     ConfigError,
@@ -160,5 +160,18 @@ def test_the_ready_files_do_what_they_say() -> None:
     assert max(spread, key=lambda name: spread[name]) == "PodTopologySpread"
     fit = ready("with-extender.yaml").profiles[0].profile.plugin_config["NodeResourcesFit"]
     assert fit.ignored_resources == ("example.com/accelerator",)  # type: ignore[union-attr]
-    assert ready("policy.yaml").profiles[0].profile.always_check_all_filters
+    policy = ready("policy.yaml")
+    assert policy.profiles[0].profile.always_check_all_filters
+    assert policy.configuration.profiles[0].always_check_all_filters
     assert len(ready("policy.json").extenders) == 1
+
+
+@pytest.mark.parametrize("name", ["policy.yaml", "policy.json"])
+def test_what_migration_writes_means_what_the_old_file_meant(name: str) -> None:
+    old = ready(name)
+    assert old.translation is not None
+    new = load_config(text=to_yaml(old.translation.document))
+    assert new.translation is None
+    assert [profile.points for profile in new.profiles] == [p.points for p in old.profiles]
+    assert new.extenders == old.extenders
+    assert effective(new.configuration) == effective(old.configuration)
