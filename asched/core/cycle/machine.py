@@ -69,6 +69,7 @@ class Machine:
         """Take in facts, do what follows, and return what is asked of the outside."""
         desk = self.desk
         desk.now_s = now_s
+        desk.cluster.wall_clock_s = now_s
         out: list[Effect] = []
         self._out = out
         for fact in facts:

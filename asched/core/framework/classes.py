@@ -169,6 +169,21 @@ class ClassState:
         else:
             self._combine_rows(rows)
         self._cursor = nodes.log.end
+        self._end_on_errors(pod)
+
+    def _end_on_errors(self, pod: PodInfo) -> None:
+        """A filter that failed on a row it was reached on fails the attempt. Raises PointError."""
+        live = self._cluster.nodes.columns.read("live")
+        for position, verdict in enumerate(self.active):
+            plugin = verdict.plugin
+            if plugin.errors_from is None:
+                continue
+            for row in np.flatnonzero(verdict.codes >= plugin.errors_from):
+                narrowed_out = self.outcome.rows is not None and row not in self.outcome.rows
+                earlier = any(other.codes[row] for other in self.active[:position])
+                if live[row] and not narrowed_out and not earlier:
+                    said = plugin.explain(pod, int(verdict.codes[row])).message
+                    raise PointError(f'running "{plugin.name}" filter plugin: {said}')
 
     def _combine_all(self) -> None:
         nodes = self._cluster.nodes

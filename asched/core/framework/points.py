@@ -134,7 +134,15 @@ class PreFilterPlugin(CachedPlugin):
 
 
 class FilterPlugin(CachedPlugin):
+    """`reads_only_amounts`: of the pods on a row it reads nothing but `requested` and `pod_count`
+    of the view, and more pods never make it agree. Such a filter can be asked about pods that come
+    or go without any of them being moved, many rows at a time.
+    """
+
     reasons: ClassVar[tuple[Reason, ...]] = ()
+    #: codes from here on are errors: on a row nobody rejected before, they end the attempt
+    errors_from: ClassVar[int | None] = None
+    reads_only_amounts: ClassVar[bool] = False
 
     @abstractmethod
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:

@@ -84,6 +84,7 @@ class DynamicResources(
 ):
     name = names.DYNAMIC_RESOURCES
     depends_on = answers.NODE_ASPECTS
+    errors_from = answers.TIMED_OUT
     normalizes = True
 
     def __init__(self, args: DynamicResourcesArgs | None, cluster: Cluster) -> None:

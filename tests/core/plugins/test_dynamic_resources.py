@@ -9,10 +9,14 @@ from asched.core.dra import answers
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Patch
 from asched.core.framework.points import PostFilterResult, PreFilterResult
+from asched.core.framework.runner import run_alone
 from asched.core.framework.status import Code, unresolvable
-from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.framework.weighted import PointError
+from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.pod import Pod
 from asched.core.plugins.dynamic_resources import DynamicResources
+from asched.core.state.facts import Seen
+from tests.conformance.world import build
 from tests.core.dra.worlds import a_class, a_device, a_slice, asks, first_of
 from tests.core.plugins.dra_world import (
     GPU,
@@ -24,6 +28,7 @@ from tests.core.plugins.dra_world import (
 )
 
 NO = "cannot allocate all claims"
+ROOM = {"allocatable": {"cpu": "8", "pods": "110"}}
 AWAY = "resourceclaim not available on the node"
 
 
@@ -347,3 +352,24 @@ def test_no_pods_share_an_answer_by_mistake() -> None:
     assert world.plugin.stamp(one, None) != world.plugin.stamp(two, None)
     assert world.plugin.stamp(one, None) == world.plugin.stamp(one, None)
     assert world.plugin.share_key(world.info(a_pod(name="p3"))) is None
+
+
+def test_an_error_ends_the_attempt_only_where_the_filter_was_reached() -> None:
+    """Upstream stops at the first rejecting filter of a node, and so never meets the error."""
+    world = build(None, {"nodes": [], "deviceclasses": [], "resourceclaims": []})
+    cordoned = {"metadata": {"name": "n1"}, "spec": {"unschedulable": True}, "status": ROOM}
+    for kind, obj in (
+        (NODE, cordoned),
+        (DEVICE_CLASS, {"metadata": {"name": "gpu"}, "spec": {}}),
+        (RESOURCE_CLAIM, a_claim_object("c", asks("nope"))),
+    ):
+        world.see(kind, obj)
+    world.cluster.apply(Seen(RESOURCE_SLICE, a_slice("a")))
+    pod = a_pod("c")
+    world.cluster.apply(Seen(POD, pod))
+    info = world.cluster.classes.info_of(pod)
+    runner = world.runner_for(pod)
+    assert isinstance(run_alone(runner.schedule(info, 0)), Rejection)
+    world.see(NODE, {**cordoned, "spec": {}})
+    with pytest.raises(PointError, match='running "DynamicResources" filter plugin: claim d/c: '):
+        run_alone(runner.schedule(info, 0))
