@@ -38,6 +38,8 @@ from asched.edge.client.transport import (
 
 #: Cloud load balancers close idle connections after 60 s and more; Go's default client after 90 s.
 IDLE_S_MAX: Final = 50.0
+#: Closing waits for the transports to notice, so that none outlives the loop.
+CLOSE_S_MAX: Final = 1.0
 _READS: Final = frozenset({"GET", "HEAD"})
 
 
@@ -49,6 +51,7 @@ class _Connection(asyncio.Protocol):
         self._reader = ResponseReader()
         self._waiter: asyncio.Future[Reply] | None = None
         self._transport: asyncio.Transport | None = None
+        self.closed: asyncio.Future[None] = pool.loop.create_future()
         self.generation = 0
         self.idle_since_s = 0.0
         self.was_used = False
@@ -103,6 +106,8 @@ class _Connection(asyncio.Protocol):
         self._fail(DeadlineExceeded(f"{self._pool.where} did not answer in time"))
 
     def connection_lost(self, exc: Exception | None) -> None:
+        if not self.closed.done():
+            self.closed.set_result(None)
         self._pool.forget(self)
         if self._waiter is not None:
             reply = self._reader.end_of_stream() if exc is None else None
@@ -213,9 +218,7 @@ class FastTransport(Transport):
             if len(self._open) + self._opening < self._limit:
                 return await self._connect(deadline_s)
             if fresh and self._idle:
-                self._idle[0].abort()
-                self._open.discard(self._idle.pop(0))
-                continue
+                self._idle.pop(0).abort()
             await self._wait_for_turn(deadline_s)
 
     def _take_idle(self) -> _Connection | None:
@@ -230,7 +233,6 @@ class FastTransport(Transport):
             ):
                 return connection
             connection.abort()
-            self._open.discard(connection)
         return None
 
     async def _wait_for_turn(self, deadline_s: float) -> None:
@@ -268,6 +270,8 @@ class FastTransport(Transport):
         finally:
             self._opening -= 1
             self._wake_one()
+        if not connection.is_open:
+            raise ConnectFailed(f"{self.where} closed the connection at once")
         connection.generation = credentials.generation
         self._open.add(connection)
         return connection
@@ -277,9 +281,7 @@ class FastTransport(Transport):
         if connection.is_open:
             connection.idle_since_s = self.loop.time()
             self._idle.append(connection)
-        else:
-            self._open.discard(connection)
-        self._wake_one()
+            self._wake_one()
 
     def _wake_one(self) -> None:
         while self._waiters:
@@ -296,8 +298,9 @@ class FastTransport(Transport):
         self._wake_one()
 
     async def close(self) -> None:
-        for connection in list(self._open):
-            connection.abort()
         self._idle.clear()
-        self._open.clear()
-        await asyncio.sleep(0)  # let the transports close before the loop does
+        closing = list(self._open)
+        for connection in closing:
+            connection.abort()
+        if closing:
+            await asyncio.wait([connection.closed for connection in closing], timeout=CLOSE_S_MAX)
