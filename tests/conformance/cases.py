@@ -123,7 +123,7 @@ def evaluate(world: World, runner: Runner, info: PodInfo) -> Evaluation:
         feasible = sorted(names)
         ranking = state.rank(info, mask)
         total = {name: int(ranking[row]) for name, row in zip(names, rows, strict=True)}
-        for points in state.scores:
+        for points in state.ranking.points:
             if points.is_active:
                 scores[points.name] = {
                     name: int(points.values[row]) for name, row in zip(names, rows, strict=True)

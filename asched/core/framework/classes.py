@@ -1,26 +1,26 @@
-"""Shared work of equal pods: which nodes a class of pods fits on, and how good each is.
+"""Shared work of equal pods: which nodes a class of pods fits on.
 
 One `ClassState` per profile and class of pods. It combines the kept answers of all filters into a
-mask of feasible rows, and those of all scorers into a ranking, and after a decision touches only
-what changed: an equal pod costs the rows of the nodes that changed since, and one search for the
-largest entry.
+mask of feasible rows; its `Ranking` combines those of all scorers. After a decision only what changed is
+touched: an equal pod costs the rows of the nodes that changed since, and one search for the largest entry.
 
     filters    KeptVerdict.codes ─┐
-    PreFilter  narrowed rows ─────┴─> feasible bool[N]     judge, codes: the first rejecting plugin
-    scorers    WeightedPoints.values ──sum──> total int64[N] ──where feasible──> ranking int64[N]
+    PreFilter  narrowed rows ─────┴─> feasible bool[N]      judge, codes: the first rejecting plugin
 
-Rows that are not feasible rank as `NOT_FEASIBLE`.
+Between two pods of a class, mostly, pods were placed and nothing else happened. Then no PreFilter runs
+again, except of plugins that read counts of pods, and only filters that look at what runs on a row are
+asked, about those rows (`_quick`). Whatever else happened leads through the full `_look_again`.
 """
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.kept import KeptVerdict, changed_rows, narrowed_rows
+from asched.core.framework.kept import NO_ROWS, KeptVerdict, changed_rows, rows_with_pods
 from asched.core.framework.points import FilterPlugin
-from asched.core.framework.status import Code, Status, unresolvable
-from asched.core.framework.weighted import PointError, WeightedPoints
+from asched.core.framework.pre_filter import PreFilterOutcome, pre_filter
+from asched.core.framework.ranking import Ranking
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
 
@@ -31,159 +31,105 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-NOT_FEASIBLE: Final = np.iinfo(np.int64).min
-
-
-class PreFilterOutcome:
-    """What PreFilter as a whole came to."""
-
-    __slots__ = ("absent", "plugins", "ran", "rejection", "rows")
-
-    def __init__(self) -> None:
-        self.rejection: Status | None = None
-        #: the only rows left, None for all
-        self.rows: set[int] | None = None
-        #: why the others are out
-        self.absent: Status | None = None
-        #: plugins whose PreFilter ran before the step ended
-        self.ran: set[str] = set()
-        #: plugins that narrowed or rejected
-        self.plugins: frozenset[str] = frozenset()
-
-
-def _no_common_name(narrowing: dict[str, frozenset[str]]) -> Status | None:
-    """The rejection if the name sets of PreFilter have nothing in common."""
-    if frozenset.intersection(*narrowing.values()):
-        return None
-    if len(narrowing) == 1:
-        return unresolvable(f"node(s) didn't satisfy plugin {next(iter(narrowing))}")
-    listed = " ".join(sorted(narrowing))
-    return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}] simultaneously")
-
 
 class ClassState:
-    """The kept verdicts and scores of one class. Valid for the pod that was refreshed last."""
+    """The kept verdicts and ranking of one class. Valid for the pod it was updated for last."""
 
     def __init__(self, cache: "ClassCache", pod: PodInfo) -> None:
         self._cluster = cache.cluster
         self._profile = cache.profile
         self._work = cache.work
-        self.verdicts = [cache.verdict(index, pod) for index in range(len(cache.profile.filters))]
-        self._by_plugin = {id(v.plugin): v for v in self.verdicts}
-        self.scores = [
-            WeightedPoints(cache.scores(index, pod), scorer)
-            for index, scorer in enumerate(cache.profile.scorers)
-        ]
+        verdicts = [cache.verdict(index, pod) for index in range(len(cache.profile.filters))]
+        self._verdicts = {id(verdict.plugin): verdict for verdict in verdicts}
+        self._counting = [v for v in verdicts if v.plugin.reads_counts]
+        self._moving: list[KeptVerdict] = []
+        self._may_be_quick = False
+        self.ranking = Ranking(cache, pod)
         self.outcome = PreFilterOutcome()
-        self.active: list[KeptVerdict] = []
         self.feasible: Mask = np.zeros(0, dtype=np.bool_)
         self.feasible_count = 0
-        self.ranking: I64 = np.zeros(0, dtype=np.int64)
-        self.total: I64 = np.zeros(0, dtype=np.int64)
+        #: moves whenever another set of rows is feasible
+        self.feasible_version = 0
+        #: rows combined since the ranking last looked; None: all
+        self.changed: I32 | None = None
         self._seen_versions: tuple[tuple[int, int], ...] = ()
         self._narrowed: set[int] | None = None
         self._cursor = -1
-        self._feasible_version = 0
-        self._changed: I32 | None = None  # rows combined in the last pass; None: all
-        self._ranked_version = -1
+        self._epoch = -1
+        self._counts = -1
 
-    # --- filters ---------------------------------------------------------------------------------
+    @property
+    def active(self) -> list[KeptVerdict]:
+        """The filters that take part, in profile order."""
+        return self.outcome.active
 
-    def pre_filter(self, pod: PodInfo) -> PreFilterOutcome:
-        """Run the PreFilter half of every plugin whose answer is old, and fold the answers."""
-        outcome = PreFilterOutcome()
-        kept_rejection: Status | None = None
-        narrowing: dict[str, frozenset[str]] = {}
-        self.active = []
-        pre_filtered: set[int] = set()
-        for plugin in self._profile.pre_filters:
-            verdict = self._by_plugin.get(id(plugin))
-            outcome.ran.add(plugin.name)
-            if verdict is None:
-                result = plugin.pre_filter(pod)
-            else:
-                result = verdict.prepare(pod, self._cluster)
-                pre_filtered.add(id(verdict))
-            status = result.status
-            if status.is_success:
-                if verdict is not None:
-                    self.active.append(verdict)
-                if result.node_names is not None:
-                    narrowing[plugin.name] = result.node_names
-                    clash = _no_common_name(narrowing)
-                    if clash is not None:
-                        outcome.rejection = clash
-                        outcome.plugins = frozenset(narrowing)
-                        self.outcome = outcome
-                        return outcome
-            elif status.code is Code.UNSCHEDULABLE:
-                kept_rejection = status.by(plugin.name)
-            elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                outcome.rejection = status.by(plugin.name)
-                outcome.plugins = frozenset((plugin.name,))
-                self.outcome = outcome
-                return outcome
-            elif status.code is not Code.SKIP:
-                raise PointError(f'running PreFilter plugin "{plugin.name}": {status.message}')
-        if kept_rejection is not None:
-            outcome.rejection = kept_rejection
-            outcome.plugins = frozenset((kept_rejection.plugin,))
-        self._order_active(pod, pre_filtered)
-        if narrowing:
-            names = frozenset.intersection(*narrowing.values())
-            outcome.rows = narrowed_rows(self._cluster, names)
-            listed = " ".join(sorted(narrowing))
-            outcome.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
-            outcome.plugins = frozenset(narrowing)
-        self.outcome = outcome
-        return outcome
+    def update(self, pod: PodInfo) -> PreFilterOutcome:
+        """Bring everything but the ranking up to date. Raises PointError."""
+        if not self._quick(pod):
+            self._look_again(pod)
+        return self.outcome
 
-    def _order_active(self, pod: PodInfo, pre_filtered: set[int]) -> None:
-        """Active filters in profile order: those without a PreFilter half are never skipped."""
-        prepared = {id(verdict) for verdict in self.active}
-        self.active = []
-        for verdict in self.verdicts:
-            if id(verdict) not in pre_filtered:
-                verdict.prepare(pod, self._cluster)
-                self.active.append(verdict)
-            elif id(verdict) in prepared:
-                self.active.append(verdict)
+    # --- the quick way ---------------------------------------------------------------------------
 
-    def refresh(self, pod: PodInfo) -> None:
-        """Bring `feasible` up to date; `pre_filter` has run and did not reject."""
-        nodes = self._cluster.nodes
-        rows = changed_rows(self._cluster, self._cursor, Aspect.ALL) if self._cursor >= 0 else None
-        for verdict in self.active:
-            verdict.refresh(pod, self._cluster, self._work)
-        versions = tuple((id(v), v.full_version) for v in self.active)
-        if (
-            rows is None
-            or versions != self._seen_versions
-            or self.outcome.rows != self._narrowed
-            or len(self.feasible) != nodes.height
-        ):
+    def _quick(self, pod: PodInfo) -> bool:
+        """Follow what placed pods changed; False if more than that happened."""
+        cluster = self._cluster
+        if not self._may_be_quick or cluster.epoch != self._epoch:
+            return False
+        rows = rows_with_pods(cluster, self._cursor)
+        if rows is None:
+            return False
+        is_full = False
+        if cluster.counts != self._counts:
+            for verdict in self._counting:
+                was = verdict.result.status.code
+                verdict.prepare(pod, cluster)
+                if verdict.result.status.code is not was:
+                    return False
+                if verdict.cursor < 0 and verdict.result.status.is_success:
+                    verdict.refresh(pod, cluster, self._work)
+                    is_full = True
+            self._counts = cluster.counts
+        for verdict in self._moving:
+            verdict.follow(pod, cluster, self._work, self._cursor, rows)
+        if is_full or self._versions() != self._seen_versions:
             self._combine_all()
-            self._seen_versions = versions
-            self._narrowed = self.outcome.rows
-            self._changed = None
         else:
             self._combine_rows(rows)
-        self._cursor = nodes.log.end
-        self._end_on_errors(pod)
+        self._cursor = cluster.nodes.log.end
+        return True
 
-    def _end_on_errors(self, pod: PodInfo) -> None:
-        """A filter that failed on a row it was reached on fails the attempt. Raises PointError."""
-        live = self._cluster.nodes.columns.read("live")
-        for position, verdict in enumerate(self.active):
-            plugin = verdict.plugin
-            if plugin.errors_from is None:
-                continue
-            for row in np.flatnonzero(verdict.codes >= plugin.errors_from):
-                narrowed_out = self.outcome.rows is not None and row not in self.outcome.rows
-                earlier = any(other.codes[row] for other in self.active[:position])
-                if live[row] and not narrowed_out and not earlier:
-                    said = plugin.explain(pod, int(verdict.codes[row])).message
-                    raise PointError(f'running "{plugin.name}" filter plugin: {said}')
+    # --- the full way ----------------------------------------------------------------------------
+
+    def _look_again(self, pod: PodInfo) -> None:
+        cluster = self._cluster
+        self.outcome = pre_filter(pod, cluster, self._profile.pre_filters, self._verdicts)
+        self._epoch, self._counts = cluster.epoch, cluster.counts
+        if self.outcome.rejection is not None:
+            self._may_be_quick = False
+            return
+        log_end = cluster.nodes.log.end
+        rows = changed_rows(cluster, self._cursor, Aspect.ALL) if self._cursor >= 0 else None
+        for verdict in self.active:
+            verdict.refresh(pod, cluster, self._work)
+        if (
+            rows is None
+            or self._versions() != self._seen_versions
+            or self.outcome.rows != self._narrowed
+            or len(self.feasible) != cluster.nodes.height
+        ):
+            self._combine_all()
+        else:
+            self._combine_rows(rows)
+        self._cursor = log_end
+        depends = [verdict.plugin.depends_on for verdict in self._verdicts.values()]
+        self._moving = [v for v in self.active if (v.plugin.depends_on or Aspect.ALL) & Aspect.PODS]
+        self._may_be_quick = None not in depends and not any(
+            type(verdict.stamp) is object for verdict in self._verdicts.values()
+        )
+
+    def _versions(self) -> tuple[tuple[int, int], ...]:
+        return tuple([(id(verdict), verdict.full_version) for verdict in self.active])
 
     def _combine_all(self) -> None:
         nodes = self._cluster.nodes
@@ -196,28 +142,23 @@ class ClassState:
         for verdict in self.active:
             feasible &= verdict.codes == 0
         if len(feasible) != len(self.feasible) or not np.array_equal(feasible, self.feasible):
-            self._feasible_version += 1
+            self.feasible_version += 1
+            self.feasible_count = int(np.count_nonzero(feasible))
         self.feasible = feasible
-        self.feasible_count = int(np.count_nonzero(feasible))
+        self.changed = None
+        self._seen_versions = self._versions()
+        self._narrowed = self.outcome.rows
 
     def _combine_rows(self, rows: I32) -> None:
         if not len(rows):
             return
-        if self._changed is not None:
-            merge = len(self._changed) > 0
-            self._changed = np.union1d(self._changed, rows).astype(np.int32) if merge else rows
-        live = self._cluster.nodes.columns.read("live")
+        if self.changed is not None:
+            merge = len(self.changed) > 0
+            self.changed = np.union1d(self.changed, rows).astype(np.int32) if merge else rows
         if len(rows) == 1:
-            row = int(rows[0])
-            fits = bool(live[row]) and not any(verdict.codes[row] for verdict in self.active)
-            if fits and self.outcome.rows is not None:
-                fits = row in self.outcome.rows
-            if fits != self.feasible[row]:
-                self.feasible[row] = fits
-                self.feasible_count += 1 if fits else -1
-                self._feasible_version += 1
+            self._combine_row(int(rows[0]))
             return
-        now: Mask = live[rows]
+        now: Mask = self._cluster.nodes.columns.read("live")[rows]
         if self.outcome.rows is not None:
             now &= np.isin(rows, list(self.outcome.rows))
         for verdict in self.active:
@@ -226,11 +167,38 @@ class ClassState:
         if not np.array_equal(before, now):
             self.feasible[rows] = now
             self.feasible_count += int(np.count_nonzero(now)) - int(np.count_nonzero(before))
-            self._feasible_version += 1
+            self.feasible_version += 1
+
+    def _combine_row(self, row: int) -> None:
+        fits = bool(self._cluster.nodes.columns.read("live")[row])
+        if fits and self.outcome.rows is not None:
+            fits = row in self.outcome.rows
+        if fits:
+            for verdict in self.active:
+                if verdict.codes[row]:
+                    fits = False
+                    break
+        if fits != self.feasible[row]:
+            self.feasible[row] = fits
+            self.feasible_count += 1 if fits else -1
+            self.feasible_version += 1
+
+    # --- for readers -----------------------------------------------------------------------------
+
+    def rank(self, pod: PodInfo, feasible: Mask | None = None) -> I64:
+        """int64[N]: the total of each feasible row, NOT_FEASIBLE elsewhere.
+
+        `feasible` restricts the kept set for this attempt alone (nominated pods, extenders,
+        sampling); nothing of such a ranking is kept.
+        """
+        if feasible is not None:
+            return self.ranking.once(pod, feasible)
+        changed, self.changed = self.changed, NO_ROWS
+        return self.ranking.update(pod, self.feasible, self.feasible_version, changed)
 
     def data_of(self, plugin: str) -> Any:
         """What a plugin's PreFilter prepared; None if it has no such half."""
-        for verdict in self.verdicts:
+        for verdict in self._verdicts.values():
             if verdict.plugin.name == plugin:
                 return verdict.result.data
         return None
@@ -247,55 +215,3 @@ class ClassState:
             judge[fresh] = index + 1
             codes[fresh] = verdict.codes[fresh]
         return judge, codes, plugins
-
-    # --- scores ----------------------------------------------------------------------------------
-
-    def rank(self, pod: PodInfo, feasible: Mask | None = None) -> I64:
-        """int64[N]: the total of each feasible row, NOT_FEASIBLE elsewhere.
-
-        `feasible` restricts the kept set for this attempt alone (nominated pods, extenders,
-        sampling); nothing of such a ranking is kept.
-        """
-        mask = self.feasible if feasible is None else feasible
-        version = (self._feasible_version, id(self)) if feasible is None else None
-        rows = self._changed
-        rebuilt = False
-        for points in self.scores:
-            rebuilt |= points.refresh(pod, self._cluster, mask, version, rows, self._work)
-        if feasible is not None:
-            total = self._sum()
-            self._ranked_version = -1
-            return np.where(mask, total, NOT_FEASIBLE)
-        if (
-            rebuilt
-            or rows is None
-            or self._ranked_version < 0
-            or len(self.ranking) != self._cluster.nodes.height
-        ):
-            self.total = self._sum()
-            self.ranking = np.where(mask, self.total, NOT_FEASIBLE)
-        elif len(rows):
-            part = np.zeros(len(rows), dtype=np.int64)
-            for points in self.scores:
-                if points.is_active:
-                    part += points.values[rows]
-            if not self.scores:
-                part += 1
-            self.total[rows] = part
-            self.ranking[rows] = np.where(mask[rows], part, NOT_FEASIBLE)
-        self._ranked_version = self._feasible_version
-        self._changed = _NOTHING
-        return self.ranking
-
-    def _sum(self) -> I64:
-        height = self._cluster.nodes.height
-        if not self.scores:
-            return np.ones(height, dtype=np.int64)
-        total = np.zeros(height, dtype=np.int64)
-        for points in self.scores:
-            if points.is_active:
-                total += points.values
-        return total
-
-
-_NOTHING: Final[I32] = np.zeros(0, dtype=np.int32)

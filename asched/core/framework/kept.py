@@ -64,6 +64,27 @@ def changed_rows(cluster: Cluster, cursor: int, aspects: Aspect) -> I32 | None:
     return np.fromiter(rows, dtype=np.int32, count=len(rows))
 
 
+def rows_with_pods(cluster: Cluster, cursor: int) -> I32 | None:
+    """Rows on which pods came or went since the cursor; None if anything else changed, or too much."""
+    log = cluster.nodes.log
+    if cursor == log.end:
+        return NO_ROWS
+    entries = log.since(cursor) if cursor >= 0 else None
+    if entries is None:
+        return None
+    if len(entries) == 1:
+        row, touched = entries[0]
+        return np.array((row,), dtype=np.int32) if touched is Aspect.PODS else None
+    rows = set()
+    for row, touched in entries:
+        if touched is not Aspect.PODS:
+            return None
+        rows.add(row)
+    if len(rows) > cluster.nodes.height * FULL_PASS_SHARE:
+        return None
+    return np.fromiter(rows, dtype=np.int32, count=len(rows))
+
+
 class Kept:
     """The part that filters and scores share: when is an answer old?"""
 
@@ -117,6 +138,21 @@ class KeptVerdict(Kept):
         self.stamp = plugin.stamp(pod, self.result.data)
         self.cursor = -1
         return self.result
+
+    def follow(self, pod: PodInfo, cluster: Cluster, work: Work, cursor: int, rows: I32) -> None:
+        """Bring the codes up to date where only pods came and went, on `rows` since `cursor`."""
+        if self.cursor != cursor or len(rows) != 1:
+            self.refresh(pod, cluster, work)
+            return
+        row = int(rows[0])
+        code = self.plugin.filter_one(pod, row, self.result.data)
+        if code is None:
+            self.refresh(pod, cluster, work)
+            return
+        self.codes[row] = code
+        self.cursor = cluster.nodes.log.end
+        work.row_passes += 1
+        work.rows += 1
 
     def refresh(self, pod: PodInfo, cluster: Cluster, work: Work) -> None:
         """Bring the codes up to date; `prepare` has run."""
@@ -197,6 +233,23 @@ class KeptScores(Kept):
             work.row_passes += 1
             work.rows += len(rows)
         self.cursor = end
+
+    def follow_one(self, pod: PodInfo, cluster: Cluster, row: int, work: Work) -> bool:
+        """Score one row on which pods came or went, if nothing else is to be looked at."""
+        log = cluster.nodes.log
+        if self.cursor == log.end:
+            return True
+        if self.cursor != log.end - 1:
+            return False
+        score = self.plugin.score_one(pod, row, self.data)
+        if score is None:
+            return False
+        self.raw[row] = score
+        self.row_version += 1
+        self.cursor = log.end
+        work.row_passes += 1
+        work.rows += 1
+        return True
 
 
 def narrowed_rows(cluster: Cluster, names: Sequence[str] | frozenset[str]) -> set[int]:

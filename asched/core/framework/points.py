@@ -108,6 +108,9 @@ class CachedPlugin(Plugin):
 
     depends_on: ClassVar[Aspect | None] = None
     kinds: ClassVar[tuple[Kind, ...]] = ()
+    #: Whether `stamp` reads counts of pods (affinity, spread, claims in use): it is then looked at
+    #: after every placement that moved any count.
+    reads_counts: ClassVar[bool] = False
 
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods with equal keys get equal answers; by default pods of one class."""
@@ -151,6 +154,10 @@ class FilterPlugin(CachedPlugin):
         By default code k stands for `reasons[k - 1]`. Dead rows may get any code.
         """
 
+    def filter_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
+        """The code of one row, where that is cheaper than a view of one; None: take the view."""
+        return None
+
     def explain(self, pod: PodInfo, code: int) -> Status:  # noqa: ARG002
         return self.reasons[code - 1].status
 
@@ -181,6 +188,10 @@ class ScorePlugin(CachedPlugin):
 
         Rows that are not feasible may get anything.
         """
+
+    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
+        """The raw score of one row, where that is cheaper than a view of one; None: take the view."""
+        return None
 
     def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
         """int64[F] raw scores of the feasible rows (F >= 1) to 0..100."""

@@ -21,13 +21,14 @@ import numpy.typing as npt
 
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.class_cache import ClassCache
-from asched.core.framework.classes import NOT_FEASIBLE, ClassState
+from asched.core.framework.classes import ClassState
 from asched.core.framework.effects import Effect
 from asched.core.framework.overlay import Overlay
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
+from asched.core.framework.ranking import NOT_FEASIBLE
 from asched.core.framework.status import Code, Status, failure
-from asched.core.framework.trial import Trial
+from asched.core.framework.trial import Candidate, Trial
 from asched.core.framework.waiting import WaitingPods
 from asched.core.framework.weighted import PointError
 from asched.core.state.cluster import Cluster
@@ -78,6 +79,17 @@ class ExtenderChain(Protocol):
     def prioritize(self, pod: PodInfo, feasible: Mask) -> Generator[Effect, Answer, I64 | None]:
         """int64[N] to be added to the totals, None if nobody had an opinion."""
 
+    has_preempt: bool
+
+    def preempt(
+        self, pod: PodInfo, candidates: Mapping[str, Candidate]
+    ) -> Generator[Effect, Answer, Mapping[str, Candidate]]:
+        """What the extenders with a preempt verb that are interested in the pod leave of the
+        candidates (by node name), victims changed or nodes dropped.
+
+        Raises PointError if one that must not be ignored fails.
+        """
+
     def binder(self, pod: PodInfo) -> BindPlugin | None:
         """The first extender that binds and is interested in the pod."""
 
@@ -121,16 +133,15 @@ class Runner:
         if not self.cluster.nodes.count:
             raise NoNodesError
         state = self.cache.state_of(pod)
-        outcome = state.pre_filter(pod)
+        outcome = state.update(pod)
         if outcome.rejection is not None:
             return self._pre_filter_rejection(pod, state)
-        state.refresh(pod)
-        statuses = self.overlay.judge(pod, state)
         nominated = pod.pod.status.nominated_node_name
         if nominated:
-            decision = yield from self._on_nominated(pod, state, nominated, statuses)
+            decision = yield from self._on_nominated(pod, state, nominated)
             if decision is not None:
                 return decision
+        statuses = self.overlay.judge(pod, state)
         feasible = self._feasible(state, statuses)
         refused: dict[int, Status] = dict(statuses)
         if self._extenders is not None and self._extenders.has_filter:
@@ -205,6 +216,8 @@ class Runner:
     ) -> Rejection:
         """Why the class fits nowhere, with the rows that were judged apart."""
         judge, codes, plugins = state.judges()
+        all_speak = self.profile.always_check_all_filters
+        told_apart = self.overlay.explain(pod, state, judge, codes, in_place=not all_speak)
         nodes = self.cluster.nodes
         looked_at = None
         outcome = state.outcome
@@ -220,12 +233,8 @@ class Runner:
             looked_at=looked_at,
             absent=outcome.absent,
             pre_filter_plugins=outcome.plugins,
-            overrides={**self.overlay.explain(pod, state), **refused},
-            all_codes=(
-                [verdict.codes for verdict in state.active]
-                if self.profile.always_check_all_filters
-                else None
-            ),
+            overrides={**told_apart, **refused},
+            all_codes=[verdict.codes for verdict in state.active] if all_speak else None,
         )
 
     def _pre_filter_rejection(self, pod: PodInfo, state: ClassState) -> Rejection:
@@ -243,11 +252,13 @@ class Runner:
         )
 
     def _on_nominated(
-        self, pod: PodInfo, state: ClassState, node: str, statuses: Mapping[int, Status]
+        self, pod: PodInfo, state: ClassState, node: str
     ) -> Generator[Effect, Answer, Decision | None]:
         """The node the pod was nominated to, if it still fits: then nobody else is looked at."""
         row = self.cluster.nodes.row_of.get(node)
-        if row is None or not state.feasible[row] or row in statuses:
+        if row is None or not state.feasible[row]:
+            return None
+        if self.overlay.judge_row(pod, state, row) is not None:
             return None
         if self._extenders is not None and self._extenders.has_filter:
             only = np.zeros(len(state.feasible), dtype=np.bool_)

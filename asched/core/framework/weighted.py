@@ -4,13 +4,13 @@ A normalised score depends on which rows are feasible, so it is made anew when t
 unless all rows score alike (then the set does not matter).
 """
 
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.kept import KeptScores, Work
-from asched.core.framework.points import PreFilterResult
+from asched.core.framework.points import PreFilterResult, ScorePlugin
 from asched.core.framework.profile import Scorer
 from asched.core.framework.status import Code
 from asched.core.state.cluster import Cluster
@@ -20,6 +20,10 @@ from asched.core.state.view import NodeView
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+
+
+#: Points that follow placed pods look at no feasible set.
+_NO_MASK: Final[Mask] = np.zeros(0, dtype=np.bool_)
 
 
 class PointError(Exception):
@@ -42,6 +46,25 @@ class WeightedPoints:
     @property
     def name(self) -> str:
         return self._scorer.plugin.name
+
+    @property
+    def plugin(self) -> ScorePlugin:
+        return self._scorer.plugin
+
+    @property
+    def follows_feasible(self) -> bool:
+        """Whether another set of feasible rows gives other points."""
+        return self.plugin.normalizes and not self._kept.is_uniform
+
+    def follow(self, pod: PodInfo, cluster: Cluster, rows: I32, work: Work) -> bool:
+        """Score the rows where pods came or went. True if every row may have changed."""
+        kept = self._kept
+        if len(rows) == 1 and kept.follow_one(pod, cluster, int(rows[0]), work):
+            self.values[rows[0]] = kept.raw[rows[0]] * self._scorer.weight
+            if self._version is not None:
+                self._version = (kept.full_version, kept.row_version)
+            return False
+        return self.refresh(pod, cluster, _NO_MASK, None, rows, work)
 
     def refresh(
         self,

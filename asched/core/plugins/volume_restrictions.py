@@ -56,6 +56,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     name = names.VOLUME_RESTRICTIONS
     reasons = (DISK_TAKEN, CLAIM_IN_USE)
     depends_on = Aspect.PODS | Aspect.LIVE
+    reads_counts = True
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

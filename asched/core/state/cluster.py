@@ -67,10 +67,10 @@ class Cluster:
         self._epochs: dict[str, int] = {}
         #: moves with every change of an object that is neither a pod nor a node
         self.epoch = 0
-        #: seconds since the epoch as the machine was last told; 0: nobody told
-        self.wall_clock_s = 0.0
-        #: which of them changed, in order
-        self.object_log = ObjectLog()
+        #: moves with every pod that came or went and was counted by anything beside its row's amounts
+        self.counts = 0
+        self.wall_clock_s = 0.0  # since 1970, as the machine was last told; 0: nobody told
+        self.object_log = ObjectLog()  # which objects changed, in order
         self._companions: dict[Any, Any] = {}
 
     # --- for readers -----------------------------------------------------------------------------
@@ -246,6 +246,8 @@ class Cluster:
                 and info.pod.is_terminating == pod.is_terminating
             )
             if unchanged and info.cls.accounted_nonzero == cls.accounted_nonzero:
+                if info.row >= 0 and info.pod.status.start_time != pod.status.start_time:
+                    self.nodes.log.add(info.row, Aspect.START_TIMES)
                 info.pod, info.assumed = pod, False
                 return
             self._unplace(info)
@@ -334,9 +336,11 @@ class Cluster:
             del self._rows[row][info.pod.uid]
         if cls.host_ports or cls.claim_names:
             self.occupancy.move(info, row, sign)
+            self.counts += 1
         if cls.storage is not NO_STORAGE:
             self.volumes.move(info, row, sign, on_trial=self.topology.on_trial)
-        self.topology.move(info, row, sign)
+        if self.topology.move(info, row, sign):
+            self.counts += 1
 
     # --- trials ----------------------------------------------------------------------------------
 

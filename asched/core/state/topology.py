@@ -112,12 +112,13 @@ class Topology:
 
     # --- for the owner ---------------------------------------------------------------------------
 
-    def move(self, info: PodInfo, row: int, amount: int) -> None:
-        """A pod appeared on (+1) or left (-1) a row, truly or on trial."""
+    def move(self, info: PodInfo, row: int, amount: int) -> bool:
+        """A pod appeared on (+1) or left (-1) a row, truly or on trial. Whether a count moved."""
         trial = self._trials[-1] if self._trials else None
         label_set, is_terminating = info.cls.label_set, info.pod.is_terminating
         self._move_population(label_set, row, amount, is_terminating)
-        for counter in self._counters_of(label_set):
+        counters = self._counters_of(label_set)
+        for counter in counters:
             # Upstream's trials do not ask whether the pod terminates, or counted before.
             counts = counter.key.counts_terminating or not is_terminating
             if trial is not None or (counts and not counter.key.on_trial_only):
@@ -125,6 +126,7 @@ class Topology:
         if info.cls.has_affinity:
             for term in self._terms_of(info.cls):
                 _move(term, row, amount, trial)
+        return bool(counters) or info.cls.has_affinity
 
     @contextmanager
     def trial(self) -> Iterator[None]:

@@ -57,6 +57,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     name = names.INTER_POD_AFFINITY
     reasons = (NOT_NEAR, TOO_NEAR, UNWANTED)
     depends_on = Aspect.LABELS | Aspect.LIVE
+    reads_counts = True
     kinds = (NAMESPACE,)
     normalizes = True
 

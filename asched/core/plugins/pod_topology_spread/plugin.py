@@ -66,6 +66,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     name = names.POD_TOPOLOGY_SPREAD
     reasons = (NO_LABEL, SKEWED)
     depends_on = LAYOUT
+    reads_counts = True
     reads_feasible = True
     normalizes = True
 

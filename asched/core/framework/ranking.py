@@ -1,0 +1,128 @@
+"""The ranking of a class: the scorers' weighted points, summed where a pod fits.
+
+    scorers  WeightedPoints.values ──sum──> total int64[N] ──where feasible──> ranking int64[N]
+
+Points fall into three kinds, and after a decision only the last two are touched:
+    resting    nothing that placed pods change can change them; their sum is kept
+    moving     they look at what runs on a row, so the changed rows are scored again
+    sensitive  they read counts of pods, or are normalised over a set that may change: looked at each time
+"""
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.weighted import WeightedPoints
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodInfo
+
+if TYPE_CHECKING:
+    from asched.core.framework.class_cache import ClassCache
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: The entry of a row that is not feasible.
+NOT_FEASIBLE: Final = np.iinfo(np.int64).min
+
+
+class Ranking:
+    """`points` in profile order; those that skipped themselves are not `is_active`."""
+
+    def __init__(self, cache: "ClassCache", pod: PodInfo) -> None:
+        self._cluster = cache.cluster
+        self._work = cache.work
+        self.points = [
+            WeightedPoints(cache.scores(index, pod), scorer)
+            for index, scorer in enumerate(cache.profile.scorers)
+        ]
+        self._moving: list[WeightedPoints] = []
+        self._sensitive: list[WeightedPoints] = []
+        self._resting_sum: I64 = np.zeros(0, dtype=np.int64)
+        self._ranking: I64 = np.zeros(0, dtype=np.int64)
+        self._epoch = -1
+        self._generation = -1
+        self._may_be_quick = False
+
+    def once(self, pod: PodInfo, feasible: Mask) -> I64:
+        """The ranking over another set of rows, from which nothing is kept."""
+        for points in self.points:
+            points.refresh(pod, self._cluster, feasible, None, None, self._work)
+        self._may_be_quick = False
+        total = self._sum(self.points)
+        return np.where(feasible, total, NOT_FEASIBLE)
+
+    def update(self, pod: PodInfo, feasible: Mask, feasible_version: int, rows: I32 | None) -> I64:
+        """The ranking of the class. `rows` changed since the last call, None: all."""
+        nodes = self._cluster.nodes
+        is_quick = (
+            self._may_be_quick
+            and rows is not None
+            and self._epoch == self._cluster.epoch
+            and self._generation == nodes.generation
+        )
+        if not is_quick:
+            return self._rank_again(pod, feasible, feasible_version)
+        assert rows is not None
+        is_rebuilt = False
+        for points in self._sensitive:
+            is_rebuilt |= points.refresh(
+                pod, self._cluster, feasible, feasible_version, rows, self._work
+            )
+        for points in self._moving:
+            is_rebuilt |= points.follow(pod, self._cluster, rows, self._work)
+        if is_rebuilt:
+            total = self._resting_sum + self._sum((*self._moving, *self._sensitive))
+            self._ranking = np.where(feasible, total, NOT_FEASIBLE)
+        elif len(rows) == 1:
+            self._rank_row(int(rows[0]), feasible)
+        elif len(rows):
+            part = self._resting_sum[rows]
+            for points in (*self._moving, *self._sensitive):
+                if points.is_active:
+                    part += points.values[rows]
+            self._ranking[rows] = np.where(feasible[rows], part, NOT_FEASIBLE)
+        return self._ranking
+
+    def _rank_row(self, row: int, feasible: Mask) -> None:
+        if not feasible[row]:
+            self._ranking[row] = NOT_FEASIBLE
+            return
+        total = self._resting_sum[row]
+        for points in self._moving:
+            total += points.values[row]
+        for points in self._sensitive:
+            if points.is_active:
+                total += points.values[row]
+        self._ranking[row] = total
+
+    def _rank_again(self, pod: PodInfo, feasible: Mask, feasible_version: int) -> I64:
+        for points in self.points:
+            points.refresh(pod, self._cluster, feasible, feasible_version, None, self._work)
+        self._moving, self._sensitive, resting = [], [], []
+        for points in self.points:
+            plugin = points.plugin
+            if plugin.reads_counts or plugin.reads_feasible or points.follows_feasible:
+                self._sensitive.append(points)
+            elif points.is_active and (plugin.depends_on or Aspect.ALL) & Aspect.PODS:
+                self._moving.append(points)
+            else:
+                resting.append(points)
+        self._resting_sum = self._sum(resting, base=0 if self.points else 1)
+        total = self._resting_sum + self._sum((*self._moving, *self._sensitive))
+        self._ranking = np.where(feasible, total, NOT_FEASIBLE)
+        self._epoch = self._cluster.epoch
+        self._generation = self._cluster.nodes.generation
+        self._may_be_quick = all(points.plugin.depends_on is not None for points in self.points)
+        return self._ranking
+
+    def _sum(
+        self, parts: "list[WeightedPoints] | tuple[WeightedPoints, ...]", base: int = 0
+    ) -> I64:
+        total = np.full(self._cluster.nodes.height, base, dtype=np.int64)
+        for points in parts:
+            if points.is_active:
+                total += points.values
+        return total
