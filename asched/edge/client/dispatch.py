@@ -36,13 +36,13 @@ from asched.edge.client.writes import request_for
 log = logging.getLogger(__name__)
 
 #: Requests in flight per lane. BINDING: where a real server's bindings per second stop growing
-#: (1,620 at 64). EVENT: the same pressure as half the bindings. LOCAL: kube-scheduler's default
-#: parallelism. Others: guesses.
+#: (1,620 at 64). EVENT: as many, so that events keep pace once they get their share. LOCAL:
+#: kube-scheduler's default parallelism. Others: guesses.
 CONCURRENCY: Final[Mapping[Lane, int]] = {
     Lane.BINDING: 64,
     Lane.WRITE: 16,
     Lane.STATUS: 16,
-    Lane.EVENT: 32,
+    Lane.EVENT: 64,
     Lane.LOCAL: 16,
 }
 #: Events in flight while bindings are under way and no event has waited for EVENT_SHARE_S.
