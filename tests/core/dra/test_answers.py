@@ -1,0 +1,136 @@
+"""Kept answers: right after every change, and made anew for the rows concerned alone."""
+
+import random
+from typing import Any
+
+import pytest
+
+from asched.core.dra import answers as kept
+from asched.core.dra.answers import AnswerBook
+from asched.core.dra.demand import Demand
+from asched.core.dra.ledger import Ledger
+from asched.core.model.claim import ResourceClaim
+from asched.core.model.decode import decode
+from asched.core.model.kinds import DEVICE_CLASS, NODE, RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Gone, Seen
+from tests.core.dra.worlds import a_claim, a_class, a_slice, asks, held
+
+
+class Counting(AnswerBook):
+    """Counts the searches."""
+
+    searches = 0
+
+    def _judge(self, *arguments: Any) -> tuple[int, int]:
+        self.searches += 1
+        return super()._judge(*arguments)
+
+
+class World:
+    def __init__(self, count: int) -> None:
+        self.cluster = Cluster()
+        self.ledger = self.cluster.companion(Ledger)
+        self.book = Counting(self.ledger, self.cluster.nodes, 0)
+        self.cluster.apply(Seen(DEVICE_CLASS, a_class()))
+        for i in range(count):
+            self.cluster.apply(Seen(NODE, decode(Node, {"metadata": {"name": f"n{i}"}})))
+
+    def publish(self, i: int, *devices: str, **fields: Any) -> None:
+        record = a_slice(*devices, pool=f"n{i}", **({"nodeName": f"n{i}"} | fields))
+        self.cluster.apply(Seen(RESOURCE_SLICE, record))
+
+    def allocate(self, name: str, device: str, pool: str) -> None:
+        metadata = {"name": name, "namespace": "d", "uid": name}
+        claim = decode(ResourceClaim, {"metadata": metadata}).allocated(held(device, pool=pool))
+        self.cluster.apply(Seen(RESOURCE_CLAIM, claim))
+
+    def demand(self, *claims: ResourceClaim) -> Demand:
+        self.ledger.catch_up()
+        pod = decode(Pod, {"metadata": {"name": "p"}})
+        info = self.cluster.classes.info_of(pod)
+        return Demand(info, claims, None, has_user_claims=True, ledger=self.ledger)
+
+    def codes(self, *claims: ResourceClaim) -> list[int]:
+        return self.book.answers(self.demand(*claims)).codes.tolist()
+
+
+def test_equal_demands_are_searched_once() -> None:
+    world = World(3)
+    world.publish(0, "a")
+    assert world.codes(a_claim(asks(), name="x")) == [0, 1, 1]
+    searches = world.book.searches
+    assert world.codes(a_claim(asks(), name="y")) == [0, 1, 1]
+    assert world.book.searches == searches
+
+
+def test_an_allocation_concerns_the_nodes_of_its_pool() -> None:
+    world = World(4)
+    for i in range(4):
+        world.publish(i, "a")
+    assert world.codes(a_claim(asks())) == [0, 0, 0, 0]
+    searches = world.book.searches
+    world.allocate("x", "a", "n2")
+    assert world.codes(a_claim(asks())) == [0, 0, 1, 0]
+    assert world.book.searches == searches + 1
+
+
+def test_nodes_that_see_the_same_are_searched_once() -> None:
+    world = World(5)
+    world.publish(0, "a", nodeName=None, allNodes=True)
+    assert world.codes(a_claim(asks())) == [0] * 5
+    assert world.book.searches == 1
+    world.allocate("x", "a", "n0")
+    assert world.codes(a_claim(asks())) == [1] * 5
+    assert world.book.searches == 2
+
+
+def test_errors_are_codes() -> None:
+    world = World(1)
+    world.publish(0, "a")
+    assert world.codes(a_claim(asks("nope"))) == [kept.FAILED]
+    world.publish(0, "a", "a")
+    assert world.codes(a_claim(asks())) == [kept.INVALID]
+    limited = AnswerBook(world.ledger, world.cluster.nodes, 1)
+    world.publish(0, "a", "b")
+    answered = limited.answers(world.demand(a_claim(asks(count=2))))
+    assert answered.codes.tolist() == [kept.TIMED_OUT]
+
+
+def test_new_nodes_get_answers() -> None:
+    world = World(1)
+    assert world.codes(a_claim(asks())) == [1]
+    world.cluster.apply(Seen(NODE, decode(Node, {"metadata": {"name": "n1"}})))
+    world.publish(1, "a")
+    assert world.codes(a_claim(asks())) == [1, 0]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_kept_answers_equal_fresh_ones(seed: int) -> None:
+    """After any sequence of changes, a book that kept answers says what a new one says."""
+    rng = random.Random(seed)
+    world = World(4)
+    claims: list[str] = []
+    for step in range(30):
+        node = rng.randrange(4)
+        match rng.randrange(4):
+            case 0:
+                wide = {"nodeName": None, "allNodes": True} if rng.random() < 0.3 else {}
+                names = [f"g{i}" for i in range(rng.randint(0, 3))]
+                world.publish(node, *names, **wide)
+            case 1:
+                world.allocate(f"c{step}", f"g{rng.randrange(3)}", f"n{node}")
+                claims.append(f"c{step}")
+            case 2 if claims:
+                name = claims.pop(rng.randrange(len(claims)))
+                gone = world.cluster.get(RESOURCE_CLAIM, f"d/{name}")
+                world.cluster.apply(Gone(RESOURCE_CLAIM, gone))
+            case _:
+                labels = {"k": str(step)}
+                metadata = {"name": f"n{node}", "labels": labels}
+                world.cluster.apply(Seen(NODE, decode(Node, {"metadata": metadata})))
+        demand = world.demand(a_claim(asks(count=rng.randint(1, 2))))
+        fresh = AnswerBook(world.ledger, world.cluster.nodes, 0).answers(demand)
+        assert world.book.answers(demand).codes.tolist() == fresh.codes.tolist(), f"seed {seed}"

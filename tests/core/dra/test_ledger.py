@@ -1,0 +1,124 @@
+"""The ledger follows the cluster object by object, and starts afresh when it must."""
+
+from typing import Any
+
+from asched.core.dra.ledger import Ledger
+from asched.core.model.claim import ResourceClaim
+from asched.core.model.decode import decode
+from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Gone, Listed, Seen
+from asched.core.state.object_log import LOG_ENTRIES_MAX
+from tests.core.dra.worlds import a_class, a_slice, held
+
+
+def a_claim(name: str = "c", uid: str = "", version: str = "1", **fields: Any) -> ResourceClaim:
+    metadata = {"name": name, "namespace": "d", "uid": uid or f"uid-{name}"}
+    metadata |= {"resourceVersion": version, **fields}
+    return decode(ResourceClaim, {"metadata": metadata})
+
+
+class World:
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.ledger = self.cluster.companion(Ledger)
+
+    def see(self, kind: Kind, obj: Any) -> None:
+        self.cluster.apply(Seen(kind, obj))
+        self.ledger.catch_up()
+
+    def lose(self, kind: Kind, obj: Any) -> None:
+        self.cluster.apply(Gone(kind, obj))
+        self.ledger.catch_up()
+
+    @property
+    def taken(self) -> list[str]:
+        return sorted(device.device for device in self.ledger.taken.devices)
+
+
+def test_all_profiles_share_one_ledger() -> None:
+    cluster = Cluster()
+    assert cluster.companion(Ledger) is cluster.companion(Ledger)
+
+
+def test_claims_come_change_and_go() -> None:
+    world = World()
+    claim = a_claim().allocated(held("a"))
+    world.see(RESOURCE_CLAIM, claim)
+    assert world.taken == ["a"]
+    world.see(RESOURCE_CLAIM, a_claim().allocated(held("b")))
+    assert world.taken == ["b"]
+    world.lose(RESOURCE_CLAIM, claim)
+    assert world.taken == []
+
+
+def test_a_claim_made_anew_under_its_name_is_another() -> None:
+    world = World()
+    world.see(RESOURCE_CLAIM, a_claim(uid="one").allocated(held("a")))
+    world.see(RESOURCE_CLAIM, a_claim(uid="two"))
+    assert world.taken == []
+
+
+def test_an_allocation_in_flight_counts_whatever_the_watch_says() -> None:
+    world = World()
+    world.see(RESOURCE_CLAIM, a_claim())
+    world.ledger.reserve("uid-c", held("a"))
+    assert world.ledger.is_in_flight("uid-c")
+    world.see(RESOURCE_CLAIM, a_claim(version="2"))
+    assert world.taken == ["a"]
+    world.lose(RESOURCE_CLAIM, a_claim(version="2"))
+    assert world.taken == ["a"]
+    assert world.ledger.release("uid-c", "d/c")
+    assert world.taken == []
+    assert not world.ledger.release("uid-c", "d/c")
+
+
+def test_what_was_written_stays_taken_after_release() -> None:
+    world = World()
+    world.see(RESOURCE_CLAIM, a_claim())
+    world.ledger.reserve("uid-c", held("a"))
+    world.cluster.assume_object(RESOURCE_CLAIM, a_claim(version="3").allocated(held("a")))
+    world.ledger.catch_up()
+    world.ledger.release("uid-c", "d/c")
+    assert world.taken == ["a"]
+
+
+def test_classes_are_known_by_name_and_resource() -> None:
+    world = World()
+    world.see(DEVICE_CLASS, a_class("gpu", extendedResourceName="example.com/gpu"))
+    assert world.ledger.device_class("gpu") is not None
+    assert set(world.ledger.by_resource) == {
+        "example.com/gpu",
+        "deviceclass.resource.kubernetes.io/gpu",
+    }
+    version = world.ledger.version
+    world.lose(DEVICE_CLASS, a_class("gpu"))
+    assert world.ledger.device_class("gpu") is None
+    assert world.ledger.version != version
+
+
+def test_the_claim_made_for_a_pod_is_found_by_its_owner() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "pu", "controller": True}
+    mark = {"resource.kubernetes.io/extended-resource-claim": "true"}
+    claim = a_claim(ownerReferences=[owner], annotations=mark)
+    world = World()
+    world.see(RESOURCE_CLAIM, claim)
+    found = world.ledger.extended_claim_of("pu")
+    assert found is not None
+    assert found.uid == "uid-c"
+    world.lose(RESOURCE_CLAIM, claim)
+    assert world.ledger.extended_claim_of("pu") is None
+
+
+def test_a_reader_that_lost_its_place_in_the_log_compares_everything() -> None:
+    world = World()
+    gone, stays = a_claim("x").allocated(held("a")), a_claim("y").allocated(held("b"))
+    world.see(RESOURCE_CLAIM, gone)
+    world.see(RESOURCE_SLICE, a_slice("a", "b"))
+    world.cluster.apply(Listed(RESOURCE_CLAIM, (stays,)))
+    world.cluster.apply(Listed(RESOURCE_SLICE, ()))
+    for _ in range(LOG_ENTRIES_MAX + 1):
+        world.cluster.object_log.add("others", "x")
+    world.ledger.catch_up()
+    assert world.taken == ["b"]
+    assert list(world.ledger.inventory.names()) == []
