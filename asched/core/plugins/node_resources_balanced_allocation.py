@@ -24,7 +24,10 @@ from asched.core.plugins.delegation import Delegation
 from asched.core.plugins.device_amounts import DeviceTally
 from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
-from asched.core.plugins.scoring.balanced_allocation import balanced_allocation
+from asched.core.plugins.scoring.balanced_allocation import (
+    balanced_allocation,
+    balanced_allocation_one,
+)
 from asched.core.plugins.scoring.blocks import by_blocks
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -40,6 +43,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         self._resources = (args or NodeResourcesBalancedAllocationArgs()).resources
         self._devices = DeviceTally(cluster, Delegation(cluster))
         self._scored = PerClass(self._scored_of)
+        self._columns = cluster.nodes.columns
 
     def registrations(self) -> Sequence[Registration]:
         return ()
@@ -67,6 +71,14 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             return balanced_allocation(held, wanted.amounts, offered)
 
         return by_blocks(points, requested, allocatable, layers=2)
+
+    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
+        wanted = self._scored(pod.cls)
+        offered = self._columns.read("allocatable")[:2, row].tolist()
+        if not wanted.is_default or not (offered[0] and offered[1]):
+            return None
+        held = self._columns.read("requested")[:2, row].tolist()
+        return balanced_allocation_one(held, wanted.plain, offered)
 
     def _scored_of(self, cls: PodClass) -> Scored:
         return scored(self._resources, cls.requests)

@@ -9,7 +9,7 @@ Cost      a few passes over the amounts of the requested resources.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go
 """
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -36,8 +36,8 @@ from asched.core.plugins.fit_hints import FitHints
 from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
 from asched.core.plugins.scoring.blocks import by_blocks
-from asched.core.plugins.scoring.least_allocated import least_allocated
-from asched.core.plugins.scoring.most_allocated import most_allocated
+from asched.core.plugins.scoring.least_allocated import least_allocated, least_allocated_one
+from asched.core.plugins.scoring.most_allocated import most_allocated, most_allocated_one
 from asched.core.plugins.scoring.requested_to_capacity_ratio import (
     curve,
     requested_to_capacity_ratio,
@@ -60,6 +60,12 @@ RESOURCES_MAX: Final = 29
 NOTHING: Final = np.iinfo(np.int64).min
 
 
+#: The same kernels for one node in plain integers, where they exist.
+KERNELS_ONE: Final[Mapping[str, Callable[[Sequence[int], Sequence[int], Sequence[int]], int]]] = {
+    config.LEAST_ALLOCATED: least_allocated_one,
+    config.MOST_ALLOCATED: most_allocated_one,
+}
+
 #: (requested int64[R, M], allocatable int64[R, M], weights int64[R]) -> points int64[M].
 Kernel = Callable[[I64, I64, I64], I64]
 
@@ -72,6 +78,8 @@ class Demand(NamedTuple):
     fixed_bits: Codes
     #: (resource, amount, bit) of the others, by name
     scalars: tuple[tuple[str, int, int], ...]
+    #: (row of axis R, amount, bit) of the fixed resources that are asked for
+    plain: tuple[tuple[int, int, int], ...]
     #: what each bit says: the names of the resources
     told: tuple[tuple[int, str], ...]
 
@@ -79,6 +87,7 @@ class Demand(NamedTuple):
 class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = names.NODE_RESOURCES_FIT
     reasons = (TOO_MANY_PODS,)
+    reads_only_amounts = True
     depends_on = Aspect.PODS | Aspect.ALLOCATABLE | Aspect.LIVE
 
     def __init__(self, args: config.NodeResourcesFitArgs | None, cluster: Cluster) -> None:
@@ -94,6 +103,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._hints = FitHints(cluster.classes, self._delegation)
         self._demand = PerClass(self._demand_of)
         self._scored = PerClass(self._scored_of)
+        self._kernel_one = KERNELS_ONE.get(args.scoring_strategy.type)
+        self._columns = cluster.nodes.columns
 
     def registrations(self) -> Sequence[Registration]:
         return self._hints.registrations()
@@ -127,6 +138,19 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             codes |= self._shortage(nodes, resource, amount, bit)
         return codes
 
+    def filter_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
+        demand = self._demand(pod.cls)
+        if demand.scalars:
+            return None
+        read = self._columns.read
+        code = PODS_BIT if read("pod_count")[row] >= read("allowed_pods")[row] else 0
+        offered = read("allocatable")[:3, row].tolist()
+        held = read("requested")[:3, row].tolist()
+        for at, amount, bit in demand.plain:
+            if offered[at] - held[at] < amount:
+                code |= bit | (HOPELESS_BIT if amount > offered[at] else 0)
+        return code
+
     def explain(self, pod: PodInfo, code: int) -> Status:
         told = [TOO_MANY_PODS.text] if code & PODS_BIT else []
         told += [INSUFFICIENT + name for bit, name in self._demand(pod.cls).told if code & bit]
@@ -146,6 +170,15 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             return self._kernel(held + wanted.amounts, offered, wanted.weights)
 
         return by_blocks(points, requested, allocatable)
+
+    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
+        wanted = self._scored(pod.cls)
+        if self._kernel_one is None or not wanted.is_default:
+            return None
+        cpu, memory = self._columns.read("nonzero")[:, row].tolist()
+        offered = self._columns.read("allocatable")[:2, row].tolist()
+        held = (cpu + wanted.plain[0], memory + wanted.plain[1])
+        return self._kernel_one(held, offered, wanted.plain_weights)
 
     def _shortage(self, nodes: NodeView, resource: str, amount: int, bit: int) -> Codes:
         """int32[M] of the bits that one resource adds."""
@@ -177,6 +210,11 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
             np.array(fixed, dtype=np.int64).reshape(-1, 1),
             np.array([bits[n] for n in FIXED_RESOURCES[: len(fixed)]], dtype=np.int32)[:, None],
             tuple((name, amount, bits[name]) for name, amount in scalars),
+            tuple(
+                (at, amount, bits[FIXED_RESOURCES[at]])
+                for at, amount in enumerate(fixed)
+                if amount != NOTHING
+            ),
             tuple((bit, name) for name, bit in bits.items()),
         )
 

@@ -27,6 +27,8 @@ class Scored(NamedTuple):
     names: tuple[str, ...]
     amounts: I64
     weights: I64
+    plain: tuple[int, ...]  # the amounts again, for one row in plain integers
+    plain_weights: tuple[int, ...]
     is_default: bool  # exactly cpu and memory: the first two rows of every table of amounts
 
 
@@ -43,6 +45,8 @@ def scored(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> Sc
         names,
         np.array(amounts, dtype=np.int64).reshape(-1, 1),
         np.array([spec.weight for spec in kept], dtype=np.int64),
+        tuple(amounts),
+        tuple(spec.weight for spec in kept),
         names == FIXED_RESOURCES[:2],
     )
 

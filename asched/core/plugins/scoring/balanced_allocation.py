@@ -1,5 +1,6 @@
 """How evenly the resources of a node are used, with a pod and without it."""
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -40,6 +41,20 @@ def balanced_allocation(requested: I64, amounts: I64, allocatable: I64) -> I64:
     balance = ((1.0 - deviation) * 100.0).astype(np.int64)
     gain: I64 = balance[WITH] - balance[WITHOUT]
     # The bracket is never negative, so that halving by a shift truncates toward zero.
+    return 50 + ((50 + gain) >> 1)
+
+
+def balanced_allocation_one(
+    requested: Sequence[int], amounts: Sequence[int], allocatable: Sequence[int]
+) -> int:
+    """The same for one node that offers both of two resources, in plain numbers."""
+    first, second = float(allocatable[0]), float(allocatable[1])
+    before = abs(min(float(requested[0]) / first, 1.0) - min(float(requested[1]) / second, 1.0)) / 2
+    with_pod = abs(
+        min(float(requested[0] + amounts[0]) / first, 1.0)
+        - min(float(requested[1] + amounts[1]) / second, 1.0)
+    )
+    gain = int((1.0 - with_pod / 2) * 100.0) - int((1.0 - before) * 100.0)
     return 50 + ((50 + gain) >> 1)
 
 

@@ -1,11 +1,14 @@
 """MostAllocated: the fuller a node is, the better, so that others can be emptied."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from asched.core.plugins.scoring.weighted import mean_share
 
 I64 = npt.NDArray[np.int64]
+Ints = Sequence[int]
 
 
 def most_allocated(requested: I64, allocatable: I64, weights: I64) -> I64:
@@ -18,3 +21,13 @@ def most_allocated(requested: I64, allocatable: I64, weights: I64) -> I64:
     Source    kubernetes/kubernetes v1.36 plugins/noderesources/most_allocated.go
     """
     return mean_share(np.minimum(requested, allocatable), allocatable, weights)
+
+
+def most_allocated_one(requested: Ints, allocatable: Ints, weights: Ints) -> int:
+    """The same for one node, in plain integers: each sequence has one entry per resource."""
+    total = weight_sum = 0
+    for held, offered, weight in zip(requested, allocatable, weights, strict=True):
+        if offered > 0:
+            total += weight * (min(held, offered) * 100 // offered)
+            weight_sum += weight
+    return total // weight_sum if weight_sum else 0
