@@ -52,7 +52,11 @@ class DomainsKey(NamedTuple):
 
 
 class Domains:
-    """The counted nodes of a key: `ids` int32[H] is the value id of each row, 0 if not counted."""
+    """The counted nodes of a key: `ids` int32[H] is the value id of each row, 0 if not counted.
+
+    Where nodes without the topology key count too (it is not among `required`), they are in the
+    domain of the empty value, if there is such a value: upstream reads a missing label as empty.
+    """
 
     __slots__ = ("_key", "_present", "count", "ids", "is_whole", "size")
 
@@ -65,6 +69,10 @@ class Domains:
         self.size = len(column.values)
         #: whether every row that has the key is counted
         self.is_whole = not bool(ids[~counted].any())
+        empty = 0 if key.topology_key in key.required else column.values.find("")
+        if empty:
+            self.is_whole = False
+            ids = np.where(ids == 0, empty, ids)
         self.ids: I32 = np.where(counted, ids, 0).astype(np.int32)
         seen = np.bincount(self.ids, minlength=self.size) > 0
         seen[0] = False

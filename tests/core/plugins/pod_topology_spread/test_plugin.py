@@ -11,10 +11,11 @@ from asched.core.framework.kept import KeptVerdict, Work
 from asched.core.framework.status import Code
 from asched.core.model.kinds import REPLICA_SET, SERVICE
 from asched.core.model.pod import Pod
+from asched.core.model.selector import equality_selector
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
-from tests.topology_world import ZONE, RandomWorld, World, a_node, a_pod, spread
+from tests.topology_world import HOST, ZONE, RandomWorld, World, a_node, a_pod, spread
 from tests.twins import pod_topology_spread as twin
 
 NODE_AFFINITY = {
@@ -122,6 +123,31 @@ def test_trials_agree_with_the_twin(seed: int) -> None:
             assert codes.tolist() == [expected.code(world.nodes[name])]
         assert plugin.stamp(info, result.data) == stamp
         assert world.by_node(plugin.filter(info, world.cluster.view(), result.data)) == before
+
+
+SYSTEM = [
+    twin.Constraint(3, HOST, equality_selector({"app": "web"}), {}, 1, "Honor", "Ignore"),
+    twin.Constraint(5, ZONE, equality_selector({"app": "web"}), {}, 1, "Honor", "Ignore"),
+]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_systems_defaults_agree_with_the_twin(seed: int) -> None:
+    """Nodes without a zone (or with an empty one) are scored all the same."""
+    world = RandomWorld(6000 + seed)
+    metadata = {"name": "s", "namespace": "default"}
+    world.see_other(SERVICE, metadata=metadata, spec={"selector": {"app": "web"}})
+    plugin = PodTopologySpread(None, world.cluster)
+    for _ in range(25):
+        world.step()
+        selector = world.rng.choice((None, {"disk": "ssd"}))
+        pod = a_pod("new", "app=web", nodeSelector=selector)
+        names = [name for name in world.nodes if world.rng.random() < 0.8] or list(world.nodes)
+        if names:
+            placed = list(world.on_nodes())
+            found = scores_of(world, plugin, world.info(pod), names)
+            wanted = twin.scores(pod, world.nodes, placed, names, SYSTEM, is_strict=False)
+            assert found == wanted
 
 
 def three_nodes() -> World:
