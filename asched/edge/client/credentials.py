@@ -18,6 +18,7 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 from asched.edge.client.errors import ConnectError
 
@@ -191,7 +192,6 @@ async def _load(source: Source) -> Loaded:
     from kubernetes_asyncio.config import ConfigException
 
     configuration = Configuration()
-    configuration.proxy = None
     try:
         refresh = await _load_into(configuration, source)
     except ConnectError:
@@ -202,6 +202,8 @@ async def _load(source: Source) -> Loaded:
         raise ConnectError(f"{_name(source)} cannot be read: {_one_line(error)}") from error
     if source.master:
         configuration.host = source.master
+    if not configuration.proxy:
+        configuration.proxy = _environment_proxy(configuration.host or "")
     return configuration, refresh
 
 
@@ -285,6 +287,17 @@ def _kubeconfig_refresher(
             return None
 
     return refresh
+
+
+def _environment_proxy(url: str) -> str | None:
+    """What HTTPS_PROXY, HTTP_PROXY and NO_PROXY say; as in Go, this machine is never proxied."""
+    address = urlsplit(url)
+    name = address.hostname or ""
+    if name == "localhost" or name.startswith("127.") or name == "::1":
+        return None
+    if proxy_bypass(name):
+        return None
+    return getproxies().get(address.scheme)
 
 
 def _name(source: Source) -> str:

@@ -11,11 +11,14 @@ from typing import Any, Final
 import orjson
 
 from asched.edge.client.errors import NotFound
+from asched.edge.client.events import micro_time
 from asched.edge.client.session import Session, read_json
 from asched.edge.client.writes import quoted
 
 #: GET and PUT may overlap when one of them is cancelled.
 CONNECTIONS: Final = 2
+#: kube-scheduler's user agent ends in this word when it writes its lease.
+PURPOSE: Final = "leader-election"
 
 
 class LeaseClient:
@@ -25,7 +28,7 @@ class LeaseClient:
         self.namespace = namespace
         self.name = name
         self._timeout_s = timeout_s
-        self._transport = session.pool(CONNECTIONS)
+        self._transport = session.pool(CONNECTIONS, purpose=PURPOSE)
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{quoted(namespace)}/leases"
         # The server is told how long we wait, as client-go tells it.
         self._query = f"?timeout={max(1, round(timeout_s))}s"
@@ -45,6 +48,41 @@ class LeaseClient:
     async def update(self, lease: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
         """PUT a new spec for `lease`, whose resourceVersion guards. Conflict if it moved."""
         return await self._send("PUT", self._object_path(), self._body(lease["metadata"], spec))
+
+    async def announce(
+        self, lease: Mapping[str, Any], message: str, *, component: str, now_ns: int
+    ) -> None:
+        """Write the core/v1 event `LeaderElection` about the lease, as `<identity> became leader`.
+
+        The one event that kube-scheduler still writes in the old form. Callers may ignore errors.
+        """
+        meta = lease["metadata"]
+        second = f"{micro_time(now_ns)[:19]}Z"
+        event = {
+            "kind": "Event",
+            "apiVersion": "v1",
+            "metadata": {"name": f"{self.name}.{now_ns:016x}", "namespace": self.namespace},
+            "involvedObject": {
+                "kind": "Lease",
+                "namespace": self.namespace,
+                "name": self.name,
+                "uid": meta.get("uid", ""),
+                "apiVersion": "coordination.k8s.io/v1",
+                "resourceVersion": meta.get("resourceVersion", ""),
+            },
+            "reason": "LeaderElection",
+            "message": message,
+            "source": {"component": component},
+            "firstTimestamp": second,
+            "lastTimestamp": second,
+            "count": 1,
+            "type": "Normal",
+            "eventTime": None,
+            "reportingComponent": component,
+            "reportingInstance": "",
+        }
+        path = f"/api/v1/namespaces/{quoted(self.namespace)}/events"
+        await self._send("POST", path, orjson.dumps(event))
 
     def _body(self, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> bytes:
         return orjson.dumps(

@@ -53,15 +53,17 @@ class Session:
     def url(self) -> str:
         return self.credentials.url
 
-    def pool(self, limit: int) -> Transport:
-        """A transport with at most `limit` connections of its own: nobody else makes it wait."""
+    def pool(self, limit: int, *, purpose: str = "") -> Transport:
+        """A transport with at most `limit` connections of its own: nobody else makes it wait.
+
+        `purpose` follows the user agent after a slash, for those who read the server's audit log.
+        """
+        agent = self.options.user_agent + (f"/{purpose}" if purpose else "")
         made: Transport
         if self.credentials.proxy:
-            made = AioTransport(self.credentials, self.options.user_agent, self._observe)
+            made = AioTransport(self.credentials, agent, self._observe)
         else:
-            made = FastTransport(
-                self.credentials, self.options.user_agent, limit=limit, observe=self._observe
-            )
+            made = FastTransport(self.credentials, agent, limit=limit, observe=self._observe)
         self._pools.append(made)
         return made
 

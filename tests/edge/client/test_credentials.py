@@ -1,5 +1,6 @@
 """Where credentials come from, how they stay fresh, and what is said when they cannot be used."""
 
+import asyncio
 import json
 import os
 import stat
@@ -156,8 +157,6 @@ async def test_a_refused_token_is_loaded_anew_once_for_all_who_wait(server, tmp_
     path = kubeconfig(tmp_path / "config", server.url, exec_plugin(tmp_path))
     session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
     pool = session.pool(4)
-    import asyncio
-
     answers = await asyncio.gather(*(pool.request("POST", "/", b"{}") for _ in range(4)))
     assert [answer.status for answer in answers] == [200] * 4
     assert (await session.general.request("GET", "/")).status == 200
@@ -308,6 +307,32 @@ async def test_an_exec_plugin_that_fails_is_one_line(tmp_path):
     with pytest.raises(ConnectError, match="/nonexistent/p") as caught:
         await load_credentials(Source(path))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("master", "proxy"),
+    [
+        ("https://api.example:6443", "http://proxy:1"),
+        ("http://api.example", None),
+        ("https://inside.corp", None),
+        ("https://127.0.0.1:6443", None),
+        ("https://localhost:6443", None),
+        ("https://[::1]:6443", None),
+    ],
+)
+async def test_the_proxy_of_the_environment_is_honoured(monkeypatch, master, proxy):
+    for name in ("http_proxy", "https_proxy", "no_proxy", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy:1")
+    monkeypatch.setenv("NO_PROXY", ".corp")
+    assert (await load_credentials(Source(master=master))).proxy == proxy
+
+
+async def test_the_proxy_of_the_kubeconfig_comes_first(tmp_path, monkeypatch):
+    monkeypatch.setenv("HTTPS_PROXY", "http://other:1")
+    cluster = {"proxy-url": "http://proxy:2"}
+    path = kubeconfig(tmp_path / "config", "https://a.example", cluster=cluster)
+    assert (await load_credentials(Source(path))).proxy == "http://proxy:2"
 
 
 async def test_a_proxy_is_used_for_everything(server):

@@ -1,10 +1,14 @@
 """One Lease: read, created, replaced with its version."""
 
+import asyncio
+import json
+
 import pytest
 
 from asched.edge.client.errors import AlreadyExists, Conflict, DeadlineExceeded
 from asched.edge.client.leases import LeaseClient
 from tests.edge.client.scripted import reply, status
+from tests.shared import shared_path
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 SPEC = {"holderIdentity": "me", "leaseDurationSeconds": 15}
@@ -46,6 +50,37 @@ async def test_a_lease_is_created_and_updated_with_its_version(leases, server):
     assert update.json["spec"]["holderIdentity"] == ""
 
 
+@pytest.mark.shared
+async def test_the_event_about_a_new_leader_is_kube_schedulers(leases, server):
+    with shared_path("outside/api/startup.jsonl").open() as lines:
+        entries = [json.loads(line) for line in lines]
+    (recorded,) = [
+        entry["body"]
+        for entry in entries
+        if entry.get("method") == "POST"
+        and entry["path"].startswith("/api/v1/")
+        and "body" in entry
+    ]
+    about = recorded["involvedObject"]
+    leases.name = about["name"]
+    lease = {"metadata": {"uid": about["uid"], "resourceVersion": about["resourceVersion"]}}
+    await leases.announce(
+        lease, recorded["message"], component=recorded["source"]["component"], now_ns=5_000_000_000
+    )
+    (seen,) = server.seen
+    assert seen.path == "/api/v1/namespaces/kube-system/events"
+    ours = seen.json
+    assert ours["metadata"].pop("name") == f"{about['name']}.{5_000_000_000:016x}"
+    assert ours.pop("firstTimestamp") == ours.pop("lastTimestamp") == "1970-01-01T00:00:05Z"
+    recorded["metadata"].pop("name")
+    assert ours == {k: v for k, v in recorded.items() if not k.endswith("Timestamp")}
+
+
+async def test_the_lease_has_a_user_agent_of_its_own(leases, server):
+    await leases.get()
+    assert server.seen[0].headers["user-agent"] == "asched/leader-election"
+
+
 async def test_whoever_was_slower_hears_of_it(leases, server):
     async def taken(seen, _wire):
         reason = "AlreadyExists" if seen.method == "POST" else "Conflict"
@@ -59,8 +94,6 @@ async def test_whoever_was_slower_hears_of_it(leases, server):
 
 
 async def test_a_frozen_server_is_not_waited_for(session, server):
-    import asyncio
-
     async def frozen(_seen, _wire):
         await asyncio.Event().wait()
 

@@ -1,0 +1,87 @@
+"""Streams, which only aiohttp reads."""
+
+import asyncio
+import socket
+
+import pytest
+
+from asched.edge.client.aio import set_keepalive
+from asched.edge.client.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
+from asched.edge.client.transport import KEEPALIVE_IDLE_S
+from tests.edge.client.conftest import session_with
+from tests.edge.client.scripted import reply, status
+
+
+async def test_a_stream_is_read_as_it_comes(server, session):
+    go_on = asyncio.Event()
+
+    async def slowly(_seen, wire):
+        await wire.start_stream()
+        await wire.chunk(b"one\n")
+        await go_on.wait()
+        await wire.chunk(b"two\n")
+        await wire.end_stream()
+
+    server.handler = slowly
+    async with session.general.stream("/w", timeout_s=5) as stream:
+        pieces = []
+        async for piece in stream.chunks():
+            pieces.append(piece)
+            go_on.set()
+    assert (stream.status, pieces) == (200, [b"one\n", b"two\n"])
+
+
+async def test_a_stream_that_breaks_says_so(server, session):
+    async def broken(_seen, wire):
+        await wire.start_stream()
+        await wire.chunk(b"one\n")
+        wire.close()
+
+    server.handler = broken
+    pieces = []
+    async with session.general.stream("/w", timeout_s=5) as stream:
+        chunks = stream.chunks()
+        pieces.append(await anext(chunks))
+        with pytest.raises(ConnectionLost):
+            await anext(chunks)
+    assert pieces == [b"one\n"]
+
+
+async def test_a_stream_ends_at_its_deadline(server, session):
+    async def silent(_seen, wire):
+        await wire.start_stream()
+        await asyncio.Event().wait()
+
+    server.handler = silent
+    async with session.general.stream("/w", timeout_s=0.05) as stream:
+        with pytest.raises(DeadlineExceeded):
+            await anext(stream.chunks())
+
+
+async def test_a_refused_stream_tells_why(server, session):
+    async def refuse(_seen, _wire):
+        return reply(429, status(429, "TooManyRequests", "m"), "Retry-After: 4")
+
+    server.handler = refuse
+    async with session.general.stream("/w", timeout_s=5) as stream:
+        assert (stream.status, stream.header("retry-after")) == (429, "4")
+        assert b"TooManyRequests" in await stream.read_all()
+    assert session.observed == [("GET", f"127.0.0.1:{server.port}", "429")]
+
+
+async def test_a_stream_from_nowhere_has_sent_nothing(unused_tcp_port):
+    class Nobody:
+        url = f"http://127.0.0.1:{unused_tcp_port}"
+
+    async with session_with(Nobody) as session:
+        with pytest.raises(ConnectFailed):
+            async with session.general.stream("/w", timeout_s=5):
+                pytest.fail("there is no server")
+
+
+def test_silent_connections_are_probed():
+    with socket.socket() as made:
+        set_keepalive(made)
+        assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        idle_s = made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
+        assert idle_s == KEEPALIVE_IDLE_S

@@ -1,0 +1,115 @@
+"""The pool of the hot lanes: its bound, and what a broken connection says about a request."""
+
+import asyncio
+
+import pytest
+
+from asched.edge.client.errors import ConnectFailed, ConnectionLost
+from asched.edge.client.fast import FastTransport
+from tests.edge.client.scripted import reply
+
+
+async def test_a_fast_pool_never_opens_more_than_its_limit(server, session):
+    release = asyncio.Event()
+
+    async def held(_seen, _wire):
+        await release.wait()
+        return reply(200, b"")
+
+    server.handler = held
+    pool = session.pool(3)
+    assert isinstance(pool, FastTransport)
+    tasks = [asyncio.ensure_future(pool.request("POST", "/", b"{}")) for _ in range(10)]
+    await server.has_seen(3)
+    assert pool.connection_count == 3
+    release.set()
+    assert {answer.status for answer in await asyncio.gather(*tasks)} == {200}
+    assert server.connection_count == 3
+    assert len(server.seen) == 10
+
+
+async def test_a_fast_pool_without_a_free_connection_sends_nothing(server, session):
+    async def held(_seen, _wire):
+        await asyncio.Event().wait()
+
+    server.handler = held
+    pool = session.pool(1)
+    first = asyncio.ensure_future(pool.request("POST", "/", b"{}", timeout_s=5))
+    await server.has_seen(1)
+    with pytest.raises(ConnectFailed, match="became free"):
+        await pool.request("POST", "/", b"{}", timeout_s=0.02)
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    assert len(server.seen) == 1
+
+
+async def test_a_read_on_a_connection_the_server_had_closed_is_repeated(server, session):
+    async def once_per_connection(seen, wire):
+        if seen.connection == 1 and len(server.seen) == 2:
+            wire.reset()
+            return None
+        return reply(200, b"%d" % seen.connection)
+
+    server.handler = once_per_connection
+    pool = session.pool(1)
+    assert (await pool.request("GET", "/")).body == b"1"
+    assert (await pool.request("GET", "/")).body == b"2"
+
+
+async def test_a_write_on_a_connection_the_server_had_closed_is_not_repeated(server, session):
+    async def once_per_connection(seen, wire):
+        if len(server.seen) == 2:
+            wire.reset()
+            return None
+        return reply(201, b"")
+
+    server.handler = once_per_connection
+    pool = session.pool(1)
+    await pool.request("POST", "/", b"{}")
+    with pytest.raises(ConnectionLost) as caught:
+        await pool.request("POST", "/", b"{}")
+    assert caught.value.sent
+    assert len(server.seen) == 2
+
+
+async def test_a_connection_closed_while_idle_is_not_used_again(server, session):
+    closed = asyncio.Event()
+
+    async def then_close(_seen, wire):
+        await wire.send(reply(201, b""))
+        wire.close()
+        closed.set()
+
+    server.handler = then_close
+    pool = session.pool(1)
+    await pool.request("POST", "/", b"{}")
+    await closed.wait()
+    while pool.connection_count:  # noqa: ASYNC110  # nobody tells when the end is noticed
+        await asyncio.sleep(0)
+    assert (await pool.request("POST", "/", b"{}")).status == 201
+    assert server.connection_count == 2
+
+
+async def test_a_server_that_closes_at_once_has_been_sent_nothing(session, server, monkeypatch):
+    from asched.edge.client import fast
+
+    monkeypatch.setattr(fast._Connection, "is_open", property(lambda _self: False))
+    pool = session.pool(1)
+    with pytest.raises(ConnectFailed, match="closed the connection at once"):
+        await pool.request("POST", "/", b"{}")
+    assert server.seen == []
+
+
+async def test_closing_leaves_no_connection_behind(session, server):
+    pool = session.pool(4)
+    await asyncio.gather(*(pool.request("GET", "/") for _ in range(4)))
+    await pool.close()
+    assert pool.connection_count == 0
+
+
+async def test_new_credentials_mean_new_connections(session, server):
+    pool = session.pool(2)
+    await pool.request("GET", "/")
+    session.credentials.generation += 1
+    await pool.request("GET", "/")
+    assert server.connection_count == 2
