@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.kept import NO_ROWS, KeptVerdict, changed_rows, rows_with_pods
+from asched.core.framework.kept import (
+    ALL_ASPECTS,
+    NO_ROWS,
+    KeptVerdict,
+    changed_rows,
+    rows_with_pods,
+)
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.pre_filter import PreFilterOutcome, pre_filter
 from asched.core.framework.ranking import Ranking
@@ -109,7 +115,7 @@ class ClassState:
             self._may_be_quick = False
             return
         log_end = cluster.nodes.log.end
-        rows = changed_rows(cluster, self._cursor, Aspect.ALL) if self._cursor >= 0 else None
+        rows = changed_rows(cluster, self._cursor, ALL_ASPECTS) if self._cursor >= 0 else None
         for verdict in self.active:
             verdict.refresh(pod, cluster, self._work)
         if (

@@ -6,7 +6,7 @@ or dropped. `lane` says who waits behind whom: bindings never queue behind condi
 conditions behind events.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, Final
@@ -170,6 +170,18 @@ class AskExtender(Effect):
     extender: int  # position in the configuration
     verb: str  # filter, prioritize, preempt or bind
     body: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Together(Effect):
+    """Run these late points at the same time; answered by what they returned, once all have ended.
+
+    It never leaves the machine.
+    """
+
+    lane: ClassVar[Lane] = Lane.LOCAL
+    answers: ClassVar = (facts.Returned,)
+    parts: tuple[Generator[Any, Any, Any], ...] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

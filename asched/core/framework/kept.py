@@ -33,6 +33,14 @@ I64 = npt.NDArray[np.int64]
 #: rows.
 FULL_PASS_SHARE: Final = 0.3
 
+#: What the log says of a row where pods came or went. Flags of an enum are slow to
+#: combine, so the log and its readers speak in plain integers.
+PODS_ONLY: Final = int(Aspect.PODS)
+ALL_ASPECTS: Final = int(Aspect.ALL)
+#: What placed pods change: the start of a pod's life matters to preemption alone.
+_PLACEMENTS: Final = int(Aspect.PODS | Aspect.START_TIMES)
+
+NO_SCORES: Final[I64] = np.zeros(0, dtype=np.int64)
 NO_ROWS: Final[I32] = np.zeros(0, dtype=np.int32)
 
 
@@ -47,7 +55,7 @@ class Work:
         self.rows = 0
 
 
-def changed_rows(cluster: Cluster, cursor: int, aspects: Aspect) -> I32 | None:
+def changed_rows(cluster: Cluster, cursor: int, aspects: int) -> I32 | None:
     """Rows that changed in one of the aspects since the cursor; None if all must be looked at."""
     log = cluster.nodes.log
     if cursor == log.end:
@@ -72,14 +80,12 @@ def rows_with_pods(cluster: Cluster, cursor: int) -> I32 | None:
     entries = log.since(cursor) if cursor >= 0 else None
     if entries is None:
         return None
-    if len(entries) == 1:
-        row, touched = entries[0]
-        return np.array((row,), dtype=np.int32) if touched is Aspect.PODS else None
     rows = set()
     for row, touched in entries:
-        if touched is not Aspect.PODS:
+        if touched & ~_PLACEMENTS:
             return None
-        rows.add(row)
+        if touched & PODS_ONLY:
+            rows.add(row)
     if len(rows) > cluster.nodes.height * FULL_PASS_SHARE:
         return None
     return np.fromiter(rows, dtype=np.int32, count=len(rows))
@@ -88,10 +94,21 @@ def rows_with_pods(cluster: Cluster, cursor: int) -> I32 | None:
 class Kept:
     """The part that filters and scores share: when is an answer old?"""
 
-    __slots__ = ("_epoch", "_kinds_epoch", "cursor", "full_version", "plugin", "stamp")
+    __slots__ = (
+        "_aspects",
+        "_epoch",
+        "_kinds_epoch",
+        "_remembers",
+        "cursor",
+        "full_version",
+        "plugin",
+        "stamp",
+    )
 
     def __init__(self, plugin: CachedPlugin) -> None:
         self.plugin = plugin
+        self._remembers = plugin.depends_on is not None
+        self._aspects = ALL_ASPECTS if plugin.depends_on is None else int(plugin.depends_on)
         self.cursor = -1
         self.stamp: Any = None
         self._epoch = -1
@@ -126,7 +143,7 @@ class KeptVerdict(Kept):
     def prepare(self, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Run PreFilter if what it read has moved since."""
         plugin = self.plugin
-        moved = self._kinds_moved(cluster) or plugin.depends_on is None or self.cursor < 0
+        moved = self._kinds_moved(cluster) or not self._remembers or self.cursor < 0
         stamp = plugin.stamp(pod, self.result.data) if self.cursor >= 0 else None
         if not moved and stamp == self.stamp:
             return self.result
@@ -162,7 +179,7 @@ class KeptVerdict(Kept):
             return
         rows = None
         if self.cursor >= 0 and len(self.codes) >= height:
-            rows = changed_rows(cluster, self.cursor, self.plugin.depends_on or Aspect.ALL)
+            rows = changed_rows(cluster, self.cursor, self._aspects)
         data = self.result.data
         if rows is None:
             self.codes = np.asarray(self.plugin.filter(pod, NodeView(cluster.nodes), data))
@@ -191,12 +208,12 @@ class KeptScores(Kept):
         self.is_skipped = False
         self.is_uniform = False
         self.row_version = 0
-        self.raw: I64 = np.zeros(0, dtype=np.int64)
+        self.raw: I64 = NO_SCORES
 
     def is_old(self, pod: PodInfo, cluster: Cluster) -> bool:
         """Whether PreScore must run again (and with it every row)."""
         plugin = self.plugin
-        moved = self._kinds_moved(cluster) or plugin.depends_on is None or self.cursor < 0
+        moved = self._kinds_moved(cluster) or not self._remembers or self.cursor < 0
         return moved or plugin.stamp(pod, self.data) != self.stamp
 
     def prepared(self, pod: PodInfo, result: PreFilterResult) -> None:
@@ -214,7 +231,7 @@ class KeptScores(Kept):
             return
         rows = None
         if self.cursor >= 0 and len(self.raw) >= height:
-            rows = changed_rows(cluster, self.cursor, self.plugin.depends_on or Aspect.ALL)
+            rows = changed_rows(cluster, self.cursor, self._aspects)
         if rows is None:
             raw = self.plugin.score(pod, NodeView(cluster.nodes), self.data)
             self.raw = np.array(raw, dtype=np.int64)

@@ -6,84 +6,134 @@ them added (pass 1; the kept answers are pass 2), and pass 1 comes first: if it 
 count.
 
 Only rows that are feasible without them need that for a decision; the others are judged again only
-when a rejection must be explained. Many rows with ordinary nominated pods are judged in one go.
+when a rejection must be explained. For a *plain* class, one of whose filters none looks at pods
+beyond the amounts they ask for, all rows are judged in one go and the answers kept; otherwise each
+row is judged by a trial of its own.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
         (RunFilterPluginsWithNominatedPods)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 
 import numpy as np
+import numpy.typing as npt
 
 from asched.core.framework.classes import ClassState
+from asched.core.framework.kept import KeptVerdict
+from asched.core.framework.points import CachedPlugin, FilterPlugin
+from asched.core.framework.promised import Promised
 from asched.core.framework.status import Status
 from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
+I32 = npt.NDArray[np.int32]
+
+
+def ignores_pods(plugin: FilterPlugin) -> bool:
+    """Whether a filter's answer has nothing to do with the pods that run somewhere."""
+    return (
+        plugin.depends_on is not None
+        and not plugin.depends_on & Aspect.PODS
+        and type(plugin).stamp is CachedPlugin.stamp
+    )
+
+
+def is_plain(state: ClassState) -> bool:
+    """Whether pods matter to the class's filters by their amounts at most."""
+    return all(
+        verdict.plugin.reads_only_amounts or ignores_pods(verdict.plugin)
+        for verdict in state.active
+    )
+
 
 class Overlay:
-    """Judges rows with their nominated pods added, by trial."""
+    """Judges rows with their nominated pods added."""
 
     def __init__(self, cluster: Cluster, nominator: Nominator) -> None:
         self._cluster = cluster
-        self._nominator = nominator
+        self.promised = Promised(cluster, nominator)
 
     def judge(self, pod: PodInfo, state: ClassState) -> dict[int, Status]:
         """Feasible rows that are not feasible with their nominated pods: row to status."""
-        rows = {
-            row: infos
-            for row, infos in self._rows(pod).items()
-            if row < len(state.feasible) and state.feasible[row]
-        }
-        return self._try(pod, state, rows) if rows else {}
+        layer = self.promised.layer(pod.pod.priority)
+        if not layer.total:
+            return {}
+        height = len(state.feasible)
+        marked = state.feasible & (layer.count[:height] > 0)
+        if not is_plain(state):
+            return self._try(pod, state, np.flatnonzero(marked).tolist())
+        refused: dict[int, Status] = {}
+        own = self.promised.row_of(pod)
+        if own is not None and marked[own]:
+            marked[own] = False
+            refused = self._try(pod, state, [own])
+        for verdict in state.active:
+            if verdict.plugin.reads_only_amounts:
+                codes = layer.codes(verdict, pod, self._cluster)[:height]
+                told: dict[int, Status] = {}
+                for row in np.flatnonzero(marked & (codes != 0)).tolist():
+                    marked[row] = False
+                    refused[row] = _told(verdict, pod, int(codes[row]), told)
+        return refused
 
-    def explain(self, pod: PodInfo, state: ClassState) -> dict[int, Status]:
-        """What pass 1 says of every row with nominated pods, feasible or not."""
-        rows = self._rows(pod)
+    def judge_row(self, pod: PodInfo, state: ClassState, row: int) -> Status | None:
+        """The rejection of one feasible row by its nominated pods, if they stand in the way."""
+        return self._try(pod, state, [row]).get(row)
+
+    def explain(
+        self, pod: PodInfo, state: ClassState, judge: I32, codes: I32, *, in_place: bool = True
+    ) -> dict[int, Status]:
+        """What pass 1 says of every row with nominated pods, feasible or not.
+
+        With `in_place` it is written over `judge` and `codes` (`attempt.Rejection`) wherever they
+        can hold it; the result has the other rows.
+        """
+        layer = self.promised.layer(pod.pod.priority)
+        if not layer.total:
+            return {}
+        rows = layer.rows()
         if state.outcome.rows is not None:
-            rows = {row: infos for row, infos in rows.items() if row in state.outcome.rows}
-        return self._try(pod, state, rows) if rows else {}
+            rows = rows[np.isin(rows, list(state.outcome.rows))]
+        if not in_place or not is_plain(state):
+            return self._try(pod, state, rows.tolist())
+        own = self.promised.row_of(pod)
+        if own is not None:
+            rows = rows[rows != own]
+        is_open = np.ones(len(rows), dtype=np.bool_)
+        for index, verdict in enumerate(state.active):
+            if verdict.plugin.reads_only_amounts:
+                found = layer.codes(verdict, pod, self._cluster)[rows]
+            else:
+                found = verdict.codes[rows]
+            fresh = is_open & (found != 0)
+            judge[rows[fresh]] = index + 1
+            codes[rows[fresh]] = found[fresh]
+            is_open &= ~fresh
+        if own is None or (state.outcome.rows is not None and own not in state.outcome.rows):
+            return {}
+        return self._try(pod, state, [own])
 
     def status_with(self, pod: PodInfo, state: ClassState, row: int) -> Status | None:
         """Both passes for one row, from scratch: under a trial, kept answers say nothing.
 
         None if it fits. Used where pods were taken away on trial (preemption).
         """
-        added = self._rows(pod, only_row=row).get(row)
-        if added:
-            with self._cluster.with_pods(added, row):
-                status = first_rejection(pod, state, self._cluster, row)
-            if status is not None:
-                return status
+        status = self._try(pod, state, [row]).get(row)
+        if status is not None:
+            return status
         return first_rejection(pod, state, self._cluster, row)
 
-    def _rows(self, pod: PodInfo, only_row: int | None = None) -> Mapping[int, list[PodInfo]]:
-        """Row to the nominated pods that count for this pod there."""
-        found: dict[int, list[PodInfo]] = {}
-        row_of = self._cluster.nodes.row_of
-        for node, pods in self._nominator.nodes().items():
-            row = row_of.get(node)
-            if row is None or (only_row is not None and row != only_row):
-                continue
-            infos = [
-                self._cluster.classes.info_of(other)
-                for other in pods.values()
-                if other.uid != pod.pod.uid
-                and other.priority >= pod.pod.priority
-                and other.uid not in self._cluster.placed
-            ]
-            if infos:
-                found[row] = infos
-        return found
-
-    def _try(
-        self, pod: PodInfo, state: ClassState, rows: Mapping[int, list[PodInfo]]
-    ) -> dict[int, Status]:
+    def _try(self, pod: PodInfo, state: ClassState, rows: Iterable[int]) -> dict[int, Status]:
+        """Pass 1 row by row, each by a trial; rows without such pods are left alone."""
         refused: dict[int, Status] = {}
-        for row, infos in rows.items():
+        for row in rows:
+            infos = self.promised.on(row, pod)
+            if not infos:
+                continue
             with self._cluster.with_pods(infos, row):
                 status = first_rejection(pod, state, self._cluster, row)
             if status is not None:
@@ -93,9 +143,22 @@ class Overlay:
 
 def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int) -> Status | None:
     """The first filter's rejection of a row as the columns stand now; None if all agree."""
-    view = NodeView(cluster.nodes, np.array((row,), dtype=np.int32))
+    nodes = cluster.nodes
+    view = NodeView(nodes, np.array((row,), dtype=np.int32))
     for verdict in state.active:
-        code = int(verdict.plugin.filter(pod, view, verdict.result.data)[0])
+        plugin = verdict.plugin
+        if verdict.cursor == nodes.log.end and ignores_pods(plugin):
+            code = int(verdict.codes[row])
+        else:
+            code = int(plugin.filter(pod, view, verdict.result.data)[0])
         if code:
-            return verdict.plugin.explain(pod, code).by(verdict.plugin.name)
+            return plugin.explain(pod, code).by(plugin.name)
     return None
+
+
+def _told(verdict: KeptVerdict, pod: PodInfo, code: int, told: dict[int, Status]) -> Status:
+    """A code in words; rows with the same code share them."""
+    status = told.get(code)
+    if status is None:
+        status = told[code] = verdict.plugin.explain(pod, code).by(verdict.plugin.name)
+    return status

@@ -100,7 +100,12 @@ def choose(ranking: I64, seed: int) -> int:
     tied = np.flatnonzero(ranking == best)
     if len(tied) == 1:
         return int(tied[0])
-    return int(tied[(((seed * _SPREAD) & _MASK64) >> 32) % len(tied)])
+    return int(tied[draw(seed, len(tied))])
+
+
+def draw(seed: int, count: int) -> int:
+    """One of 0 … count - 1, as the seed has it."""
+    return (((seed * _SPREAD) & _MASK64) >> 32) % count
 
 
 def wanted_count(percentage: int, candidates: int) -> int:

@@ -17,9 +17,22 @@ from asched.core.state.pods import PodInfo
 
 
 @dataclass(frozen=True, slots=True)
+class Candidate:
+    """A node that would have room without its victims, the most important one first.
+
+    `violations`: how many of them a disruption budget does not allow to go.
+    """
+
+    node: str
+    row: int
+    victims: tuple[PodInfo, ...]
+    violations: int
+
+
+@dataclass(frozen=True, slots=True)
 class Trial:
-    """`seed` decides between equals; `extenders` is the chain of `core/extender`, None if none
-    is set.
+    """`seed` decides between equals; `extenders` is the chain of `core/extender`
+    (`runner.ExtenderChain`), None if none is set.
     """
 
     scheduler_name: str

@@ -115,11 +115,14 @@ class WeightedPoints:
 
     def _normalize(self, feasible: Mask) -> None:
         kept, scorer = self._kept, self._scorer
+        if kept.is_uniform and not scorer.plugin.reads_feasible:
+            at = int(feasible.argmax())
+            one = scorer.plugin.normalize(kept.raw[at : at + 1], kept.data)
+            self.values = np.full(len(kept.raw), one[0] * scorer.weight, dtype=np.int64)
+            return
         values = np.zeros(len(kept.raw), dtype=np.int64)
         if feasible.any():
-            normal = scorer.plugin.normalize(kept.raw[feasible], kept.data)
-            if kept.is_uniform and not scorer.plugin.reads_feasible:
-                values[:] = normal[0] * scorer.weight
-            else:
-                values[feasible] = normal * scorer.weight
+            values[feasible] = (
+                scorer.plugin.normalize(kept.raw[feasible], kept.data) * scorer.weight
+            )
         self.values = values

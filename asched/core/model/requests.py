@@ -95,15 +95,24 @@ def scoring_requests(pod: Pod, *, pod_level: bool, resized: bool) -> tuple[int, 
     A running pod is counted with `pod_level` and `resized`; the resource scorers look at the
     pending pod without either (an upstream quirk that recordings confirm).
     """
-    plain = _aggregate(pod, resized=resized, pod_level=pod_level)
-    has_pod_level = pod_level and bool(pod.spec.resources and pod.spec.resources.requests)
-    defaults = {
-        name: nano(amount)
-        for name, amount in ((CPU, DEFAULT_CPU), (MEMORY, DEFAULT_MEMORY))
-        if not (has_pod_level and name in plain)
-    }
+    defaults: Mapping[str, int] = _DEFAULTS
+    if pod_level and pod.spec.resources and pod.spec.resources.requests:
+        plain = _aggregate(pod, resized=resized)
+        defaults = {name: amount for name, amount in _DEFAULTS.items() if name not in plain}
     units = to_units(_aggregate(pod, resized=resized, pod_level=pod_level, defaults=defaults))
     return units.get(CPU, 0), units.get(MEMORY, 0)
+
+
+def is_simple(pod: Pod) -> bool:
+    """Whether containers alone say what the pod holds, now and when it runs."""
+    spec, status = pod.spec, pod.status
+    return not (
+        spec.init_containers
+        or spec.overhead
+        or spec.resources
+        or status.container_statuses
+        or status.init_container_statuses
+    )
 
 
 def is_scaled_down(old: Pod, new: Pod) -> bool:
@@ -112,6 +121,9 @@ def is_scaled_down(old: Pod, new: Pod) -> bool:
         return False
     before, after = _aggregate(old, resized=True), _aggregate(new, resized=True)
     return any(name not in after or after[name] < amount for name, amount in before.items())
+
+
+_DEFAULTS: Final[Mapping[str, int]] = {CPU: nano(DEFAULT_CPU), MEMORY: nano(DEFAULT_MEMORY)}
 
 
 def _aggregate(

@@ -225,7 +225,8 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def _scored_of(self, cls: PodClass) -> Scored:
         cpu, memory = cls.scoring_nonzero
-        amounts = {**container_requests(cls.example), CPU: cpu, MEMORY: memory}
+        plain = cls.requests if cls.is_simple else container_requests(cls.example)
+        amounts = {**plain, CPU: cpu, MEMORY: memory}
         return scored(self._resources, amounts)
 
 

@@ -16,7 +16,7 @@ pod on a node nobody knows waits among the orphans and counts nowhere until the 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from asched.core.model.kinds import NODE, POD, Kind
 from asched.core.model.meta import ObjectMeta, Record
@@ -34,6 +34,8 @@ from asched.core.state.view import NodeView
 from asched.core.state.volumes import VolumeIndex
 
 R = TypeVar("R", bound=Record)
+
+_PODS: Final = int(Aspect.PODS)
 C = TypeVar("C")
 
 
@@ -309,11 +311,11 @@ class Cluster:
     def _place(self, info: PodInfo, row: int) -> None:
         info.row = row
         self._count(info, row, 1)
-        self.nodes.log.add(row, Aspect.PODS)
+        self.nodes.log.add(row, _PODS)
 
     def _displace(self, info: PodInfo) -> None:
         self._count(info, info.row, -1)
-        self.nodes.log.add(info.row, Aspect.PODS)
+        self.nodes.log.add(info.row, _PODS)
 
     def _count(self, info: PodInfo, row: int, sign: int) -> None:
         """Move every column and index that pods move, by one pod."""

@@ -44,6 +44,7 @@ class Aspect(IntFlag):
     LIVE = 64  # a node appeared or went
     NODE = ALLOCATABLE | LABELS | TAINTS | IMAGES | FEATURES | LIVE
     ALL = 127
+    START_TIMES = 128  # a pod there was started: matters to the choice of victims alone
 
 
 NODE_COLUMNS: Final = (
@@ -95,7 +96,8 @@ class RowLog:
     def end(self) -> int:
         return self._base + len(self._entries)
 
-    def add(self, row: int, aspect: Aspect) -> None:
+    def add(self, row: int, aspect: int) -> None:
+        """`aspect` as a plain integer: flags of an enum are slow to combine."""
         self._entries.append((row, aspect))
         if len(self._entries) > LOG_ENTRIES_MAX:
             cut = LOG_ENTRIES_MAX // 2
@@ -176,7 +178,7 @@ class NodeTable:
             aspects = Aspect.ALL
         if aspects:
             self.generation += 1
-            self.log.add(row, aspects)
+            self.log.add(row, int(aspects))
         return row, is_new
 
     def remove(self, name: str) -> int | None:
@@ -197,7 +199,7 @@ class NodeTable:
         self._free.append(row)
         self.count -= 1
         self.generation += 1
-        self.log.add(row, Aspect.ALL)
+        self.log.add(row, int(Aspect.ALL))
         return row
 
     def _take_row(self, name: str) -> int:

@@ -79,6 +79,11 @@ class PodClass:
         self.label_set = label_set
 
     @cached_property
+    def is_simple(self) -> bool:
+        """Whether containers alone say what such a pod holds, pending or placed."""
+        return requests.is_simple(self.example)
+
+    @cached_property
     def requests(self) -> dict[str, int]:
         """Of the spec alone: resource name to milli-CPU, bytes or whole devices.
 
@@ -91,13 +96,16 @@ class PodClass:
         """What a node loses to such a pod, a resize in place included; what nobody counts is left
         out.
         """
-        amounts = requests.accounted_requests(self.example)
+        simple = self.is_simple
+        amounts = self.requests if simple else requests.accounted_requests(self.example)
         fixed = (requests.CPU, requests.MEMORY, requests.EPHEMERAL_STORAGE)
         return {n: a for n, a in amounts.items() if a and (n in fixed or requests.is_scalar(n))}
 
     @cached_property
     def accounted_nonzero(self) -> tuple[int, int]:
         """(milli-CPU, bytes) a node loses for scoring, with defaults for silent containers."""
+        if self.is_simple:
+            return self.scoring_nonzero
         return requests.scoring_requests(self.example, pod_level=True, resized=True)
 
     @cached_property
