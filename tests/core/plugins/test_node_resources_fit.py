@@ -183,18 +183,16 @@ def test_more_resources_than_there_are_bits_are_still_told() -> None:
 
 
 def test_pods_that_differ_in_defaults_alone_share_no_answer() -> None:
-    """Zero is a request, so that the filter sees no difference, but the scorer does."""
+    """The filter sees no difference, but two silent containers are scored as more than one."""
     cluster = a_cluster(small())
     plugin = NodeResourcesFit(None, cluster)
-    silent, zero = (
-        pending(cluster, a_pod("a").requests(cpu="1")),
-        pending(cluster, a_pod("b").requests(cpu="1", memory="0")),
-    )
+    one = pending(cluster, a_pod("a").requests(cpu="1"))
+    two = pending(cluster, a_pod("b").requests(cpu="500m").container(cpu="500m"))
 
-    assert plugin.share_key(silent) != plugin.share_key(zero)
-    assert plugin.score(silent, all_rows(cluster), None) != plugin.score(
-        zero, all_rows(cluster), None
-    )
+    assert one.cls.requests == two.cls.requests
+    assert plugin.share_key(one) != plugin.share_key(two)
+    scores = [plugin.score(pod, all_rows(cluster), None).tolist() for pod in (one, two)]
+    assert scores[0] > scores[1]
 
 
 # --- scores --------------------------------------------------------------------------------------
