@@ -9,8 +9,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (handleSchedul
 """
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 from asched import names
 from asched.core.cycle.desk import Attempt, Desk, ref_of
@@ -18,6 +17,7 @@ from asched.core.cycle.story import Step
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect, PatchPodStatus
 from asched.core.framework.points import Nomination
+from asched.core.model.condition import difference
 from asched.core.model.pod import Pod, PodCondition
 
 #: An event's note holds no more (bytes); longer ones end in an ellipsis.
@@ -79,7 +79,7 @@ def status_patch(
         message=message,
         observed_generation=pod.metadata.generation or None,
     )
-    condition = _difference(pod.condition(names.POD_SCHEDULED), wanted, now_s)
+    condition = difference(pod.condition(names.POD_SCHEDULED), wanted, now_s)
     nominated = nomination.node
     if nominated is not None and nominated == pod.status.nominated_node_name:
         nominated = None
@@ -94,31 +94,3 @@ def status_patch(
         condition_types=tuple(types),
         nominated_node_name=nominated,
     )
-
-
-def _difference(old: PodCondition | None, new: PodCondition, now_s: float) -> dict[str, Any] | None:
-    """The fields of a condition that differ, with its type; a flipped status carries the time."""
-    before = old if old is not None else PodCondition(type=new.type)
-    changed: dict[str, Any] = {}
-    for field, wire in (
-        ("status", "status"),
-        ("reason", "reason"),
-        ("message", "message"),
-        ("observed_generation", "observedGeneration"),
-    ):
-        value = getattr(new, field)
-        if value != getattr(before, field):
-            changed[wire] = value
-    if not changed:
-        return None
-    if before.status != new.status:
-        changed["lastTransitionTime"] = rfc3339(now_s)
-        if old is None:
-            changed["lastProbeTime"] = None
-    changed["type"] = new.type
-    return changed
-
-
-def rfc3339(now_s: float) -> str:
-    """Seconds since the epoch as the API writes times: UTC, whole seconds."""
-    return datetime.fromtimestamp(int(now_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

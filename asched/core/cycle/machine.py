@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.desk import Attempt, Desk
-from asched.core.cycle.scheduling import schedule_one
-from asched.core.framework.effects import Effect, WaitFor
+from asched.core.cycle.scheduling import Background, schedule_one
+from asched.core.framework.effects import Effect, Together, WaitFor
 from asched.core.queue import sightings
-from asched.core.state.facts import Answer, Done, Fact, Listed, TimedOut
+from asched.core.state.facts import Answer, Done, Fact, Listed, Returned, TimedOut
 
 #: How long one turn runs cycles before the driver may look at its sockets again. Measured on 2
 #: cores with a real API server: shorter turns cost throughput, longer ones delay answers.
@@ -182,10 +182,24 @@ class Machine:
         self._effect_ids += 1
         object.__setattr__(effect, "id", self._effect_ids)  # frozen for everybody else
         self._open[effect.id] = task
-        if isinstance(effect, WaitFor):
+        if isinstance(effect, Together):
+            self._run_together(effect)
+        elif isinstance(effect, WaitFor):
             self._waits[effect.id] = _Wait(effect, self.desk.now_s + effect.timeout_s)
         else:
             self._out.append(effect)
+
+    def _run_together(self, effect: Together) -> None:
+        """Start all parts; the last one to end answers the effect."""
+        results: list[Any] = []
+
+        def ended(result: Any) -> None:
+            results.append(result)
+            if len(results) == len(effect.parts):
+                self._take_answer(Returned(effect.id, results))
+
+        for part in effect.parts:
+            self._advance(_Task(part, ended), None)
 
     # --- cycles ----------------------------------------------------------------------------------
 
@@ -214,11 +228,14 @@ class Machine:
         if isinstance(result, Binding):
             self.bindings += 1
             self._advance(_Task(result.run(), self._binding_ended), None)
-        elif result is not None:
-            self._advance(_Task(result, self._background_ended), None)
+        elif isinstance(result, Background):
+            self._advance(_Task(result.run(), self._background_ended), None)
 
     def _binding_ended(self, _: Any) -> None:
         self.bindings -= 1
 
     def _background_ended(self, result: Any) -> None:
-        """Evictions are through; their pod hears of it through the changes they cause."""
+        """Its pod hears of it through the changes it causes; if it failed, there are none."""
+        status, pod = result
+        if not status.is_success:
+            self.desk.queue.activate((pod,), self.desk.now_s)

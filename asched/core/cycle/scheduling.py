@@ -9,6 +9,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (schedulingCyc
 """
 
 from collections.abc import Generator
+from dataclasses import dataclass
 
 from asched import names
 from asched.core.cycle.binding import Binding, give_back
@@ -19,14 +20,34 @@ from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Late
 from asched.core.framework.runner import Decision, NoNodesError
-from asched.core.framework.status import Code, Status
+from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
-from asched.core.framework.weighted import PointError
+from asched.core.model.pod import Pod
 from asched.core.state.cluster import CannotAssumeError
 from asched.core.state.facts import Answer
 
+
+@dataclass(slots=True)
+class Background:
+    """What a PostFilter plugin does after the attempt, evictions for the most part."""
+
+    desk: Desk
+    pod: Pod
+    steps: Late
+
+    def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
+        """To its end, which may be an error: a plugin's bug costs its pod an attempt, no more."""
+        try:
+            status = yield from self.steps
+        except Exception as error:  # noqa: BLE001
+            plugin = blame(error)
+            self.desk.observer.plugin_raised(plugin, "postFilter", error)
+            status = failure(f'plugin "{plugin}" raised {type(error).__name__}: {error}')
+        return status, self.pod
+
+
 #: What a cycle leads to: a binding to run, background work to start, or nothing.
-Next = Binding | Late | None
+Next = Binding | Background | None
 
 
 def schedule_one(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, Next]:
@@ -97,7 +118,7 @@ def _rejected(
         nomination=nomination,
         rejection=rejection,
     )
-    return background
+    return None if background is None else Background(desk, attempt.pod, background)
 
 
 def _reserve(desk: Desk, attempt: Attempt, decision: Decision) -> Generator[Effect, Answer, Next]:

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 
 from asched.core.framework.kept import KeptVerdict, narrowed_rows
 from asched.core.framework.points import PreFilterPlugin
-from asched.core.framework.status import Code, Status, unresolvable
-from asched.core.framework.weighted import PointError
+from asched.core.framework.status import Code, PointError, Status, unresolvable
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 

@@ -27,10 +27,9 @@ from asched.core.framework.overlay import Overlay
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
 from asched.core.framework.ranking import NOT_FEASIBLE
-from asched.core.framework.status import Code, Status, failure
+from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.framework.waiting import WaitingPods
-from asched.core.framework.weighted import PointError
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
 from asched.core.state.nominated import Nominator

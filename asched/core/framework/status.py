@@ -40,6 +40,10 @@ _TEXT: Final = {
 }
 
 
+class PointError(Exception):
+    """A plugin failed or answered what it must not: the attempt ends in an error."""
+
+
 class Reason(NamedTuple):
     """One sentence of a rule, and whether evicting pods from the node could change it."""
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from asched.core.framework.kept import KeptScores, Work
 from asched.core.framework.points import PreFilterResult, ScorePlugin
 from asched.core.framework.profile import Scorer
-from asched.core.framework.status import Code
+from asched.core.framework.status import Code, PointError
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
@@ -24,10 +24,6 @@ Mask = npt.NDArray[np.bool_]
 
 #: Points that follow placed pods look at no feasible set.
 _NO_MASK: Final[Mask] = np.zeros(0, dtype=np.bool_)
-
-
-class PointError(Exception):
-    """A plugin failed or answered what it must not: the attempt ends in an error."""
 
 
 class WeightedPoints:

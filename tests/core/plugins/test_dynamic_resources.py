@@ -11,7 +11,7 @@ from asched.core.framework.effects import Patch
 from asched.core.framework.points import PostFilterResult, PreFilterResult
 from asched.core.framework.runner import run_alone
 from asched.core.framework.status import Code, unresolvable
-from asched.core.framework.weighted import PointError
+from asched.core.framework.status import PointError
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.pod import Pod
 from asched.core.plugins.dynamic_resources import DynamicResources
@@ -342,6 +342,18 @@ def test_an_allocation_in_flight_survives_newer_versions_of_its_claim() -> None:
     world.plugin.reserve(info, "n1", None)
     world.see_claim(a_claim_object("c", asks(count=2), metadata={"resourceVersion": "2"}))
     assert world.attempt(a_pod("e", name="q")) == {"n1": NO, "n2": NO}
+
+
+def test_without_pre_filter_a_pod_with_claims_goes_nowhere() -> None:
+    world = DraWorld(a_claim_object("c"))
+    info = world.info(a_pod("c"))
+    codes = world.plugin.filter(info, world.cluster.view(), None)
+    assert codes.tolist() == [answers.FAILED] * 2
+    assert world.plugin.explain(info, answers.FAILED).message == "not found"
+    assert world.plugin.reserve(info, "n1", None).message == "not found"
+    bare = world.info(a_pod(name="q"))
+    assert world.plugin.filter(bare, world.cluster.view(), None).tolist() == [0, 0]
+    assert world.plugin.reserve(bare, "n1", None).is_success
 
 
 def test_no_pods_share_an_answer_by_mistake() -> None:
