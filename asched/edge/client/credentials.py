@@ -197,7 +197,10 @@ async def _load(source: Source) -> Loaded:
     except ConnectError:
         raise
     except (ConfigException, OSError) as error:
-        raise ConnectError(f"{_name(source)} cannot be used: {_one_line(error)}") from error
+        # uvloop does not say which file it could not start.
+        is_plugin = isinstance(error, FileNotFoundError) and error.filename is None
+        hint = "; is the exec plugin of this user installed?" if is_plugin else ""
+        raise ConnectError(f"{_name(source)} cannot be used: {_one_line(error)}{hint}") from error
     except Exception as error:  # the library lets YAML, JSON and plugin errors through as they are
         raise ConnectError(f"{_name(source)} cannot be read: {_one_line(error)}") from error
     if source.master:

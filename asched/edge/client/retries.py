@@ -58,7 +58,7 @@ EVENT_WAIT_S: Final = 10.0
 #: Without Retry-After; what kube-apiserver itself sends.
 OVERLOAD_WAIT_S: Final = 1.0
 #: A longer Retry-After is not believed: then we ask again.
-PAUSE_S_MAX: Final = 60.0
+PAUSE_S_MAX: Final = 30.0
 _CONFLICT: Final = 409
 _OVERLOADED: Final = 429
 

@@ -103,6 +103,10 @@ def test_overload_waits_as_told_and_pauses_the_lane(effect):
     assert step(effect, Reply(429, b"busy")) == Again(retries.OVERLOAD_WAIT_S, pause=True)
 
 
+def test_a_wait_without_measure_is_cut():
+    assert step(BIND, answer(429, b"Retry-After: 9999")) == Again(retries.PAUSE_S_MAX, pause=True)
+
+
 def test_overload_without_end_is_a_refusal():
     late = step(BIND, answer(429, b"Retry-After: 7"), elapsed_s=retries.RETRY_S_MAX)
     assert late == Refused(1, 429, "m", "R")
