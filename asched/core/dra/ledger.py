@@ -35,6 +35,7 @@ class Ledger:
         self._uids: dict[str, str] = {}  # claim key -> uid as entered
         self._in_flight: dict[str, AllocationResult] = {}
         self._extended: dict[str, str] = {}  # pod uid -> key of the claim made for it
+        self._owners: dict[str, str] = {}  # and the other way round
         self._classes: Mapping[str, DeviceClass] = {}
         self.inventory = Inventory()
         self.taken = Taken()
@@ -115,7 +116,7 @@ class Ledger:
         if old is not None and (claim is None or claim.uid != old):
             del self._uids[key]
             self.taken.put(old, self._in_flight.get(old))
-            self._extended = {pod: k for pod, k in self._extended.items() if k != key}
+            self._extended.pop(self._owners.pop(key, ""), None)
         if claim is None:
             return
         self._uids[key] = claim.uid
@@ -124,6 +125,7 @@ class Ledger:
             owner = claim.metadata.controller
             if owner is not None:
                 self._extended[owner.uid] = key
+                self._owners[key] = owner.uid
 
     def _slice(self, name: str) -> None:
         record = self._cluster.get(RESOURCE_SLICE, name)

@@ -63,6 +63,8 @@ STEPS_PER_SECOND: Final = 100_000
 #: Pods whose preparation is remembered between PreFilter and Reserve, in case the same attempt is
 #: made again. A guess: more pods with claims hardly wait for the same change.
 PREPARED_MAX: Final = 1024
+#: What upstream says where PreFilter left nothing for the points that follow.
+NOT_FOUND: Final = "not found"
 NO_CLAIMS: Final = "no new claims to deallocate"
 
 
@@ -115,14 +117,8 @@ class DynamicResources(
         return pod.cls.number if _may_need_devices(pod) else None
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
-        """Claims belong to pods: another pod, or another sight of the devices, is asked anew."""
-        if not _may_need_devices(pod):
-            return 0
-        if pod.pod.uid not in self._prepared:
-            return object()
-        self._ledger.catch_up()
-        claims = pod.pod.status.resource_claim_statuses
-        return pod.pod.uid, claims, self._ledger.version, self._cluster.epoch
+        """Claims belong to pods, and devices go with every Reserve: always asked anew."""
+        return object() if _may_need_devices(pod) else 0
 
     # --- PreFilter -------------------------------------------------------------------------------
 
@@ -193,8 +189,11 @@ class DynamicResources(
 
     # --- Filter ----------------------------------------------------------------------------------
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
-        prepared: Prepared = data
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
+        if not isinstance(data, Prepared):  # only where PreFilter is switched off
+            code = answers.FAILED if self._has_claims(pod.pod) else answers.FITS
+            return np.full(nodes.size, code, dtype=np.int32)
+        prepared = data
         self._ledger.catch_up()
         codes = nodes.gather(self._book.answers(prepared.demand).codes)
         for claim in prepared.claims:
@@ -212,7 +211,7 @@ class DynamicResources(
         """The words of an error, which names the pod's own claims: the first such row tells it."""
         prepared = self._prepared.get(pod.pod.uid)
         if prepared is None:
-            return "allocation of devices failed"
+            return NOT_FOUND
         codes = self._book.answers(prepared.demand).codes
         for row in np.flatnonzero(codes == code):
             node = self._cluster.nodes.node_at[row]
@@ -224,13 +223,19 @@ class DynamicResources(
                 self._book.solve(prepared.demand, node)
             except (AllocationError, NodeRejected) as error:
                 return str(error)
-        return "allocation of devices failed"
+        return NOT_FOUND
+
+    def _has_claims(self, pod: Pod) -> bool:
+        try:
+            return bool(claims_of(pod, self._cluster))
+        except ClaimError:
+            return True
 
     # --- PostFilter ------------------------------------------------------------------------------
 
     def post_filter(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> PostFilterResult:  # noqa: ARG002
         if not rejection.pre_filter_ran(self.name):
-            return PostFilterResult(failure("not found"))
+            return PostFilterResult(failure(NOT_FOUND))
         prepared = self._prepared.get(pod.pod.uid)
         if prepared is None:
             return PostFilterResult(unschedulable(NO_CLAIMS))
@@ -281,7 +286,7 @@ class DynamicResources(
     def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:  # noqa: ARG002
         prepared = self._prepared.get(pod.pod.uid)
         if prepared is None:
-            return SUCCESS
+            return failure(NOT_FOUND) if self._has_claims(pod.pod) else SUCCESS
         self._ledger.catch_up()
         target = self._cluster.node_of(node)
         if target is None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -9,11 +10,10 @@ from asched.core.dra import answers
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Patch
 from asched.core.framework.points import PostFilterResult, PreFilterResult
-from asched.core.framework.runner import run_alone
-from asched.core.framework.status import Code, unresolvable
-from asched.core.framework.status import PointError
+from asched.core.framework.runner import Decision, run_alone
+from asched.core.framework.status import Code, PointError, unresolvable
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
-from asched.core.model.pod import Pod
+from asched.core.model.pod import Pod, ResourceClaimStatus
 from asched.core.plugins.dynamic_resources import DynamicResources
 from asched.core.state.facts import Seen
 from tests.conformance.world import build
@@ -356,14 +356,40 @@ def test_without_pre_filter_a_pod_with_claims_goes_nowhere() -> None:
     assert world.plugin.reserve(bare, "n1", None).is_success
 
 
-def test_no_pods_share_an_answer_by_mistake() -> None:
-    world = DraWorld(a_claim_object("x"), a_claim_object("y", asks(count=2)))
-    one, two = world.info(a_pod("x", name="p1")), world.info(a_pod("y", name="p2"))
-    world.plugin.pre_filter(one)
-    world.plugin.pre_filter(two)
-    assert world.plugin.stamp(one, None) != world.plugin.stamp(two, None)
-    assert world.plugin.stamp(one, None) == world.plugin.stamp(one, None)
-    assert world.plugin.share_key(world.info(a_pod(name="p3"))) is None
+def test_answers_belong_to_one_pod() -> None:
+    world = DraWorld(a_claim_object("x"))
+    with_claims, without = world.info(a_pod("x", name="p1")), world.info(a_pod(name="p2"))
+    assert world.plugin.stamp(with_claims, None) != world.plugin.stamp(with_claims, None)
+    assert world.plugin.stamp(without, None) == world.plugin.stamp(without, None)
+    assert world.plugin.share_key(without) is None
+
+
+def test_equal_pods_do_not_get_the_same_device() -> None:
+    """Nothing but the reservation of the first happens before the second is tried."""
+    world = build(None, {"nodes": [{"metadata": {"name": "n1"}, "status": ROOM}]})
+    world.cluster.apply(Seen(RESOURCE_SLICE, a_slice("a", "b")))
+    world.cluster.apply(Seen(DEVICE_CLASS, a_class()))
+    pods = [a_pod("x", name=f"p{i}", template=True) for i in range(3)]
+    for i, pod in enumerate(pods):
+        owner = {"apiVersion": "v1", "kind": "Pod", "name": f"p{i}", "uid": pod.uid}
+        metadata = {"uid": f"claim-{i}", "ownerReferences": [{**owner, "controller": True}]}
+        world.see(RESOURCE_CLAIM, a_claim_object(f"x{i}", metadata=metadata))
+        told = [ResourceClaimStatus("x", f"x{i}")]
+        status = msgspec.structs.replace(pod.status, resource_claim_statuses=tuple(told))
+        pods[i] = msgspec.structs.replace(pod, status=status)
+        world.cluster.apply(Seen(POD, pods[i]))
+    runner = world.runner_for(pods[0])
+    plugin = runner.profile.plugins["DynamicResources"]
+    assert isinstance(plugin, DynamicResources)
+    for pod in pods[:2]:
+        info = world.cluster.classes.info_of(pod)
+        found = run_alone(runner.schedule(info, 0))
+        assert isinstance(found, Decision)
+        world.cluster.assume(info, found.node)
+        assert plugin.reserve(info, found.node, found.state.data_of(plugin.name)).is_success
+    last = run_alone(runner.schedule(world.cluster.classes.info_of(pods[2]), 0))
+    assert isinstance(last, Rejection)
+    assert last.reason_counts() == {NO: 1}
 
 
 def test_an_error_ends_the_attempt_only_where_the_filter_was_reached() -> None:
