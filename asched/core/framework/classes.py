@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.framework.filter_errors import end_on_errors
 from asched.core.framework.kept import (
     ALL_ASPECTS,
     NO_ROWS,
@@ -73,6 +74,9 @@ class ClassState:
         """Bring everything but the ranking up to date. Raises PointError."""
         if not self._quick(pod):
             self._look_again(pod)
+        if self.outcome.rejection is None:
+            live = self._cluster.nodes.columns.read("live")
+            end_on_errors(pod, self.active, live, self.outcome.rows)
         return self.outcome
 
     # --- the quick way ---------------------------------------------------------------------------
