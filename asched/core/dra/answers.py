@@ -132,27 +132,27 @@ class AnswerBook:
     def _search(self, answers: Answers, demand: Demand, rows: Sequence[int]) -> None:
         """Judge rows; nodes that look alike to the search are searched once."""
         seen: dict[Hashable, tuple[int, int]] = {}
-        inventory = self._ledger.inventory
+        pools_for, is_shared = self._ledger.inventory.pools_for, self._ledger.inventory.is_shared
+        has_extended, has_user_claims = demand.extended is not None, demand.has_user_claims
+        served: frozenset[str] | None = frozenset()
         for row in rows:
             node = self._nodes.node_at[row]
             if node is None:
                 continue
-            if demand.is_stale:
-                answers.codes[row] = STALE_EXTENDED
-                continue
-            served = demand.served(node)
-            if served is None:
-                answers.codes[row] = CANNOT_FIT
-                continue
-            if not served and not demand.has_user_claims:
-                answers.codes[row] = FITS
-                continue
-            pools = inventory.pools_for(node.name, node.labels)
+            if has_extended:
+                served = demand.served(node)
+                if served is None or demand.is_stale:
+                    answers.codes[row] = STALE_EXTENDED if demand.is_stale else CANNOT_FIT
+                    continue
+                if not served and not has_user_claims:
+                    answers.codes[row] = FITS
+                    continue
+            pools = pools_for(node.metadata.name, node.labels)
             alike = (id(pools), served)
             found = seen.get(alike)
             if found is None:
-                found = self._judge(demand, served, pools, node)
-                if inventory.is_shared(pools):
+                found = self._judge(demand, served or frozenset(), pools, node)
+                if is_shared(pools):
                     seen[alike] = found
             answers.codes[row], answers.scores[row] = found
 

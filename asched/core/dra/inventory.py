@@ -26,6 +26,7 @@ class Inventory:
     """All slices. `generation` moves with every change."""
 
     def __init__(self, slices: Iterable[ResourceSlice] = ()) -> None:
+        self.generation = 0
         self._log = PoolLog()
         self._versions: dict[PoolId, int] = {}
         self._slices: dict[str, ReadySlice] = {}
@@ -80,17 +81,13 @@ class Inventory:
 
     def _touch(self, pool_id: PoolId) -> None:
         self._log.add(pool_id)
-        self._versions[pool_id] = self._log.end
+        self.generation = self._versions[pool_id] = self._log.end
         room = 2 * len(self._slices) + SPARE
         for shared in (self._built, self._interned, self._places):
             if len(shared) > room:
                 shared.clear()
 
     # --- questions -------------------------------------------------------------------------------
-
-    @property
-    def generation(self) -> int:
-        return self._log.end
 
     def names(self) -> Iterable[str]:
         """The names of all slices."""
