@@ -27,6 +27,7 @@ DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
 TOKEN_LIFETIME_S: Final = 3607
 STORAGE_CLASSES: Final = find("storageclasses")
+RUNTIME_CLASSES: Final = find("runtimeclasses")
 
 
 def on_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
@@ -38,8 +39,8 @@ def on_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
         tolerate_node_troubles(obj["spec"])
         if ctx.options.service_accounts:
             give_account(ctx, res, obj)
-        limits.apply_ranges(ctx, res, obj)
-        limits.charge_quota(ctx, res, obj)
+        apply_runtime_class(ctx, res, obj)
+        limits.apply_ranges(ctx, obj)
     elif res.kind == "Node" and ctx.options.node_taints:
         obj["spec"].setdefault("taints", []).append(
             {"key": NODE_TROUBLES[0], "effect": "NoSchedule"}
@@ -51,6 +52,13 @@ def on_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
         protect(obj, "kubernetes.io/pv-protection")
     elif res.kind == "PriorityClass":
         only_one_default(ctx, res, obj)
+
+
+def judge(ctx: Context, res: Resource, obj: JsonObject) -> None:
+    """Rules that only say yes or no, asked once an object is valid. Raises ApiError 403."""
+    if res.kind == "Pod":
+        limits.check_ranges(ctx, res, obj)
+        limits.charge_quota(ctx, res, obj)
 
 
 def on_update(res: Resource, obj: JsonObject) -> None:
@@ -134,6 +142,34 @@ def only_one_default(ctx: Context, res: Resource, obj: JsonObject) -> None:
         raise refused(res, obj["metadata"].get("name", ""), why)
 
 
+def apply_runtime_class(ctx: Context, res: Resource, pod: JsonObject) -> None:
+    """A runtime class brings overhead and placement; without one there is no overhead."""
+    spec, name = pod["spec"], pod["metadata"].get("name", "")
+    chosen = spec.get("runtimeClassName")
+    record = ctx.get(RUNTIME_CLASSES, "", chosen) if chosen else None
+    if chosen and record is None:
+        raise refused(res, name, f'pod rejected: RuntimeClass "{chosen}" not found')
+    runtime = record.obj if record is not None else {}
+    overhead = (runtime.get("overhead") or {}).get("podFixed")
+    if spec.get("overhead") and not overhead:
+        why = "Pod Overhead set without corresponding RuntimeClass defined Overhead"
+        raise refused(res, name, f"pod rejected: {why}")
+    if overhead and spec.setdefault("overhead", dict(overhead)) != overhead:
+        why = "Pod's Overhead doesn't match RuntimeClass's defined Overhead"
+        raise refused(res, name, f"pod rejected: {why}")
+    placement = runtime.get("scheduling") or {}
+    for key, value in (placement.get("nodeSelector") or {}).items():
+        if spec.setdefault("nodeSelector", {}).setdefault(key, value) != value:
+            why = (
+                f"conflict: runtimeClass.scheduling.nodeSelector[{key}] = {value};"
+                f" pod.spec.nodeSelector[{key}] = {spec['nodeSelector'][key]}"
+            )
+            raise refused(res, name, why)
+    for toleration in placement.get("tolerations") or ():
+        if toleration not in spec["tolerations"]:
+            spec["tolerations"].append(dict(toleration))
+
+
 def tolerate_node_troubles(spec: JsonObject) -> None:
     """Two NoExecute tolerations of five minutes, unless the pod already says what it tolerates."""
     tolerations = spec.get("tolerations") or []
@@ -202,7 +238,7 @@ def mount_token(spec: JsonObject, volume: str) -> None:
         {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": field}]}},
     ]
     used = False
-    for container in (*spec.get("initContainers", ()), *spec["containers"]):
+    for container in (*spec.get("initContainers", ()), *(spec["containers"] or ())):
         mounts = container.setdefault("volumeMounts", [])
         if all(mount["mountPath"] != ACCOUNT_MOUNT for mount in mounts):
             mounts.append({"name": volume, "readOnly": True, "mountPath": ACCOUNT_MOUNT})

@@ -16,6 +16,7 @@ from asched.lab.apiserver.resources import Resource
 from asched.lab.apiserver.statuses import (
     ApiError,
     bad_request,
+    forbidden_field,
     invalid_options,
     not_found,
     required,
@@ -206,8 +207,6 @@ def overlaid(
 def check_options(call: Call) -> None:
     """Raises ApiError 422 for options only an apply patch may have."""
     if "force" in call.query:
-        from asched.lab.apiserver.statuses import forbidden_field
-
         complaint = forbidden_field("force", "may not be specified for non-apply patch")
         raise invalid_options("PatchOptions", [complaint])
     validation.check_write_options("PatchOptions", call.query)

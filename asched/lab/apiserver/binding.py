@@ -8,15 +8,16 @@ from typing import Any, Final
 
 import orjson
 
-from asched.lab.apiserver import bodies, crud, validation
+from asched.lab.apiserver import bodies, crud, schema, validation
 from asched.lab.apiserver.call import Call, Reply
 from asched.lab.apiserver.context import Context
-from asched.lab.apiserver.resources import NODES, PODS, Resource
+from asched.lab.apiserver.resources import NAMESPACES, NODES, PODS, Resource
 from asched.lab.apiserver.statuses import (
     ApiError,
     bad_request,
     conflict,
     conflict_kind,
+    not_found,
     success,
     unsupported,
 )
@@ -33,17 +34,22 @@ BINDINGS: Final = Resource("", "v1", "bindings", "Binding", True, (), (), ("crea
 def handle_binding(ctx: Context, call: Call, namespace: str, name: str) -> Reply:
     """Bind the pod of the path, or, from the old collection (no name), the one in the body."""
     validation.check_write_options("CreateOptions", call.query)
-    binding, _ = bodies.load(call, "Binding")
-    bodies.check_kind(binding, BINDINGS)
-    metadata = binding.get("metadata") or {}
+    raw, _ = bodies.load(call, "Binding")
+    bodies.check_kind(raw, BINDINGS)
+    try:
+        binding = schema.decode(BINDINGS, raw)[0]
+    except schema.DecodeError as fault:
+        raise bodies.cannot_handle(BINDINGS, str(fault)) from None
+    metadata = binding["metadata"]
     if metadata.get("namespace", namespace) != namespace:
         raise bad_request(
             "the namespace of the provided object does not match the namespace sent on the request"
         )
     if name and metadata.get("name") != name:
         raise bad_request("name in URL does not match name in Binding object")
-    crud_namespace_open(ctx, namespace)
-    target = check_target(binding.get("target") or {})
+    if ctx.get(NAMESPACES, "", namespace) is None:
+        raise not_found(NAMESPACES, namespace)
+    target = check_target(binding["target"])
     record = crud.existing(ctx, PODS, namespace, name or metadata.get("name", ""))
     check_identity(record, metadata)
     check_bindable(record)
@@ -51,14 +57,6 @@ def handle_binding(ctx: Context, call: Call, namespace: str, name: str) -> Reply
     if not call.dry_run:
         ctx.put(PODS, pod)
     return Reply(201, BOUND)
-
-
-def crud_namespace_open(ctx: Context, namespace: str) -> None:
-    from asched.lab.apiserver.resources import NAMESPACES
-    from asched.lab.apiserver.statuses import not_found
-
-    if ctx.get(NAMESPACES, "", namespace) is None:
-        raise not_found(NAMESPACES, namespace)
 
 
 def check_target(target: JsonObject) -> str:

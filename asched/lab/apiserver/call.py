@@ -61,6 +61,8 @@ class Reply:
     body: bytes
     content_type: str = JSON
     headers: dict[str, str] = field(default_factory=dict)
+    #: Texts of Warning headers, one header each.
+    warnings: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ update   decoded object -> version and identity checked -> kept fields restored 
 from collections.abc import Sequence
 from typing import Any
 
-from asched.lab.apiserver import admission, bodies, managed, shapes, validation
+from asched.lab.apiserver import admission, bodies, managed, shapes, validation, validation_spec
 from asched.lab.apiserver.call import Call, Reply
 from asched.lab.apiserver.context import Context
 from asched.lab.apiserver.resources import CREATED_BY_PUT, VERSIONED_PUT, Resource
@@ -55,6 +55,7 @@ def create(
     admission.on_create(ctx, res, obj)
     prepare_create(ctx, res, obj)
     validation.on_create(res, obj)
+    admission.judge(ctx, res, obj)
     if ctx.get(res, namespace, metadata["name"]) is not None:
         raise already_exists(res, metadata["name"])
     if dry_run:
@@ -152,6 +153,8 @@ def handle_create(ctx: Context, call: Call, res: Resource, namespace: str) -> Re
     validation.check_write_options("CreateOptions", call.query)
     obj, warnings = bodies.decode(call, res)
     record = create(ctx, res, namespace, obj, manager=manager_of(call), dry_run=call.dry_run)
+    if res.kind == "Pod":
+        warnings += validation_spec.warnings(record.obj)
     return shapes.object_reply(call, res, record, status=201, now_s=ctx.clock(), warnings=warnings)
 
 

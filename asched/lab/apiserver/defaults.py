@@ -7,6 +7,8 @@ result of a patch, because that is where a patched container gets its own back.
 from collections.abc import Iterator
 from typing import Any, Final
 
+from asched.lab.apiserver import quantities
+
 JsonObject = dict[str, Any]
 
 FILE_MODE: Final = 0o644
@@ -41,7 +43,20 @@ def default_pod(pod: JsonObject) -> None:
     for _, container in containers_of(spec):
         requests_follow_limits(container["resources"])
     if "resources" in spec:
-        requests_follow_limits(spec["resources"])
+        pod_requests_follow(spec)
+
+
+def pod_requests_follow(spec: JsonObject) -> None:
+    """Requests of a whole pod: what its containers ask for together, else the pod's own limit."""
+    resources = spec["resources"]
+    for name, limit in resources.get("limits", {}).items():
+        asked = [
+            container["resources"].get("requests", {}).get(name)
+            for container in spec.get("containers") or ()
+        ]
+        amounts = [quantities.value(amount) for amount in asked if amount is not None]
+        wanted = quantities.canonical(str(sum(amounts))) if amounts else limit
+        resources.setdefault("requests", {}).setdefault(name, wanted)
 
 
 def requests_follow_limits(resources: JsonObject) -> None:
@@ -111,6 +126,8 @@ def default_volume(volume: JsonObject) -> None:
     if "projected" in volume:
         for source in volume["projected"]["sources"] or ():
             default_projection(source)
+    if "downwardAPI" in volume:
+        default_projection(volume)
     if "hostPath" in volume:
         volume["hostPath"].setdefault("type", "")
     if "iscsi" in volume:

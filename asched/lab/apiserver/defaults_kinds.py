@@ -4,9 +4,11 @@ Works in place on an object just built by `schema.decode`, on every write.
 """
 
 import base64
+import contextlib
 from collections.abc import Callable
 from typing import Any, Final
 
+from asched.lab.apiserver import quantities
 from asched.lab.apiserver.defaults import default_pod, default_pod_spec
 
 JsonObject = dict[str, Any]
@@ -121,6 +123,7 @@ def _stateful_set(stateful_set: JsonObject) -> None:
     policy = spec.setdefault("persistentVolumeClaimRetentionPolicy", {})
     _fill(policy, whenDeleted="Retain", whenScaled="Retain")
     for claim in spec.get("volumeClaimTemplates") or ():
+        claim |= {"kind": "PersistentVolumeClaim", "apiVersion": "v1"}
         _claim(claim)
 
 
@@ -133,6 +136,8 @@ def _daemon_set(daemon_set: JsonObject) -> None:
         _fill(spec["updateStrategy"].setdefault("rollingUpdate", {}), maxUnavailable=1, maxSurge=0)
     counts = ("currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled")
     _fill(daemon_set["status"], **dict.fromkeys((*counts, "numberReady"), 0))
+    annotations = daemon_set["metadata"].setdefault("annotations", {})
+    _fill(annotations, **{"deprecated.daemonset.template.generation": "1"})
 
 
 def _job(job: JsonObject) -> None:
@@ -142,6 +147,54 @@ def _job(job: JsonObject) -> None:
         _fill(spec, completions=1)
     _fill(spec, parallelism=1, backoffLimit=6, completionMode="NonIndexed", suspend=False)
     _fill(spec, podReplacementPolicy="TerminatingOrFailed", manualSelector=False)
+
+
+def _cron_job(cron_job: JsonObject) -> None:
+    spec = cron_job["spec"]
+    _template(spec["jobTemplate"]["spec"])
+    _fill(spec, concurrencyPolicy="Allow", suspend=False)
+    _fill(spec, successfulJobsHistoryLimit=3, failedJobsHistoryLimit=1)
+
+
+def _pod_template(pod_template: JsonObject) -> None:
+    _template(pod_template)
+
+
+def _network_policy(policy: JsonObject) -> None:
+    spec = policy["spec"]
+    types = ["Ingress", "Egress"] if spec.get("egress") else ["Ingress"]
+    _fill(spec, policyTypes=types)
+
+
+def _role_binding(binding: JsonObject) -> None:
+    for subject in binding.get("subjects") or ():
+        if subject.get("kind") in {"User", "Group"}:
+            _fill(subject, apiGroup="rbac.authorization.k8s.io")
+
+
+def _device_requests(devices: JsonObject) -> None:
+    for request in devices.get("requests") or ():
+        for asked in (request.get("exactly"), *(request.get("firstAvailable") or ())):
+            if asked is not None:
+                _fill(asked, allocationMode="ExactCount")
+                if asked["allocationMode"] == "ExactCount":
+                    _fill(asked, count=1)
+
+
+def _resource_claim(claim: JsonObject) -> None:
+    _device_requests(claim["spec"].get("devices") or {})
+
+
+def _resource_claim_template(template: JsonObject) -> None:
+    _fill(template["spec"], metadata={})
+    _device_requests((template["spec"].get("spec") or {}).get("devices") or {})
+
+
+def _resource_slice(resource_slice: JsonObject) -> None:
+    for device in resource_slice["spec"].get("devices") or ():
+        for capacity in (device.get("capacity") or {}).values():
+            with contextlib.suppress(ValueError):
+                capacity["value"] = quantities.text_of(capacity.get("value"))
 
 
 def _priority_class(priority_class: JsonObject) -> None:
@@ -160,7 +213,7 @@ def _limit_range(limit_range: JsonObject) -> None:
             continue
         for name, amount in item.get("max", {}).items():
             item.setdefault("default", {}).setdefault(name, amount)
-        for name, amount in (item.get("default", {}) | item.get("min", {})).items():
+        for name, amount in (item.get("min", {}) | item.get("default", {})).items():
             item.setdefault("defaultRequest", {}).setdefault(name, amount)
 
 
@@ -183,6 +236,14 @@ BY_KIND: Final[dict[str, Callable[[JsonObject], None]]] = {
     "PriorityClass": _priority_class,
     "LimitRange": _limit_range,
     "Lease": _lease,
+    "CronJob": _cron_job,
+    "PodTemplate": _pod_template,
+    "NetworkPolicy": _network_policy,
+    "RoleBinding": _role_binding,
+    "ClusterRoleBinding": _role_binding,
+    "ResourceClaim": _resource_claim,
+    "ResourceClaimTemplate": _resource_claim_template,
+    "ResourceSlice": _resource_slice,
 }
 
 

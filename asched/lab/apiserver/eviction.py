@@ -28,11 +28,11 @@ TWO_BUDGETS: Final = (
 def handle_eviction(ctx: Context, call: Call, namespace: str, name: str) -> Reply:
     validation.check_write_options("CreateOptions", call.query)
     raw, _ = bodies.load(call, "Eviction")
-    metadata = raw.get("metadata") or {}
-    if metadata.get("name") != name:
-        raise bad_request("name in URL does not match name in Eviction object")
     try:
-        options = schema.reader("DeleteOptions")(raw.get("deleteOptions") or {}, "", [])
+        eviction = schema.reader("Eviction")(raw, "", [])
+        if eviction["metadata"].get("name") != name:
+            raise bad_request("name in URL does not match name in Eviction object")
+        options = schema.reader("DeleteOptions")(eviction.get("deleteOptions") or {}, "", [])
     except schema.DecodeError as fault:
         raise bad_request(str(fault)) from None
     validation.check_delete_options(options)

@@ -21,13 +21,25 @@ def _in_namespace(ctx: Context, res: Resource, namespace: str) -> list[JsonObjec
     return [table.records[key].obj for key in table.range(namespace)] if table.records else []
 
 
-def apply_ranges(ctx: Context, res: Resource, pod: JsonObject) -> None:
-    """Fill in requests and limits of containers, then hold them to the bounds."""
-    for limit_range in _in_namespace(ctx, LIMIT_RANGES, pod["metadata"]["namespace"]):
-        for item in limit_range["spec"]["limits"]:
-            if item["type"] == "Container":
-                _fill_containers(pod, item)
-                _check_containers(res, pod, item)
+def _container_items(ctx: Context, pod: JsonObject) -> list[JsonObject]:
+    return [
+        item
+        for limit_range in _in_namespace(ctx, LIMIT_RANGES, pod["metadata"]["namespace"])
+        for item in limit_range["spec"]["limits"] or ()
+        if item["type"] == "Container"
+    ]
+
+
+def apply_ranges(ctx: Context, pod: JsonObject) -> None:
+    """Fill in requests and limits of containers."""
+    for item in _container_items(ctx, pod):
+        _fill_containers(pod, item)
+
+
+def check_ranges(ctx: Context, res: Resource, pod: JsonObject) -> None:
+    """Hold containers to the bounds. Raises ApiError 403."""
+    for item in _container_items(ctx, pod):
+        _check_containers(res, pod, item)
 
 
 def _fill_containers(pod: JsonObject, item: JsonObject) -> None:

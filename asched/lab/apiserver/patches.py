@@ -23,6 +23,19 @@ class PatchError(ValueError):
     """The patch cannot be carried out on this document."""
 
 
+class KeylessError(PatchError):
+    """An element of a list merged by key lacks the key."""
+
+
+def go_text(value: Any) -> str:
+    """A JSON value as Go prints it in messages: `map[a:b c:[1 2]]`."""
+    if isinstance(value, dict):
+        return f"map[{' '.join(f'{k}:{go_text(v)}' for k, v in sorted(value.items()))}]"
+    if isinstance(value, list):
+        return f"[{' '.join(map(go_text, value))}]"
+    return str(value)
+
+
 def merge(document: Any, patch: Any) -> Any:
     """RFC 7396: objects are merged, null removes, everything else replaces."""
     if not isinstance(patch, dict):
@@ -162,7 +175,7 @@ def _merge_list(
         if not key:
             return item
         if not isinstance(item, dict) or key not in item:
-            raise PatchError(f"map: {item} does not contain declared merge key: {key}")
+            raise KeylessError(f"map: {go_text(item)} does not contain declared merge key: {key}")
         return item[key]
 
     if key and any(isinstance(item, dict) and item.get("$patch") == "replace" for item in patch):

@@ -74,11 +74,17 @@ def patched(
             document = patches.apply_json_patch(document, patch)
         else:
             document = patches.strategic(document, patch, schema.type_name(res))
+    except patches.KeylessError as fault:
+        raise ApiError(500, str(fault), reason="") from None
     except patches.PatchError as fault:
         if media == STRATEGIC:
-            raise invalid_patch(f'"{go_text(patch)}"', str(fault)) from None
+            raise invalid_patch(f'"{patches.go_text(patch)}"', str(fault)) from None
         raise rejected_patch() from None
     # A patch that names a version is held to it; one that does not takes what it found.
+    try:
+        bodies.check_kind(document, res)
+    except ApiError as fault:
+        raise invalid_patch(shown(orjson.dumps(document).decode()), fault.message) from None
     try:
         new, unknown = bodies.to_stored(res, document)
     except schema.DecodeError as fault:
@@ -94,12 +100,3 @@ def patched(
 def invalid_patch(value: str, why: str) -> ApiError:
     complaint = FieldError("patch", "FieldValueInvalid", f"Invalid value: {value}: {why}")
     return invalid_kind("", "", "", [complaint])
-
-
-def go_text(value: Any) -> str:
-    """A JSON value as Go prints it in messages: `map[a:b c:[1 2]]`."""
-    if isinstance(value, dict):
-        return f"map[{' '.join(f'{k}:{go_text(v)}' for k, v in sorted(value.items()))}]"
-    if isinstance(value, list):
-        return f"[{' '.join(map(go_text, value))}]"
-    return str(value)

@@ -143,6 +143,7 @@ COUNTED: Final = frozenset(
         "FlowSchema",
         "PriorityLevelConfiguration",
         "EndpointSlice",
+        "PodTemplate",
     }
 )
 #: Kinds whose PUT must name a version.
@@ -173,6 +174,11 @@ RETURNED: Final = frozenset(
         "PodTemplate",
         "ResourceQuota",
         "VolumeAttachment",
+        "ReplicationController",
+        "DeviceClass",
+        "ResourceClaim",
+        "ResourceClaimTemplate",
+        "ResourceSlice",
     }
 )
 #: Kinds whose status is kept when it comes with the object that creates it.

@@ -31,6 +31,8 @@ def handle_review(ctx: Context, call: Call, res: Resource) -> Reply:
     raw, _ = bodies.load(call, res.kind)
     bodies.check_kind(raw, res)
     spec = raw.get("spec") or {}
+    if not isinstance(spec, dict):
+        raise bodies.cannot_handle(res, "json: cannot unmarshal spec into Go struct field")
     review: JsonObject = {"kind": res.kind, "apiVersion": res.api_version, "metadata": {}}
     match res.kind:
         case "TokenReview":

@@ -226,7 +226,7 @@ def _struct(name: str, *, open_ended: bool = False) -> Reader:
                     unknown.append(dot + key)
             elif raw is not None:
                 made = step[0](raw, dot + key, unknown)
-                if made or step[1]:
+                if made or (step[1] and made != []):
                     out[key] = made
         for key, zero in zeros.items():
             if key not in out:

@@ -276,4 +276,7 @@ def _response(reply: Reply) -> web.Response:
     headers = reply.headers
     if reply.content_type:
         headers["Content-Type"] = reply.content_type
-    return web.Response(status=reply.status, body=reply.body, headers=headers)
+    response = web.Response(status=reply.status, body=reply.body, headers=headers)
+    for warning in reply.warnings:
+        response.headers.add("Warning", warning)
+    return response

@@ -55,8 +55,7 @@ def object_reply(
         reply = answer(bodies.shown(res, record.obj), status=status, media=YAML)
     else:
         reply = Reply(status, bodies.encoded(res, record.obj, record.body))
-    if warnings:
-        reply.headers["Warning"] = ", ".join(f"299 - {orjson.dumps(w).decode()}" for w in warnings)
+    reply.warnings = [f"299 - {orjson.dumps(warning).decode()}" for warning in warnings]
     return reply
 
 

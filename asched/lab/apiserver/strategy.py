@@ -6,7 +6,7 @@ identity, first status and generation, and undo what the door used may not chang
 
 from typing import Any, Final
 
-from asched.lab.apiserver import quantities
+from asched.lab.apiserver import quantities, schema
 from asched.lab.apiserver.context import Context
 from asched.lab.apiserver.defaults import containers_of
 from asched.lab.apiserver.defaults_kinds import apply_defaults
@@ -27,7 +27,6 @@ OWNED: Final = (
 #: Metadata an update takes over from the stored object.
 KEPT: Final = (
     "uid",
-    "generateName",
     "generation",
     "creationTimestamp",
     "deletionTimestamp",
@@ -57,6 +56,8 @@ def prepare_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
         case "Pod":
             fold_label_keys(obj)
             obj["status"] = first_pod_status(ctx, obj)
+            if obj["spec"]["terminationGracePeriodSeconds"] < 0:
+                obj["spec"]["terminationGracePeriodSeconds"] = 1
         case "Namespace":
             obj["spec"].setdefault("finalizers", ["kubernetes"])
         case "PersistentVolume":
@@ -69,8 +70,6 @@ def prepare_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
 
 def renew_status(res: Resource, obj: JsonObject) -> None:
     """The status a kind has before any controller wrote one."""
-    from asched.lab.apiserver import schema
-
     form = schema.TYPES.get(schema.type_name(res), {}).get("status")
     if form is None:
         obj.pop("status")

@@ -10,6 +10,7 @@ from asched.lab.apiserver.ages import age
 JsonObject = dict[str, Any]
 Cell = Callable[[JsonObject, float], Any]
 NONE: Final = "<none>"
+UNSET: Final = "<unset>"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +44,44 @@ def _keys(path: str) -> Cell:
 def _joined(path: str) -> Cell:
     get = _get(path, ())
     return lambda obj, now_s: ",".join(map(str, get(obj, now_s))) or NONE
+
+
+def _text(path: str, default: Any = NONE) -> Cell:
+    get = _get(path, default)
+    return lambda obj, now_s: str(get(obj, now_s))
+
+
+def _containers(member: str) -> Cell:
+    get = _get("spec.template.spec.containers", ())
+    return lambda obj, now_s: ",".join(str(c.get(member, "")) for c in get(obj, now_s))
+
+
+def _access_modes(path: str) -> Cell:
+    get = _get(path, ())
+    return lambda obj, now_s: ",".join(ACCESS.get(mode, mode) for mode in get(obj, now_s))
+
+
+def _labels(obj: JsonObject, _now_s: float) -> str:
+    """A workload's selector as kubectl writes it."""
+    selector = obj["spec"].get("selector") or {}
+    pairs = [f"{k}={v}" for k, v in selector.get("matchLabels", selector).items() if v]
+    return ",".join(pairs) or NONE
+
+
+def _endpoints(obj: JsonObject, _now_s: float) -> str:
+    shown = [
+        f"{address['ip']}:{port['port']}"
+        for subset in obj.get("subsets") or ()
+        for address in subset.get("addresses") or ()
+        for port in subset.get("ports") or ()
+    ]
+    return ",".join(shown) or NONE
+
+
+def _external(service: JsonObject, now_s: float) -> str:
+    if service["spec"].get("type") == "ExternalName":
+        return str(service["spec"].get("externalName", ""))
+    return str(_joined("spec.externalIPs")(service, now_s))
 
 
 def _age(obj: JsonObject, now_s: float) -> str:
@@ -165,6 +204,13 @@ def _ready_replicas(obj: JsonObject, _now_s: float) -> str:
     return f"{obj['status'].get('readyReplicas', 0)}/{obj['spec'].get('replicas', 0)}"
 
 
+#: Access modes in short.
+ACCESS: Final = {
+    "ReadWriteOnce": "RWO",
+    "ReadOnlyMany": "ROX",
+    "ReadWriteMany": "RWX",
+    "ReadWriteOncePod": "RWOP",
+}
 NAME: Final = Column(
     "Name", _get("metadata.name", ""), "The object's name, unique in its namespace."
 )
@@ -174,6 +220,11 @@ _REPLICAS: Final = (
     Column("Current", _get("status.replicas", 0), "Replicas there are.", "integer"),
     Column("Ready", _get("status.readyReplicas", 0), "Replicas that are ready.", "integer"),
 )
+_CONTAINERS: Final = (
+    Column("Containers", _containers("name"), "Names of its containers.", priority=1),
+    Column("Images", _containers("image"), "Images of its containers.", priority=1),
+)
+_WORKLOAD: Final = (*_CONTAINERS, Column("Selector", _labels, "How it finds pods.", priority=1))
 #: kind -> its columns. Kinds that are not here show name and age.
 COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
     "Pod": (
@@ -242,8 +293,8 @@ COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
     ),
     "PodDisruptionBudget": (
         NAME,
-        Column("Min Available", _get("spec.minAvailable", "N/A"), "Pods that must stay."),
-        Column("Max Unavailable", _get("spec.maxUnavailable", "N/A"), "Pods that may be away."),
+        Column("Min Available", _text("spec.minAvailable", "N/A"), "Pods that must stay."),
+        Column("Max Unavailable", _text("spec.maxUnavailable", "N/A"), "Pods that may be away."),
         Column(
             "Allowed Disruptions",
             _get("status.disruptionsAllowed", 0),
@@ -260,12 +311,12 @@ COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
         Column("Data", _keys("data"), "Entries."),
         AGE,
     ),
-    "ServiceAccount": (NAME, Column("Secrets", _keys("secrets"), "Secrets it may use."), AGE),
+    "Endpoints": (NAME, Column("Endpoints", _endpoints, "Where it is served."), AGE),
     "Service": (
         NAME,
         Column("Type", _get("spec.type"), "How it is reached."),
         Column("Cluster-IP", _get("spec.clusterIP"), "Its address inside."),
-        Column("External-IP", _joined("spec.externalIPs"), "Its addresses outside."),
+        Column("External-IP", _external, "Its addresses outside."),
         Column("Port(s)", _ports, "What it listens on."),
         AGE,
         Column("Selector", _selector("spec.selector"), "Whom it serves by.", priority=1),
@@ -273,37 +324,67 @@ COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
     "Deployment": (
         NAME,
         Column("Ready", _ready_replicas, "Ready replicas of those wanted."),
-        Column("Up-to-date", _get("status.updatedReplicas", 0), "Replicas of now.", "integer"),
-        Column("Available", _get("status.availableReplicas", 0), "Replicas in use.", "integer"),
+        Column("Up-to-date", _get("status.updatedReplicas", 0), "Replicas of now."),
+        Column("Available", _get("status.availableReplicas", 0), "Replicas in use."),
         AGE,
+        *_WORKLOAD,
     ),
-    "ReplicaSet": (NAME, *_REPLICAS, AGE),
-    "ReplicationController": (NAME, *_REPLICAS, AGE),
-    "StatefulSet": (NAME, Column("Ready", _ready_replicas, "Ready replicas of those wanted."), AGE),
+    "ReplicaSet": (NAME, *_REPLICAS, AGE, *_WORKLOAD),
+    "ReplicationController": (NAME, *_REPLICAS, AGE, *_WORKLOAD),
+    "StatefulSet": (
+        NAME,
+        Column("Ready", _ready_replicas, "Ready replicas of those wanted."),
+        AGE,
+        *_CONTAINERS,
+    ),
     "PersistentVolume": (
         NAME,
         Column("Capacity", _get("spec.capacity.storage", ""), "Its size."),
-        Column("Access Modes", _joined("spec.accessModes"), "How it may be mounted."),
+        Column("Access Modes", _access_modes("spec.accessModes"), "How it may be mounted."),
         Column("Reclaim Policy", _get("spec.persistentVolumeReclaimPolicy"), "What happens after."),
         Column("Status", _get("status.phase"), "Its phase."),
         Column("Claim", _claim_of, "Who has it."),
         Column("StorageClass", _get("spec.storageClassName", ""), "Its class."),
+        Column(
+            "VolumeAttributesClass", _get("spec.volumeAttributesClassName", UNSET), "Its other."
+        ),
+        Column("Reason", _get("status.reason", ""), "Why it is as it is."),
         AGE,
+        Column("VolumeMode", _get("spec.volumeMode", UNSET), "Files or a device.", priority=1),
     ),
     "PersistentVolumeClaim": (
         NAME,
         Column("Status", _get("status.phase"), "Its phase."),
         Column("Volume", _get("spec.volumeName", ""), "What it got."),
         Column("Capacity", _get("status.capacity.storage", ""), "How much it got."),
-        Column("Access Modes", _joined("spec.accessModes"), "How it may be mounted."),
+        Column("Access Modes", _access_modes("spec.accessModes"), "How it may be mounted."),
         Column("StorageClass", _get("spec.storageClassName", ""), "Its class."),
+        Column(
+            "VolumeAttributesClass", _get("spec.volumeAttributesClassName", UNSET), "Its other."
+        ),
         AGE,
+        Column("VolumeMode", _get("spec.volumeMode", UNSET), "Files or a device.", priority=1),
     ),
     "StorageClass": (
         NAME,
         Column("Provisioner", _get("provisioner"), "Who makes its volumes."),
         Column("ReclaimPolicy", _get("reclaimPolicy", "Delete"), "What happens after."),
         Column("VolumeBindingMode", _get("volumeBindingMode"), "When volumes are bound."),
+        Column("AllowVolumeExpansion", _get("allowVolumeExpansion", False), "Whether they grow."),
+        AGE,
+    ),
+    "ResourceSlice": (
+        NAME,
+        Column("Node", _get("spec.nodeName", ""), "Where its devices are."),
+        Column("Driver", _get("spec.driver", ""), "Who drives them."),
+        Column("Pool", _get("spec.pool.name", ""), "What they belong to."),
+        AGE,
+    ),
+    "CSIDriver": (
+        NAME,
+        Column("AttachRequired", _get("spec.attachRequired", True), "Attaching.", "boolean"),
+        Column("PodInfoOnMount", _get("spec.podInfoOnMount", False), "Pod details.", "boolean"),
+        Column("StorageCapacity", _get("spec.storageCapacity", False), "Capacity.", "boolean"),
         AGE,
     ),
     "CSINode": (NAME, Column("Drivers", _keys("spec.drivers"), "Drivers it has.", "integer"), AGE),

@@ -144,7 +144,7 @@ StatefulSet
   metadata:ObjectMeta! spec:StatefulSetSpec! status:StatefulSetStatus!
 StatefulSetSpec
   replicas:int32? selector:LabelSelector! template:PodTemplateSpec!
-  volumeClaimTemplates:[PersistentVolumeClaim] serviceName:str podManagementPolicy:str
+  volumeClaimTemplates:[PersistentVolumeClaim] serviceName:str! podManagementPolicy:str
   updateStrategy:DeploymentStrategy! revisionHistoryLimit:int32? minReadySeconds:int32
   persistentVolumeClaimRetentionPolicy:any ordinals:any
 StatefulSetStatus
@@ -203,6 +203,23 @@ VolumeAttachment
   metadata:ObjectMeta! spec:any! status:VolumeAttachmentStatus!
 VolumeAttachmentStatus
   attached:bool! attachmentMetadata:{str} attachError:any detachError:any
+CronJob
+  metadata:ObjectMeta! spec:CronJobSpec! status:any!
+CronJobSpec
+  schedule:str! timeZone:str? startingDeadlineSeconds:int64? concurrencyPolicy:str suspend:bool?
+  jobTemplate:JobTemplate! successfulJobsHistoryLimit:int32? failedJobsHistoryLimit:int32?
+JobTemplate
+  metadata:ObjectMeta! spec:JobSpec!
+PodTemplate
+  metadata:ObjectMeta! template:PodTemplateSpec!
+ResourceClaim
+  metadata:ObjectMeta! spec:any! status:any!
+ResourceClaimTemplate
+  metadata:ObjectMeta! spec:any!
+ResourceSlice
+  metadata:ObjectMeta! spec:any!
+NetworkPolicy
+  metadata:ObjectMeta! spec:any!
 Scale
   metadata:ObjectMeta! spec:ScaleSpec! status:ScaleStatus!
 ScaleSpec

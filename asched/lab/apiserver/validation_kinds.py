@@ -5,16 +5,16 @@ from typing import Any, Final
 
 from asched.lab.apiserver import names
 from asched.lab.apiserver.resources import Resource
+from asched.lab.apiserver.selectors import matches_label_selector
 from asched.lab.apiserver.statuses import (
     FieldError,
     bad_value,
     duplicate,
     forbidden_field,
     required,
-    shown,
     unsupported,
 )
-from asched.lab.apiserver.validation_pod import EFFECTS
+from asched.lab.apiserver.validation_pod import EFFECTS, template_complaints
 
 JsonObject = dict[str, Any]
 
@@ -142,14 +142,12 @@ def workload(obj: JsonObject) -> list[FieldError]:
     """Selector and template must belong together."""
     spec = obj["spec"]
     selector = spec.get("selector") or {}
-    if not selector:
-        return [required("spec.selector")]
+    found = [] if selector else [required("spec.selector")]
     labels = (spec["template"]["metadata"] or {}).get("labels") or {}
-    if any(labels.get(key) != value for key, value in selector.get("matchLabels", {}).items()):
+    if not selector or not matches_label_selector(selector, labels):
         why = "`selector` does not match template `labels`"
-        text = f"Invalid value: {shown(labels)}: {why}"
-        return [FieldError("spec.template.metadata.labels", "FieldValueInvalid", text)]
-    return []
+        found.append(bad_value("spec.template.metadata.labels", labels or None, why))
+    return found + template_complaints(spec["template"])
 
 
 def claim(obj: JsonObject) -> list[FieldError]:

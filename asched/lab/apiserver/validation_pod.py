@@ -1,9 +1,9 @@
 """What makes a new pod unacceptable, as far as schedulers and load generators come near it."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
-from asched.lab.apiserver import names, quantities
+from asched.lab.apiserver import names, quantities, validation_spec
 from asched.lab.apiserver.statuses import (
     FieldError,
     bad_value,
@@ -26,8 +26,22 @@ PORT_MAX: Final = 65535
 
 
 def complaints(pod: JsonObject) -> list[FieldError]:
-    spec = pod["spec"]
-    found = container_list(spec, "containers")
+    return spec_complaints(pod["spec"])
+
+
+def template_complaints(template: JsonObject) -> list[FieldError]:
+    """The same rules for the pod template of a workload."""
+    return [
+        FieldError(
+            error.field.replace("spec.", "spec.template.spec.", 1), error.reason, error.detail
+        )
+        for error in spec_complaints(template["spec"])
+    ]
+
+
+def spec_complaints(spec: JsonObject) -> list[FieldError]:
+    found = validation_spec.complaints(spec)
+    found += container_list(spec, "containers")
     if not spec["containers"]:
         found.append(required("spec.containers"))
     found += container_list(spec, "initContainers")
@@ -68,7 +82,9 @@ def container_list(spec: JsonObject, member: str) -> list[FieldError]:
         if not container.get("image"):
             found.append(required(f"{field}.image"))
         found += ports(container, field, host_network=spec.get("hostNetwork", False))
+        found += validation_spec.container(spec, container, field)
         found += resources(container["resources"], f"{field}.resources")
+        found += validation_spec.huge_pages(container["resources"], f"{field}.resources")
     return found
 
 
@@ -77,8 +93,10 @@ def ports(container: JsonObject, field: str, *, host_network: bool) -> list[Fiel
     for index, port in enumerate(container.get("ports") or ()):
         here = f"{field}.ports[{index}]"
         number, host = port["containerPort"], port.get("hostPort", 0)
+        if not number:
+            found.append(required(f"{here}.containerPort"))
         for name, value in (("containerPort", number), ("hostPort", host)):
-            if not 0 < value <= PORT_MAX and (value or name == "containerPort"):
+            if value and not 0 < value <= PORT_MAX:
                 why = f"must be between 1 and {PORT_MAX}, inclusive"
                 found.append(bad_value(f"{here}.{name}", value, why))
         if host_network and host != number:
@@ -98,7 +116,7 @@ def resources(wish: JsonObject, field: str) -> list[FieldError]:
     for member, amounts in (("limits", limits), ("requests", requests)):
         for name, amount in sorted(amounts.items()):
             here = f"{field}.{member}[{name}]"
-            found += [bad_value(here, name, fault) for fault in names.qualified_faults(name)]
+            found += validation_spec.resource_name(name, here)
             value = quantities.value(amount)
             if value < 0:
                 why = "must be greater than or equal to 0"
@@ -142,7 +160,7 @@ def tolerations(wished: Iterable[JsonObject]) -> list[FieldError]:
         elif operator == "Exists":
             if toleration.get("value"):
                 why = "value must be empty when `operator` is 'Exists'"
-                found.append(bad_value(f"{field}.operator", toleration, why))
+                found.append(bad_value(f"{field}.operator", toleration["value"], why))
         else:
             found.append(unsupported(f"{field}.operator", operator, OPERATORS))
         if effect and effect not in EFFECTS:
@@ -166,9 +184,8 @@ def gates(spec: JsonObject) -> list[FieldError]:
     return found
 
 
-def spread(constraints: Iterable[JsonObject]) -> list[FieldError]:
+def spread(constraints: Sequence[JsonObject]) -> list[FieldError]:
     found = []
-    seen: set[tuple[str, str]] = set()
     for index, constraint in enumerate(constraints):
         field = f"spec.topologySpreadConstraints[{index}]"
         if constraint["maxSkew"] <= 0:
@@ -180,13 +197,24 @@ def spread(constraints: Iterable[JsonObject]) -> list[FieldError]:
         if when not in UNSATISFIABLE:
             found.append(unsupported(f"{field}.whenUnsatisfiable", when, UNSATISFIABLE))
         pair = (constraint["topologyKey"], when)
-        if pair in seen:
+        rest = [
+            (other["topologyKey"], other["whenUnsatisfiable"]) for other in constraints[index + 1 :]
+        ]
+        if pair in rest:
             text = f"{{{pair[0]}, {pair[1]}}}"
             found.append(duplicate(f"{field}.{{topologyKey, whenUnsatisfiable}}", text))
-        seen.add(pair)
         domains = constraint.get("minDomains")
         if domains is not None and domains <= 0:
             found.append(bad_value(f"{field}.minDomains", domains, "must be greater than zero"))
+        if domains is not None and when == "ScheduleAnyway":
+            why = f"can only use minDomains if whenUnsatisfiable=DoNotSchedule, not {when}"
+            found.append(bad_value(f"{field}.minDomains", domains, why))
+        for member in ("nodeAffinityPolicy", "nodeTaintsPolicy"):
+            policy = constraint.get(member)
+            if policy is not None and policy not in {"Honor", "Ignore"}:
+                found.append(unsupported(f"{field}.{member}", policy, ("Honor", "Ignore")))
+        selector = constraint.get("labelSelector")
+        found += validation_spec.label_selector(selector, f"{field}.labelSelector")
     return found
 
 
@@ -215,6 +243,16 @@ def pod_term(term: JsonObject, field: str) -> list[FieldError]:
     here = f"{field}.topologyKey"
     found = [] if key else [required(here, "can not be empty")]
     found += [bad_value(here, key, fault) for fault in names.qualified_faults(key)]
+    for member in ("labelSelector", "namespaceSelector"):
+        found += validation_spec.label_selector(term.get(member), f"{field}.{member}")
+    if "labelSelector" not in term:
+        found += [
+            forbidden_field(
+                f"{field}.{member}", "must not be specified when labelSelector is not set"
+            )
+            for member in ("matchLabelKeys", "mismatchLabelKeys")
+            if term.get(member)
+        ]
     for index, namespace in enumerate(term.get("namespaces") or ()):
         place = f"{field}.namespaces[{index}]"
         found += [bad_value(place, namespace, fault) for fault in names.label_faults(namespace)]
@@ -240,6 +278,15 @@ def node_affinity(rules: JsonObject) -> list[FieldError]:
 
 def node_term(term: JsonObject, field: str) -> list[FieldError]:
     found: list[FieldError] = []
+    for index, rule in enumerate(term.get("matchFields") or ()):
+        here = f"{field}.matchFields[{index}]"
+        if len(rule.get("values") or ()) != 1:
+            why = (
+                "must be only one value when `operator` is 'In' or 'NotIn' for node field selector"
+            )
+            found.append(required(f"{here}.values", why))
+        if rule["key"] != "metadata.name":
+            found.append(bad_value(f"{here}.key", rule["key"], "not a valid field selector key"))
     for index, rule in enumerate(term.get("matchExpressions") or ()):
         here = f"{field}.matchExpressions[{index}]"
         found += node_values(rule, here)

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from asched.lab.apiserver.resources import Resource
-from asched.lab.apiserver.statuses import FieldError, bad_value, forbidden_field
+from asched.lab.apiserver.statuses import FieldError, bad_value, forbidden_field, required
 
 JsonObject = dict[str, Any]
 
@@ -27,6 +27,12 @@ def pod_complaints(new: JsonObject, old: JsonObject) -> list[FieldError]:
     after, before = new["spec"], old["spec"]
     found = tolerations(after.get("tolerations") or [], before.get("tolerations") or [])
     found += gates(after, before)
+    for member in ("containers", "initContainers"):
+        if len(after.get(member) or ()) != len(before.get(member) or ()):
+            if member == "containers" and not after[member]:
+                found.append(required("spec.containers"))
+            why = "pod updates may not add or remove containers"
+            found.append(forbidden_field(f"spec.{member}", why))
     leveled = dict(after)
     for member in ("containers", "initContainers"):
         leveled[member] = _with_images(after.get(member) or [], before.get(member) or [])

@@ -52,6 +52,8 @@ class Watch:
         self.ended = False
         self.wake: Callable[[], None] = lambda: None
         self._columns_due = True
+        #: What existed when the watch began does not count as falling behind.
+        self._first_frames = 0
         self._after = options.version or 0
         self._told = 0
         self._table: Table = ctx.store.table(res.storage)
@@ -71,6 +73,7 @@ class Watch:
         else:
             for change in self._since(version):
                 self.tell(change)
+        self._first_frames = len(self.frames)
         self._table.listeners.append(self.tell)
 
     def end(self) -> None:
@@ -105,6 +108,9 @@ class Watch:
         """The store's call for each change of this kind."""
         if change.revision <= self._after or self.ended:
             return
+        if len(self.frames) > self._first_frames + BEHIND_MAX:
+            self.end()
+            return
         new, old = change.new, change.old
         if self.namespace and new.key[0] != self.namespace:
             return
@@ -136,8 +142,6 @@ class Watch:
 
     def _push(self, frame: bytes) -> None:
         self.frames.append(frame)
-        if len(self.frames) > BEHIND_MAX and not self.ended:
-            self.end()
         self.wake()
 
     def _whole(self, type_: str, record: Record) -> bytes:

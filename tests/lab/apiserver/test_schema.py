@@ -16,7 +16,7 @@ def test_empty_values_are_left_out_and_pointers_kept() -> None:
     )
     assert pod == {
         "metadata": {"name": "a"},
-        "spec": {"containers": [], "priority": 0},
+        "spec": {"containers": None, "priority": 0},
         "status": {},
     }
     assert unknown == []

@@ -92,3 +92,17 @@ async def test_kubectl_only_protobuf_is_refused_in_words(client: Client) -> None
     async with client.session.post(client.url + PODS, data=body, headers=headers) as answer:
         assert answer.status == 415
         assert "send JSON or YAML" in (await answer.json())["message"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"metadata": "x", "target": {"name": "n1"}},
+        {"metadata": {"name": "web"}, "target": "n1"},
+        {"metadata": {"name": ["web"]}, "target": {"name": "n1"}},
+    ],
+)
+async def test_a_binding_of_wrong_types_is_a_400(server: ApiServer, client: Client, body) -> None:
+    server.create("pods", a_pod("web"))
+    status, answer = await client.post(f"{PODS}/web/binding", body)
+    assert (status, answer["reason"]) == (400, "BadRequest")
