@@ -85,11 +85,16 @@ class Credentials:
         self.url = f"{address.scheme}://{self.host}"
         self.proxy: str | None = configuration.proxy or None
         self.server_name: str | None = configuration.tls_server_name or None
-        self.authorization = configuration.api_key.get("BearerToken")
+        self.authorization = self._header()
         self._due_s = monotonic() + TOKEN_CHECK_S
         self._files = self._file_versions()
         self._files_checked_s = monotonic()
         self._tls = self._make_tls()
+
+    def _header(self) -> str | None:
+        """Token files often end in a newline, which must not reach the wire."""
+        token: str = self._configuration.api_key.get("BearerToken") or ""
+        return token.strip() or None
 
     @property
     def is_due(self) -> bool:
@@ -104,7 +109,7 @@ class Credentials:
         except Exception as error:  # noqa: BLE001  # plugins and readers raise anything
             log.warning("credentials could not be renewed, going on with the old ones: %s", error)
             return
-        self.authorization = self._configuration.api_key.get("BearerToken")
+        self.authorization = self._header()
 
     async def reload(self, used: str | None) -> bool:
         """Load everything anew after a 401; True if it is worth asking again.

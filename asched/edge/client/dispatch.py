@@ -95,7 +95,10 @@ class Dispatcher:
         self._held: dict[str, Job] = {}
         #: Jobs that wait for their next attempt.
         self._delayed: dict[Job, asyncio.TimerHandle] = {}
-        self._rate = TokenBucket(session.options.qps, session.options.burst, self._loop.time)
+        qps, burst = session.options.qps, session.options.burst
+        self._rate = TokenBucket(qps, burst, self._loop.time)
+        # As upstream, where events have a client, and so a rate, of their own.
+        self._event_rate = TokenBucket(qps, burst, self._loop.time)
         self._group: asyncio.TaskGroup | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -202,9 +205,9 @@ class Dispatcher:
                     wake_s = min(wake_s or state.paused_until_s, state.paused_until_s)
                 continue
             while len(state.queue) and state.in_flight_count < self._limit(state, now_s):
-                if state.lane is not Lane.LOCAL and (wait_s := self._rate.take()):
-                    self._pump_at(now_s + wait_s)
-                    return
+                if wait_s := self._take_token(state.lane):
+                    wake_s = min(wake_s or now_s + wait_s, now_s + wait_s)
+                    break
                 job = state.queue.take()
                 if job is None:
                     break
@@ -216,6 +219,12 @@ class Dispatcher:
                 task.add_done_callback(self._tasks.discard)
         if wake_s is not None:
             self._pump_at(wake_s)
+
+    def _take_token(self, lane: Lane) -> float:
+        """0.0 if a request of this lane may start, else the seconds to wait."""
+        if lane is Lane.LOCAL:
+            return 0.0
+        return (self._event_rate if lane is Lane.EVENT else self._rate).take()
 
     def _hold(self, state: LaneState, job: Job, uid: str) -> bool:
         """A status patch that landed after the binding would undo its condition: it goes first."""

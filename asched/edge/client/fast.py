@@ -151,8 +151,8 @@ class FastTransport(Transport):
         self._opening = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._heads: dict[str, bytes] = {}
-        self._heads_for: str | None = None
-        self._prefix = credentials.base_path.encode()
+        self._heads_for: tuple[str | None, int] | None = None
+        self._prefix = b""
 
     @property
     def connection_count(self) -> int:
@@ -189,8 +189,10 @@ class FastTransport(Transport):
     def _encode(self, method: str, path: str, body: bytes | None, content_type: str) -> bytes:
         """The whole request in one piece; everything but path and length is made once."""
         credentials = self._credentials
-        if credentials.authorization != self._heads_for:
-            self._heads_for = credentials.authorization
+        heads_for = (credentials.authorization, credentials.generation)
+        if heads_for != self._heads_for:
+            self._heads_for = heads_for
+            self._prefix = credentials.base_path.encode()
             self._heads.clear()
         start = f"{method} ".encode() + self._prefix + path.encode() + b" HTTP/1.1\r\n"
         if body is None:
@@ -202,8 +204,8 @@ class FastTransport(Transport):
         if head is None:
             lines = [f"Host: {self._credentials.host}", f"User-Agent: {self._user_agent}"]
             lines.append(f"Accept: {JSON}")
-            if self._heads_for:
-                lines.append(f"Authorization: {self._heads_for}")
+            if self._credentials.authorization:
+                lines.append(f"Authorization: {self._credentials.authorization}")
             if content_type:
                 lines.append(f"Content-Type: {content_type}")
             head = self._heads[content_type] = "".join(f"{line}\r\n" for line in lines).encode()

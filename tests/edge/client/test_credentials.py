@@ -91,10 +91,11 @@ async def test_a_service_account_is_used_inside_a_pod(tmp_path, monkeypatch, cer
 
 async def test_a_token_file_is_read_again(tmp_path, clock):
     token = tmp_path / "token"
-    token.write_text("old")
+    token.write_text("old\n")
     path = kubeconfig(tmp_path / "config", "http://a:1", {"tokenFile": "token"})
     found = await load_credentials(Source(path))
-    token.write_text("new")
+    assert found.authorization == "Bearer old"
+    token.write_text("new\n")
     assert not found.is_due
     clock.now_s += credentials.TOKEN_CHECK_S
     assert found.is_due
@@ -304,7 +305,7 @@ async def test_a_missing_certificate_file_is_named(tmp_path, certificates):
 async def test_an_exec_plugin_that_fails_is_one_line(tmp_path):
     user = {"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "/nonexistent/p"}}
     path = kubeconfig(tmp_path / "config", "http://a:1", user)
-    with pytest.raises(ConnectError, match="/nonexistent/p|exec plugin") as caught:
+    with pytest.raises(ConnectError, match=r"/nonexistent/p|exec plugin") as caught:
         await load_credentials(Source(path))
     assert "\n" not in str(caught.value)
 

@@ -376,6 +376,15 @@ async def test_a_rate_is_kept_when_one_is_set():
         assert loop.time() - started_s >= 10 / 50 * 0.9
 
 
+async def test_events_have_a_rate_of_their_own():
+    async with bench(accept, session_options={"qps": 0.01, "burst": 2}) as made:
+        made.submit(*(bind(n, f"p{n}") for n in range(1, 6)))
+        made.submit(*(event(f"p{n}") for n in range(1, 6)))
+        await made.server.has_seen(4)
+        assert len(made.sent("/binding")) == 2
+        assert len(made.sent("/events")) == 2
+
+
 async def test_draining_finishes_what_was_taken_on():
     async with bench(accept) as made:
         made.submit(*(bind(n, f"p{n}") for n in range(1, 101)))
