@@ -1,0 +1,123 @@
+"""In-tree volumes in the words of the drivers that took over."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.model.migration import (
+    AZURE,
+    EBS,
+    CsiVolume,
+    MigrationError,
+    inline_volume,
+    is_inline_migratable,
+    migrated_plugins,
+    plugin_of,
+    translated_affinity,
+    volume_source,
+)
+from asched.core.model.selector import node_selector_matches
+from tests.volume_builders import a_csi_node, a_pod, a_volume
+
+ZONE, BETA = "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone"
+REGION, BETA_REGION = "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region"
+DISK = {"awsElasticBlockStore": {"volumeID": "vol-1"}}
+
+
+def inline(**disk: Any) -> Any:
+    return a_pod("p", disks=[disk]).spec.volumes[0]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("disk", "expected"),
+    [
+        ({"awsElasticBlockStore": {"volumeID": "vol-1"}}, CsiVolume(EBS.driver, "vol-1")),
+        ({"awsElasticBlockStore": {"volumeID": "aws://z/vol-1"}}, CsiVolume(EBS.driver, "vol-1")),
+        ({"awsElasticBlockStore": {"volumeID": "aws:///vol-1"}}, CsiVolume(EBS.driver, "vol-1")),
+        (
+            {"gcePersistentDisk": {"pdName": "d"}},
+            CsiVolume("pd.csi.storage.gke.io", "projects/UNSPECIFIED/zones/UNSPECIFIED/disks/d"),
+        ),
+        ({"azureDisk": {"diskName": "n", "diskURI": "/x"}}, CsiVolume(AZURE.driver, "/x")),
+        ({"portworxVolume": {"volumeID": "p"}}, CsiVolume("pxd.portworx.com", "p")),
+    ],
+    ids=str,
+)
+def test_inline_disks(disk: dict[str, Any], expected: CsiVolume) -> None:
+    assert inline_volume(inline(**disk)) == expected
+    assert is_inline_migratable(inline(**disk))
+
+
+def test_other_volumes_have_not_moved() -> None:
+    assert not is_inline_migratable(inline(rbd={"image": "i"}))
+    assert inline_volume(inline(vsphereVolume={})) is None
+    with pytest.raises(MigrationError, match="invalid format"):
+        inline_volume(inline(awsElasticBlockStore={"volumeID": "aws://z/x/vol-1"}))
+
+
+@pytest.mark.parametrize(
+    ("labels", "middle"),
+    [
+        (None, "zones/UNSPECIFIED"),
+        ({ZONE: "eu-west-a"}, "zones/eu-west-a"),
+        ({BETA: "eu-west-a"}, "zones/eu-west-a"),
+        ({ZONE: "eu-west-a__eu-west-b"}, "regions/eu-west"),
+    ],
+)
+def test_a_gce_volume_is_named_after_its_zones(labels: Any, middle: str) -> None:
+    volume = a_volume("pv", labels=labels, gcePersistentDisk={"pdName": "d"})
+
+    assert volume_source(volume) == CsiVolume(
+        "pd.csi.storage.gke.io", f"projects/UNSPECIFIED/{middle}/disks/d"
+    )
+
+
+@pytest.mark.parametrize("zones", ["eu-west-a__us-east-b", "eu-a__eu-b"])
+def test_a_gce_volume_in_several_regions_is_not_counted(zones: str) -> None:
+    volume = a_volume("pv", labels={ZONE: zones}, gcePersistentDisk={"pdName": "d"})
+
+    assert volume_source(volume) is None
+
+
+def test_a_csi_volume_is_what_it_says_and_others_are_not_counted() -> None:
+    assert volume_source(a_volume("pv", csi=("d", "h"))) == CsiVolume("d", "h")
+    assert volume_source(a_volume("pv")) is None
+    assert plugin_of(a_volume("pv")) is None
+
+
+def test_a_node_tells_what_has_moved() -> None:
+    moved = a_csi_node("n", moved="kubernetes.io/aws-ebs,kubernetes.io/gce-pd").metadata.annotations
+
+    assert migrated_plugins(moved) == {"kubernetes.io/aws-ebs", "kubernetes.io/gce-pd"}
+    assert migrated_plugins(None) == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("volume", "labels", "matches"),
+    [
+        (a_volume("pv", reach={ZONE: ["a"]}, **DISK), {EBS.topology_key: "a"}, True),
+        (a_volume("pv", reach={ZONE: ["a"]}, **DISK), {ZONE: "a"}, False),
+        (a_volume("pv", reach={BETA: ["a"]}, **DISK), {EBS.topology_key: "a"}, True),
+        (a_volume("pv", labels={ZONE: "a__b"}, **DISK), {EBS.topology_key: "b"}, True),
+        (a_volume("pv", labels={BETA: "a"}, **DISK), {EBS.topology_key: "b"}, False),
+        (
+            a_volume("pv", labels={ZONE: "a"}, reach={"disk": ["x"]}, **DISK),
+            {EBS.topology_key: "a", "disk": "x"},
+            True,
+        ),
+        (
+            a_volume("pv", reach={BETA: ["a"], BETA_REGION: ["r"]}, **DISK),
+            {EBS.topology_key: "a", REGION: "r"},
+            True,
+        ),
+        (a_volume("pv", **DISK), {}, True),
+    ],
+)
+def test_zones_become_the_drivers_own_topology(volume: Any, labels: Any, matches: bool) -> None:
+    assert node_selector_matches(translated_affinity(volume, EBS), "n", labels) is matches
+
+
+def test_azure_disks_keep_their_zones() -> None:
+    volume = a_volume("pv", reach={ZONE: ["a"]}, azureDisk={"diskURI": "/x"})
+
+    assert node_selector_matches(translated_affinity(volume, AZURE), "n", {ZONE: "a"})

@@ -1,0 +1,142 @@
+"""Volumes in use, as objects come and go in any order."""
+
+from typing import Any
+
+from asched.core.model.migration import CsiVolume
+from asched.core.model.storage import ClaimUse
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from tests.volume_builders import (
+    a_claim,
+    a_class,
+    a_cluster,
+    a_csi_node,
+    a_node,
+    a_pod,
+    a_volume,
+    an_attachment,
+    lose,
+    see,
+)
+
+BOUND = (a_volume("pv", csi=("csi", "h")), a_claim("c", volume="pv"))
+
+
+def count(cluster: Cluster, node: str = "n1", driver: str = "csi") -> int:
+    return int(cluster.volumes.counts(driver)[cluster.nodes.row_of[node]])
+
+
+def test_a_volume_counts_once_however_many_pods_use_it() -> None:
+    users = [a_pod(name, "c", node="n1") for name in ("a", "b")]
+    cluster = a_cluster(a_node("n1"), *BOUND, *users)
+
+    assert count(cluster) == 1
+    lose(cluster, users[0])
+    assert count(cluster) == 1
+    lose(cluster, users[1])
+    assert count(cluster) == 0
+
+
+def test_a_claim_is_counted_anew_when_it_is_bound_and_the_row_is_logged() -> None:
+    cluster = a_cluster(
+        a_node("n1"), a_class("late", "other"), a_claim("c", cls="late"), a_pod("a", "c", node="n1")
+    )
+    assert (count(cluster), count(cluster, driver="other")) == (0, 1)
+    cursor = cluster.nodes.log.end
+
+    see(cluster, *BOUND)
+
+    assert (count(cluster), count(cluster, driver="other")) == (1, 0)
+    assert (0, Aspect.PODS) in (cluster.nodes.log.since(cursor) or ())
+
+
+def test_the_order_in_which_objects_appear_does_not_matter() -> None:
+    objects: list[Any] = [a_node("n1"), *BOUND, a_pod("a", "c", node="n1"),
+                          a_csi_node("n1", {"csi": 3}), an_attachment("va", "n1", "csi", "pv2"),
+                          a_volume("pv2", csi=("csi", "h2"))]  # fmt: skip
+    for turn in range(len(objects)):
+        cluster = a_cluster(*objects[turn:], *objects[:turn])
+
+        limits = cluster.volumes.limits("csi")
+        assert count(cluster) == 2
+        assert limits is not None
+        assert limits[cluster.nodes.row_of["n1"]] == 3
+
+
+def test_a_node_that_comes_back_has_what_it_had() -> None:
+    node = a_node("n1")
+    cluster = a_cluster(
+        node, *BOUND, a_pod("a", "c", node="n1"), a_csi_node("n1", {"csi": 3}),
+        an_attachment("va", "n1", "csi", "pv"),
+    )  # fmt: skip
+    lose(cluster, node)
+    see(cluster, a_node("other"))
+    assert count(cluster, "other") == 0
+    assert not cluster.volumes.has_csi_node().any()
+
+    see(cluster, node)
+
+    assert count(cluster) == 1
+    assert cluster.volumes.has_driver("csi")[cluster.nodes.row_of["n1"]]
+
+
+def test_assumed_pods_and_trials_count() -> None:
+    cluster = a_cluster(a_node("n1"), *BOUND)
+    pod = cluster.classes.info_of(a_pod("a", "c"))
+
+    cluster.assume(pod, "n1")
+    assert count(cluster) == 1
+    with cluster.without_pods([pod], 0):
+        assert count(cluster) == 0
+        assert cluster.volumes.on_trial == {"c": -1}
+    assert count(cluster) == 1
+    assert not cluster.volumes.on_trial
+    cluster.forget(pod)
+    assert count(cluster) == 0
+
+
+def test_what_cannot_be_looked_up_is_not_counted() -> None:
+    cluster = a_cluster(
+        a_volume("nameless", csi=("csi", "")),
+        a_claim("c", volume="nameless"),
+        a_claim("d", cls="moved"),
+        a_claim("e", cls="file"),
+        a_class("moved", "kubernetes.io/aws-ebs"),
+        a_class("file", "kubernetes.io/azure-file"),
+    )
+    found = cluster.volumes.volume_of
+
+    assert found(ClaimUse("default/c", "c")) is None
+    assert found(ClaimUse("default/d", "d")) == CsiVolume("ebs.csi.aws.com", "\0default/d")
+    assert found(ClaimUse("default/e", "e")) is None
+    assert found(ClaimUse("default/gone", "gone")) is None
+    assert found(ClaimUse("default/d", "d", "some-pod")) is None
+
+
+def test_plugins_that_moved_are_known_by_row() -> None:
+    cluster = a_cluster(a_node("n1"), a_node("n2"), a_csi_node("n2", moved="kubernetes.io/aws-ebs"))
+    moved = cluster.volumes.moved("kubernetes.io/aws-ebs")
+    assert moved is not None
+    assert moved[:2].tolist() == [False, True]
+    before = cluster.volumes.moved_generation
+
+    see(cluster, a_csi_node("n2"))
+
+    moved = cluster.volumes.moved("kubernetes.io/aws-ebs")
+    assert moved is not None
+    assert not moved.any()
+    assert cluster.volumes.moved_generation != before
+
+
+def test_nothing_is_remembered_of_objects_that_went() -> None:
+    objects: tuple[Any, ...] = (
+        *BOUND, a_pod("a", "c", node="n1"), an_attachment("va", "n1", "csi", "pv"),
+    )  # fmt: skip
+    cluster = a_cluster(a_node("n1"), *objects)
+    lose(cluster, *objects)
+
+    index = cluster.volumes
+    kept = (index._uses, index._volume_of, index._names_of, index._named_by, index._held)
+    assert not any(kept)
+    assert not any((index._attached, index._attachments, index._attachments_of))
+    assert not any(index._attachments_on.values())
