@@ -18,8 +18,10 @@ import orjson
 JsonObject = dict[str, Any]
 Key = tuple[str, str]
 
-#: Changes kept per kind. A guess: five minutes of a demo at 300 writes per second.
-HISTORY_MAX: Final = 100_000
+#: Changes kept per kind, some 5 kB each for pods. A guess: a minute at 300 writes per second.
+HISTORY_MAX: Final = 20_000
+#: Newest changes that keep their encoded frames; older ones are encoded again if asked for.
+FRAMES_KEPT: Final = 1024
 
 ADDED: Final = "ADDED"
 MODIFIED: Final = "MODIFIED"
@@ -128,6 +130,8 @@ class Store:
         if len(history) >= self._history_max:
             table.floor = history.popleft().revision
         history.append(change)
+        if len(history) > FRAMES_KEPT:
+            history[-FRAMES_KEPT - 1].frames.clear()
         for listener in tuple(table.listeners):
             listener(change)
 

@@ -20,12 +20,20 @@ from asched.lab.apiserver.list_options import ListOptions
 from asched.lab.apiserver.resources import Resource
 from asched.lab.apiserver.selectors import Selector, selector_of
 from asched.lab.apiserver.statuses import expired
-from asched.lab.apiserver.store import ADDED, DELETED, MODIFIED, Change, Record, Table
+from asched.lab.apiserver.store import (
+    ADDED,
+    DELETED,
+    HISTORY_MAX,
+    MODIFIED,
+    Change,
+    Record,
+    Table,
+)
 
 JsonObject = dict[str, Any]
 
-#: Frames a client may be behind before its watch is ended. A guess: one full history.
-BEHIND_MAX: Final = 100_000
+#: Frames a client may be behind before its watch is ended: as many as history keeps.
+BEHIND_MAX: Final = HISTORY_MAX
 #: Seconds a watch lasts if its client does not say: between this and twice as long.
 LASTING_S: Final = 1800
 BOOKMARK_EVERY_S: Final = 60.0
