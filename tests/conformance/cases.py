@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from asched import names
 from asched.core.framework.attempt import NO_NODES, Rejection
 from asched.core.framework.classes import ClassState
 from asched.core.framework.runner import NoNodesError, Runner, run_alone
@@ -17,6 +18,7 @@ from asched.core.framework.waiting import WaitingPods
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
+from asched.core.plugins.default_preemption import DefaultPreemption
 from asched.core.state.facts import Seen
 from asched.core.state.pods import PodInfo
 from tests.conformance.world import World, build
@@ -253,6 +255,34 @@ def _compare_post_filter(
         result.compare("clears_nomination", clears, expected.get("clears_nomination", False))
         if found.nomination.node:
             outcomes.append({"nominated": found.nomination.node, "victims": sorted(found.victims)})
+    _compare_candidates(result, runner, info, evaluation, expected)
     for outcome in outcomes:
         if outcome not in expected["outcomes"]:
             result.compare("preemption outcome", outcome, expected["outcomes"])
+
+
+def _compare_candidates(
+    result: Result,
+    runner: Runner,
+    info: PodInfo,
+    evaluation: Evaluation,
+    expected: Mapping[str, Any],
+) -> None:
+    """Every node on which preemption would work, before the best one is picked."""
+    plugin = runner.profile.plugins.get(names.DEFAULT_PREEMPTION)
+    if not isinstance(plugin, DefaultPreemption) or "candidates" not in expected:
+        return
+    assert evaluation.rejection is not None
+    trial = runner.trial(evaluation.state, WaitingPods(), 0, 0.0)
+    found = plugin.candidates(info, evaluation.rejection, trial)
+    ours = [
+        {
+            "node": candidate.node,
+            "victims": sorted(victim.pod.key for victim in candidate.victims),
+            "pdb_violations": candidate.violations,
+        }
+        for candidate in found.values()
+    ]
+    ours.sort(key=lambda candidate: candidate["node"])
+    theirs = sorted(expected["candidates"] or (), key=lambda candidate: candidate["node"])
+    result.compare("candidates", ours, theirs)

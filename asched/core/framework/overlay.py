@@ -145,9 +145,10 @@ def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int)
     """The first filter's rejection of a row as the columns stand now; None if all agree."""
     nodes = cluster.nodes
     view = NodeView(nodes, np.array((row,), dtype=np.int32))
+    is_kept = state.outcome.rejection is None  # else the filters have not looked at anything yet
     for verdict in state.active:
         plugin = verdict.plugin
-        if verdict.cursor == nodes.log.end and ignores_pods(plugin):
+        if is_kept and ignores_pods(plugin):
             code = int(verdict.codes[row])
         else:
             code = int(plugin.filter(pod, view, verdict.result.data)[0])

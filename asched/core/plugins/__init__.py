@@ -10,6 +10,7 @@ from typing import Any, Final
 from asched import names
 from asched.core.framework.points import Plugin
 from asched.core.plugins.default_binder import DefaultBinder
+from asched.core.plugins.default_preemption import DefaultPreemption
 from asched.core.plugins.dynamic_resources import DynamicResources
 from asched.core.plugins.image_locality import ImageLocality
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
@@ -46,6 +47,7 @@ IN_TREE: Final[dict[str, Factory]] = {
     names.POD_TOPOLOGY_SPREAD: PodTopologySpread,
     names.INTER_POD_AFFINITY: InterPodAffinity,
     names.DYNAMIC_RESOURCES: DynamicResources,
+    names.DEFAULT_PREEMPTION: DefaultPreemption,
     names.NODE_DECLARED_FEATURES: lambda _args, _cluster: NodeDeclaredFeatures(),
     names.DEFAULT_BINDER: lambda _args, _cluster: DefaultBinder(),
     names.VOLUME_RESTRICTIONS: lambda _args, cluster: VolumeRestrictions(cluster),

@@ -337,7 +337,7 @@ class Cluster:
         else:
             del self._rows[row][info.pod.uid]
         if cls.host_ports or cls.claim_names:
-            self.occupancy.move(info, row, sign)
+            self.occupancy.move(info, row, sign, on_trial=self.topology.on_trial)
             self.counts += 1
         if cls.storage is not NO_STORAGE:
             self.volumes.move(info, row, sign, on_trial=self.topology.on_trial)
@@ -349,7 +349,9 @@ class Cluster:
     @contextmanager
     def with_pods(self, added: Iterable[PodInfo], row: int) -> Iterator[None]:
         """Count pods on a row until the block ends. No cached answer learns of it."""
+        added = tuple(added)
         done = []
+        ports = self.occupancy.ports_of(added, row)
         with self.topology.trial():
             try:
                 for info in added:
@@ -359,11 +361,14 @@ class Cluster:
             finally:
                 for info in reversed(done):
                     self._count(info, row, -1)
+                self.occupancy.put_back(ports, row)
 
     @contextmanager
     def without_pods(self, removed: Iterable[PodInfo], row: int) -> Iterator[None]:
         """Do without pods of a row until the block ends. No cached answer learns of it."""
+        removed = tuple(removed)
         done = []
+        ports = self.occupancy.ports_of(removed, row)
         with self.topology.trial():
             try:
                 for info in removed:
@@ -373,6 +378,7 @@ class Cluster:
             finally:
                 for info in reversed(done):
                     self._count(info, row, 1)
+                self.occupancy.put_back(ports, row)
 
     # --- assumed objects -------------------------------------------------------------------------
 

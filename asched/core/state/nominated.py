@@ -10,7 +10,9 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/nominator.go
 
 from collections.abc import Callable, Mapping
 
+from asched.core.model.kinds import NODE
 from asched.core.model.pod import Pod
+from asched.core.state.object_log import ObjectLog
 
 
 class Nominator:
@@ -22,6 +24,8 @@ class Nominator:
         self._pods_on: dict[str, dict[str, Pod]] = {}
         #: Grows with every change, so that readers can tell whether their copy still holds.
         self.generation = 0
+        #: ... and which node it was about.
+        self.log = ObjectLog()
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -48,7 +52,7 @@ class Nominator:
             return
         self._node_of[pod.uid] = nominated
         self._pods_on.setdefault(nominated, {})[pod.uid] = pod
-        self.generation += 1
+        self._touch(nominated)
 
     def update(self, old: Pod, new: Pod) -> None:
         """The pod has a new version; a nomination that neither version knows of stays."""
@@ -67,4 +71,8 @@ class Nominator:
         del pods[uid]
         if not pods:
             del self._pods_on[node]
+        self._touch(node)
+
+    def _touch(self, node: str) -> None:
         self.generation += 1
+        self.log.add(NODE.plural, node)

@@ -3,8 +3,12 @@ occupy.
 """
 
 from collections import defaultdict
+from collections.abc import Iterable
 
 from asched.core.state.pods import PodInfo
+
+#: (protocol, port) -> address -> users, on one row.
+PortsUsed = dict[tuple[str, int], dict[str, int]]
 
 
 class Occupancy:
@@ -18,18 +22,35 @@ class Occupancy:
         #: moves with every change of `claims`
         self.claims_version = 0
 
-    def move(self, info: PodInfo, row: int, amount: int) -> None:
-        """A pod appeared on (+1) or left (-1) a row."""
+    def move(self, info: PodInfo, row: int, amount: int, *, on_trial: bool = False) -> None:
+        """A pod appeared on (+1) or left (-1) a row.
+
+        On trial a port is free as soon as one of its users goes, as upstream has it (no two should
+        have it anyway); `ports_of` and `put_back` undo that.
+        """
         for ip, protocol, port in info.cls.host_ports:
             by_row = self.ports[protocol, port]
             used = by_row.setdefault(row, {})
-            used[ip] = used.get(ip, 0) + amount
+            used[ip] = max(amount, 0) if on_trial else used.get(ip, 0) + amount
             if not used[ip]:
                 del used[ip]
             if not used:
                 del by_row[row]
         for name in info.cls.claim_names:
             self._move_claim(f"{info.pod.metadata.namespace}/{name}", row, amount)
+
+    def ports_of(self, infos: Iterable[PodInfo], row: int) -> PortsUsed:
+        """Who uses, on a row, the ports that these pods use."""
+        keys = {(protocol, port) for i in infos for _, protocol, port in i.cls.host_ports}
+        return {key: dict(self.ports[key].get(row, ())) for key in keys}
+
+    def put_back(self, saved: PortsUsed, row: int) -> None:
+        """What `ports_of` told holds again."""
+        for key, used in saved.items():
+            if used:
+                self.ports[key][row] = used
+            else:
+                self.ports[key].pop(row, None)
 
     def _move_claim(self, key: str, row: int, amount: int) -> None:
         rows = self.claims.setdefault(key, {})

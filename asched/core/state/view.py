@@ -128,3 +128,26 @@ class NodeView:
         """
         for row in self.row_numbers():
             yield int(row), self._table.node_at[row]
+
+
+class SupposedView(NodeView):
+    """Rows as they would be with some more pods, or fewer.
+
+    Only what pods ask for and their number differ (`requested`, `pod_count`), by `more` int64[R, M]
+    and `more_pods` int64[M]; both may be negative.
+    """
+
+    __slots__ = ("_more", "_more_pods")
+
+    def __init__(self, table: NodeTable, rows: I32, more: I64, more_pods: I64) -> None:
+        super().__init__(table, rows)
+        self._more = more
+        self._more_pods = more_pods
+
+    @property
+    def pod_count(self) -> I64:
+        return super().pod_count + self._more_pods
+
+    def requested(self, resource: int | slice) -> I64:
+        found: I64 = super().requested(resource) + self._more[resource]
+        return found

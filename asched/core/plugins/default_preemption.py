@@ -1,0 +1,151 @@
+"""DefaultPreemption: a pod that fits nowhere takes the place of less important ones.
+
+Makes room on a node that fits once pods of lower priority are gone, at the least cost; the pod
+          then waits for its victims to go, nominated to that node.
+Refuses   a pod with preemptionPolicy Never, and one whose victims are still on their way out.
+Waits     while the victims are being evicted (PreEnqueue).
+Retry     nothing by itself: the pods that go wake whoever the filters rejected.
+Cost      one pass over the nodes per kind of preemptor, then the rows that changed since.
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
+"""
+
+from collections.abc import Generator, Sequence
+from typing import Final
+
+from asched import names
+from asched.core.config.args import DefaultPreemptionArgs
+from asched.core.framework.attempt import Rejection, fit_error
+from asched.core.framework.effects import Effect
+from asched.core.framework.points import (
+    Hint,
+    Nomination,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreEnqueuePlugin,
+    Registration,
+)
+from asched.core.framework.runner import draw
+from asched.core.framework.status import (
+    SUCCESS,
+    Code,
+    PointError,
+    Status,
+    failure,
+    unresolvable,
+    unschedulable,
+)
+from asched.core.framework.trial import Candidate, Trial
+from asched.core.model.kinds import POD
+from asched.core.model.pod import Pod
+from asched.core.preemption.choice import best_of
+from asched.core.preemption.eviction import Eviction, UnderWay, is_preempted
+from asched.core.preemption.search import Findings, Limit, Search
+from asched.core.state.changes import Action, Trigger
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer
+from asched.core.state.pods import PodInfo
+
+NEVER: Final = "not eligible due to preemptionPolicy=Never."
+VICTIMS_LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
+WAITING: Final = "waiting for the preemption for this pod to be finished"
+NO_CANDIDATE: Final = "no candidate node for preemption"
+
+
+class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
+    name = names.DEFAULT_PREEMPTION
+
+    def __init__(self, args: DefaultPreemptionArgs | None, cluster: Cluster) -> None:
+        usual = DefaultPreemptionArgs()
+        args = args or usual
+        limit = Limit(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
+        self._search = Search(cluster, limit, is_restricted=args != usual)
+        self._cluster = cluster
+        self._under_way = cluster.companion(UnderWay)
+
+    def registrations(self) -> Sequence[Registration]:
+        return (Registration(Trigger(POD.resource, Action.DELETE), _pod_gone),)
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        return unresolvable(WAITING) if self._under_way.holds_back(pod) else SUCCESS
+
+    def post_filter(
+        self, pod: PodInfo, rejection: Rejection, trial: Trial
+    ) -> PostFilterResult | Generator[Effect, Answer, PostFilterResult]:
+        now = self._cluster.pods_seen.get(pod.pod.key)
+        if now is None:
+            return _said(failure(f'pod "{pod.pod.metadata.name}" not found'))
+        obstacle = self._obstacle(now, rejection)
+        if obstacle is not None:
+            return _said(unschedulable(obstacle))
+        findings = self._search.find(pod, rejection, trial)
+        if not len(findings.open):
+            return self._nothing(pod, findings, rejection, trial)
+        if trial.extenders is not None and trial.extenders.has_preempt:
+            return self._with_extenders(now, pod, findings, trial)
+        return self._make_room(now, self._search.best(pod, findings, trial), trial)
+
+    def candidates(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> dict[str, Candidate]:
+        """Every node on which preemption would work, by name: for those who ask what if."""
+        if self._obstacle(pod.pod, rejection) is not None:
+            return {}
+        return self._search.all(pod, self._search.find(pod, rejection, trial), trial)
+
+    def _obstacle(self, pod: Pod, rejection: Rejection) -> str | None:
+        """Why the pod may not preempt, if it may not."""
+        if pod.spec.preemption_policy == "Never":
+            return NEVER
+        nominated = pod.status.nominated_node_name
+        row = self._cluster.nodes.row_of.get(nominated) if nominated else None
+        if row is None:
+            return None
+        status = rejection.status_at(row)
+        if status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return None  # its node is of no use any more
+        for info in self._cluster.pods_on(row).values():
+            if info.pod.priority < pod.priority and is_preempted(info.pod):
+                return VICTIMS_LEAVING
+        return None
+
+    def _nothing(
+        self, pod: PodInfo, findings: Findings, rejection: Rejection, trial: Trial
+    ) -> PostFilterResult:
+        errors = list(dict.fromkeys(self._search.errors(findings, trial)))
+        if errors:
+            return _said(failure(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"))
+        count = rejection.node_count
+        reasons = self._search.reasons(pod, findings, trial, count)
+        return _said(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
+
+    def _with_extenders(
+        self, now: Pod, pod: PodInfo, findings: Findings, trial: Trial
+    ) -> Generator[Effect, Answer, PostFilterResult]:
+        """Extenders with a preempt verb may drop candidates or change their victims."""
+        candidates = self._search.some(pod, findings, trial)
+        try:
+            left = yield from trial.extenders.preempt(pod, candidates)
+        except PointError as error:
+            return _said(failure(str(error)))
+        if not left:
+            return _said(unschedulable(NO_CANDIDATE))
+        tied = best_of(list(left.values()))
+        return self._make_room(now, tied[draw(trial.seed, len(tied))], trial)
+
+    def _make_room(self, now: Pod, candidate: Candidate, trial: Trial) -> PostFilterResult:
+        eviction = Eviction(self.name, now, candidate, trial, self._under_way)
+        return PostFilterResult(
+            SUCCESS,
+            Nomination(candidate.node),
+            eviction.begin(),
+            tuple(info.pod.key for info in candidate.victims),
+        )
+
+
+def _said(status: Status, nomination: Nomination = Nomination()) -> PostFilterResult:  # noqa: B008
+    """What this plugin says carries its mark."""
+    told = Status(status.code, (f"preemption: {status.message}",))
+    return PostFilterResult(told, nomination)
+
+
+def _pod_gone(_pod: Pod, _old: Pod | None, _new: Pod | None) -> Hint:
+    """The filters that rejected the pod hear of it themselves."""
+    return Hint.SKIP

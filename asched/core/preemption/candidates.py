@@ -1,0 +1,262 @@
+"""Candidate nodes: where evicting pods would make room, kept between equal preemptors.
+
+The prospects of a row (its outcome, and what giving it up would cost) stay as long as nothing
+there changes: pods, nominations, budgets that speak for its pods, the node itself. The next pod of
+the same priority with the same wishes tries the changed rows alone, so that thousands of equal
+preemptors cost one pass over the cluster and a few rows each.
+
+    PlainProspects   the class's filters look at pods by their amounts at most: many rows at a time,
+                     shared by all classes with the same requests and priority
+    TrialProspects   any class: one row at a time, by trial
+
+Upstream stops at a tenth of the nodes (at least 100), from a random one on, to save time. Here all
+are tried, unless the arguments were set to something else or each row needs a trial and there are
+more than EXHAUSTIVE_MAX of them.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption (DryRunPreemption)
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.kept import KeptVerdict
+from asched.core.framework.promised import Layer
+from asched.core.framework.status import Status
+from asched.core.framework.trial import Candidate, Trial
+from asched.core.preemption.budgets import Budgets
+from asched.core.preemption.choice import Cost, cost_of
+from asched.core.preemption.lineup import ASPECTS, Lineup
+from asched.core.preemption.victims import (
+    NO_VICTIMS,
+    DryRun,
+    Promise,
+    Supposed,
+    costs_of,
+    dry_run,
+    suppose,
+)
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodInfo
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+#: Rows that are tried one by one before upstream's limit applies. A trial takes about 0.5 ms.
+EXHAUSTIVE_MAX: Final = 512
+#: Slots times rows looked at in one go: keeps the arrays of a pass within the cache.
+CELLS_MAX: Final = 1 << 15
+
+#: What a dry run of a row came to.
+UNKNOWN, OPEN, NOBODY_BELOW, REJECTED, NO_NEED = range(5)
+
+
+class Prospects(ABC):
+    """`outcome` int8[N] and `costs` int64[5, N] (`choice.Cost`), by row."""
+
+    aspects = ASPECTS
+
+    def __init__(self, cluster: Cluster, lineup: Lineup, budgets: Budgets) -> None:
+        self.cluster = cluster
+        self.lineup = lineup
+        self.budgets = budgets
+        self.outcome: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
+        self.costs: I64 = np.zeros((len(Cost._fields), 0), dtype=np.int64)
+        self._rows_of: dict[str, set[int]] = {}  # budget -> rows with pods it speaks for
+        self._layer: Layer | None = None
+        self._versions: tuple[tuple[int, int], ...] = ()
+        self._generation = -1
+        self._cursor = self._seen = self._told = -1
+
+    def refresh(self, verdicts: Sequence[KeptVerdict], layer: Layer) -> None:
+        """Forget the rows that changed."""
+        versions = tuple((id(verdict), verdict.full_version) for verdict in verdicts)
+        same = (
+            versions == self._versions
+            and layer is self._layer
+            and self._generation == self.budgets.generation
+            and len(self.outcome) == self.cluster.nodes.columns.capacity
+        )
+        rows = self._changed(layer) if same else None
+        if rows is None:
+            capacity = self.cluster.nodes.columns.capacity
+            self.outcome = np.zeros(capacity, dtype=np.int8)
+            self.costs = np.zeros((len(Cost._fields), capacity), dtype=np.int64)
+            self._rows_of.clear()
+            self._layer, self._versions = layer, versions
+            self._generation = self.budgets.generation
+        elif rows:
+            self.outcome[list(rows)] = UNKNOWN
+        self._cursor, self._seen = self.cluster.nodes.log.end, layer.log.end
+        self._told = self.budgets.log.end
+
+    def forget(self, row: int) -> None:
+        """Whatever is known of a row holds for one pod alone."""
+        self.outcome[row] = UNKNOWN
+
+    @abstractmethod
+    def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
+        """Try rows and write down what came of it."""
+
+    @abstractmethod
+    def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:
+        """The victims on an open row."""
+
+    @abstractmethod
+    def rejections(self, pod: PodInfo, rows: I32, trial: Trial) -> Iterable[tuple[Status, int]]:
+        """(why, how many) of rows on which evicting does not help."""
+
+    def _changed(self, layer: Layer) -> set[int] | None:
+        """Rows on which anything may be different; None if that is not known any more."""
+        entries = self.cluster.nodes.log.since(self._cursor)
+        nominated = layer.log.since(self._seen)
+        budgets = self.budgets.log.since(self._told)
+        if entries is None or nominated is None or budgets is None:
+            return None
+        rows = {row for row, aspects in entries if aspects & self.aspects}
+        rows.update(row for row, _ in nominated)
+        for _, key in budgets:
+            rows |= self._rows_of.get(key, set())
+        return rows
+
+    def _note_budgets(self, rows: Iterable[int], priority: int) -> None:
+        """Remember which budgets have a say about which rows."""
+        if not len(self.budgets):
+            return
+        for row in rows:
+            lower = (i for i in self.lineup.pods(row) if i.pod.priority < priority)
+            for key in self.budgets.keys_for(lower):
+                self._rows_of.setdefault(key, set()).add(row)
+
+
+class PlainProspects(Prospects):
+    """For filters that read only amounts: `verdicts` are those among a class's."""
+
+    aspects = ASPECTS | Aspect.ALLOCATABLE
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        lineup: Lineup,
+        budgets: Budgets,
+        verdicts: Sequence[KeptVerdict],
+    ) -> None:
+        super().__init__(cluster, lineup, budgets)
+        self._verdicts = tuple(verdicts)
+        self._codes: list[I32] = []
+        for verdict in verdicts:
+            self.aspects |= verdict.plugin.depends_on or Aspect.ALL
+
+    def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
+        capacity = len(self.outcome)
+        if not self._codes or len(self._codes[0]) != capacity:
+            self._codes = [np.zeros(capacity, dtype=np.int32) for _ in self._verdicts]
+        step = max(CELLS_MAX // max(self.lineup.depth(rows), 1), 1)
+        for at in range(0, len(rows), step):
+            self._evaluate(pod, rows[at : at + step], trial)
+        self._note_budgets(rows.tolist(), pod.pod.priority)
+
+    def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:
+        found = self._suppose(pod, np.array((row,), dtype=np.int32), trial)
+        slots = np.flatnonzero(found.victims[:, 0])
+        pods = self.lineup.pods(row)
+        violations = int(found.violating[slots, 0].sum())
+        return Candidate(_name(trial, row), row, tuple(pods[slot] for slot in slots), violations)
+
+    def rejections(self, pod: PodInfo, rows: I32, trial: Trial) -> Iterable[tuple[Status, int]]:
+        nobody = self.outcome[rows] == NOBODY_BELOW
+        if nobody.any():
+            yield NO_VICTIMS.status, int(np.count_nonzero(nobody))
+        rows = rows[~nobody]
+        own = {id(v): codes for v, codes in zip(self._verdicts, self._codes, strict=True)}
+        for verdict in trial.state.active:
+            if not len(rows):
+                return
+            codes = own.get(id(verdict), verdict.codes)[rows]
+            values, counts = np.unique(codes[codes != 0], return_counts=True)
+            for code, count in zip(values.tolist(), counts.tolist(), strict=True):
+                yield verdict.plugin.explain(pod, code).by(verdict.plugin.name), count
+            rows = rows[codes == 0]
+
+    def _suppose(self, pod: PodInfo, rows: I32, trial: Trial) -> Supposed:
+        return suppose(
+            pod,
+            rows,
+            self._verdicts,
+            self.cluster,
+            self.lineup,
+            self.budgets,
+            self._promise(pod, rows, trial),
+        )
+
+    def _promise(self, pod: PodInfo, rows: I32, trial: Trial) -> Promise | None:
+        """What is promised to others on the rows: the pod's own nomination does not count."""
+        layer = self._layer
+        if layer is None or not layer.total or not layer.count[rows].any():
+            return None
+        amounts, pods = layer.amounts[:, rows], layer.count[rows]
+        own = trial.overlay.promised.row_of(pod)
+        if own is not None and own in rows:
+            position = int(np.flatnonzero(rows == own)[0])
+            others = trial.overlay.promised.on(own, pod)
+            amounts[:, position] = 0
+            pods[position] = len(others)
+            for info in others:
+                for name, amount in info.cls.accounted.items():
+                    amounts[self.cluster.nodes.resource_row(name), position] += amount
+        return Promise(amounts, pods)
+
+    def _evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
+        found = self._suppose(pod, rows, trial)
+        outcome = np.full(len(rows), OPEN, dtype=np.int8)
+        outcome[~found.victims.any(axis=0)] = NO_NEED
+        for kept, codes in zip(self._codes, found.codes, strict=True):
+            kept[rows] = codes
+            outcome[codes != 0] = REJECTED
+        outcome[found.lower == 0] = NOBODY_BELOW
+        self.outcome[rows] = outcome
+        self.costs[:, rows] = costs_of(rows, found, self.lineup)
+
+
+class TrialProspects(Prospects):
+    """For any class: every filter is asked, row by row."""
+
+    aspects = ASPECTS | Aspect.ALL
+
+    def __init__(self, cluster: Cluster, lineup: Lineup, budgets: Budgets) -> None:
+        super().__init__(cluster, lineup, budgets)
+        self._runs: dict[int, DryRun] = {}
+
+    def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
+        for row in rows.tolist():
+            run = self._runs[row] = dry_run(pod, row, trial, self.budgets)
+            if run.status is not None:
+                self.outcome[row] = REJECTED
+            elif run.victims:
+                self.outcome[row] = OPEN
+                self.costs[:, row] = cost_of(run.victims, run.violations)
+            else:
+                self.outcome[row] = NO_NEED
+        self._note_budgets(rows.tolist(), pod.pod.priority)
+
+    def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:  # noqa: ARG002
+        run = self._runs[row]
+        return Candidate(_name(trial, row), row, run.victims, run.violations)
+
+    def rejections(self, pod: PodInfo, rows: I32, trial: Trial) -> Iterable[tuple[Status, int]]:  # noqa: ARG002
+        counts: dict[Status, int] = {}
+        for row in rows.tolist():
+            status = self._runs[row].status
+            if status is not None:
+                counts[status] = counts.get(status, 0) + 1
+        yield from counts.items()
+
+
+def _name(trial: Trial, row: int) -> str:
+    node = trial.cluster.nodes.node_at[row]
+    assert node is not None, f"row {row} is a candidate but holds no node"
+    return node.name

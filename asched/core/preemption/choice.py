@@ -1,0 +1,69 @@
+"""Which of the candidates is given up: the one whose loss hurts least.
+
+    1  the fewest victims that a disruption budget protects
+    2  the least important of the most important victims
+    3  the smallest sum of priorities, each shifted by 2^31 so that more victims weigh more
+    4  the fewest victims
+    5  the latest start among the earliest-started victims of the highest priority
+    6  the seed decides between the rest
+
+Each rule chooses among those the rule before has left.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption (pickOneNodeForPreemption)
+"""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.trial import Candidate
+from asched.core.preemption.lineup import start_of
+from asched.core.state.pods import PodInfo
+
+I64 = npt.NDArray[np.int64]
+
+#: Makes every priority of the API positive.
+PRIORITY_SHIFT: Final = 1 << 31
+
+
+class Cost(NamedTuple):
+    """What giving up a node costs; smaller is better in every field, the first one first.
+
+    `start` is the negated start of the earliest-started victim of the highest priority.
+    """
+
+    violations: int
+    priority: int
+    total: int
+    number: int
+    start: int
+
+
+def cost_of(victims: Sequence[PodInfo], violations: int) -> Cost:
+    """The cost of a node; `victims` are not empty and the most important one is first."""
+    top = victims[0].pod.priority
+    earliest = min(start_of(info) for info in victims if info.pod.priority == top)
+    total = sum(info.pod.priority + PRIORITY_SHIFT for info in victims)
+    return Cost(violations, top, total, len(victims), -earliest)
+
+
+def cheapest(costs: I64) -> npt.NDArray[np.intp]:
+    """Positions of all candidates that share the lowest cost; `costs` is int64[5, M] in the order
+    of `Cost`, M >= 1.
+    """
+    left: npt.NDArray[np.intp] = np.flatnonzero(costs[0] == costs[0].min())
+    for values in costs[1:]:
+        if len(left) == 1:
+            break
+        here = values[left]
+        left = left[here == here.min()]
+    return left
+
+
+def best_of(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """All candidates that share the lowest cost; there is at least one, each with victims."""
+    costs = [cost_of(candidate.victims, candidate.violations) for candidate in candidates]
+    lowest = min(costs)
+    return [c for c, cost in zip(candidates, costs, strict=True) if cost == lowest]

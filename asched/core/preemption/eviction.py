@@ -1,0 +1,205 @@
+"""Evictions: what is written once it is clear who has to go, and for whom.
+
+For every victim: a condition that says why, the deletion, an event. A victim that is on its way to
+its node and nothing was written about yet is turned back in memory instead. All but the last go at
+the same time; the last one follows, so that the change that it causes finds the preemptor free to
+try again (`UnderWay`). Nominations of less important pods to the node are taken back first.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+from asched import names
+from asched.core.framework.effects import (
+    DeletePod,
+    Effect,
+    EmitEvent,
+    PatchPodStatus,
+    PodRef,
+    Together,
+)
+from asched.core.framework.points import Late
+from asched.core.framework.status import SUCCESS, Status, failure
+from asched.core.framework.trial import Candidate, Trial
+from asched.core.model.condition import difference
+from asched.core.model.meta import ObjectReference
+from asched.core.model.pod import Pod, PodCondition
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer, Done, Refused, Returned, Unknown
+
+NOT_FOUND: Final = 404
+ACTION: Final = "Preempting"
+
+
+class UnderWay:
+    """Preemptors whose victims are being evicted. The last victim is known once its turn came."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._last: dict[str, Pod | None] = {}  # preemptor's uid -> its last victim
+
+    def start(self, preemptor: Pod) -> None:
+        self._last[preemptor.uid] = None
+
+    def last(self, preemptor: Pod, victim: Pod) -> None:
+        """Only this victim is left."""
+        self._last[preemptor.uid] = victim
+
+    def end(self, preemptor: Pod) -> None:
+        self._last.pop(preemptor.uid, None)
+
+    def holds_back(self, pod: Pod) -> bool:
+        """Whether an attempt would come too early."""
+        if pod.uid not in self._last:
+            return False
+        victim = self._last[pod.uid]
+        if victim is None:
+            return True
+        now = self._cluster.pods_seen.get(victim.key)
+        return now is not None and now.uid == victim.uid and not now.is_terminating
+
+
+class Eviction:
+    """One candidate's victims, on behalf of one preemptor."""
+
+    def __init__(
+        self, plugin: str, preemptor: Pod, candidate: Candidate, trial: Trial, under_way: UnderWay
+    ) -> None:
+        self._plugin = plugin
+        self._preemptor = preemptor
+        self._node = candidate.node
+        self._trial = trial
+        self._under_way = under_way
+        self._victims = [i.pod for i in candidate.victims if not i.pod.is_terminating]
+
+    def begin(self) -> Late | None:
+        """Hold the preemptor back from now on, and hand out what is to be done.
+
+        None if all victims are on their way out already.
+        """
+        if not self._victims:
+            return None
+        self._under_way.start(self._preemptor)
+        nominator = self._trial.nominator
+        less = [
+            pod
+            for pod in nominator.on(self._node).values()
+            if pod.priority < self._preemptor.priority
+        ]
+        for pod in less:
+            nominator.delete(pod.uid)
+        return self._steps(less)
+
+    def _steps(self, nominated: list[Pod]) -> Late:
+        failed: Status = SUCCESS
+        try:
+            for pod in nominated:
+                yield from self._clear_nomination(pod)
+            *others, last = self._victims
+            if others:
+                answer = yield Together(parts=tuple(self._evict(victim) for victim in others))
+                assert isinstance(answer, Returned)
+                failed = next((s for s in answer.value if not s.is_success), SUCCESS)
+            self._under_way.last(self._preemptor, last)
+            status = yield from self._evict(last)
+        finally:
+            self._under_way.end(self._preemptor)
+        return failed if status.is_success else status
+
+    def _clear_nomination(self, pod: Pod) -> Iterator[Effect]:
+        """That this fails is no reason to stop: the pod's own next attempt sets it right."""
+        now = self._trial.cluster.pods_seen.get(pod.key)
+        if now is None or now.uid != pod.uid or not now.status.nominated_node_name:
+            return
+        types = tuple(c.type for c in now.status.conditions or ())
+        yield PatchPodStatus(pod=_ref(now), condition_types=types, nominated_node_name="")
+
+    def _evict(self, victim: Pod) -> Late:
+        waiting = self._trial.waiting.get(victim.uid)
+        if waiting is not None and waiting.preempt(self._plugin):
+            yield self._event(victim, " (in kube-scheduler memory).")
+            return SUCCESS
+        now = self._trial.cluster.pods_seen.get(victim.key)
+        if now is None or now.uid != victim.uid or now.is_terminating:
+            return SUCCESS
+        patch = self._patch(now)
+        if patch is not None:
+            answer = yield patch
+            if _is_gone(answer):
+                return SUCCESS
+            if not isinstance(answer, Done):
+                return _failed(now, answer)
+        answer = yield DeletePod(pod=_ref(now))
+        if not isinstance(answer, Done):
+            return SUCCESS if _is_gone(answer) else _failed(now, answer)
+        yield self._event(now)
+        return SUCCESS
+
+    def _patch(self, victim: Pod) -> PatchPodStatus | None:
+        """The condition that tells controllers why the pod goes; None if it is there already."""
+        name = self._trial.scheduler_name
+        wanted = PodCondition(
+            type=names.DISRUPTION_TARGET,
+            status="True",
+            reason=names.REASON_PREEMPTION_BY_SCHEDULER,
+            message=f"{name}: preempting to accommodate a higher priority pod",
+            observed_generation=victim.metadata.generation or None,
+        )
+        old = victim.condition(names.DISRUPTION_TARGET)
+        condition = difference(old, wanted, self._trial.now_s)
+        if condition is None:
+            return None
+        types = [c.type for c in victim.status.conditions or ()]
+        if old is None:
+            types.append(names.DISRUPTION_TARGET)
+        return PatchPodStatus(pod=_ref(victim), condition=condition, condition_types=tuple(types))
+
+    def _event(self, victim: Pod, ending: str = "") -> EmitEvent:
+        metadata = victim.metadata
+        return EmitEvent(
+            regarding=ObjectReference(
+                api_version="v1",
+                kind="Pod",
+                namespace=metadata.namespace,
+                name=metadata.name,
+                uid=metadata.uid,
+                resource_version=metadata.resource_version,
+            ),
+            type="Normal",
+            reason=names.EVENT_PREEMPTED,
+            action=ACTION,
+            note=f"Preempted by pod {self._preemptor.uid} on node {self._node}{ending}",
+            reporting_controller=self._trial.scheduler_name,
+        )
+
+
+def is_preempted(pod: Pod) -> bool:
+    """Whether a scheduler evicted this pod, and it is still there."""
+    condition = pod.condition(names.DISRUPTION_TARGET)
+    return (
+        pod.is_terminating
+        and condition is not None
+        and condition.status == "True"
+        and condition.reason == names.REASON_PREEMPTION_BY_SCHEDULER
+    )
+
+
+def _ref(pod: Pod) -> PodRef:
+    metadata = pod.metadata
+    return PodRef(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
+
+
+def _is_gone(answer: Answer) -> bool:
+    return isinstance(answer, Refused) and answer.code == NOT_FOUND
+
+
+def _failed(victim: Pod, answer: Answer) -> Status:
+    said = answer.message if isinstance(answer, Refused | Unknown) else type(answer).__name__
+    return failure(f"preempting {victim.key}: {said}")

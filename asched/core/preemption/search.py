@@ -1,0 +1,198 @@
+"""The search for the node to make room on: kept prospects, the choice, or why there is none.
+
+Bounds  PROSPECTS_MAX kinds of preemptors whose prospects are kept; the one unused for longest goes.
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.overlay import ignores_pods, is_plain
+from asched.core.framework.runner import draw
+from asched.core.framework.trial import Candidate, Trial
+from asched.core.preemption.budgets import Budgets
+from asched.core.preemption.candidates import (
+    EXHAUSTIVE_MAX,
+    NO_NEED,
+    OPEN,
+    UNKNOWN,
+    PlainProspects,
+    Prospects,
+    TrialProspects,
+)
+from asched.core.preemption.choice import cheapest
+from asched.core.preemption.lineup import Lineup
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodInfo
+
+I32 = npt.NDArray[np.int32]
+
+#: At 5,000 nodes one takes 0.3 MB.
+PROSPECTS_MAX: Final = 64
+#: Rows tried before looking whether they are enough, if there is a limit.
+BLOCK: Final = 64
+#: What upstream adds to the histogram for nodes that are no candidates.
+NOT_HELPFUL: Final = "Preemption is not helpful for scheduling"
+
+
+class Limit(NamedTuple):
+    """How many candidates are enough: the larger of a share of the nodes and a number."""
+
+    percentage: int
+    number: int
+
+    def of(self, count: int) -> int:
+        return min(max(count * self.percentage // 100, self.number), count)
+
+
+class Findings(NamedTuple):
+    """The open rows int32[M] with their prospects."""
+
+    prospects: Prospects
+    open: I32
+    #: every row that was worth a try
+    tried: I32
+
+
+class Search:
+    """One per plugin. `limit` None: upstream's own, which is about cost only."""
+
+    def __init__(self, cluster: Cluster, limit: Limit, *, is_restricted: bool) -> None:
+        self._cluster = cluster
+        self._limit = limit
+        self._is_restricted = is_restricted
+        self._lineup = cluster.companion(Lineup)
+        self._budgets = cluster.companion(Budgets)
+        self._kept: OrderedDict[Hashable, Prospects] = OrderedDict()
+
+    def find(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> Findings:
+        """Try the rows that were rejected in a way that evicting pods may cure."""
+        rows = rejection.candidates.astype(np.int32)
+        is_fresh = rejection.pre_filter is None
+        prospects = self._prospects(pod, trial, is_fresh=is_fresh)
+        own = trial.overlay.promised.row_of(pod)
+        if own is not None:
+            prospects.forget(own)
+        blocked = self._blocked(prospects, rows, trial)
+        if self._has_limit(prospects, rows):
+            self._try_some(pod, rows, blocked, prospects, trial)
+        else:
+            prospects.evaluate(pod, rows[prospects.outcome[rows] == UNKNOWN], trial)
+        is_open = (prospects.outcome[rows] == OPEN) & ~blocked
+        return Findings(prospects, rows[is_open], rows)
+
+    def best(self, pod: PodInfo, findings: Findings, trial: Trial) -> Candidate:
+        """The candidate whose loss hurts least; there is one."""
+        tied = findings.open[cheapest(findings.prospects.costs[:, findings.open])]
+        row = int(tied[draw(trial.seed, len(tied))])
+        return findings.prospects.candidate(pod, row, trial)
+
+    def all(self, pod: PodInfo, findings: Findings, trial: Trial) -> dict[str, Candidate]:
+        """Every candidate with its victims, by node name."""
+        found = (findings.prospects.candidate(pod, row, trial) for row in findings.open.tolist())
+        return {candidate.node: candidate for candidate in found}
+
+    def some(self, pod: PodInfo, findings: Findings, trial: Trial) -> dict[str, Candidate]:
+        """As many candidates as upstream would show to an extender."""
+        count = self._limit.of(len(findings.tried))
+        start = draw(trial.seed, max(len(findings.open), 1))
+        rows = np.roll(findings.open, -start)[:count]
+        return self.all(pod, findings._replace(open=rows), trial)
+
+    def errors(self, findings: Findings, trial: Trial) -> list[str]:
+        """Rows on which nobody would have to go: somebody else had kept the pod off."""
+        rows = findings.tried[findings.prospects.outcome[findings.tried] == NO_NEED]
+        blocked = self._blocked(findings.prospects, rows, trial)
+        nodes = self._cluster.nodes.node_at
+        names = [node.name for row in rows[~blocked].tolist() if (node := nodes[row]) is not None]
+        return [f'expected at least one victim pod on node "{name}"' for name in names]
+
+    def reasons(self, pod: PodInfo, findings: Findings, trial: Trial, count: int) -> dict[str, int]:
+        """Reason to number of nodes, of all `count` nodes of the cluster."""
+        counts: dict[str, int] = {}
+        others = count - len(findings.tried)
+        for status, number in findings.prospects.rejections(pod, findings.tried, trial):
+            for reason in status.reasons:
+                counts[reason] = counts.get(reason, 0) + number
+        if others:
+            counts[NOT_HELPFUL] = counts.get(NOT_HELPFUL, 0) + others
+        return counts
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _prospects(self, pod: PodInfo, trial: Trial, *, is_fresh: bool) -> Prospects:
+        """What is known of preemptors like this one, brought up to date."""
+        self._budgets.catch_up()
+        self._lineup.catch_up()
+        layer = trial.overlay.promised.layer(pod.pod.priority)
+        self._lineup.catch_up()  # either of them may have named a resource that was new
+        layer.reserve()
+        state = trial.state
+        key: Hashable
+        prospects: Prospects | None
+        if is_fresh and is_plain(state):
+            verdicts = [v for v in state.active if v.plugin.reads_only_amounts]
+            key = (pod.pod.priority, *map(id, verdicts))
+            prospects = self._kept.get(key)
+            if prospects is None:
+                parts = (self._cluster, self._lineup, self._budgets, verdicts)
+                prospects = self._keep(key, PlainProspects(*parts))
+        else:
+            verdicts = list(state.active)
+            key = (id(state), pod.cls.key)
+            prospects = self._kept.get(key) if is_fresh else None
+            if prospects is None:
+                parts_ = (self._cluster, self._lineup, self._budgets)
+                prospects = self._keep(key, TrialProspects(*parts_))
+        self._kept.move_to_end(key)
+        prospects.refresh(verdicts, layer)
+        return prospects
+
+    def _keep(self, key: Hashable, prospects: Prospects) -> Prospects:
+        self._kept[key] = prospects
+        if len(self._kept) > PROSPECTS_MAX:
+            self._kept.popitem(last=False)
+        return prospects
+
+    def _blocked(self, prospects: Prospects, rows: I32, trial: Trial) -> npt.NDArray[np.bool_]:
+        """Rows which a filter that ignores pods rejects too, after the one that was heard."""
+        blocked = np.zeros(len(rows), dtype=np.bool_)
+        if isinstance(prospects, PlainProspects):
+            after = False
+            for verdict in trial.state.active:
+                if after and ignores_pods(verdict.plugin):
+                    blocked |= verdict.codes[rows] != 0
+                after |= verdict.plugin.reads_only_amounts
+        return blocked
+
+    def _has_limit(self, prospects: Prospects, rows: I32) -> bool:
+        if self._is_restricted:
+            return True
+        return isinstance(prospects, TrialProspects) and len(rows) > EXHAUSTIVE_MAX
+
+    def _try_some(
+        self,
+        pod: PodInfo,
+        rows: I32,
+        blocked: npt.NDArray[np.bool_],
+        prospects: Prospects,
+        trial: Trial,
+    ) -> None:
+        """Try rows from one that the seed chooses until there are enough candidates."""
+        wanted = self._limit.of(len(rows))
+        start = draw(trial.seed, max(len(rows), 1))
+        turned = np.roll(rows, -start)
+        free = np.roll(~blocked, -start)
+        unknown = turned[prospects.outcome[turned] == UNKNOWN]
+        while True:
+            is_open = (prospects.outcome[turned] == OPEN) & free
+            kind = prospects.costs[0, turned[is_open]] == 0
+            if (kind.any() and len(kind) >= wanted) or not len(unknown):
+                return
+            size = min(BLOCK, max(wanted - len(kind), 1))
+            prospects.evaluate(pod, unknown[:size], trial)
+            unknown = unknown[size:]

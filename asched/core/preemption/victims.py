@@ -1,0 +1,201 @@
+"""Dry runs: which pods would have to go from a node so that another one fits.
+
+All pods of lower priority are taken away; if the pod does not fit then, nothing helps. Otherwise
+they are put back one after the other as long as it still fits, those that a disruption budget
+protects first, then the rest, each time the most important one first. Who cannot be put back is a
+victim.
+
+`dry_run` does that to one node by trial, with every filter. `suppose` does it to many rows at once,
+slot by slot, for classes to which pods matter by their amounts alone; both agree (tests).
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
+        (SelectVictimsOnNode)
+"""
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.kept import KeptVerdict
+from asched.core.framework.status import Reason, Status
+from asched.core.framework.trial import Trial
+from asched.core.preemption.budgets import Budgets
+from asched.core.preemption.choice import PRIORITY_SHIFT
+from asched.core.preemption.lineup import NOW, Lineup, in_line
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import SupposedView
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+NO_VICTIMS: Final = Reason("No preemption victims found for incoming pod", resolvable=False)
+
+
+class DryRun(NamedTuple):
+    """One node: its victims, the most important one first, or why it is no candidate."""
+
+    victims: tuple[PodInfo, ...]
+    violations: int
+    status: Status | None
+
+
+def dry_run(pod: PodInfo, row: int, trial: Trial, budgets: Budgets) -> DryRun:
+    """Try one row with every filter, its nominated pods included."""
+    cluster, priority = trial.cluster, pod.pod.priority
+    lower = in_line(i for i in cluster.pods_on(row).values() if i.pod.priority < priority)
+    if not lower:
+        return DryRun((), 0, NO_VICTIMS.status)
+    with cluster.without_pods(lower, row):
+        status = trial.status_of(pod, row)
+        if status is not None:
+            return DryRun((), 0, status)
+        over = budgets.violations(lower)
+        order = [i for i, v in zip(lower, over, strict=True) if v]
+        protected = len(order)
+        order += [i for i, v in zip(lower, over, strict=True) if not v]
+        victims: list[PodInfo] = []
+        violations = 0
+        with ExitStack() as spared:
+            for position, info in enumerate(order):
+                with ExitStack() as back:
+                    back.enter_context(cluster.with_pods((info,), row))
+                    if trial.status_of(pod, row) is None:
+                        spared.push(back.pop_all())
+                        continue
+                victims.append(info)
+                violations += position < protected
+    return DryRun(tuple(in_line(victims)), violations, None)
+
+
+class Supposed(NamedTuple):
+    """Many rows at once; K slots, M rows.
+
+    `lower` int64[M]: pods of lower priority there. `codes`: for each filter what it says without
+    them, int32[M]. `victims` and `violating`: bool[K, M] by slot; no victims where any code is set.
+    """
+
+    lower: I64
+    codes: list[I32]
+    victims: Mask
+    violating: Mask
+
+
+class Promise(NamedTuple):
+    """What nominated pods ask for on the rows: amounts int64[R, M] and pods int64[M]."""
+
+    amounts: I64
+    pods: I64
+
+
+def suppose(
+    pod: PodInfo,
+    rows: I32,
+    verdicts: Sequence[KeptVerdict],
+    cluster: Cluster,
+    lineup: Lineup,
+    budgets: Budgets,
+    promise: Promise | None,
+) -> Supposed:
+    """Try rows with the filters that read only amounts, nominated pods counted on top."""
+    bulks = lineup.bulks[: lineup.depth(rows), rows]
+    is_lower = lineup.priorities[bulks] < pod.pod.priority
+    amounts = lineup.amounts[:, np.where(is_lower, bulks, 0)]
+    more, more_pods = -amounts.sum(axis=1), -is_lower.sum(axis=0)
+    lower = -more_pods
+    if promise is not None:
+        more += promise.amounts
+        more_pods += promise.pods
+    view = SupposedView(cluster.nodes, rows, more, more_pods)
+    codes = [np.asarray(v.plugin.filter(pod, view, v.result.data)) for v in verdicts]
+    fits = lower > 0
+    for found in codes:
+        fits &= found == 0
+    victims: Mask = np.zeros(is_lower.shape, dtype=np.bool_)
+    violating: Mask = np.zeros(is_lower.shape, dtype=np.bool_)
+    some = np.flatnonzero(fits)
+    if len(some):
+        order, over = _order(rows[some], is_lower[:, some], lineup, budgets)
+        violating[:, some] = over
+        victims[:, some] = _reprieve(
+            pod,
+            rows[some],
+            verdicts,
+            cluster,
+            order,
+            lower[some],
+            amounts[:, :, some],
+            more[:, some],
+            more_pods[some],
+        )
+    return Supposed(lower, codes, victims, violating)
+
+
+def _order(rows: I32, is_lower: Mask, lineup: Lineup, budgets: Budgets) -> tuple[I64, Mask]:
+    """(slots int64[K, M] in the order in which pods are put back, violating bool[K, M] by slot)."""
+    first = is_lower.argmax(axis=0)
+    depth = len(is_lower)
+    order = np.minimum(first + np.arange(depth)[:, None], depth - 1)
+    violating: Mask = np.zeros(is_lower.shape, dtype=np.bool_)
+    if not len(budgets):
+        return order, violating
+    for position, row in enumerate(rows.tolist()):
+        start = int(first[position])
+        pods = lineup.pods(row)[start:]
+        over = budgets.violations(pods)
+        if any(over):
+            slots = sorted(range(len(pods)), key=lambda i: not over[i])
+            order[: len(pods), position] = np.array(slots) + start
+            violating[start : start + len(pods), position] = over
+    return order, violating
+
+
+def _reprieve(
+    pod: PodInfo,
+    rows: I32,
+    verdicts: Sequence[KeptVerdict],
+    cluster: Cluster,
+    order: I64,
+    lower: I64,
+    amounts: I64,
+    more: I64,
+    more_pods: I64,
+) -> Mask:
+    """bool[K, M]: who cannot be put back. `more` and `more_pods` are with all of them gone."""
+    victims: Mask = np.zeros(order.shape, dtype=np.bool_)
+    across = np.arange(len(rows))
+    for step in range(int(lower.max())):
+        slots = order[step]
+        back = amounts[:, slots, across]
+        view = SupposedView(cluster.nodes, rows, more + back, more_pods + 1)
+        fits = step < lower
+        is_open = fits
+        for verdict in verdicts:
+            fits = fits & (np.asarray(verdict.plugin.filter(pod, view, verdict.result.data)) == 0)
+        victims[slots, across] |= is_open & ~fits
+        more = np.where(fits, more + back, more)
+        more_pods = more_pods + fits
+    return victims
+
+
+def costs_of(rows: I32, found: Supposed, lineup: Lineup) -> I64:
+    """int64[5, M] in the order of `choice.Cost`; rows without victims hold anything."""
+    depth = len(found.victims)
+    priorities = lineup.priorities[lineup.bulks[:depth, rows]]
+    victims = found.victims
+    lowest = np.iinfo(np.int64).min
+    top = np.where(victims, priorities, lowest).max(axis=0, initial=lowest)
+    starts = np.where(victims & (priorities == top), lineup.starts[:depth, rows], NOW)
+    return np.stack(
+        (
+            (victims & found.violating).sum(axis=0),
+            top,
+            np.where(victims, priorities + PRIORITY_SHIFT, 0).sum(axis=0),
+            victims.sum(axis=0),
+            -starts.min(axis=0, initial=NOW),
+        )
+    )
