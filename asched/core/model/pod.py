@@ -294,16 +294,13 @@ _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 def spec_key(pod: Pod) -> bytes:
     """Equal for pods whose scheduling-relevant content is equal, whatever their names and nodes.
 
-    Names count only where a rule derives something from them: generic ephemeral volumes and claims
-    made from templates are named after the pod. Gates and the scheduler's name are no part of it.
+    Names count only where a rule derives something from them: generic ephemeral volumes are named
+    after the pod. Resource claims made from a template differ from pod to pod as well, but the rule
+    that reads them is asked anew for every pod. Gates and the scheduler's name are no part of it.
     """
     spec = pod.spec
-    named = any(volume.ephemeral is not None for volume in spec.volumes or ()) or bool(
-        spec.resource_claims
-    )
-    identity = (
-        (pod.metadata.name, pod.metadata.uid, pod.status.resource_claim_statuses) if named else None
-    )
+    named = any(volume.ephemeral is not None for volume in spec.volumes or ())
+    identity = (pod.metadata.name, pod.metadata.uid) if named else None
     return _encoder.encode(
         (
             pod.metadata.namespace,
@@ -323,6 +320,7 @@ def spec_key(pod: Pod) -> bytes:
             spec.host_network,
             spec.host_users,
             spec.scheduling_group,
+            spec.resource_claims,
             identity,
         )
     )
