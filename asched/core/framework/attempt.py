@@ -23,6 +23,9 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+#: Up to so many distinct verdicts are told apart without sorting.
+DISTINCT_FEW: Final = 8
+
 NO_NODES: Final = "no nodes available to schedule pods"
 
 
@@ -94,14 +97,11 @@ class Rejection:
         if self._all_codes is not None:
             return tuple(self._groups_of_all(rows, self._all_codes))
         pairs = self.judge[rows].astype(np.int64) << 32 | self.codes[rows].astype(np.int64)
-        values, inverse = np.unique(pairs, return_inverse=True)
-        order = np.argsort(inverse, kind="stable")
-        bounds = np.searchsorted(inverse[order], np.arange(len(values) + 1))
         found = []
-        for index, value in enumerate(values.tolist()):
+        for value, members in _by_value(pairs, rows):
             plugin = self.plugins[(value >> 32) - 1]
             status = plugin.explain(self.pod, value & 0xFFFFFFFF).by(plugin.name)
-            found.append((status, rows[order[bounds[index] : bounds[index + 1]]]))
+            found.append((status, members))
         return tuple(found)
 
     def _groups_of_all(self, rows: I64, all_codes: Sequence[I32]) -> Iterator[tuple[Status, I64]]:
@@ -155,13 +155,12 @@ class Rejection:
     def candidates(self) -> I64:
         """Rows from which evicting pods could help: those rejected as exactly Unschedulable."""
         parts = [rows for status, rows in self.groups if status.code is Code.UNSCHEDULABLE]
-        parts.append(
-            np.array(
-                [r for r, s in self.overrides.items() if s.code is Code.UNSCHEDULABLE],
-                dtype=np.int64,
-            )
-        )
-        return np.sort(np.concatenate(parts))
+        told_apart = [r for r, s in self.overrides.items() if s.code is Code.UNSCHEDULABLE]
+        if told_apart:
+            parts.append(np.array(told_apart, dtype=np.int64))
+        if len(parts) == 1:
+            return parts[0]
+        return np.sort(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
 
     @cached_property
     def unschedulable_plugins(self) -> frozenset[str]:
@@ -201,6 +200,27 @@ class Rejection:
             for reason in self.absent.reasons:
                 counts[reason] = counts.get(reason, 0) + self.absent_count
         return counts
+
+
+def _by_value(values: I64, rows: I64) -> Iterator[tuple[int, I64]]:
+    """(value, the rows that have it in ascending order). Few distinct values cost one pass each,
+    which is cheaper than sorting.
+    """
+    for _ in range(DISTINCT_FEW):
+        if not len(values):
+            return
+        value = values[0]
+        is_other = values != value
+        if not is_other.any():
+            yield int(value), rows
+            return
+        yield int(value), rows[~is_other]
+        values, rows = values[is_other], rows[is_other]
+    distinct, inverse = np.unique(values, return_inverse=True)
+    order = np.argsort(inverse, kind="stable")
+    bounds = np.searchsorted(inverse[order], np.arange(len(distinct) + 1))
+    for index, value in enumerate(distinct.tolist()):
+        yield value, rows[order[bounds[index] : bounds[index + 1]]]
 
 
 def fit_error(

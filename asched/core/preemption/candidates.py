@@ -134,7 +134,10 @@ class Prospects(ABC):
 
 
 class PlainProspects(Prospects):
-    """For filters that read only amounts: `verdicts` are those among a class's."""
+    """For filters that read only amounts: `verdicts` are those among a class's.
+
+    `_victims` bool[K, N] says who they are, by slot and row.
+    """
 
     aspects = ASPECTS | Aspect.ALLOCATABLE
 
@@ -147,6 +150,7 @@ class PlainProspects(Prospects):
     ) -> None:
         super().__init__(cluster, lineup, budgets)
         self._verdicts = tuple(verdicts)
+        self._victims: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=np.bool_)
         self._codes: list[I32] = []
         for verdict in verdicts:
             self.aspects |= verdict.plugin.depends_on or Aspect.ALL
@@ -155,16 +159,20 @@ class PlainProspects(Prospects):
         capacity = len(self.outcome)
         if not self._codes or len(self._codes[0]) != capacity:
             self._codes = [np.zeros(capacity, dtype=np.int32) for _ in self._verdicts]
+        slots = len(self.lineup.bulks)
+        if self._victims.shape != (slots, capacity):
+            grown = np.zeros((slots, capacity), dtype=np.bool_)
+            grown[: self._victims.shape[0], : self._victims.shape[1]] = self._victims
+            self._victims = grown
         step = max(CELLS_MAX // max(self.lineup.depth(rows), 1), 1)
         for at in range(0, len(rows), step):
             self._evaluate(pod, rows[at : at + step], trial)
         self._note_budgets(rows.tolist(), pod.pod.priority)
 
-    def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:
-        found = self._suppose(pod, np.array((row,), dtype=np.int32), trial)
-        slots = np.flatnonzero(found.victims[:, 0])
+    def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:  # noqa: ARG002
+        slots = np.flatnonzero(self._victims[:, row]).tolist()
         pods = self.lineup.pods(row)
-        violations = int(found.violating[slots, 0].sum())
+        violations = int(self.costs[0, row])
         return Candidate(_name(trial, row), row, tuple(pods[slot] for slot in slots), violations)
 
     def rejections(self, pod: PodInfo, rows: I32, trial: Trial) -> Iterable[tuple[Status, int]]:
@@ -219,6 +227,8 @@ class PlainProspects(Prospects):
             outcome[codes != 0] = REJECTED
         outcome[found.lower == 0] = NOBODY_BELOW
         self.outcome[rows] = outcome
+        self._victims[:, rows] = 0
+        self._victims[: len(found.victims), rows] = found.victims
         self.costs[:, rows] = costs_of(rows, found, self.lineup)
 
 

@@ -1,6 +1,7 @@
 """The search for the node to make room on: kept prospects, the choice, or why there is none.
 
-Bounds  PROSPECTS_MAX kinds of preemptors whose prospects are kept; the one unused for longest goes.
+Bounds  PROSPECTS_MAX kinds of preemptors whose prospects are kept (fewer in huge clusters); the one
+        unused for longest goes.
 """
 
 from collections import OrderedDict
@@ -31,8 +32,12 @@ from asched.core.state.pods import PodInfo
 
 I32 = npt.NDArray[np.int32]
 
-#: At 5,000 nodes one takes 0.3 MB.
+#: At 5,000 nodes with 30 pods each one takes 0.5 MB.
 PROSPECTS_MAX: Final = 64
+#: Slots times rows of all of them together, a byte each (64 MB) ...
+CELLS_MAX: Final = 1 << 26
+#: ... but never fewer prospects than this.
+PROSPECTS_MIN: Final = 4
 #: Rows tried before looking whether they are enough, if there is a limit.
 BLOCK: Final = 64
 #: What upstream adds to the histogram for nodes that are no candidates.
@@ -154,7 +159,8 @@ class Search:
 
     def _keep(self, key: Hashable, prospects: Prospects) -> Prospects:
         self._kept[key] = prospects
-        if len(self._kept) > PROSPECTS_MAX:
+        cells = self._lineup.bulks.size
+        while len(self._kept) > max(PROSPECTS_MIN, min(PROSPECTS_MAX, CELLS_MAX // max(cells, 1))):
             self._kept.popitem(last=False)
         return prospects
 
