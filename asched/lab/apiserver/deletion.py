@@ -31,6 +31,8 @@ JsonObject = dict[str, Any]
 
 OPTIONS_SCHEME: Final = "k8s.io/apimachinery/pkg/apis/meta/internalversion/scheme/register.go:27"
 HELD_BY: Final = {"Foreground": "foregroundDeletion", "Orphan": "orphan"}
+#: Kinds that leave their dependents behind unless told otherwise.
+ORPHANING: Final = frozenset({"ReplicationController"})
 FINISHED: Final = frozenset({"Succeeded", "Failed"})
 
 
@@ -139,7 +141,7 @@ def mark(ctx: Context, res: Resource, record: Record, options: JsonObject) -> Js
     """The object with deletion begun: times, finalizers, and a pod's generation."""
     obj, metadata = record.obj, dict(record.obj["metadata"])
     policy = options.get("propagationPolicy")
-    if options.get("orphanDependents"):
+    if options.get("orphanDependents") or (policy is None and res.kind in ORPHANING):
         policy = "Orphan"
     holder = HELD_BY.get(policy or "")
     finalizers = metadata.get("finalizers") or []
@@ -149,8 +151,8 @@ def mark(ctx: Context, res: Resource, record: Record, options: JsonObject) -> Js
     if not metadata.get("deletionTimestamp"):
         metadata["deletionTimestamp"] = ctx.later(grace_s)
         metadata["deletionGracePeriodSeconds"] = grace_s
-        if res.kind == "Pod":
-            metadata["generation"] = metadata.get("generation", 0) + 1
+        if "generation" in metadata:
+            metadata["generation"] += 1
     elif grace_s < metadata.get("deletionGracePeriodSeconds", 0) and (
         "gracePeriodSeconds" in options or not grace_s
     ):

@@ -13,7 +13,7 @@ from typing import Any, Final
 from asched.lab.apiserver import crud, deletion
 from asched.lab.apiserver.binding import with_condition
 from asched.lab.apiserver.context import Context
-from asched.lab.apiserver.resources import NAMESPACES, NODES, PODS, RESOURCES, Resource, find
+from asched.lab.apiserver.resources import NAMESPACES, NODES, PODS, RESOURCES, Resource
 from asched.lab.apiserver.store import DELETED, Change, Key, Record
 
 JsonObject = dict[str, Any]
@@ -46,8 +46,9 @@ class Kubelet:
 
     def start(self) -> None:
         """Follow the store; must be called on the event loop."""
-        for res in (PODS, NAMESPACES, find("persistentvolumes"), find("persistentvolumeclaims")):
-            self._listen(res)
+        for res in RESOURCES:
+            if res.stored and res.storage == (res.group, res.plural):
+                self._listen(res)
 
     def _listen(self, res: Resource) -> None:
         def listener(change: Change) -> None:
