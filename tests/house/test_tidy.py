@@ -8,8 +8,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "asched").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
@@ -33,70 +31,76 @@ def relative(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.parametrize("path", ALL, ids=relative)
-def test_a_file_is_one_room(path: Path) -> None:
-    lines = len(path.read_text(encoding="utf-8").splitlines())
-    limit = TEST_LINES_MAX if path in TESTS else FILE_LINES_MAX
-    assert relative(path) in TABLES or lines <= limit, f"{lines} lines, {limit} allowed"
+def text_of(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_a_function_fits_on_a_screen(path: Path) -> None:
-    long = [
-        f"{name} ({lines} lines)"
+def test_a_file_is_one_room() -> None:
+    sizes = {path: len(text_of(path).splitlines()) for path in ALL}
+    found = [
+        f"{relative(path)}: {lines} lines"
+        for path, lines in sizes.items()
+        if lines > (FILE_LINES_MAX if path in SOURCES else TEST_LINES_MAX)
+        and relative(path) not in TABLES
+    ]
+    assert not found
+
+
+def test_a_function_fits_on_a_screen() -> None:
+    found = [
+        f"{relative(path)}: {name} has {lines} lines"
+        for path in SOURCES
         for name, lines in function_lengths(path)
         if lines > FUNCTION_LINES_MAX
     ]
-    assert not long
+    assert not found
 
 
 def function_lengths(path: Path) -> Iterator[tuple[str, int]]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(ast.parse(text_of(path))):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             yield node.name, (node.end_lineno or node.lineno) - node.lineno + 1
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=relative)
-def test_a_file_says_what_it_is_for(path: Path) -> None:
-    text = path.read_text(encoding="utf-8")
-    if path.name == "__init__.py" and not text.strip():
-        return
-    assert ast.get_docstring(ast.parse(text)), "the first line of a file says what it is for"
-
-
-@pytest.mark.parametrize("path", ALL, ids=relative)
-def test_a_file_is_named_after_a_noun(path: Path) -> None:
-    assert path.stem not in NO_NOUNS
-
-
-@pytest.mark.parametrize("path", [p for p in ALL if p != Path(__file__).resolve()], ids=relative)
-def test_nothing_is_left_unfinished(path: Path) -> None:
+def test_a_file_says_what_it_is_for() -> None:
     found = [
-        f"{number}: {line.strip()}"
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        relative(path)
+        for path in SOURCES
+        if text_of(path).strip() and not ast.get_docstring(ast.parse(text_of(path)))
+    ]
+    assert not found
+
+
+def test_a_file_is_named_after_a_noun() -> None:
+    assert not [relative(path) for path in ALL if path.stem in NO_NOUNS]
+
+
+def test_nothing_is_left_unfinished() -> None:
+    found = [
+        f"{relative(path)}:{number}: {line.strip()}"
+        for path in ALL
+        if path != Path(__file__).resolve()
+        for number, line in enumerate(text_of(path).splitlines(), 1)
         if UNFINISHED.search(line)
     ]
     assert not found
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "asched").rglob("*.py")), ids=lambda p: relative(p)
-)
-def test_only_the_spawner_spawns(path: Path) -> None:
-    """A task nobody keeps is a task nobody misses."""
-    allowed = {"asched/edge/host/tasks.py"}
-    if relative(path) in allowed or not relative(path).startswith("asched/edge/"):
-        return
-    calls = [
-        node.lineno
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+def test_only_the_spawner_spawns() -> None:
+    """A task nobody keeps is a task nobody misses; task groups keep theirs."""
+    spawner = ROOT / "asched/edge/host/tasks.py"
+    found = [
+        f"{relative(path)}:{node.lineno}"
+        for path in SOURCES
+        if path != spawner and relative(path).startswith("asched/edge/")
+        for node in ast.walk(ast.parse(text_of(path)))
         if isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "create_task"
         and isinstance(node.func.value, ast.Name)
         and node.func.value.id in ("asyncio", "loop")
     ]
-    assert not calls
+    assert not found
 
 
 def test_a_broad_except_gives_its_reason() -> None:
@@ -105,7 +109,7 @@ def test_a_broad_except_gives_its_reason() -> None:
     found = [
         f"{relative(path)}:{number}"
         for path in SOURCES
-        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        for number, line in enumerate(text_of(path).splitlines(), 1)
         if bare.search(line)
     ]
     assert not found

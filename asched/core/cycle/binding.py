@@ -102,7 +102,10 @@ class Binding:
         if pod.status.nominated_node_name != self.node:
             types = tuple(c.type for c in pod.status.conditions or ())
             yield PatchPodStatus(
-                pod=ref_of(pod), condition_types=types, nominated_node_name=self.node
+                pod=ref_of(pod),
+                condition_types=types,
+                nominated_node_name=self.node,
+                wants_answer=False,
             )
 
     def _wait_on_permit(self) -> Generator[Effect, Answer, Status]:

@@ -86,11 +86,12 @@ def status_patch(
     if condition is None and nominated is None:
         return None
     types = [c.type for c in pod.status.conditions or ()]
-    if names.POD_SCHEDULED not in types:
+    if types and names.POD_SCHEDULED not in types:  # a first condition needs no order
         types.append(names.POD_SCHEDULED)
     return PatchPodStatus(
         pod=ref_of(pod),
         condition=condition,
         condition_types=tuple(types),
         nominated_node_name=nominated,
+        wants_answer=False,
     )

@@ -173,7 +173,7 @@ class Machine:
         steps = task.steps
         try:
             effect = steps.send(answer)  # type: ignore[arg-type]
-            while not effect.answers:
+            while not (effect.answers and effect.wants_answer):
                 self._out.append(effect)
                 effect = next(steps)
         except StopIteration as end:

@@ -28,11 +28,16 @@ class Lane(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Base of all effects. `id` is unique within a process; 0 means that no answer is wanted."""
+    """Base of all effects. `id` is unique within a process, 0 until the machine gives it.
+
+    Whoever yields an effect with answers is sent one, unless it sets `wants_answer` to False: then
+    it goes on at once, and nobody hears what became of the effect.
+    """
 
     lane: ClassVar[Lane]
     answers: ClassVar[tuple[type[facts.Answer], ...]] = ()
     id: int = 0
+    wants_answer: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

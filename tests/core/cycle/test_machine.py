@@ -1,0 +1,335 @@
+"""One pod's way through the machine, told as plays."""
+
+import pytest
+
+from asched.core.framework.effects import Bind, EmitEvent, PatchPodStatus, ReadPod
+from asched.core.framework.points import (
+    FilterPlugin,
+    PermitPlugin,
+    PreBindPlugin,
+    ReservePlugin,
+)
+from asched.core.framework.status import SKIP, SUCCESS, Code, Status, failure, unschedulable
+from asched.core.model.kinds import NODE, POD
+from asched.core.state.facts import (
+    Gone,
+    ReadGone,
+    ReadPending,
+    ReadPlaced,
+    Refused,
+    Seen,
+    Unknown,
+)
+from tests.builders import a_node, a_pod
+from tests.core.cycle.playbook import Play
+
+
+def test_a_pod_is_bound_and_told_so() -> None:
+    play = Play(a_node("n1"))
+    play.see(a_pod("web"))
+    bind = play.the(Bind)
+    assert (bind.pod.key, bind.node) == ("default/web", "n1")
+    play.bound(bind)
+    assert play.notes() == ["Scheduled: Successfully assigned default/web to n1"]
+    assert play.machine.is_idle
+    assert play.of(PatchPodStatus) == []
+
+
+def test_a_pod_that_fits_nowhere_is_told_why_and_wakes_when_a_node_comes() -> None:
+    play = Play(a_node("n1").taints("gpu=yes:NoSchedule"))
+    play.see(a_pod("web"))
+    condition = play.condition()
+    assert condition["status"] == "False"
+    assert condition["reason"] == "Unschedulable"
+    assert condition["message"].startswith(
+        "0/1 nodes are available: 1 node(s) had untolerated taint(s)."
+    )
+    assert play.the(EmitEvent).type == "Warning"
+    play.turn(Seen(NODE, a_node("n2").build()), after_s=2)
+    assert play.the(Bind).node == "n2"
+
+
+def test_no_node_at_all_is_an_error_that_is_tried_again_after_a_pause() -> None:
+    play = Play()
+    play.see(a_pod("web"))
+    assert play.condition()["message"] == "no nodes available to schedule pods"
+    play.turn(Seen(NODE, a_node("n1").build()))
+    assert play.of(Bind) == []
+    play.turn(after_s=2.5)
+    assert play.the(Bind).node == "n1"
+
+
+def test_the_second_identical_failure_writes_no_condition() -> None:
+    play = Play(a_node("n1").cordoned())
+    pod = a_pod("web")
+    play.see(pod)
+    play.condition()
+    patch = play.the(PatchPodStatus)
+    assert patch.condition is not None
+    status = {"conditions": [dict(patch.condition)]}
+    play.see(pod.status(**status).metadata(resourceVersion="2"))
+    play.turn(Seen(NODE, a_node("n2").cordoned().build()), after_s=400)
+    play.turn(after_s=400)
+    assert [e.reason for e in play.of(EmitEvent)] in (["FailedScheduling"], [])
+    assert all(p.condition is None or "message" in p.condition for p in play.of(PatchPodStatus))
+
+
+def test_a_place_is_taken_from_the_moment_of_the_decision() -> None:
+    """1. Room for one. 2. Two pods. 3. The second is refused before the first is bound."""
+    play = Play(a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10"))
+    play.turn(
+        Seen(POD, a_pod("a").requests(cpu="800m").build()),
+        Seen(POD, a_pod("b").requests(cpu="800m").build()),
+    )
+    assert len(play.of(Bind)) == 1
+    assert "Insufficient cpu" in play.condition()["message"]
+
+
+def test_a_refused_binding_gives_the_place_back() -> None:
+    play = Play(a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10"))
+    play.see(a_pod("a").requests(cpu="800m"))
+    play.answer(Refused(play.the(Bind).id, 500, "etcd is away", "InternalError"))
+    assert play.condition()["reason"] == "SchedulerError"
+    assert "etcd is away" in play.condition()["message"]
+    assert play.node_of("uid-a") == ""
+    play.turn(after_s=2.5)
+    assert play.the(Bind).pod.name == "a"
+
+
+def test_a_lost_answer_is_checked_before_the_place_is_given_back() -> None:
+    """1. The bind request times out. 2. It had in fact succeeded. 3. No second binding is sent."""
+    play = Play(a_node("n1"))
+    play.see(a_pod("web"))
+    play.answer(Unknown(play.the(Bind).id, "connection reset"))
+    read = play.the(ReadPod)
+    play.answer(ReadPlaced(read.id, "n1"))
+    assert play.notes() == ["Scheduled: Successfully assigned default/web to n1"]
+    assert play.of(Bind) == []
+    assert play.machine.is_idle
+
+
+def test_a_lost_answer_of_a_lost_request_frees_the_place() -> None:
+    play = Play(a_node("n1"))
+    play.see(a_pod("web"))
+    uid = play.the(Bind).pod.uid
+    play.answer(Unknown(play.the(Bind).id, "connection reset"))
+    play.answer(ReadPending(play.the(ReadPod).id))
+    assert play.node_of(uid) == ""
+    assert play.condition()["reason"] == "SchedulerError"
+    play.turn(after_s=2.5)
+    assert play.the(Bind).node == "n1"
+
+
+def test_an_unknown_read_is_repeated_and_the_watch_may_settle_it() -> None:
+    play = Play(a_node("n1"))
+    pod = a_pod("web")
+    play.see(pod)
+    play.answer(Unknown(play.the(Bind).id, "timeout"))
+    play.answer(Unknown(play.the(ReadPod).id, "timeout"))
+    assert play.effects == []
+    play.see(pod.build().on("n1"))
+    assert play.notes() == ["Scheduled: Successfully assigned default/web to n1"]
+    assert play.machine.is_idle
+
+
+def test_an_unknown_read_is_asked_again_after_a_pause() -> None:
+    play = Play(a_node("n1"))
+    play.see(a_pod("web"))
+    play.answer(Unknown(play.the(Bind).id, "timeout"))
+    play.answer(Unknown(play.the(ReadPod).id, "timeout"))
+    play.turn(after_s=0.3)
+    play.answer(ReadGone(play.the(ReadPod).id))
+    assert play.machine.is_idle
+
+
+def test_a_conflict_that_names_our_own_node_is_a_success() -> None:
+    play = Play(a_node("n1"))
+    play.see(a_pod("web"))
+    message = 'Operation cannot be fulfilled: pod web is already assigned to node "n1"'
+    play.answer(Refused(play.the(Bind).id, 409, message, "Conflict"))
+    assert play.notes() == ["Scheduled: Successfully assigned default/web to n1"]
+
+
+def test_a_pod_bound_by_somebody_else_is_left_alone() -> None:
+    """1. Another scheduler wins. 2. Nobody writes PodScheduled=False over its True."""
+    play = Play(a_node("n1"), a_node("n2"))
+    pod = a_pod("web")
+    play.see(pod)
+    bind = play.the(Bind)
+    other = "n2" if bind.node == "n1" else "n1"
+    play.see(pod.build().on(other))
+    assert play.node_of(bind.pod.uid) == other
+    play.answer(Refused(bind.id, 409, f'pod web is already assigned to node "{other}"', "Conflict"))
+    assert play.of(PatchPodStatus) == []
+    assert play.of(EmitEvent) == []
+    assert play.node_of(bind.pod.uid) == other
+
+
+def test_a_pod_that_is_deleted_while_it_is_bound_frees_its_place() -> None:
+    play = Play(a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10"))
+    pod = a_pod("a").requests(cpu="800m")
+    play.see(pod)
+    bind = play.the(Bind)
+    play.lose(pod)
+    assert play.node_of(bind.pod.uid) == ""
+    play.answer(Refused(bind.id, 404, 'pods "a" not found', "NotFound"))
+    assert play.of(PatchPodStatus) == []
+    assert play.machine.is_idle
+
+
+def test_nothing_is_decided_while_another_replica_leads() -> None:
+    play = Play(a_node("n1"))
+    play.machine.is_active = False
+    play.see(a_pod("web"))
+    assert play.effects == []
+    play.machine.is_active = True
+    play.turn()
+    assert play.the(Bind).node == "n1"
+
+
+def test_no_more_bindings_are_under_way_than_allowed() -> None:
+    play = Play(a_node("n1"))
+    play.machine._bindings_max = 2
+    play.turn(*(Seen(POD, a_pod(f"p{i}").build()) for i in range(5)))
+    assert len(play.of(Bind)) == 2
+    play.bound(play.of(Bind)[0])
+    assert len(play.of(Bind)) == 1
+
+
+class Exclusive(ReservePlugin):
+    """Remembers what it was told."""
+
+    name = "Exclusive"
+    log: list[str] = []
+    answer: Status = SUCCESS
+
+    def reserve(self, pod, node, data):
+        self.log.append(f"reserve {pod.pod.metadata.name}")
+        return self.answer
+
+    def unreserve(self, pod, node):
+        self.log.append(f"unreserve {pod.pod.metadata.name}")
+
+
+@pytest.fixture
+def exclusive() -> type[Exclusive]:
+    return type("Exclusive", (Exclusive,), {"log": [], "answer": SUCCESS})
+
+
+def test_a_failed_binding_unreserves(exclusive: type[Exclusive]) -> None:
+    play = Play(a_node("n1"), plugins=[exclusive])
+    play.see(a_pod("web"))
+    play.answer(Refused(play.the(Bind).id, 500, "no", ""))
+    assert exclusive.log == ["reserve web", "unreserve web"]
+
+
+def test_a_refusal_of_reserve_speaks_of_one_node(exclusive: type[Exclusive]) -> None:
+    exclusive.answer = unschedulable("taken")
+    play = Play(a_node("n1"), plugins=[exclusive])
+    play.see(a_pod("web"))
+    assert play.condition()["message"] == "0/1 nodes are available: 1 taken."
+    assert exclusive.log == ["reserve web", "unreserve web"]
+
+
+class Patience(PermitPlugin):
+    name = "Patience"
+
+    def permit(self, pod, node):
+        return Status(Code.WAIT), 10.0
+
+
+def test_permit_waits_until_somebody_allows_it() -> None:
+    play = Play(a_node("n1"), plugins=[Patience])
+    play.see(a_pod("web"))
+    nomination = play.the(PatchPodStatus)
+    assert nomination.nominated_node_name == "n1"
+    assert play.of(Bind) == []
+    next(iter(play.machine.desk.waiting)).allow("Patience")
+    play.turn()
+    assert play.the(Bind).node == "n1"
+
+
+def test_permit_times_out_with_the_reference_s_words() -> None:
+    play = Play(a_node("n1"), plugins=[Patience])
+    play.see(a_pod("web"))
+    play.turn(after_s=10.5)
+    message = play.condition()["message"]
+    assert message == (
+        "0/1 nodes are available: 1 rejected due to timeout after waiting 10s at plugin Patience."
+    )
+    assert play.machine.is_idle
+
+
+class Broken(FilterPlugin):
+    name = "Broken"
+
+    def filter(self, pod, nodes, data):
+        raise RuntimeError("division by zero, say")
+
+
+def test_a_plugin_that_raises_costs_its_pod_an_attempt_and_nobody_else() -> None:
+    play = Play(a_node("n1"), plugins=[Broken])
+    play.see(a_pod("web"))
+    condition = play.condition()
+    assert condition["reason"] == "SchedulerError"
+    assert condition["message"] == 'plugin "Broken" raised RuntimeError: division by zero, say'
+    assert play.machine.is_idle
+
+
+class Late(PreBindPlugin):
+    name = "Late"
+    flight: Status = SUCCESS
+    end: Status = SUCCESS
+
+    def pre_bind_pre_flight(self, pod, node):
+        return self.flight
+
+    def pre_bind(self, pod, node):
+        return self.end
+        yield
+
+
+@pytest.mark.parametrize(
+    ("flight", "end", "message"),
+    [
+        (failure("x"), SUCCESS, 'running PreBindPreFlight "Late": x'),
+        (SUCCESS, failure("disk"), 'running PreBind plugin "Late": disk'),
+        (
+            unschedulable("odd"),
+            SUCCESS,
+            'PreBindPreFlight Late returned "Unschedulable", which is unsupported. It is supposed to'
+            " return Success, Skip, or Error status",
+        ),
+    ],
+)
+def test_what_pre_bind_may_answer(flight: Status, end: Status, message: str) -> None:
+    plugin = type("Late", (Late,), {"flight": flight, "end": end})
+    play = Play(a_node("n1"), plugins=[plugin])
+    play.see(a_pod("web"))
+    conditions = [p.condition for p in play.of(PatchPodStatus) if p.condition]
+    assert [c["message"] for c in conditions] == [message]
+
+
+def test_pre_bind_with_nothing_to_do_is_left_out() -> None:
+    plugin = type("Late", (Late,), {"flight": SKIP, "end": failure("never asked")})
+    play = Play(a_node("n1"), plugins=[plugin])
+    play.see(a_pod("web"))
+    assert play.the(Bind).node == "n1"
+    assert play.of(PatchPodStatus) == []
+
+
+def test_a_recreated_pod_is_another_pod() -> None:
+    """1. A pod is being bound. 2. It is deleted and made anew. 3. The new one is bound by
+    itself.
+    """
+    play = Play(a_node("n1"))
+    pod = a_pod("web")
+    play.see(pod)
+    first = play.the(Bind)
+    play.turn(Gone(POD, pod.build()), Seen(POD, a_pod("web").metadata(uid="second").build()))
+    second = play.the(Bind)
+    assert second.pod.uid == "second"
+    play.answer(Refused(first.id, 409, "the UID in the precondition does not match", "Conflict"))
+    assert play.of(PatchPodStatus) == []
+    play.bound(second)
+    assert play.notes() == ["Scheduled: Successfully assigned default/web to n1"]
