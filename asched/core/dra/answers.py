@@ -23,6 +23,7 @@ from asched.core.dra.demand import Demand
 from asched.core.dra.ledger import Ledger
 from asched.core.dra.plan import AllocationError, ClaimPlan
 from asched.core.dra.pools import Pool
+from asched.core.model.claim import ResourceClaim
 from asched.core.model.node import Node
 from asched.core.state.nodes import Aspect, NodeTable
 
@@ -184,4 +185,18 @@ def score(plans: tuple[ClaimPlan, ...], solution: Solution) -> int:
         for plan, selected in zip(plans, solution.selected, strict=True)
         for index, is_list in zip(selected, plan.is_list, strict=True)
         if is_list
+    )
+
+
+def score_allocated(claim: ResourceClaim) -> int:
+    """The same for a claim that is allocated already: its results name the alternatives."""
+    allocation = claim.status.allocation
+    if allocation is None:
+        return 0
+    chosen = {result.request for result in allocation.devices.results or ()}
+    return sum(
+        ALTERNATIVES_MAX - index
+        for request in claim.spec.devices.requests or ()
+        for index, alternative in enumerate(request.first_available or ())
+        if f"{request.name}/{alternative.name}" in chosen
     )

@@ -273,10 +273,11 @@ class DynamicResources(
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         prepared = self._prepared.get(pod.pod.uid)
-        if prepared is None:
+        if prepared is None or prepared.demand.is_empty:
             return np.zeros(nodes.size, dtype=np.int64)
         self._ledger.catch_up()
-        return nodes.gather(self._book.answers(prepared.demand).scores)
+        raw = nodes.gather(self._book.answers(prepared.demand).scores)
+        return raw + sum(map(answers.score_allocated, prepared.claims))
 
     def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
         return default_normalize(raw)

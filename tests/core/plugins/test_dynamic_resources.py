@@ -313,6 +313,18 @@ def test_earlier_alternatives_score_more() -> None:
     assert world.plugin.normalize(raw, None).tolist() == [87, 100]
 
 
+def test_alternatives_of_allocated_claims_count_where_others_are_to_be_allocated() -> None:
+    shared = allocated("net", node=None, result={"request": "r0/s0", "pool": "net"})
+    world = DraWorld(
+        a_claim_object("x", first_of(asks(), asks()), **shared),
+        a_claim_object("y", first_of(asks("false"), asks())),
+    )
+    for names, expected in (("x", "y"), 8 + 7), (("x",), 0):
+        info = world.info(a_pod(*names, name="-".join(names)))
+        world.plugin.filter(info, world.cluster.view(), world.plugin.pre_filter(info).data)
+        assert world.plugin.score(info, world.cluster.view(), None)[0] == expected
+
+
 def test_a_reservation_is_given_back() -> None:
     world = DraWorld(a_claim_object("c", asks(count=2)), a_claim_object("e"))
     info = world.info(a_pod("c"))
