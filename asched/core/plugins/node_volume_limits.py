@@ -78,19 +78,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             self.kinds = (CSI_DRIVER, CSI_NODE)  # type: ignore[misc]
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        """Pods that need equally many volumes nobody uses yet, of the same drivers."""
-        return self.stamp(pod, None)
+        """Pods without volumes share their answer; others have claims of their own, mostly."""
+        return pod.cls.number if _counts(pod) else None
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
-        if not _counts(pod):
-            return None
-        wanted = self._wanted(pod)
-        rows_of = self._cluster.volumes.rows_of
-        known = []
-        for driver, volumes in wanted.volumes:
-            shared = frozenset(volume for volume in volumes if rows_of(volume))
-            known.append((driver, len(volumes) - len(shared), shared))
-        return tuple(known), wanted.problem
+        return self._wanted(pod) if _counts(pod) else None
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         return PreFilterResult() if _counts(pod) else PreFilterResult(SKIP)

@@ -94,11 +94,8 @@ class VolumeBinding(
     # --- what pods share -------------------------------------------------------------------------
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        """Pods whose bound volumes can be reached from the same nodes; others share nothing."""
-        claims = self._claims(pod)
-        return (
-            claims.bound if isinstance(claims, PodClaims) and not claims.delayed else pod.cls.number
-        )
+        """Pods without claims share their answer; others have claims of their own, mostly."""
+        return pod.cls.number if pod.cls.storage.claims else None
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         claims = self._claims(pod)
@@ -108,7 +105,7 @@ class VolumeBinding(
         if any(affinity.plugin for affinity in claims.bound):
             moved = self._cluster.volumes.moved_generation
         if not claims.delayed:
-            return bool(pod.cls.storage.claims), claims.bound, moved
+            return claims.bound, moved
         searched = tuple(map(self._cluster.epoch_of, SEARCHED))
         versions = tuple(
             (
@@ -118,7 +115,7 @@ class VolumeBinding(
             )
             for claim in claims.delayed
         )
-        return claims.bound, moved, pod.cls.number, versions, searched
+        return claims.bound, moved, versions, searched
 
     def _sort(self, pod: PodInfo) -> PodClaims | Status:
         return sort_claims(self._cluster, pod) if pod.cls.storage.claims else _NO_CLAIMS

@@ -25,7 +25,13 @@ from asched.core.framework.points import (
 from asched.core.framework.status import SKIP, Reason, unresolvable
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME_CLAIM, POD
 from asched.core.model.pod import Pod
-from asched.core.model.storage import READ_WRITE_ONCE_POD, conflict, storage_of, uses_claim
+from asched.core.model.storage import (
+    NO_STORAGE,
+    READ_WRITE_ONCE_POD,
+    conflict,
+    storage_of,
+    uses_claim,
+)
 from asched.core.model.volume import PersistentVolumeClaim
 from asched.core.plugins.latest import Latest
 from asched.core.state.changes import Action, Trigger
@@ -63,8 +69,8 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         self._exclusive = Latest(cluster, self._look_up)
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        """Pods with the same disks: what their claims came to is the stamp."""
-        return pod.cls.storage.disks
+        """Pods without volumes share their answer; others have claims of their own, mostly."""
+        return pod.cls.number if pod.cls.storage is not NO_STORAGE else None
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         missing, exclusive = self._exclusive(pod)

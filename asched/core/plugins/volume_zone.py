@@ -71,7 +71,8 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         self._wanted = Latest(cluster, self._look_up)
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        return self._wanted(pod)
+        """Pods without claims share their answer; others have claims of their own, mostly."""
+        return pod.cls.number if pod.cls.storage.claims else None
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         return self._wanted(pod)

@@ -6,8 +6,14 @@ from typing import Any
 
 import pytest
 
-from asched.core.framework.kept import KeptVerdict, Work
-from asched.core.framework.status import Code, Status
+from asched import names
+from asched.core.config.defaults import configuration
+from asched.core.config.in_tree import IN_TREE_POINTS
+from asched.core.config.merge import resolve
+from asched.core.framework.profile import build
+from asched.core.framework.runner import Decision, NoNodesError, Runner, run_alone
+from asched.core.framework.status import Code, PointError, Status
+from asched.core.plugins import IN_TREE
 from asched.core.plugins.node_volume_limits import NodeVolumeLimits
 from asched.core.plugins.volume_binding import VolumeBinding
 from asched.core.plugins.volume_choice import choose
@@ -15,18 +21,10 @@ from asched.core.plugins.volume_claims import PodClaims
 from asched.core.plugins.volume_restrictions import VolumeRestrictions
 from asched.core.plugins.volume_zone import VolumeZone
 from asched.core.state.cluster import Cluster
+from asched.core.state.nominated import Nominator
+from asched.core.state.pods import PodInfo
 from tests.twins import storage as twin
-from tests.volume_builders import (
-    a_claim,
-    a_cluster,
-    a_csi_node,
-    a_node,
-    a_pod,
-    a_volume,
-    judge,
-    see,
-    view_of,
-)
+from tests.volume_builders import judge, view_of
 from tests.volume_worlds import World
 
 SEEDS = range(25)
@@ -141,48 +139,44 @@ DRIVERS = ("csi-a", "csi-b", "ebs.csi.aws.com")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize("rule", RULES)
-def test_an_answer_that_was_kept_is_what_a_fresh_one_would_be(rule: str, seed: int) -> None:
-    """Pods share answers by the key they had when they were first seen, as in a profile."""
-    make, _ = RULES[rule]
+def test_a_runner_that_keeps_answers_decides_as_a_fresh_one(seed: int) -> None:
+    """One runner lives through all changes and placements, the other is made for each attempt."""
     world = World(seed)
-    cluster, work = world.cluster, Work()
-    plugin = make(cluster)
-    pods = [cluster.classes.info_of(world.waiting(number)) for number in range(8)]
-    shared: dict[Any, KeptVerdict] = {}
-    kept_for = [shared.setdefault(plugin.share_key(p), KeptVerdict(plugin, plugin)) for p in pods]
+    cluster = world.cluster
+    pods = [cluster.classes.info_of(world.waiting(number)) for number in range(6)]
+    lasting = a_runner(cluster)
     for number, _ in enumerate(world.changes(2 * CHANGES)):
-        for pod, kept in zip(pods, kept_for, strict=True):
-            expected = told(judge(make(cluster), cluster, pod))
-            result = kept.prepare(pod, cluster)
-            if not result.status.is_success:
-                assert told(result.status) == expected, (seed, number)
-                continue
-            kept.refresh(pod, cluster, work)
-            codes = {n.name: int(kept.codes[row]) for row, n in cluster.nodes.nodes()}
-            found = {n: plugin.explain(pod, code) for n, code in codes.items() if code}
-            assert told(found) == expected, (seed, number)
+        for pod in pods:
+            assert outcome(lasting, pod, number) == outcome(a_runner(cluster), pod, number), seed
+        newcomer = cluster.classes.info_of(world.pod(f"newcomer-{number}"))
+        node, _ = outcome(lasting, newcomer, number)
+        if node:
+            cluster.assume(newcomer, node)
 
 
-def test_pods_with_claims_of_their_own_share_the_answers_about_nodes() -> None:
-    """A hundred pods, each with its own bound volume, cost one pass over all nodes."""
-    nodes = [a_node(f"n{i}", "a") for i in range(20)]
-    limits = [a_csi_node(f"n{i}", {"csi-a": 9}) for i in range(20)]
-    cluster = a_cluster(*nodes, *limits)
-    for i in range(100):
-        volume = a_volume(f"pv{i}", csi=("csi-a", f"h{i}"), claim=(f"c{i}", f"uid-c{i}"))
-        see(cluster, volume, a_claim(f"c{i}", volume=f"pv{i}"))
-    for make, _ in RULES.values():
-        plugin, work = make(cluster), Work()
-        shared: dict[Any, KeptVerdict] = {}
-        for i in range(100):
-            pod = cluster.classes.info_of(a_pod(f"p{i}", f"c{i}"))
-            kept = shared.setdefault(plugin.share_key(pod), KeptVerdict(plugin, plugin))
-            if kept.prepare(pod, cluster).status.is_success:
-                kept.refresh(pod, cluster, work)
-            cluster.assume(pod, f"n{i % 20}")
-        for pod in list(cluster.placed.values()):
-            cluster.forget(pod)
-        assert len(shared) == 1
-        assert work.full_passes <= 1
-        assert work.rows <= 20 + 100
+def a_runner(cluster: Cluster) -> Runner:
+    """The volume plugins and what a profile cannot do without."""
+    needed = (names.PRIORITY_SORT, names.DEFAULT_BINDER)
+    volumes = (
+        names.VOLUME_RESTRICTIONS,
+        names.NODE_VOLUME_LIMITS,
+        names.VOLUME_BINDING,
+        names.VOLUME_ZONE,
+    )
+    enabled = [{"name": name} for name in (*needed, *volumes)]
+    plugins = {"multiPoint": {"enabled": enabled, "disabled": [{"name": "*"}]}}
+    profile = configuration({"profiles": [{"plugins": plugins}]}).profiles[0]
+    built = build(resolve(profile, IN_TREE_POINTS, 0), IN_TREE, cluster, 100)
+    return Runner(built, cluster, Nominator(cluster.pods_seen.get))
+
+
+def outcome(runner: Runner, pod: PodInfo, seed: int) -> tuple[str, Any]:
+    """(chosen node, all that would do), or ("", what is told of each node)."""
+    rows = runner.cluster.nodes.row_of.items()
+    try:
+        found = run_alone(runner.schedule(pod, seed))
+    except (PointError, NoNodesError) as error:
+        return "", str(error)
+    if isinstance(found, Decision):
+        return found.node, {name for name, row in rows if found.state.feasible[row]}
+    return "", {name: found.status_at(row) for name, row in rows}
