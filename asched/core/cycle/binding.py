@@ -67,22 +67,46 @@ class Binding:
             if not status.is_success:
                 return status
         desk.queue.done(attempt.pod.uid)
+        started_s, status = desk.counter_s(), SUCCESS
         if working:
             waiting.stage = Stage.PRE_BIND
-            for plugin in working:
-                status = yield from plugin.pre_bind(attempt.info, self.node)
-                if waiting.decision is not None:
-                    return waiting.decision
-                if not status.is_success:
-                    return _named(status, "PreBind", plugin.name)
+            status = yield from self._pre_bind(working)
+        desk.point_ran(attempt, "PreBind", status.code.text, started_s)
+        if not status.is_success:
+            return status
         waiting.stage = Stage.BINDING
-        return (yield from self._bind())
+        started_s = desk.counter_s()
+        status = yield from self._bind()
+        desk.point_ran(attempt, "Bind", status.code.text, started_s)
+        return status
+
+    def _pre_bind(self, working: list[PreBindPlugin]) -> Generator[Effect, Answer, Status]:
+        desk, attempt = self.desk, self.attempt
+        for plugin in working:
+            started_s = desk.counter_s()
+            status = yield from plugin.pre_bind(attempt.info, self.node)
+            desk.plugin_ran(attempt, plugin.name, "PreBind", status, started_s)
+            if self.waiting.decision is not None:
+                return self.waiting.decision
+            if not status.is_success:
+                return _named(status, "PreBind", plugin.name)
+        return SUCCESS
 
     def _pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
         """The PreBind plugins that have work to do."""
+        desk, started_s = self.desk, self.desk.counter_s()
+        working, status = self._ask_pre_flight()
+        said = status.code if working or not status.is_success else Code.SKIP
+        desk.point_ran(self.attempt, "PreBindPreFlight", said.text, started_s)
+        return working, status
+
+    def _ask_pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
+        desk, attempt = self.desk, self.attempt
         working = []
-        for plugin in self.attempt.runner.profile.pre_binds:
-            status = plugin.pre_bind_pre_flight(self.attempt.info, self.node)
+        for plugin in attempt.runner.profile.pre_binds:
+            started_s = desk.counter_s()
+            status = plugin.pre_bind_pre_flight(attempt.info, self.node)
+            desk.plugin_ran(attempt, plugin.name, "PreBindPreFlight", status, started_s)
             if status.is_success:
                 working.append(plugin)
             elif status.code is Code.ERROR:
@@ -127,7 +151,9 @@ class Binding:
         """Ask the bind plugins in order until one does not skip."""
         self.desk.tell(self.attempt, Step.BIND, self.node)
         for plugin in self.attempt.runner.binders(self.attempt.info):
+            started_s = self.desk.counter_s()
             status = yield from self._settled(plugin.bind(self.attempt.info, self.node))
+            self.desk.plugin_ran(self.attempt, plugin.name, "Bind", status, started_s)
             if status.code is not Code.SKIP:
                 return status if status.is_success else _named(status, "Bind", plugin.name)
         return failure("every bind plugin skipped the pod")
@@ -162,12 +188,15 @@ class Binding:
         desk.observer.pod_scheduled(
             profile, queued.attempts, desk.now_s - first_s, was_flushed=queued.was_flushed
         )
+        desk.observer.pod_bound(attempt.pod.key, self.node, attempt.evaluated, attempt.feasible)
         where = f"Successfully assigned {attempt.pod.key} to {self.node}"
         yield attempt.emit("Normal", names.EVENT_SCHEDULED, "Binding", where)
+        started_s = desk.counter_s()
         for plugin in attempt.runner.profile.post_binds:
             steps = plugin.post_bind(attempt.info, self.node)
             if steps is not None:
                 yield from steps
+        desk.point_ran(attempt, "PostBind", SUCCESS.code.text, started_s)
 
     def _failed(self, status: Status) -> Steps:
         desk, attempt = self.desk, self.attempt

@@ -10,6 +10,7 @@ from asched.core.cycle.story import Step, Stories
 from asched.core.framework.effects import EmitEvent, PodRef
 from asched.core.framework.points import Plugin
 from asched.core.framework.runner import Runner
+from asched.core.framework.status import Status
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
@@ -39,6 +40,19 @@ class Desk:
         """Add a line to the story of the attempt's pod."""
         self.stories.tell(attempt.info.pod.key, self.now_s, attempt.id, step, details)
 
+    def point_ran(self, attempt: "Attempt", point: str, status: str, started_s: float) -> None:
+        """Report an extension point that began at `started_s` of the duration counter."""
+        self.observer.point_ran(point, attempt.profile, status, self.counter_s() - started_s)
+
+    def plugin_ran(
+        self, attempt: "Attempt", plugin: str, point: str, status: Status, started_s: float
+    ) -> None:
+        """Report one plugin, in sampled attempts only."""
+        meter = attempt.runner.meter
+        if meter is not None and meter.is_sampled:
+            duration_s = self.counter_s() - started_s
+            self.observer.plugin_ran(plugin, point, status.code.text, duration_s)
+
 
 @dataclass(slots=True)
 class Attempt:
@@ -49,6 +63,8 @@ class Attempt:
     info: PodInfo
     runner: Runner
     started_s: float  # of the duration counter
+    evaluated: int = 0  # nodes looked at
+    feasible: int = 0  # nodes it fits on
 
     @property
     def pod(self) -> Pod:

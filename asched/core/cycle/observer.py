@@ -6,11 +6,12 @@ from a counter that is handed in, in seconds.
 
 from typing import Protocol
 
+from asched.core.framework.meter import PointObserver
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.observer import Silent as SilentQueue
 
 
-class Observer(QueueObserver, Protocol):
+class Observer(QueueObserver, PointObserver, Protocol):
     def attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
         """`result` is scheduled, unschedulable or error; from the pop to the end of the attempt."""
 
@@ -22,8 +23,17 @@ class Observer(QueueObserver, Protocol):
     ) -> None:
         """A pod is bound. `was_flushed`: only a timer had woken it, so a hint was missing."""
 
-    def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None:
-        """One extension point of one attempt, all of its plugins."""
+    def pod_bound(self, pod_key: str, node: str, evaluated: int, feasible: int) -> None:
+        """Where it is bound, and how many nodes were looked at and fitted."""
+
+    def preemption_tried(self) -> None:
+        """Preemption looks for room for a pod."""
+
+    def preempting(self, victims: int) -> None:
+        """Preemption found room: so many pods have to go."""
+
+    def preempted(self, result: str, duration_s: float) -> None:
+        """The evictions for one pod are through; `result` is success or error."""
 
     def plugin_raised(self, plugin: str, point: str, error: Exception) -> None:
         """A plugin failed by exception; its pod gets an error status."""
@@ -53,6 +63,18 @@ class Silent(SilentQueue):
     ) -> None: ...
 
     def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None: ...
+
+    def plugin_ran(self, plugin: str, point: str, status: str, duration_s: float) -> None: ...
+
+    def evaluated(self, point: str, profile: str, plugins: tuple[str, ...], times: int) -> None: ...
+
+    def pod_bound(self, pod_key: str, node: str, evaluated: int, feasible: int) -> None: ...
+
+    def preemption_tried(self) -> None: ...
+
+    def preempting(self, victims: int) -> None: ...
+
+    def preempted(self, result: str, duration_s: float) -> None: ...
 
     def plugin_raised(self, plugin: str, point: str, error: Exception) -> None: ...
 

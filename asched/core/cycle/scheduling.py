@@ -20,7 +20,7 @@ from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Late
 from asched.core.framework.runner import Decision, NoNodesError
-from asched.core.framework.status import Code, PointError, Status, failure
+from asched.core.framework.status import SUCCESS, Code, PointError, Status, failure
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
 from asched.core.model.pod import Pod
 from asched.core.state.cluster import CannotAssumeError
@@ -37,12 +37,15 @@ class Background:
 
     def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
         """To its end, which may be an error: a plugin's bug costs its pod an attempt, no more."""
+        started_s = self.desk.counter_s()
         try:
             status = yield from self.steps
         except Exception as error:  # noqa: BLE001
             plugin = blame(error)
             self.desk.observer.plugin_raised(plugin, "postFilter", error)
             status = failure(f'plugin "{plugin}" raised {type(error).__name__}: {error}')
+        result = "success" if status.is_success else "error"
+        self.desk.observer.preempted(result, self.desk.counter_s() - started_s)
         return status, self.pod
 
 
@@ -100,7 +103,13 @@ def _rejected(
     if runner.profile.post_filters:
         state = runner.cache.state_of(attempt.info)
         trial = runner.trial(state, desk.waiting, desk.seed + attempt.id, desk.now_s)
+        started_s = desk.counter_s()
+        if any(plugin.name == names.DEFAULT_PREEMPTION for plugin in runner.profile.post_filters):
+            desk.observer.preemption_tried()
         result = yield from runner.post_filter(attempt.info, rejection, trial)
+        desk.point_ran(attempt, "PostFilter", result.status.code.text, started_s)
+        if result.victims:
+            desk.observer.preempting(len(result.victims))
         said, nomination, background = (
             result.status.message,
             result.nomination,
@@ -123,29 +132,57 @@ def _rejected(
 
 def _reserve(desk: Desk, attempt: Attempt, decision: Decision) -> Generator[Effect, Answer, Next]:
     """Count the pod on its node, then let Reserve and Permit have their say."""
-    profile, info, node = attempt.runner.profile, attempt.info, decision.node
+    info, node = attempt.info, decision.node
+    attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
     desk.tell(attempt, Step.NODE, (node, decision.score, decision.feasible))
     desk.cluster.assume(info, node)
     desk.nominator.delete(info.pod.uid)
-    for plugin in profile.reserves:
-        data = decision.state.data_of(plugin.name)
-        status = plugin.reserve(info, node, data)
-        if not status.is_success:
-            yield from _turned_away(desk, attempt, node, status.by(plugin.name), "Reserve")
-            return None
+    status = _ask_reserve(desk, attempt, decision)
+    if not status.is_success:
+        yield from _turned_away(desk, attempt, node, status, "Reserve")
+        return None
     waiting = WaitingPod(info, node, attempt.profile)
-    for permit in profile.permits:
-        status, patience_s = permit.permit(info, node)
-        if status.code is Code.WAIT:
-            patience_s = min(patience_s, PERMIT_TIMEOUT_S_MAX)
-            waiting.deadlines[permit.name] = (desk.now_s + patience_s, patience_s)
-        elif not status.is_success:
-            yield from _turned_away(desk, attempt, node, status.by(permit.name), "Permit")
-            return None
+    status = _ask_permit(desk, attempt, waiting)
+    if not (status.is_success or status.code is Code.WAIT):
+        yield from _turned_away(desk, attempt, node, status, "Permit")
+        return None
     if waiting.deadlines:
         waiting.stage = Stage.PERMIT
     desk.waiting.add(waiting)
     return Binding(desk, attempt, node, waiting)
+
+
+def _ask_reserve(desk: Desk, attempt: Attempt, decision: Decision) -> Status:
+    """Let the Reserve plugins note what they promise; the first that cannot ends it."""
+    outcome, started_s = SUCCESS, desk.counter_s()
+    for plugin in attempt.runner.profile.reserves:
+        data = decision.state.data_of(plugin.name)
+        begun_s = desk.counter_s()
+        status = plugin.reserve(attempt.info, decision.node, data)
+        desk.plugin_ran(attempt, plugin.name, "Reserve", status, begun_s)
+        if not status.is_success:
+            outcome = status.by(plugin.name)
+            break
+    desk.point_ran(attempt, "Reserve", outcome.code.text, started_s)
+    return outcome
+
+
+def _ask_permit(desk: Desk, attempt: Attempt, waiting: WaitingPod) -> Status:
+    """Ask the Permit plugins; those that want to wait are noted in `waiting`."""
+    outcome, started_s = SUCCESS, desk.counter_s()
+    for permit in attempt.runner.profile.permits:
+        begun_s = desk.counter_s()
+        status, patience_s = permit.permit(attempt.info, waiting.node)
+        desk.plugin_ran(attempt, permit.name, "Permit", status, begun_s)
+        if status.code is Code.WAIT:
+            patience_s = min(patience_s, PERMIT_TIMEOUT_S_MAX)
+            waiting.deadlines[permit.name] = (desk.now_s + patience_s, patience_s)
+            outcome = status
+        elif not status.is_success:
+            outcome = status.by(permit.name)
+            break
+    desk.point_ran(attempt, "Permit", outcome.code.text, started_s)
+    return outcome
 
 
 def _turned_away(

@@ -49,7 +49,7 @@ class ClassCache:
         key = filterer.plugin.share_key(pod)
         kept = self._verdicts[index].get(key)
         if kept is None:
-            kept = KeptVerdict(filterer.plugin, filterer.pre_filter)
+            kept = KeptVerdict(filterer.plugin, filterer.pre_filter, self.work)
             _remember(self._verdicts[index], key, kept)
         return kept
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.framework.meter import Meter
 from asched.core.framework.points import (
     CachedPlugin,
     FilterPlugin,
@@ -45,11 +46,14 @@ NO_ROWS: Final[I32] = np.zeros(0, dtype=np.int32)
 
 
 class Work:
-    """Operation counts since the start: what benchmarks and regression tests look at."""
+    """Operation counts since the start: what benchmarks and regression tests look at. `meter` times
+    plugins, if anybody wants to know.
+    """
 
-    __slots__ = ("full_passes", "row_passes", "rows")
+    __slots__ = ("full_passes", "meter", "row_passes", "rows")
 
     def __init__(self) -> None:
+        self.meter: Meter | None = None
         self.full_passes = 0
         self.row_passes = 0
         self.rows = 0
@@ -73,7 +77,9 @@ def changed_rows(cluster: Cluster, cursor: int, aspects: int) -> I32 | None:
 
 
 def rows_with_pods(cluster: Cluster, cursor: int) -> I32 | None:
-    """Rows on which pods came or went since the cursor; None if anything else changed, or too much."""
+    """Rows on which pods came or went since the cursor; None if anything else changed, or too
+    much.
+    """
     log = cluster.nodes.log
     if cursor == log.end:
         return NO_ROWS
@@ -129,12 +135,18 @@ class Kept:
 class KeptVerdict(Kept):
     """A filter's codes for one class of pods, with what its PreFilter half prepared."""
 
-    __slots__ = ("codes", "data_stamp", "pre_filter", "result")
+    __slots__ = ("_work", "codes", "data_stamp", "pre_filter", "result")
 
     plugin: FilterPlugin
 
-    def __init__(self, plugin: FilterPlugin, pre_filter: PreFilterPlugin | None) -> None:
+    def __init__(
+        self,
+        plugin: FilterPlugin,
+        pre_filter: PreFilterPlugin | None,
+        work: Work | None = None,
+    ) -> None:
         super().__init__(plugin)
+        self._work = work or Work()
         self.pre_filter = pre_filter
         self.result = PreFilterResult()
         self.data_stamp: Any = None
@@ -150,7 +162,7 @@ class KeptVerdict(Kept):
         if self.pre_filter is not None:
             data_stamp = plugin.data_stamp(pod)
             if moved or data_stamp is None or data_stamp != self.data_stamp:
-                self.result = self.pre_filter.pre_filter(pod)
+                self.result = _pre_filter(self.pre_filter, pod, self._work.meter)
                 self.data_stamp = data_stamp
         self.stamp = plugin.stamp(pod, self.result.data)
         self.cursor = -1
@@ -162,7 +174,11 @@ class KeptVerdict(Kept):
             self.refresh(pod, cluster, work)
             return
         row = int(rows[0])
-        code = self.plugin.filter_one(pod, row, self.result.data)
+        plugin, data, meter = self.plugin, self.result.data, work.meter
+        if meter is not None and meter.is_sampled:
+            code = meter.call(plugin.name, "Filter", plugin.filter_one, pod, row, data)
+        else:
+            code = plugin.filter_one(pod, row, data)
         if code is None:
             self.refresh(pod, cluster, work)
             return
@@ -182,17 +198,29 @@ class KeptVerdict(Kept):
             rows = changed_rows(cluster, self.cursor, self._aspects)
         data = self.result.data
         if rows is None:
-            self.codes = np.asarray(self.plugin.filter(pod, NodeView(cluster.nodes), data))
+            self.codes = np.asarray(self._filter(pod, NodeView(cluster.nodes), data, work))
             if not self.codes.flags.writeable:
                 self.codes = self.codes.copy()
             self.full_version += 1
             work.full_passes += 1
             work.rows += height
         elif len(rows):
-            self.codes[rows] = self.plugin.filter(pod, NodeView(cluster.nodes, rows), data)
+            self.codes[rows] = self._filter(pod, NodeView(cluster.nodes, rows), data, work)
             work.row_passes += 1
             work.rows += len(rows)
         self.cursor = end
+
+    def _filter(self, pod: PodInfo, view: NodeView, data: Any, work: Work) -> I32:
+        plugin, meter = self.plugin, work.meter
+        if meter is None:
+            return plugin.filter(pod, view, data)
+        return meter.call(plugin.name, "Filter", plugin.filter, pod, view, data)
+
+
+def _pre_filter(plugin: PreFilterPlugin, pod: PodInfo, meter: Meter | None) -> PreFilterResult:
+    if meter is None:
+        return plugin.pre_filter(pod)
+    return meter.call_aside(plugin.name, "PreFilter", plugin.pre_filter, pod)
 
 
 class KeptScores(Kept):
@@ -233,7 +261,7 @@ class KeptScores(Kept):
         if self.cursor >= 0 and len(self.raw) >= height:
             rows = changed_rows(cluster, self.cursor, self._aspects)
         if rows is None:
-            raw = self.plugin.score(pod, NodeView(cluster.nodes), self.data)
+            raw = self._score(pod, NodeView(cluster.nodes), work)
             self.raw = np.array(raw, dtype=np.int64)
             live = self.raw[cluster.nodes.columns.read("live")[:height]]
             self.is_uniform = bool(len(live)) and bool((live == live[0]).all())
@@ -241,7 +269,7 @@ class KeptScores(Kept):
             work.full_passes += 1
             work.rows += height
         elif len(rows):
-            scores = self.plugin.score(pod, NodeView(cluster.nodes, rows), self.data)
+            scores = self._score(pod, NodeView(cluster.nodes, rows), work)
             if self.is_uniform and self.plugin.normalizes:
                 first = self.raw[int(np.argmax(cluster.nodes.columns.read("live")[:height]))]
                 self.is_uniform = bool((scores == first).all())
@@ -251,6 +279,12 @@ class KeptScores(Kept):
             work.rows += len(rows)
         self.cursor = end
 
+    def _score(self, pod: PodInfo, view: NodeView, work: Work) -> I64:
+        plugin, meter = self.plugin, work.meter
+        if meter is None:
+            return plugin.score(pod, view, self.data)
+        return meter.call(plugin.name, "Score", plugin.score, pod, view, self.data)
+
     def follow_one(self, pod: PodInfo, cluster: Cluster, row: int, work: Work) -> bool:
         """Score one row on which pods came or went, if nothing else is to be looked at."""
         log = cluster.nodes.log
@@ -258,7 +292,11 @@ class KeptScores(Kept):
             return True
         if self.cursor != log.end - 1:
             return False
-        score = self.plugin.score_one(pod, row, self.data)
+        plugin, meter = self.plugin, work.meter
+        if meter is not None and meter.is_sampled:
+            score = meter.call(plugin.name, "Score", plugin.score_one, pod, row, self.data)
+        else:
+            score = plugin.score_one(pod, row, self.data)
         if score is None:
             return False
         self.raw[row] = score

@@ -1,9 +1,11 @@
 """PreFilter as a whole: every plugin's answer folded into one.
 
-A plugin may skip itself, narrow the nodes by name, or reject. An unresolvable rejection ends the step; a
-resolvable one is remembered while the others still run, because preemption will need what they prepare.
+A plugin may skip itself, narrow the nodes by name, or reject. An unresolvable rejection ends the
+step; a resolvable one is remembered while the others still run, because preemption will need what
+they prepare.
 
-Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go (RunPreFilterPlugins)
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
+(RunPreFilterPlugins)
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +20,7 @@ from asched.core.state.pods import PodInfo
 class PreFilterOutcome:
     """What PreFilter came to."""
 
-    __slots__ = ("absent", "active", "plugins", "ran", "rejection", "rows")
+    __slots__ = ("_filters", "absent", "active", "asked", "plugins", "ran", "rejection", "rows")
 
     def __init__(self) -> None:
         self.rejection: Status | None = None
@@ -30,8 +32,18 @@ class PreFilterOutcome:
         self.ran: set[str] = set()
         #: plugins that narrowed or rejected
         self.plugins: frozenset[str] = frozenset()
+        #: plugins whose PreFilter did not skip itself
+        self.asked: tuple[str, ...] = ()
         #: filters that take part
         self.active: list[KeptVerdict] = []
+        self._filters: tuple[str, ...] | None = None
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The names of `active`."""
+        if self._filters is None:
+            self._filters = tuple(verdict.plugin.name for verdict in self.active)
+        return self._filters
 
 
 def pre_filter(
@@ -40,7 +52,8 @@ def pre_filter(
     plugins: Iterable[PreFilterPlugin],
     verdicts: Mapping[int, KeptVerdict],
 ) -> PreFilterOutcome:
-    """Run every PreFilter whose answer is old. `verdicts` by the id of their plugin, in profile order.
+    """Run every PreFilter whose answer is old. `verdicts` by the id of their plugin, in profile
+    order.
 
     Raises PointError if a plugin answers what PreFilter must not answer.
     """
@@ -52,6 +65,8 @@ def pre_filter(
         verdict = verdicts.get(id(plugin))
         result = plugin.pre_filter(pod) if verdict is None else verdict.prepare(pod, cluster)
         status = result.status
+        if status.code is not Code.SKIP:
+            outcome.asked += (plugin.name,)
         if status.is_success:
             if result.node_names is not None:
                 narrowing[plugin.name] = result.node_names

@@ -5,7 +5,8 @@
 Points fall into three kinds, and after a decision only the last two are touched:
     resting    nothing that placed pods change can change them; their sum is kept
     moving     they look at what runs on a row, so the changed rows are scored again
-    sensitive  they read counts of pods, or are normalised over a set that may change: looked at each time
+    sensitive  they read counts of pods, or are normalised over a set that may change: looked at
+    each time
 """
 
 from typing import TYPE_CHECKING, Final
@@ -45,12 +46,23 @@ class Ranking:
         self._epoch = -1
         self._generation = -1
         self._may_be_quick = False
+        self._asked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+
+    @property
+    def asked(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """(plugins whose PreScore took part, plugins whose Score did) in the last ranking."""
+        if self._asked is None:
+            active = [points for points in self.points if points.is_active]
+            prepared = tuple(points.name for points in active if points.is_prepared)
+            self._asked = prepared, tuple(points.name for points in active)
+        return self._asked
 
     def once(self, pod: PodInfo, feasible: Mask) -> I64:
         """The ranking over another set of rows, from which nothing is kept."""
         for points in self.points:
             points.refresh(pod, self._cluster, feasible, None, None, self._work)
         self._may_be_quick = False
+        self._asked = None
         total = self._sum(self.points)
         return np.where(feasible, total, NOT_FEASIBLE)
 
@@ -74,6 +86,7 @@ class Ranking:
         for points in self._moving:
             is_rebuilt |= points.follow(pod, self._cluster, rows, self._work)
         if is_rebuilt:
+            self._asked = None
             total = self._resting_sum + self._sum((*self._moving, *self._sensitive))
             self._ranking = np.where(feasible, total, NOT_FEASIBLE)
         elif len(rows) == 1:
@@ -102,6 +115,7 @@ class Ranking:
         for points in self.points:
             points.refresh(pod, self._cluster, feasible, feasible_version, None, self._work)
         self._moving, self._sensitive, resting = [], [], []
+        self._asked = None
         for points in self.points:
             plugin = points.plugin
             if plugin.reads_counts or plugin.reads_feasible or points.follows_feasible:

@@ -23,6 +23,7 @@ from asched.core.framework.attempt import Rejection
 from asched.core.framework.class_cache import ClassCache
 from asched.core.framework.classes import ClassState
 from asched.core.framework.effects import Effect
+from asched.core.framework.meter import Meter
 from asched.core.framework.overlay import Overlay
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
@@ -128,17 +129,32 @@ class Runner:
         self.cluster = cluster
         self.cache = ClassCache(profile, cluster)
         self.overlay = Overlay(cluster, nominator)
+        self._meter: Meter | None = None
         self._nominator = nominator
         self._extenders = extenders
         self._start = 0  # where sampling goes on
+
+    @property
+    def meter(self) -> Meter | None:
+        """Who measures; None for nobody."""
+        return self._meter
+
+    @meter.setter
+    def meter(self, meter: Meter | None) -> None:
+        self._meter = self.cache.work.meter = meter
 
     def schedule(self, pod: PodInfo, seed: int) -> Generator[Effect, Answer, Decision | Rejection]:
         """Find the node for a pod. Raises PointError, NoNodesError."""
         if not self.cluster.nodes.count:
             raise NoNodesError
+        meter = self._meter
+        if meter is not None:
+            meter.begin()
         state = self.cache.state_of(pod)
         outcome = state.update(pod)
         if outcome.rejection is not None:
+            if meter is not None:
+                meter.pre_filtered(outcome.asked, outcome.rejection.code.text)
             return self._pre_filter_rejection(pod, state)
         nominated = pod.pod.status.nominated_node_name
         if nominated:
@@ -153,6 +169,10 @@ class Runner:
             feasible, no = yield from self._extenders.filter(pod, start)
             refused.update(no)
         count = state.feasible_count if feasible is None else int(np.count_nonzero(feasible))
+        if meter is not None:
+            rows = outcome.rows
+            judged = self.cluster.nodes.count if rows is None else len(rows)
+            meter.filtered(outcome.asked, outcome.filters, judged)
         if count == 0:
             return self.rejection(pod, state, refused)
         sample = self._sample(state.feasible if feasible is None else feasible, count)
@@ -162,6 +182,8 @@ class Runner:
             row = int(np.argmax(state.feasible if feasible is None else feasible))
             return self._decision(state, row, 1, None)
         ranking = state.rank(pod, feasible)
+        if meter is not None:
+            meter.ranked(*state.ranking.asked, count)
         if self._extenders is not None and self._extenders.has_prioritize:
             mask = state.feasible if feasible is None else feasible
             extra = yield from self._extenders.prioritize(pod, mask)

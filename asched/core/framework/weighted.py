@@ -48,6 +48,11 @@ class WeightedPoints:
         return self._scorer.plugin
 
     @property
+    def is_prepared(self) -> bool:
+        """Whether a PreScore half comes first."""
+        return self._scorer.pre_score is not None
+
+    @property
     def follows_feasible(self) -> bool:
         """Whether another set of feasible rows gives other points."""
         return self.plugin.normalizes and not self._kept.is_uniform
@@ -77,7 +82,7 @@ class WeightedPoints:
         same_mask = mask_version is not None and mask_version == self._mask_version
         self._mask_version = mask_version
         if (plugin.reads_feasible and not same_mask) or kept.is_old(pod, cluster):
-            self._prepare(pod, cluster, feasible)
+            self._prepare(pod, cluster, feasible, work)
         was_active, self.is_active = self.is_active, not kept.is_skipped
         if kept.is_skipped:
             self._version = None
@@ -99,12 +104,17 @@ class WeightedPoints:
         self._version = version
         return True
 
-    def _prepare(self, pod: PodInfo, cluster: Cluster, feasible: Mask) -> None:
+    def _prepare(self, pod: PodInfo, cluster: Cluster, feasible: Mask, work: Work) -> None:
         pre_score = self._scorer.pre_score
         if pre_score is None:
             self._kept.prepared(pod, PreFilterResult())
             return
-        result = pre_score.pre_score(pod, NodeView(cluster.nodes), feasible)
+        view, meter = NodeView(cluster.nodes), work.meter
+        if meter is None:
+            result = pre_score.pre_score(pod, view, feasible)
+        else:
+            run = pre_score.pre_score
+            result = meter.call_aside(pre_score.name, "PreScore", run, pod, view, feasible)
         if not result.status.is_success and result.status.code is not Code.SKIP:
             raise PointError(f'running PreScore plugin "{pre_score.name}": {result.status.message}')
         self._kept.prepared(pod, result)

@@ -8,7 +8,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
         (runPreEnqueuePlugins)
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from asched.core.queue.observer import QueueObserver
@@ -20,14 +20,24 @@ if TYPE_CHECKING:
 
 class Gates:
     def __init__(
-        self, plugins: Mapping[str, Sequence["PreEnqueuePlugin"]], observer: QueueObserver
+        self,
+        plugins: Mapping[str, Sequence["PreEnqueuePlugin"]],
+        observer: QueueObserver,
+        counter_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self._plugins = plugins
         self._observer = observer
+        self._counter_s = counter_s
 
     def admit(self, queued: QueuedPod) -> bool:
         """Ask all plugins of the pod's profile; the first that says no becomes its gate."""
         profile = queued.pod.spec.scheduler_name
+        started_s = self._counter_s()
+        is_admitted = self._ask(queued, profile)
+        self._observer.gates_asked(profile, self._counter_s() - started_s)
+        return is_admitted
+
+    def _ask(self, queued: QueuedPod, profile: str) -> bool:
         plugins = self._plugins.get(profile, ())
         if queued.gated_by:
             plugins = sorted(plugins, key=lambda plugin: plugin.name != queued.gated_by)

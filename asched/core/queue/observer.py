@@ -17,6 +17,9 @@ class QueueObserver(Protocol):
     def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None:
         """A hint function said "Queue", "QueueSkip" or "Error"."""
 
+    def gates_asked(self, profile: str, duration_s: float) -> None:
+        """The PreEnqueue plugins of a profile looked at a pod."""
+
     def complaint(self, message: str) -> None:
         """Something that must not happen did, and was survived."""
 
@@ -29,5 +32,7 @@ class Silent:
     def unschedulable(self, plugin: str, profile: str, by: int) -> None: ...
 
     def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None: ...
+
+    def gates_asked(self, profile: str, duration_s: float) -> None: ...
 
     def complaint(self, message: str) -> None: ...

@@ -88,7 +88,9 @@ class SchedulingQueue:
         self._observer = observer or Silent()
         interests = {name: Interest(profile.registrations) for name, profile in profiles.items()}
         self._judge = Judge(interests, self._observer, counter_s)
-        self._gates = Gates({n: p.pre_enqueue for n, p in profiles.items()}, self._observer)
+        self._gates = Gates(
+            {n: p.pre_enqueue for n, p in profiles.items()}, self._observer, counter_s
+        )
         self._backoff_rule = backoff
         self._max_in_unschedulable_s = max_in_unschedulable_s
         self._class_key_of = class_key_of

@@ -78,9 +78,32 @@ class Verbosity(logging.Filter):
         self._level = level
         self._modules = modules
 
+    @property
+    def highest(self) -> int:
+        """No line above this is shown anywhere."""
+        return max((self._level, *self._modules.values()))
+
+    def change(self, level: int) -> None:
+        """Show more or less from now on."""
+        self._level = level
+
     def filter(self, record: logging.LogRecord) -> bool:
         wanted: int = getattr(record, "v", 0)
         return wanted <= self._modules.get(record.module, self._level)
+
+
+#: The filter that `setup` put in place.
+_current: Final = [Verbosity(0, {})]
+
+
+def verbosity() -> int:
+    """The highest `v` that is shown. Ask before building lines that occur once per pod."""
+    return _current[0].highest
+
+
+def set_verbosity(level: int) -> None:
+    """Change `-v` while the process runs."""
+    _current[0].change(level)
 
 
 def setup(
@@ -89,7 +112,8 @@ def setup(
     """Send all lines of `asched.*` to standard error in one of the two shapes."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(JsonFormatter() if as_json else KlogFormatter())
-    handler.addFilter(Verbosity(verbosity, modules or {}))
+    _current[0] = Verbosity(verbosity, modules or {})
+    handler.addFilter(_current[0])
     root = logging.getLogger("asched")
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)

@@ -86,6 +86,9 @@ class Witness:
     def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None:
         self.answers.append((plugin, label, hint, duration_s))
 
+    def gates_asked(self, profile: str, duration_s: float) -> None:
+        """Durations are no matter of these tests."""
+
     def complaint(self, message: str) -> None:
         self.complaints.append(message)
 

@@ -1,0 +1,112 @@
+"""The stopwatch of a profile: how long its extension points take, and whom it asked.
+
+Without a meter nothing is measured. With one, an attempt costs a handful of looks at the counter;
+single plugins are timed in one attempt of SAMPLE_EVERY only.
+
+    begin ─> PreFilter and Filter ─> filtered ─> PreScore and Score ─> ranked
+
+The time a point's plugins spend inside another point's stretch (PreFilter while kept answers are
+brought up to date, PreScore while rows are ranked) is taken from that stretch and told apart.
+"""
+
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar
+
+from asched.core.framework.status import Code
+
+#: Upstream times the plugins of a tenth of its cycles.
+SAMPLE_EVERY: Final = 10
+
+SUCCESS: Final = Code.SUCCESS.text
+
+T = TypeVar("T")
+
+
+class PointObserver(Protocol):
+    """Who hears of points and plugins. Durations in seconds."""
+
+    def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None:
+        """One extension point of one attempt, all of its plugins."""
+
+    def plugin_ran(self, plugin: str, point: str, status: str, duration_s: float) -> None:
+        """One call of one plugin, in a sampled attempt."""
+
+    def evaluated(self, point: str, profile: str, plugins: tuple[str, ...], times: int) -> None:
+        """These plugins judged so many things: pods at PreFilter and PreScore, nodes at Filter and
+        Score. Kept answers count.
+        """
+
+
+class Meter:
+    """One profile's. `counter_s` measures durations, it never decides."""
+
+    __slots__ = (
+        "_aside_s",
+        "_attempts",
+        "_mark_s",
+        "counter_s",
+        "is_sampled",
+        "observer",
+        "profile",
+    )
+
+    def __init__(
+        self, observer: PointObserver, profile: str, counter_s: Callable[[], float]
+    ) -> None:
+        self.observer = observer
+        self.profile = profile
+        self.counter_s = counter_s
+        self.is_sampled = False
+        self._attempts = 0
+        self._mark_s = 0.0
+        self._aside_s = 0.0
+
+    def begin(self) -> None:
+        """An attempt starts to look for nodes."""
+        self._attempts += 1
+        self.is_sampled = self._attempts % SAMPLE_EVERY == 0
+        self._mark_s = self.counter_s()
+        self._aside_s = 0.0
+
+    def pre_filtered(self, asked: tuple[str, ...], status: str) -> None:
+        """PreFilter ended the attempt."""
+        self.observer.evaluated("PreFilter", self.profile, asked, 1)
+        self.observer.point_ran("PreFilter", self.profile, status, self.counter_s() - self._mark_s)
+
+    def filtered(self, asked: tuple[str, ...], filters: tuple[str, ...], nodes: int) -> None:
+        """Every node was judged."""
+        observer, profile = self.observer, self.profile
+        now_s = self.counter_s()
+        observer.point_ran("PreFilter", profile, SUCCESS, self._aside_s)
+        observer.point_ran("Filter", profile, SUCCESS, now_s - self._mark_s - self._aside_s)
+        observer.evaluated("PreFilter", profile, asked, 1)
+        observer.evaluated("Filter", profile, filters, nodes)
+        self._mark_s = now_s
+        self._aside_s = 0.0
+
+    def ranked(self, prepared: tuple[str, ...], scorers: tuple[str, ...], nodes: int) -> None:
+        """Every feasible node was scored."""
+        observer, profile = self.observer, self.profile
+        duration_s = self.counter_s() - self._mark_s
+        observer.point_ran("PreScore", profile, SUCCESS, self._aside_s)
+        observer.point_ran("Score", profile, SUCCESS, duration_s - self._aside_s)
+        observer.evaluated("PreScore", profile, prepared, 1)
+        observer.evaluated("Score", profile, scorers, nodes)
+
+    def call(self, plugin: str, point: str, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a plugin; timed in sampled attempts."""
+        if not self.is_sampled:
+            return function(*arguments)
+        started_s = self.counter_s()
+        result = function(*arguments)
+        status = getattr(result, "status", None)
+        said = SUCCESS if status is None else status.code.text
+        self.observer.plugin_ran(plugin, point, said, self.counter_s() - started_s)
+        return result
+
+    def call_aside(self, plugin: str, point: str, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a plugin of a point that lies inside the stretch of another."""
+        started_s = self.counter_s()
+        result = self.call(plugin, point, function, *arguments)
+        self._aside_s += self.counter_s() - started_s
+        return result

@@ -1,0 +1,230 @@
+"""Metrics that every Kubernetes component has, and our own under asched_*.
+
+    rest_client_*              requests to the API server
+    workqueue_*                the lanes of writes, by lane
+    leader_election_*          who leads
+    kubernetes_build_info, kubernetes_feature_enabled
+    authentication_*, authorization_*, apiserver_delegated_*   who asked us for pages
+    asched_*                   what kube-scheduler has no word for
+
+Families whose upstream names break Prometheus' naming rules (authentication_attempts,
+authenticated_user_requests, rest_client_exec_plugin_certificate_rotation_age) are left out, so that
+promtool finds nothing to say.
+
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/metrics, and recorded pages
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+from asched.edge.telemetry.instruments import Families, exponential
+
+REQUEST_BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
+WORK_BOUNDS: Final = exponential(1e-8, 10, 10)
+AUTH_BOUNDS: Final = exponential(0.001, 2, 15)
+DELEGATED_BOUNDS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
+LAG_BOUNDS: Final = exponential(0.0005, 2, 14)
+
+#: The version whose behaviour, flags and metrics these are.
+KUBERNETES_VERSION: Final = "1.36.2"
+
+
+class ClientMetrics:
+    """What the client reports: requests, and the writes of each lane as work queues."""
+
+    def __init__(self, families: Families) -> None:
+        self.requests = families.counter(
+            "rest_client_requests_total",
+            "[ALPHA] Requests to the API server by status code, method and host.",
+            ("code", "method", "host"),
+        )
+        self.request_duration = families.histogram(
+            "rest_client_request_duration_seconds",
+            "[ALPHA] Time of a request to the API server.",
+            REQUEST_BOUNDS,
+            ("verb", "host"),
+        )
+        self.adds = families.counter(
+            "workqueue_adds_total", "[BETA] Writes taken on, by lane.", ("name",)
+        )
+        self.retries = families.counter(
+            "workqueue_retries_total", "[BETA] Writes tried again, by lane.", ("name",)
+        )
+        self.queue_duration = families.histogram(
+            "workqueue_queue_duration_seconds",
+            "[BETA] Time a write waited in its lane before it was sent.",
+            WORK_BOUNDS,
+            ("name",),
+        )
+        self.work_duration = families.histogram(
+            "workqueue_work_duration_seconds",
+            "[BETA] Time of one attempt at a write.",
+            WORK_BOUNDS,
+            ("name",),
+        )
+
+    def requested(self, method: str, host: str, code: str, duration_s: float) -> None:
+        """One exchange with the API server (`edge.client.transport.Observer`)."""
+        self.requests.of(code, method, host).value += 1
+        self.request_duration.of(method, host).observe(duration_s)
+
+    def know_lanes(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            self.adds.of(name)
+            self.retries.of(name)
+
+    def added(self, lane: str) -> None:
+        self.adds.of(lane).value += 1
+
+    def worked(self, lane: str, waited_s: float, worked_s: float, *, is_retry: bool) -> None:
+        """One attempt at one write: how long it had waited, how long it took."""
+        self.work_duration.of(lane).observe(worked_s)
+        if is_retry:
+            self.retries.of(lane).value += 1
+        else:
+            self.queue_duration.of(lane).observe(waited_s)
+
+
+class LeaderMetrics:
+    """Who leads, by the name of the lease."""
+
+    def __init__(self, families: Families) -> None:
+        self._status = families.gauge(
+            "leader_election_master_status",
+            "[ALPHA] 1 while this process leads, 0 while it stands by; `name` is the lease.",
+            ("name",),
+        )
+        self._slow_path = families.counter(
+            "leader_election_slowpath_total",
+            "[ALPHA] Renewals that had to read the lease first.",
+            ("name",),
+        )
+
+    def leads(self, lease: str, *, is_leader: bool) -> None:
+        self._status.of(lease).value = float(is_leader)
+
+    def took_slow_path(self, lease: str) -> None:
+        self._slow_path.of(lease).value += 1
+
+
+class AccessMetrics:
+    """Who asked for our pages, and what the API server said about them."""
+
+    def __init__(self, families: Families) -> None:
+        self.authentication = families.histogram(
+            "authentication_duration_seconds",
+            "[ALPHA] Time to find out who asks, by result.",
+            AUTH_BOUNDS,
+            ("result",),
+        )
+        self.authorization = families.histogram(
+            "authorization_duration_seconds",
+            "[ALPHA] Time to find out whether they may, by result.",
+            AUTH_BOUNDS,
+            ("result",),
+        )
+        self.authorizations = families.counter(
+            "authorization_attempts_total",
+            "[ALPHA] Decisions who may see a page: allowed, denied, no-opinion or error.",
+            ("result",),
+        )
+        self.authn_requests = families.counter(
+            "apiserver_delegated_authn_request_total",
+            "[ALPHA] TokenReviews by status code.",
+            ("code",),
+        )
+        self.authn_duration = families.histogram(
+            "apiserver_delegated_authn_request_duration_seconds",
+            "[ALPHA] Time of a TokenReview by status code.",
+            DELEGATED_BOUNDS,
+            ("code",),
+        )
+        self.authz_requests = families.counter(
+            "apiserver_delegated_authz_request_total",
+            "[ALPHA] SubjectAccessReviews by status code.",
+            ("code",),
+        )
+        self.authz_duration = families.histogram(
+            "apiserver_delegated_authz_request_duration_seconds",
+            "[ALPHA] Time of a SubjectAccessReview by status code.",
+            DELEGATED_BOUNDS,
+            ("code",),
+        )
+
+    def authenticated(self, result: str, duration_s: float) -> None:
+        self.authentication.of(result).observe(duration_s)
+
+    def authorized(self, result: str, duration_s: float) -> None:
+        self.authorizations.of(result).value += 1
+        self.authorization.of(result).observe(duration_s)
+
+    def reviewed_token(self, code: str, duration_s: float) -> None:
+        self.authn_requests.of(code).value += 1
+        self.authn_duration.of(code).observe(duration_s)
+
+    def reviewed_access(self, code: str, duration_s: float) -> None:
+        self.authz_requests.of(code).value += 1
+        self.authz_duration.of(code).observe(duration_s)
+
+
+class OwnMetrics:
+    """asched_*: pushed ones here, looked-up ones by `edge/host/inspection.py`."""
+
+    def __init__(self, families: Families) -> None:
+        self._exceptions = families.counter(
+            "asched_plugin_exceptions_total",
+            "[ALPHA] Exceptions raised by a plugin; each cost its pod one attempt.",
+            ("plugin", "extension_point"),
+        )
+        self._complaints = families.counter(
+            "asched_complaints_total",
+            "[ALPHA] Things that must not happen, did, and were survived; the log says what.",
+        ).of()
+        self._binding_failures = families.counter(
+            "asched_binding_failures_total", "[ALPHA] Bindings that ended without a bound pod."
+        ).of()
+        self._reloads = families.counter(
+            "asched_config_reloads_total",
+            "[ALPHA] Reloads of the configuration: applied, refused or unchanged.",
+            ("result",),
+        )
+        self._loop_lag = families.histogram(
+            "asched_event_loop_lag_seconds",
+            "[ALPHA] By how much a timer of the event loop was late.",
+            LAG_BOUNDS,
+        ).of()
+
+    def plugin_raised(self, plugin: str, point: str) -> None:
+        self._exceptions.of(plugin, point).value += 1
+
+    def complained(self) -> None:
+        self._complaints.value += 1
+
+    def binding_failed(self) -> None:
+        self._binding_failures.value += 1
+
+    def reloaded(self, result: str) -> None:
+        self._reloads.of(result).value += 1
+
+    def lagged(self, late_s: float) -> None:
+        self._loop_lag.observe(late_s)
+
+
+def tell_build(families: Families, version: str, gates: Mapping[str, tuple[str, bool]]) -> None:
+    """What this is: versions, and each feature gate's stage and state."""
+    major, minor, _ = KUBERNETES_VERSION.split(".")
+    build = families.gauge(
+        "kubernetes_build_info",
+        "[BETA] Always 1; the labels tell which kube-scheduler this one follows.",
+        ("major", "minor", "git_version"),
+    )
+    build.of(major, minor, f"v{KUBERNETES_VERSION}").value = 1
+    own = families.gauge(
+        "asched_build_info", "[ALPHA] Always 1; the label is asched's version.", ("version",)
+    )
+    own.of(version).value = 1
+    enabled = families.gauge(
+        "kubernetes_feature_enabled", "[BETA] 1 for a feature gate that is on.", ("name", "stage")
+    )
+    for name, (stage, is_on) in gates.items():
+        enabled.of(name, "" if stage == "GA" else stage).value = float(is_on)

@@ -1,0 +1,70 @@
+"""All metrics of a process, and the page that shows them.
+
+A page is rendered in a thread and kept for PAGE_AGE_S, so that many scrapers cost no more than one
+and none of them stops the deciding loop.
+
+Bounds  one page at a time is rendered.
+"""
+
+import asyncio
+import os
+from collections.abc import Mapping
+from time import monotonic
+from typing import Final
+
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.gc_collector import GCCollector
+from prometheus_client.process_collector import ProcessCollector
+
+from asched.edge.telemetry.component_metrics import (
+    AccessMetrics,
+    ClientMetrics,
+    LeaderMetrics,
+    OwnMetrics,
+    tell_build,
+)
+from asched.edge.telemetry.instruments import Families
+from asched.edge.telemetry.reports import Reports
+
+#: A page is served again within this time; Prometheus asks every 15 to 60 s.
+PAGE_AGE_S: Final = 1.0
+
+
+class Metrics:
+    """Make one per process and hand its parts to whoever reports."""
+
+    def __init__(self) -> None:
+        self.families = Families()
+        self.own = OwnMetrics(self.families)
+        self.scheduler = Reports(self.families, self.own)
+        self.client = ClientMetrics(self.families)
+        self.leader = LeaderMetrics(self.families)
+        self.access = AccessMetrics(self.families)
+        self._registry = CollectorRegistry(auto_describe=False)
+        self._registry.register(self.families)
+        ProcessCollector(registry=self._registry, pid=os.getpid)
+        GCCollector(registry=self._registry)
+        self._page = b""
+        self._rendered_s = -PAGE_AGE_S
+        self._lock = asyncio.Lock()
+
+    def tell_build(self, version: str, gates: Mapping[str, tuple[str, bool]]) -> None:
+        """Show which version this is and which feature gates are on."""
+        tell_build(self.families, version, gates)
+
+    async def page(self) -> bytes:
+        """Prometheus' text format 0.0.4; at most PAGE_AGE_S old."""
+        async with self._lock:
+            if monotonic() - self._rendered_s >= PAGE_AGE_S:
+                self._page = await asyncio.to_thread(self.render)
+                self._rendered_s = monotonic()
+            return self._page
+
+    def render(self) -> bytes:
+        """The page as of now."""
+        return generate_latest(self._registry)
+
+    def reset(self) -> None:
+        """Forget what was observed; gauges of states go on from zero, as upstream's do."""
+        self.families.reset()
+        self._rendered_s = -PAGE_AGE_S
