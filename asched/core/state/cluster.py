@@ -19,14 +19,14 @@ from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
 from asched.core.model.kinds import NODE, POD, Kind
-from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.meta import Record
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.storage import NO_STORAGE
 from asched.core.state.counters import CounterKey, PodCounter
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.core.state.nodes import Aspect, NodeTable
-from asched.core.state.object_log import ObjectLog
+from asched.core.state.objects import Objects
 from asched.core.state.occupancy import Occupancy
 from asched.core.state.pods import PodClasses, PodInfo
 from asched.core.state.topology import Topology
@@ -51,10 +51,11 @@ class CannotAssumeError(Exception):
     """The pod is counted on a node already; the message is upstream's."""
 
 
-class Cluster:
+class Cluster(Objects):
     """Everything known. Rules read; only the machine calls what changes something."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.nodes = NodeTable()
         self.classes = PodClasses()
         self.topology = Topology(self.nodes)
@@ -64,42 +65,15 @@ class Cluster:
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
-        self._objects: dict[str, dict[str, Record]] = {}  # plural -> key -> object
-        self._assumed_objects: dict[str, dict[str, Record]] = {}
-        self._epochs: dict[str, int] = {}
-        #: moves with every change of an object that is neither a pod nor a node
-        self.epoch = 0
-        #: moves with every pod that came or went and was counted by anything beside its row's amounts
+        #: moves with every pod that came or went and counted anywhere but in its row's amounts
         self.counts = 0
         self.wall_clock_s = 0.0  # since 1970, as the machine was last told; 0: nobody told
-        self.object_log = ObjectLog()  # which objects changed, in order
         self._companions: dict[Any, Any] = {}
 
     # --- for readers -----------------------------------------------------------------------------
 
     def view(self) -> NodeView:
         return NodeView(self.nodes)
-
-    def get(self, kind: Kind, key: str) -> Any:
-        """The newest version of an object, an assumed one included; None if there is none."""
-        assumed = self._assumed_objects.get(kind.plural)
-        if assumed and key in assumed:
-            return assumed[key]
-        return self._objects.get(kind.plural, {}).get(key)
-
-    def told(self, kind: Kind, key: str) -> Any:
-        """The newest version the API told, whatever is assumed; None if there is none."""
-        return self._objects.get(kind.plural, {}).get(key)
-
-    def all(self, kind: Kind) -> Mapping[str, Any]:
-        """All objects of a kind by key, assumed versions in place of those they replace."""
-        stored = self._objects.get(kind.plural, {})
-        assumed = self._assumed_objects.get(kind.plural)
-        return {**stored, **assumed} if assumed else stored
-
-    def epoch_of(self, kind: Kind) -> int:
-        """A number that moves with every change of an object of this kind."""
-        return self._epochs.get(kind.plural, 0)
 
     def companion(self, make: Callable[["Cluster"], C]) -> C:
         """What a rule derives from the cluster for all profiles together, made on first use."""
@@ -138,13 +112,7 @@ class Cluster:
             return self._see_pod(obj)
         if kind is NODE:
             return [self._see_node(obj)]
-        key = obj.metadata.key
-        store = self._objects.setdefault(kind.plural, {})
-        old = store.get(key)
-        store[key] = obj
-        self._settle_assumed(kind, key, obj.metadata)
-        self._touch(kind, key)
-        return [Sight(kind, old, obj)]
+        return [Sight(kind, self._put_object(kind, obj), obj)]
 
     def _lose(self, kind: Kind, obj: Any) -> list[Sight]:
         if kind is POD:
@@ -154,10 +122,7 @@ class Cluster:
             return [self._lose_pod(known, obj)]
         if kind is NODE:
             return self._lose_node(obj)
-        key = obj.metadata.key
-        old = self._objects.get(kind.plural, {}).pop(key, None)
-        self._assumed_objects.get(kind.plural, {}).pop(key, None)
-        self._touch(kind, key)
+        old = self._drop_object(kind, obj.metadata.key)
         return [Sight(kind, old, None)] if old is not None else []
 
     def _relist(self, kind: Kind, objects: Iterable[Any]) -> list[Sight]:
@@ -168,7 +133,7 @@ class Cluster:
         elif kind is NODE:
             known = {n.name: n for _, n in self.nodes.nodes()}
         else:
-            known = self._objects.get(kind.plural, {})
+            known = self._stored(kind)
         sights = []
         for obj in [old for key, old in known.items() if key not in listed]:
             sights += self._lose(kind, obj)
@@ -183,10 +148,8 @@ class Cluster:
         return sights
 
     def _touch(self, kind: Kind, key: str) -> None:
-        self.object_log.add(kind.plural, key)
+        super()._touch(kind, key)
         self.volumes.touch(kind, key)
-        self._epochs[kind.plural] = self._epochs.get(kind.plural, 0) + 1
-        self.epoch += 1
 
     # --- nodes -----------------------------------------------------------------------------------
 
@@ -379,35 +342,3 @@ class Cluster:
                 for info in reversed(done):
                     self._count(info, row, 1)
                 self.occupancy.put_back(ports, row)
-
-    # --- assumed objects -------------------------------------------------------------------------
-
-    def assume_object(self, kind: Kind, obj: Record) -> None:
-        """Take a version of ours for the truth until the watch delivers a newer one."""
-        key = _metadata(obj).key
-        self._assumed_objects.setdefault(kind.plural, {})[key] = obj
-        self._touch(kind, key)
-
-    def restore_object(self, kind: Kind, key: str) -> None:
-        """Go back to the version the API told."""
-        if self._assumed_objects.get(kind.plural, {}).pop(key, None) is not None:
-            self._touch(kind, key)
-
-    def _settle_assumed(self, kind: Kind, key: str, metadata: ObjectMeta) -> None:
-        assumed = self._assumed_objects.get(kind.plural, {}).get(key)
-        if assumed is None:
-            return
-        ours = _metadata(assumed)
-        if ours.uid != metadata.uid or _version(metadata) > _version(ours):
-            del self._assumed_objects[kind.plural][key]
-
-
-def _metadata(obj: Any) -> ObjectMeta:
-    metadata: ObjectMeta = obj.metadata
-    return metadata
-
-
-def _version(metadata: ObjectMeta) -> int:
-    """Resource versions compare as integers (since 1.35 the API promises it)."""
-    text = metadata.resource_version
-    return int(text) if text.isdigit() else 0

@@ -1,0 +1,105 @@
+"""Objects that are neither pods nor nodes: as the API told them, and as we take them to be.
+
+An *assumed* version is one of ours: it stands in for the stored one until the watch delivers a
+newer version, or it is taken back. Every change moves the epochs and is noted in the log.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from asched.core.model.kinds import Kind
+from asched.core.model.meta import ObjectMeta, Record
+from asched.core.state.object_log import ObjectLog
+
+
+class Objects:
+    """Stores by kind and key."""
+
+    def __init__(self) -> None:
+        self._objects: dict[str, dict[str, Record]] = {}  # plural -> key -> object
+        self._assumed_objects: dict[str, dict[str, Record]] = {}
+        self._epochs: dict[str, int] = {}
+        #: moves with every change of any of them
+        self.epoch = 0
+        #: which of them changed, in order
+        self.object_log = ObjectLog()
+
+    def get(self, kind: Kind, key: str) -> Any:
+        """The newest version of an object, an assumed one included; None if there is none."""
+        assumed = self._assumed_objects.get(kind.plural)
+        if assumed and key in assumed:
+            return assumed[key]
+        return self._objects.get(kind.plural, {}).get(key)
+
+    def told(self, kind: Kind, key: str) -> Any:
+        """The newest version the API told, whatever is assumed; None if there is none."""
+        return self._objects.get(kind.plural, {}).get(key)
+
+    def all(self, kind: Kind) -> Mapping[str, Any]:
+        """All objects of a kind by key, assumed versions in place of those they replace."""
+        stored = self._objects.get(kind.plural, {})
+        assumed = self._assumed_objects.get(kind.plural)
+        return {**stored, **assumed} if assumed else stored
+
+    def epoch_of(self, kind: Kind) -> int:
+        """A number that moves with every change of an object of this kind."""
+        return self._epochs.get(kind.plural, 0)
+
+    # --- what the API told -----------------------------------------------------------------------
+
+    def _stored(self, kind: Kind) -> Mapping[str, Any]:
+        return self._objects.get(kind.plural, {})
+
+    def _put_object(self, kind: Kind, obj: Any) -> Any:
+        """Store a version; returns the one before it."""
+        key = obj.metadata.key
+        store = self._objects.setdefault(kind.plural, {})
+        old = store.get(key)
+        store[key] = obj
+        self._settle_assumed(kind, key, obj.metadata)
+        self._touch(kind, key)
+        return old
+
+    def _drop_object(self, kind: Kind, key: str) -> Any:
+        """Forget an object with its assumed version; returns what was stored."""
+        old = self._objects.get(kind.plural, {}).pop(key, None)
+        self._assumed_objects.get(kind.plural, {}).pop(key, None)
+        self._touch(kind, key)
+        return old
+
+    def _touch(self, kind: Kind, key: str) -> None:
+        self.object_log.add(kind.plural, key)
+        self._epochs[kind.plural] = self._epochs.get(kind.plural, 0) + 1
+        self.epoch += 1
+
+    # --- what we assume --------------------------------------------------------------------------
+
+    def assume_object(self, kind: Kind, obj: Record) -> None:
+        """Take a version of ours for the truth until the watch delivers a newer one."""
+        key = _metadata(obj).key
+        self._assumed_objects.setdefault(kind.plural, {})[key] = obj
+        self._touch(kind, key)
+
+    def restore_object(self, kind: Kind, key: str) -> None:
+        """Go back to the version the API told."""
+        if self._assumed_objects.get(kind.plural, {}).pop(key, None) is not None:
+            self._touch(kind, key)
+
+    def _settle_assumed(self, kind: Kind, key: str, metadata: ObjectMeta) -> None:
+        assumed = self._assumed_objects.get(kind.plural, {}).get(key)
+        if assumed is None:
+            return
+        ours = _metadata(assumed)
+        if ours.uid != metadata.uid or _version(metadata) > _version(ours):
+            del self._assumed_objects[kind.plural][key]
+
+
+def _metadata(obj: Any) -> ObjectMeta:
+    metadata: ObjectMeta = obj.metadata
+    return metadata
+
+
+def _version(metadata: ObjectMeta) -> int:
+    """Resource versions compare as integers (since 1.35 the API promises it)."""
+    text = metadata.resource_version
+    return int(text) if text.isdigit() else 0

@@ -1,0 +1,76 @@
+"""Stored and assumed versions of objects, and what tells of their changes."""
+
+from asched.core.model.claim import ResourceClaim
+from asched.core.model.decode import decode
+from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Gone, Seen
+
+
+def a_claim(version: str, uid: str = "u") -> ResourceClaim:
+    metadata = {"name": "c", "namespace": "d", "uid": uid, "resourceVersion": version}
+    return decode(ResourceClaim, {"metadata": metadata})
+
+
+def version_of(cluster: Cluster) -> str | None:
+    found = cluster.get(RESOURCE_CLAIM, "d/c")
+    return found.metadata.resource_version if found is not None else None
+
+
+def test_an_assumed_version_stands_until_a_newer_one_is_seen() -> None:
+    cluster = Cluster()
+    cluster.apply(Seen(RESOURCE_CLAIM, a_claim("1")))
+    cluster.assume_object(RESOURCE_CLAIM, a_claim("5"))
+    cluster.apply(Seen(RESOURCE_CLAIM, a_claim("3")))
+    assert version_of(cluster) == "5"
+    assert cluster.told(RESOURCE_CLAIM, "d/c").metadata.resource_version == "3"
+    cluster.apply(Seen(RESOURCE_CLAIM, a_claim("6")))
+    assert version_of(cluster) == "6"
+
+
+def test_an_assumed_version_can_be_taken_back() -> None:
+    cluster = Cluster()
+    cluster.apply(Seen(RESOURCE_CLAIM, a_claim("1")))
+    cluster.assume_object(RESOURCE_CLAIM, a_claim("5"))
+    assert cluster.all(RESOURCE_CLAIM)["d/c"].metadata.resource_version == "5"
+    cluster.restore_object(RESOURCE_CLAIM, "d/c")
+    assert version_of(cluster) == "1"
+
+
+def test_an_object_made_anew_ends_what_was_assumed_of_the_old_one() -> None:
+    cluster = Cluster()
+    cluster.assume_object(RESOURCE_CLAIM, a_claim("9"))
+    cluster.apply(Seen(RESOURCE_CLAIM, a_claim("2", uid="other")))
+    assert version_of(cluster) == "2"
+
+
+def test_what_goes_takes_its_assumed_version_along() -> None:
+    cluster = Cluster()
+    cluster.apply(Seen(RESOURCE_CLAIM, a_claim("1")))
+    cluster.assume_object(RESOURCE_CLAIM, a_claim("5"))
+    cluster.apply(Gone(RESOURCE_CLAIM, a_claim("1")))
+    assert version_of(cluster) is None
+
+
+def test_every_change_is_told() -> None:
+    cluster = Cluster()
+    cursor, epoch = cluster.object_log.end, cluster.epoch
+    cluster.apply(Seen(RESOURCE_CLAIM, a_claim("1")))
+    cluster.assume_object(RESOURCE_CLAIM, a_claim("2"))
+    cluster.restore_object(RESOURCE_CLAIM, "d/c")
+    cluster.restore_object(RESOURCE_CLAIM, "d/c")  # nothing left to take back
+    assert cluster.object_log.since(cursor) == [("resourceclaims", "d/c")] * 3
+    assert (cluster.epoch, cluster.epoch_of(RESOURCE_CLAIM)) == (epoch + 3, 3)
+    assert cluster.epoch_of(RESOURCE_SLICE) == 0
+
+
+def test_companions_are_made_once() -> None:
+    made = []
+
+    def make(cluster: Cluster) -> list[Cluster]:
+        made.append(cluster)
+        return made
+
+    cluster = Cluster()
+    assert cluster.companion(make) is cluster.companion(make)
+    assert made == [cluster]
