@@ -98,12 +98,14 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             limits = index.limits(driver)
             if limits is None:
                 continue
-            new = np.full(nodes.size, len(volumes), dtype=np.int64)
-            for volume in volumes:
-                rows = index.rows_of(volume)
-                if rows:
-                    new -= nodes.positions(set(rows))
             room = nodes.gather(limits) - nodes.gather(index.counts(driver))
+            in_use = [rows for rows in map(index.rows_of, volumes) if rows]
+            if not in_use:
+                codes[len(volumes) > room] = _TOO_MANY
+                continue
+            new = np.full(nodes.size, len(volumes), dtype=np.int64)
+            for rows in in_use:
+                new -= nodes.positions(set(rows))
             codes[(new > room) & (new > 0)] = _TOO_MANY
         if self._scaling:
             self._insist(wanted, nodes, codes)
