@@ -75,10 +75,9 @@ def _reserved_ranks(volume: PersistentVolume, nodes: NodeView) -> I32:
 
 def _choose(shelf: Shelf, earlier: Sequence[Match], nodes: NodeView) -> I32:
     """The smallest rank per row whose volume no earlier claim of the pod takes there."""
-    ranks = np.full(nodes.size, NONE, dtype=np.int32)
+    ranks = shelf.first(nodes)
     if not shelf.count:
         return ranks
-    ranks = shelf.first_after(nodes, ranks)
     taken = [_ranks_here(shelf, match) for match in earlier]
     for _ in taken:  # each earlier claim can push a row on by one volume
         clash: Mask = np.zeros(nodes.size, dtype=np.bool_)

@@ -137,6 +137,21 @@ class Shelf:
         self._drop(name, rank)
         self.is_stale = self.is_stale or fits
 
+    def first(self, nodes: NodeView) -> I32:
+        """int32[M]: the smallest rank that each row can reach; NONE if there is none."""
+        best = np.full(nodes.size, self._size, dtype=np.int64)
+        if len(self._everywhere):
+            best[:] = self._everywhere[0]
+        for key, labelled in self._by_label.items():
+            ids, column = nodes.label(key)
+            np.minimum(best, labelled.firsts(column)[ids], out=best)
+        for required, ranks in self._others.items():
+            if len(ranks):
+                mask = reachable(nodes, required)
+                best[mask] = np.minimum(best[mask], ranks[0])
+        best[best == self._size] = NONE
+        return best.astype(np.int32)
+
     def first_after(self, nodes: NodeView, after: I32) -> I32:
         """int32[M]: the smallest rank above `after` that each row can reach; NONE if none."""
         best = np.full(nodes.size, self._size, dtype=np.int64)
@@ -172,32 +187,51 @@ class Shelf:
 
 
 class _Labelled:
-    """Volumes tied to values of one label. The lists are made anew when the label has new
-    values.
-    """
+    """Volumes tied to values of one label. New values of the label make the lists anew."""
 
-    __slots__ = ("_dropped", "_keys", "_size", "_values_known", "entries")
+    __slots__ = ("_dropped", "_firsts", "_keys", "_size", "_values_known", "entries")
 
     def __init__(self, size: int) -> None:
         self.entries: list[tuple[str, int]] = []  # (value, rank)
         self._size = size
         self._keys: I64 = np.zeros(0, dtype=np.int64)
+        self._firsts: I64 = np.zeros(0, dtype=np.int64)
         self._values_known = 0
         self._dropped: set[int] = set()
 
     def keys(self, column: LabelColumn) -> I64:
         """Sorted `value id * size + rank`; values that no node has are left out."""
-        if self._values_known != len(column.values):
-            self._values_known = len(column.values)
-            find, dropped = column.values.find, self._dropped
-            found = ((find(value), rank) for value, rank in self.entries if rank not in dropped)
-            keys = [value * self._size + rank for value, rank in found if value]
-            self._keys = np.array(sorted(keys), dtype=np.int64)
+        self._know(column)
         return self._keys
+
+    def firsts(self, column: LabelColumn) -> I64:
+        """int64[V]: the smallest rank for each value id, `size` where there is none."""
+        self._know(column)
+        return self._firsts
 
     def drop(self, rank: int) -> None:
         self._dropped.add(rank)
-        self._keys = self._keys[self._keys % self._size != rank]
+        stays = self._keys % self._size != rank
+        gone = self._keys[~stays]
+        self._keys = self._keys[stays]
+        for group in (gone // self._size).tolist():
+            place = int(np.searchsorted(self._keys, group * self._size))
+            found = int(self._keys[place]) if place < len(self._keys) else -1
+            is_there = found // self._size == group
+            self._firsts[group] = found % self._size if is_there else self._size
+
+    def _know(self, column: LabelColumn) -> None:
+        if self._values_known == len(column.values):
+            return
+        self._values_known = len(column.values)
+        find, dropped = column.values.find, self._dropped
+        found = ((find(value), rank) for value, rank in self.entries if rank not in dropped)
+        keys = [value * self._size + rank for value, rank in found if value]
+        self._keys = np.array(sorted(keys), dtype=np.int64)
+        groups = self._keys // self._size
+        starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        self._firsts = np.full(self._values_known, self._size, dtype=np.int64)
+        self._firsts[groups[starts]] = self._keys[starts] % self._size
 
 
 def _required(volume: PersistentVolume) -> NodeSelector | None:

@@ -17,6 +17,8 @@ def take(shelf: Shelf, cluster: Cluster, after: int = NONE) -> dict[str, str | N
     """Node to the name of the next volume there."""
     start = np.full(cluster.view().size, after, dtype=np.int32)
     ranks = shelf.first_after(cluster.view(), start)
+    if after == NONE:
+        assert shelf.first(cluster.view()).tolist() == ranks.tolist()
     return {
         name: None if ranks[row] == NONE else shelf.volumes[ranks[row]].metadata.name
         for name, row in cluster.nodes.row_of.items()
