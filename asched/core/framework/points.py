@@ -20,7 +20,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Generator, Hashable, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
@@ -89,6 +89,12 @@ class QueueSortPlugin(Plugin):
 class PreEnqueuePlugin(Plugin):
     @abstractmethod
     def pre_enqueue(self, pod: Pod) -> Status: ...
+
+    def holding(self) -> Collection[str]:
+        """Keys of pods it would surely refuse: those it holds already need not be asked about one
+        by one. A plugin that cannot tell without being asked names nobody.
+        """
+        return ()
 
 
 class PreFilterResult(NamedTuple):
@@ -190,7 +196,9 @@ class ScorePlugin(CachedPlugin):
         """
 
     def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
-        """The raw score of one row, where that is cheaper than a view of one; None: take the view."""
+        """The raw score of one row, where that is cheaper than a view of one; None: take the
+        view.
+        """
         return None
 
     def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002

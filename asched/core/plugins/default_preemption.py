@@ -9,7 +9,7 @@ Cost      one pass over the nodes per kind of preemptor, then the rows that chan
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Collection, Generator, Sequence
 from typing import Final
 
 from asched import names
@@ -67,6 +67,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
 
     def pre_enqueue(self, pod: Pod) -> Status:
         return unresolvable(WAITING) if self._under_way.holds_back(pod) else SUCCESS
+
+    def holding(self) -> Collection[str]:
+        return self._under_way.holding()
 
     def post_filter(
         self, pod: PodInfo, rejection: Rejection, trial: Trial

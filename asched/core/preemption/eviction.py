@@ -8,7 +8,7 @@ try again (`UnderWay`). Nominations of less important pods to the node are taken
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from asched import names
@@ -38,25 +38,38 @@ class UnderWay:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._last: dict[str, Pod | None] = {}  # preemptor's uid -> its last victim
+        self._busy: dict[str, str] = {}  # preemptor's key -> uid
+        self._last: dict[str, tuple[str, Pod]] = {}  # preemptor's key -> uid, its last victim
 
     def start(self, preemptor: Pod) -> None:
-        self._last[preemptor.uid] = None
+        self._busy[preemptor.key] = preemptor.uid
 
     def last(self, preemptor: Pod, victim: Pod) -> None:
         """Only this victim is left."""
-        self._last[preemptor.uid] = victim
+        if self._busy.get(preemptor.key) == preemptor.uid:
+            del self._busy[preemptor.key]
+            self._last[preemptor.key] = (preemptor.uid, victim)
 
     def end(self, preemptor: Pod) -> None:
-        self._last.pop(preemptor.uid, None)
+        if self._busy.get(preemptor.key) == preemptor.uid:
+            del self._busy[preemptor.key]
+        uid, _ = self._last.get(preemptor.key, ("", None))
+        if uid == preemptor.uid:
+            del self._last[preemptor.key]
 
     def holds_back(self, pod: Pod) -> bool:
         """Whether an attempt would come too early."""
-        if pod.uid not in self._last:
-            return False
-        victim = self._last[pod.uid]
-        if victim is None:
+        if self._busy.get(pod.key) == pod.uid:
             return True
+        uid, victim = self._last.get(pod.key, ("", None))
+        return uid == pod.uid and victim is not None and self._is_there(victim)
+
+    def holding(self) -> Collection[str]:
+        """Keys of all preemptors that are held back (or were, before they were made anew)."""
+        ending = {key for key, (_, victim) in self._last.items() if self._is_there(victim)}
+        return ending.union(self._busy) if ending else self._busy
+
+    def _is_there(self, victim: Pod) -> bool:
         now = self._cluster.pods_seen.get(victim.key)
         return now is not None and now.uid == victim.uid and not now.is_terminating
 

@@ -8,7 +8,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
         (runPreEnqueuePlugins)
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from asched.core.queue.observer import QueueObserver
@@ -36,6 +36,13 @@ class Gates:
         is_admitted = self._ask(queued, profile)
         self._observer.gates_asked(profile, self._counter_s() - started_s)
         return is_admitted
+
+    def holding(self, profile: str, plugin: str) -> Collection[str]:
+        """Keys of pods that a gate would surely go on to refuse."""
+        for candidate in self._plugins.get(profile, ()):
+            if candidate.name == plugin:
+                return candidate.holding()
+        return ()
 
     def _ask(self, queued: QueuedPod, profile: str) -> bool:
         plugins = self._plugins.get(profile, ())

@@ -278,19 +278,24 @@ class SchedulingQueue:
         memo: Memo = {}
         woken: list[tuple[QueuedPod, Worth]] = []
         for group in self.places.resting.groups():
-            if self._judge.may_hear(group.key, change.trigger):
+            key = group.key
+            if self._judge.may_hear(key, change.trigger):
+                held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
                 for pods in group.classes.values():
-                    woken.extend(self._woken_of_class(pods, change, memo, except_uid))
+                    free: Iterable[QueuedPod] = pods.values()
+                    if held:
+                        free = [queued for pod_key, queued in pods.items() if pod_key not in held]
+                    woken.extend(self._woken_of_class(free, change, memo, except_uid))
         return woken
 
     def _woken_of_class(
-        self, pods: Mapping[str, QueuedPod], change: Change, memo: Memo, except_uid: str
+        self, pods: Iterable[QueuedPod], change: Change, memo: Memo, except_uid: str
     ) -> list[tuple[QueuedPod, Worth]]:
         """Pods of one class and group share all that a decision depends on, except who they are."""
         priority_max = change.priority_at_most
         shared: Worth | None = None
         woken: list[tuple[QueuedPod, Worth]] = []
-        for queued in pods.values():
+        for queued in pods:
             if priority_max is not None and queued.pod.priority > priority_max:
                 continue
             if queued.pod.uid == except_uid:
