@@ -181,6 +181,7 @@ def a_pod(
     disks: Iterable[Mapping[str, Any]] = (),
     node: str = "",
     namespace: str = "default",
+    nominated: str = "",
     **spec: Any,
 ) -> Pod:
     """Volumes in this order: direct claims, ephemeral ones (by volume name), inline disks."""
@@ -192,7 +193,12 @@ def a_pod(
     volumes += [{"name": f"d{i}", **disk} for i, disk in enumerate(disks)]
     metadata = {"name": name, "namespace": namespace, "uid": name}
     return decode(
-        Pod, {"metadata": metadata, "spec": {"volumes": volumes, "nodeName": node, **spec}}
+        Pod,
+        {
+            "metadata": metadata,
+            "spec": {"volumes": volumes, "nodeName": node, **spec},
+            "status": {"nominatedNodeName": nominated},
+        },
     )
 
 

@@ -163,9 +163,22 @@ class Check:
         self._reservation = reservation
         #: what makes waiting longer pointless
         self.problem = ""
+        self._looked_at = (-1, -1)
 
     def is_settled(self) -> bool:
-        """True if all claims are bound, or if there is a problem."""
+        """True if all claims are bound, or if there is a problem.
+
+        Asked after every batch of facts for every pod that waits; it looks again only if an object
+        or a node has changed.
+        """
+        cluster = self._cluster
+        seen = (cluster.epoch, cluster.nodes.generation)
+        if seen == self._looked_at and self._pod.pod.key in cluster.pods_seen:
+            return False
+        self._looked_at = seen
+        return self._look()
+
+    def _look(self) -> bool:
         cluster, name = self._cluster, self._reservation.node
         node = cluster.node_of(name)
         if node is None:
