@@ -47,9 +47,10 @@ TOO_MANY: Final = Reason("node(s) exceed max volume count", resolvable=True)
 
 _TOO_MANY: Final = 1
 _UNKNOWN_CLAIM: Final = 2
-_BROKEN: Final = 3
 #: Codes from here on name a driver of the pod that a node does not have.
 _NO_DRIVER: Final = 16
+#: An error; a pod names far fewer drivers.
+_BROKEN: Final = 1 << 20
 
 
 class Wanted(NamedTuple):
@@ -69,6 +70,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     name = names.NODE_VOLUME_LIMITS
     reasons = (TOO_MANY,)
     depends_on = Aspect.PODS | Aspect.LIVE
+    errors_from = _BROKEN
 
     def __init__(self, cluster: Cluster, *, scaling: bool = False) -> None:
         self._cluster = cluster
@@ -117,7 +119,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         if code == _TOO_MANY:
             return TOO_MANY.status
         wanted = self._wanted(pod)
-        if code >= _NO_DRIVER:
+        if _NO_DRIVER <= code < _BROKEN:
             driver = wanted.drivers()[code - _NO_DRIVER]
             text = f"{driver} CSI driver is not installed on the node"
             return Reason(text, resolvable=True).status

@@ -137,6 +137,9 @@ def test_a_disk_the_driver_cannot_name_is_an_error_where_there_is_a_csi_node() -
 
     assert isinstance(verdict, dict)
     assert {name: status.code for name, status in verdict.items()} == {"n1": Code.ERROR}
+    info = cluster.classes.info_of(a_pod("p", disks=[disk]))
+    codes = NodeVolumeLimits(cluster).filter(info, cluster.view(), None)
+    assert (codes >= NodeVolumeLimits.errors_from).tolist() == [True, False]
 
 
 @pytest.mark.parametrize(
