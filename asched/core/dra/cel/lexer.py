@@ -11,6 +11,8 @@ from asched.core.dra.cel.errors import CelSyntaxError
 from asched.core.dra.cel.values import Uint
 
 INT64: Final = 2**63
+#: Beyond the longest 64-bit integer, leading zeros included.
+DIGITS_MAX: Final = 40
 
 _SKIP: Final = re.compile(r"(?:[ \t\r\n\f]+|//[^\n]*)+")
 _FLOAT: Final = re.compile(r"(?:\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)")
@@ -87,6 +89,8 @@ def _integer(expression: str, found: re.Match[str]) -> Token:
     text = found.group()
     unsigned = text[-1] in "uU"
     digits = text[:-1] if unsigned else text
+    if len(digits) > DIGITS_MAX:
+        raise CelSyntaxError(expression, found.start(), "integer is out of range")
     value = int(digits, 16) if digits[:2] in ("0x", "0X") else int(digits)
     # INT64 itself is let through: the parser folds a minus sign into it.
     if value > (2 * INT64 - 1 if unsigned else INT64):

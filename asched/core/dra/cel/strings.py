@@ -1,43 +1,21 @@
-"""Functions of strings, as the language's string extension and the regular expression library have
-them.
-
-Patterns are RE2's; what RE2 leaves out on purpose (look-around, back references) is refused, the
-rest means the same to Python's engine, whose worst case is bounded by PATTERN_LENGTH_MAX and
-SUBJECT_MAX.
-"""
+"""Functions of strings, as the language's string extension has them."""
 
 import re
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Final
 
 from asched.core.dra.cel.errors import CelRuntimeError
+from asched.core.dra.cel.regex import compile_pattern
 from asched.core.dra.cel.values import no_overload
 
-#: Attribute values have at most 64 characters; literals in expressions may have more. Guesses.
-PATTERN_LENGTH_MAX: Final = 1024
-SUBJECT_MAX: Final = 4096
-CACHE_SIZE: Final = 1024
-
-_INTEGER: Final = re.compile(r"[+-]?\d+")
-_BEYOND_RE2: Final = re.compile(
-    r"(?<!\\)(?:\\\\)*(?:\\[1-9]|\\k|\(\?(?:[=!#>(]|<[=!]|P=)|[*+?}]\+)"
-)
+#: The longest text of a 64-bit integer, with its sign.
+DIGITS_MAX: Final = 20
+_INTEGER: Final = re.compile(r"[+-]?\d+", re.ASCII)
 
 
 def integer(text: str) -> int | None:
-    return int(text) if _INTEGER.fullmatch(text) else None
-
-
-@lru_cache(maxsize=CACHE_SIZE)
-def pattern(text: str) -> re.Pattern[str]:
-    """Raises CelRuntimeError for what is no RE2 pattern."""
-    if len(text) > PATTERN_LENGTH_MAX or _BEYOND_RE2.search(text):
-        raise CelRuntimeError(f"regular expression {text!r} is not supported")
-    try:
-        return re.compile(text.replace(r"\z", r"\Z"), re.ASCII)
-    except re.error as error:
-        raise CelRuntimeError(f"regular expression {text!r}: {error}") from None
+    """The number a text writes out; None if it is none, or none of 64 bits."""
+    return int(text) if len(text) <= DIGITS_MAX and _INTEGER.fullmatch(text) else None
 
 
 def _text(function: str, *values: Any) -> tuple[str, ...]:
@@ -55,22 +33,7 @@ def _number(function: str, value: Any) -> int:
 def matches(subject: Any, expression: Any) -> bool:
     """Anywhere in the subject, unless the pattern is anchored."""
     text, wanted = _text("matches", subject, expression)
-    if len(text) > SUBJECT_MAX:
-        raise CelRuntimeError(f"matches: string is longer than {SUBJECT_MAX} characters")
-    return pattern(wanted).search(text) is not None
-
-
-def find(subject: Any, expression: Any) -> str:
-    text, wanted = _text("find", subject, expression)
-    found = pattern(wanted).search(text[:SUBJECT_MAX])
-    return found.group() if found else ""
-
-
-def find_all(subject: Any, expression: Any, limit: Any = -1) -> list[str]:
-    text, wanted = _text("findAll", subject, expression)
-    found = [match.group() for match in pattern(wanted).finditer(text[:SUBJECT_MAX])]
-    count = _number("findAll", limit)
-    return found if count < 0 else found[:count]
+    return compile_pattern(wanted).matches(text)
 
 
 def index_of(subject: Any, wanted: Any, start: Any = 0) -> int:
@@ -160,8 +123,6 @@ def trim(subject: Any) -> str:
 
 METHODS: Final[dict[str, Callable[..., Any]]] = {
     "matches": matches,
-    "find": find,
-    "findAll": find_all,
     "contains": contains,
     "startsWith": starts_with,
     "endsWith": ends_with,

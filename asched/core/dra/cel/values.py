@@ -18,6 +18,8 @@ INT_MAX: Final = 2**63 - 1
 UINT_MAX: Final = 2**64 - 1
 #: Distinct texts of quantities and versions in selectors and slices; a guess with room to spare.
 CACHE_SIZE: Final = 4096
+#: Versions longer than this are none: the API allows 64 characters in an attribute.
+SEMVER_LENGTH_MAX: Final = 256
 
 
 class Uint(int):
@@ -85,6 +87,8 @@ _LOOSE: Final = re.compile(r"v?(\d+)(?:\.(\d+))?(?:\.(\d+))?([-+].*)?")
 @lru_cache(maxsize=CACHE_SIZE)
 def parse_semver(text: str, normalize: bool = False) -> Semver | None:
     """None if it is none. `normalize` adds missing parts, drops a leading v and leading zeros."""
+    if len(text) > SEMVER_LENGTH_MAX:
+        return None
     if normalize and (loose := _LOOSE.fullmatch(text)):
         major, minor, patch, rest = loose.groups()
         if rest and patch is None:
@@ -103,7 +107,7 @@ def parse_quantity(text: str | float) -> Quantity | None:
     """None if it is none."""
     try:
         return Quantity(quantities.parse(text))
-    except quantities.QuantityError:
+    except ValueError:  # a QuantityError, or more digits than Python converts
         return None
 
 
