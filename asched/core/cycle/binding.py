@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from asched import names
-from asched.core.cycle.desk import Attempt, Desk, blame, ref_of
+from asched.core.cycle.desk import Attempt, Desk, ref_of
 from asched.core.cycle.failure import CLEARED, fail
 from asched.core.cycle.settle import settle
 from asched.core.cycle.story import Step
@@ -44,9 +44,7 @@ class Binding:
         try:
             status = yield from self._until_bound()
         except Exception as error:  # noqa: BLE001 - a plugin's bug costs its pod an attempt, no more
-            plugin = blame(error)
-            self.desk.observer.plugin_raised(plugin, "bind", error)
-            status = failure(f'plugin "{plugin}" raised {type(error).__name__}: {error}')
+            status = failure(self.desk.contain(error, "bind"))
         self.desk.waiting.drop(self.attempt.pod.uid)
         if status.is_success:
             yield from self._bound()
@@ -136,6 +134,7 @@ class Binding:
         waiting, desk = self.waiting, self.desk
         started_s = desk.counter_s()
         desk.tell(self.attempt, Step.WAITING, tuple(waiting.deadlines))
+        yield from self._ask_permits()
         while not waiting.is_settled:
             left_s = max(waiting.next_deadline_s - desk.now_s, 0.0)
             answer = yield WaitFor(ready=lambda: waiting.is_settled, timeout_s=left_s)
@@ -146,6 +145,26 @@ class Binding:
         if status.code is Code.ERROR:
             return failure(f"waiting on permit for pod: {status.message}")
         return status
+
+    def _ask_permits(self) -> Generator[Effect, Answer, None]:
+        """Plugins that decide late about a pod they let wait; the first refusal ends it."""
+        waiting, info = self.waiting, self.attempt.info
+        for plugin in self.attempt.runner.profile.permits:
+            steps = None
+            if plugin.name in waiting.deadlines and waiting.decision is None:
+                steps = plugin.permit_late(info, self.node)
+            if steps is None:
+                continue
+            status = yield from steps
+            if status.is_success:
+                waiting.allow(plugin.name)
+            elif waiting.decision is None:
+                is_error = not status.is_rejection
+                waiting.decision = (
+                    failure(f'running Permit plugin "{plugin.name}": {status.message}')
+                    if is_error
+                    else status.by(plugin.name)
+                )
 
     def _bind(self) -> Generator[Effect, Answer, Status]:
         """Ask the bind plugins in order until one does not skip."""
@@ -193,9 +212,13 @@ class Binding:
         yield attempt.emit("Normal", names.EVENT_SCHEDULED, "Binding", where)
         started_s = desk.counter_s()
         for plugin in attempt.runner.profile.post_binds:
-            steps = plugin.post_bind(attempt.info, self.node)
-            if steps is not None:
-                yield from steps
+            try:
+                steps = plugin.post_bind(attempt.info, self.node)
+                if steps is not None:
+                    yield from steps
+            except Exception as error:  # noqa: BLE001 - the pod is bound, whatever comes after
+                desk.contain(error, "postBind")
+        attempt.info.state = None
         desk.point_ran(attempt, "PostBind", SUCCESS.code.text, started_s)
 
     def _failed(self, status: Status) -> Steps:
@@ -229,7 +252,10 @@ class Binding:
 def give_back(desk: Desk, attempt: Attempt, node: str) -> bool:
     """Undo what was reserved: Unreserve of every plugin in reverse order, then the place itself."""
     for plugin in reversed(attempt.runner.profile.reserves):
-        plugin.unreserve(attempt.info, node)
+        try:
+            plugin.unreserve(attempt.info, node)
+        except Exception as error:  # noqa: BLE001 - the others must give back theirs, too
+            desk.contain(error, "reserve")
     return desk.cluster.forget(attempt.info)
 
 

@@ -4,12 +4,14 @@ with.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from asched.core.cycle.observer import Observer
 from asched.core.cycle.story import Step, Stories
 from asched.core.framework.effects import EmitEvent, PodRef
-from asched.core.framework.points import Plugin
+from asched.core.framework.points import POINT_OF_METHOD, Plugin
 from asched.core.framework.runner import Runner
+from asched.core.framework.status import PluginError, PointError
 from asched.core.framework.status import Status
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.meta import ObjectReference
@@ -39,6 +41,17 @@ class Desk:
     def tell(self, attempt: "Attempt", step: Step, details: object = None) -> None:
         """Add a line to the story of the attempt's pod."""
         self.stories.tell(attempt.info.pod.key, self.now_s, attempt.id, step, details)
+
+    def contain(self, error: Exception, point: str) -> str:
+        """Report what a plugin raised at a point (or nearby); returns what its pod is told."""
+        if isinstance(error, PluginError):
+            self.observer.plugin_raised(error.plugin, error.point, error.error)
+            return str(error)
+        if isinstance(error, PointError):
+            return str(error)
+        plugin, where = blame(error)
+        self.observer.plugin_raised(plugin, where or point, error)
+        return f'plugin "{plugin}" raised {type(error).__name__}: {error}'
 
     def point_ran(self, attempt: "Attempt", point: str, status: str, started_s: float) -> None:
         """Report an extension point that began at `started_s` of the duration counter."""
@@ -113,13 +126,28 @@ def reference_to(pod: Pod) -> ObjectReference:
     )
 
 
-def blame(error: BaseException) -> str:
-    """The plugin in whose code an exception was raised; empty if it was none's."""
-    found = ""
+class Blame(NamedTuple):
+    """Whose fault an exception is: a plugin's name and the extension point, both may be empty."""
+
+    plugin: str
+    point: str
+
+
+def blame(error: BaseException) -> Blame:
+    """The plugin in whose code an exception was raised, or over whose answer we stumbled."""
+    found = Blame("", "")
     trace = error.__traceback__
     while trace is not None:
-        actor = trace.tb_frame.f_locals.get("self")
+        frame = trace.tb_frame
+        actor = frame.f_locals.get("self")
         if isinstance(actor, Plugin):
-            found = actor.name
+            if actor.name != found.plugin or not found.point:
+                found = Blame(actor.name, POINT_OF_METHOD.get(frame.f_code.co_name, ""))
+        else:
+            asked = frame.f_locals.get("plugin")
+            if not isinstance(asked, Plugin):
+                asked = getattr(actor, "plugin", None)
+            if isinstance(asked, Plugin) and asked.name != found.plugin:
+                found = Blame(asked.name, "")
         trace = trace.tb_next
     return found

@@ -40,10 +40,8 @@ class Background:
         started_s = self.desk.counter_s()
         try:
             status = yield from self.steps
-        except Exception as error:  # noqa: BLE001
-            plugin = blame(error)
-            self.desk.observer.plugin_raised(plugin, "postFilter", error)
-            status = failure(f'plugin "{plugin}" raised {type(error).__name__}: {error}')
+        except Exception as error:  # noqa: BLE001 - a plugin's bug costs its pod an attempt, no more
+            status = failure(self.desk.contain(error, "postFilter"))
         result = "success" if status.is_success else "error"
         self.desk.observer.preempted(result, self.desk.counter_s() - started_s)
         return status, self.pod
@@ -74,16 +72,12 @@ def schedule_one(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, Next
     except NoNodesError:
         reason = names.REASON_UNSCHEDULABLE
         yield from fail(desk, attempt, NO_NODES, reason=reason, nomination=CLEARED)
-    except (PointError, CannotAssumeError) as error:
+    except CannotAssumeError as error:
         yield from _error(desk, attempt, str(error))
     except Exception as error:
-        plugin = blame(error)
-        if not plugin:
+        if not (isinstance(error, PointError) or blame(error).plugin):
             raise
-        desk.observer.plugin_raised(plugin, "schedule", error)
-        yield from _error(
-            desk, attempt, f'plugin "{plugin}" raised {type(error).__name__}: {error}'
-        )
+        yield from _error(desk, attempt, desk.contain(error, "schedule"))
     return None
 
 

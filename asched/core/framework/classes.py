@@ -1,15 +1,17 @@
 """Shared work of equal pods: which nodes a class of pods fits on.
 
 One `ClassState` per profile and class of pods. It combines the kept answers of all filters into a
-mask of feasible rows; its `Ranking` combines those of all scorers. After a decision only what changed is
-touched: an equal pod costs the rows of the nodes that changed since, and one search for the largest entry.
+mask of feasible rows; its `Ranking` combines those of all scorers. After a decision only what
+changed is touched: an equal pod costs the rows of the nodes that changed since, and one search for
+the largest entry.
 
     filters    KeptVerdict.codes ─┐
     PreFilter  narrowed rows ─────┴─> feasible bool[N]      judge, codes: the first rejecting plugin
 
-Between two pods of a class, mostly, pods were placed and nothing else happened. Then no PreFilter runs
-again, except of plugins that read counts of pods, and only filters that look at what runs on a row are
-asked, about those rows (`_quick`). Whatever else happened leads through the full `_look_again`.
+Between two pods of a class, mostly, pods were placed and nothing else happened. Then no PreFilter
+runs again, except of plugins that read counts of pods, and only filters that look at what runs on a
+row are asked, about those rows (`_quick`). Whatever else happened leads through the full
+`_look_again`.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -91,6 +91,15 @@ class PatchPodStatus(Effect):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MarkVictim(PatchPodStatus):
+    """The condition of a pod about to be evicted: its deletion waits for it, so it is no
+    courtesy.
+    """
+
+    lane: ClassVar[Lane] = Lane.WRITE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DeletePod(Effect):
     """DELETE a pod with its default grace period; the uid is a precondition where it is known."""
 

@@ -187,6 +187,8 @@ class ScorePlugin(CachedPlugin):
 
     reads_feasible: ClassVar[bool] = False
     normalizes: ClassVar[bool] = False
+    #: Whether final scores are looked at: 0..100 or an error. In-tree rules are trusted.
+    is_checked: ClassVar[bool] = False
 
     @abstractmethod
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
@@ -251,6 +253,10 @@ class PermitPlugin(Plugin):
     def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:
         """SUCCESS, a rejection, or WAIT with the seconds it may take."""
 
+    def permit_late(self, pod: PodInfo, node: str) -> Late | None:  # noqa: ARG002
+        """What decides for a pod that this plugin lets wait: SUCCESS lets it go. None: others do."""
+        return None
+
 
 class PreBindPlugin(Plugin):
     @abstractmethod
@@ -289,6 +295,30 @@ POINTS: Final[dict[str, Any]] = {
 }
 
 
+#: The methods of the bases, and the point at which each is called.
+POINT_OF_METHOD: Final[dict[str, str]] = {
+    "sort_key": "queueSort",
+    "pre_enqueue": "preEnqueue",
+    "pre_filter": "preFilter",
+    "filter": "filter",
+    "filter_one": "filter",
+    "explain": "filter",
+    "post_filter": "postFilter",
+    "pre_score": "preScore",
+    "score": "score",
+    "score_one": "score",
+    "normalize": "score",
+    "reserve": "reserve",
+    "unreserve": "reserve",
+    "permit": "permit",
+    "permit_late": "permit",
+    "pre_bind_pre_flight": "preBind",
+    "pre_bind": "preBind",
+    "bind": "bind",
+    "post_bind": "postBind",
+}
+
+
 def default_normalize(raw: I64, *, reverse: bool = False) -> I64:
     """Scale to 0..100 by the largest score, optionally turned round.
 
@@ -305,6 +335,7 @@ def default_normalize(raw: I64, *, reverse: bool = False) -> I64:
 __all__ = [
     "I64",
     "POINTS",
+    "POINT_OF_METHOD",
     "BindPlugin",
     "CachedPlugin",
     "Code",

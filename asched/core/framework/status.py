@@ -44,6 +44,16 @@ class PointError(Exception):
     """A plugin failed or answered what it must not: the attempt ends in an error."""
 
 
+class PluginError(PointError):
+    """A plugin answered nonsense, or raised `error`; `plugin` and `point` say whose fault it is."""
+
+    def __init__(self, message: str, plugin: str, point: str, error: Exception | None = None) -> None:
+        super().__init__(message)
+        self.plugin = plugin
+        self.point = point
+        self.error: Exception = self if error is None else error
+
+
 class Reason(NamedTuple):
     """One sentence of a rule, and whether evicting pods from the node could change it."""
 

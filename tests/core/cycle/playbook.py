@@ -86,8 +86,9 @@ class Play:
 
 def ours(fact: Fact) -> Fact:
     """A pod that names no scheduler is meant for ours, as the API server would have it."""
-    if isinstance(fact, (Seen, Gone)) and isinstance(fact.obj, Pod):
-        if not fact.obj.spec.scheduler_name:
-            spec = msgspec.structs.replace(fact.obj.spec, scheduler_name="default-scheduler")
-            return type(fact)(fact.kind, msgspec.structs.replace(fact.obj, spec=spec))
-    return fact
+    pod = fact.obj if isinstance(fact, (Seen, Gone)) else None
+    if not isinstance(pod, Pod) or pod.spec.scheduler_name:
+        return fact
+    assert isinstance(fact, (Seen, Gone))
+    spec = msgspec.structs.replace(pod.spec, scheduler_name="default-scheduler")
+    return type(fact)(fact.kind, msgspec.structs.replace(pod, spec=spec))

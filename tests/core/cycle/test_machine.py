@@ -1,5 +1,7 @@
 """One pod's way through the machine, told as plays."""
 
+from typing import ClassVar
+
 import pytest
 
 from asched.core.framework.effects import Bind, EmitEvent, PatchPodStatus, ReadPod
@@ -200,7 +202,7 @@ class Exclusive(ReservePlugin):
     """Remembers what it was told."""
 
     name = "Exclusive"
-    log: list[str] = []
+    log: ClassVar[list[str]] = []
     answer: Status = SUCCESS
 
     def reserve(self, pod, node, data):
@@ -297,8 +299,10 @@ class Late(PreBindPlugin):
         (
             unschedulable("odd"),
             SUCCESS,
-            'PreBindPreFlight Late returned "Unschedulable", which is unsupported. It is supposed to'
-            " return Success, Skip, or Error status",
+            (
+                'PreBindPreFlight Late returned "Unschedulable", which is unsupported.'
+                " It is supposed to return Success, Skip, or Error status"
+            ),
         ),
     ],
 )
