@@ -9,11 +9,12 @@ from typing import NamedTuple
 from asched.core.cycle.observer import Observer
 from asched.core.cycle.story import Step, Stories
 from asched.core.framework.effects import EmitEvent, PodRef
+from asched.core.framework.kept import Kept
 from asched.core.framework.points import POINT_OF_METHOD, Plugin
 from asched.core.framework.runner import Runner
-from asched.core.framework.status import PluginError, PointError
-from asched.core.framework.status import Status
+from asched.core.framework.status import PluginError, PointError, Status
 from asched.core.framework.waiting import WaitingPods
+from asched.core.framework.weighted import WeightedPoints
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
 from asched.core.queue.queue import SchedulingQueue
@@ -145,8 +146,8 @@ def blame(error: BaseException) -> Blame:
                 found = Blame(actor.name, POINT_OF_METHOD.get(frame.f_code.co_name, ""))
         else:
             asked = frame.f_locals.get("plugin")
-            if not isinstance(asked, Plugin):
-                asked = getattr(actor, "plugin", None)
+            if not isinstance(asked, Plugin) and isinstance(actor, (Kept, WeightedPoints)):
+                asked = actor.plugin
             if isinstance(asked, Plugin) and asked.name != found.plugin:
                 found = Blame(asked.name, "")
         trace = trace.tb_next

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.kept import KeptVerdict
-from asched.core.framework.weighted import PointError
+from asched.core.framework.status import PointError
 from asched.core.state.pods import PodInfo
 
 

@@ -7,7 +7,7 @@ date and does as little as it can: nothing, a few rows, or everything.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +20,13 @@ from asched.core.framework.points import (
     PreFilterResult,
     ScorePlugin,
 )
-from asched.core.framework.status import Code
+from asched.core.framework.status import Code, PluginError
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
+A = TypeVar("A", npt.NDArray[np.int32], npt.NDArray[np.int64])
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
@@ -213,8 +214,10 @@ class KeptVerdict(Kept):
     def _filter(self, pod: PodInfo, view: NodeView, data: Any, work: Work) -> I32:
         plugin, meter = self.plugin, work.meter
         if meter is None:
-            return plugin.filter(pod, view, data)
-        return meter.call(plugin.name, "Filter", plugin.filter, pod, view, data)
+            codes = plugin.filter(pod, view, data)
+        else:
+            codes = meter.call(plugin.name, "Filter", plugin.filter, pod, view, data)
+        return _of_height(codes, view, plugin.name, "filter")
 
 
 def _pre_filter(plugin: PreFilterPlugin, pod: PodInfo, meter: Meter | None) -> PreFilterResult:
@@ -282,8 +285,10 @@ class KeptScores(Kept):
     def _score(self, pod: PodInfo, view: NodeView, work: Work) -> I64:
         plugin, meter = self.plugin, work.meter
         if meter is None:
-            return plugin.score(pod, view, self.data)
-        return meter.call(plugin.name, "Score", plugin.score, pod, view, self.data)
+            scores = plugin.score(pod, view, self.data)
+        else:
+            scores = meter.call(plugin.name, "Score", plugin.score, pod, view, self.data)
+        return _of_height(scores, view, plugin.name, "score")
 
     def follow_one(self, pod: PodInfo, cluster: Cluster, row: int, work: Work) -> bool:
         """Score one row on which pods came or went, if nothing else is to be looked at."""
@@ -305,6 +310,15 @@ class KeptScores(Kept):
         work.row_passes += 1
         work.rows += 1
         return True
+
+
+def _of_height(answer: A, view: NodeView, plugin: str, point: str) -> A:
+    """The answer, if it is one integer for each row of the view. Raises PluginError."""
+    if getattr(answer, "shape", None) == (view.size,) and answer.dtype.kind in "iu":
+        return answer
+    shape = getattr(answer, "shape", type(answer).__name__)
+    text = f"answered {shape} where an array of {view.size} integers is expected"
+    raise PluginError(f'running {point} plugin "{plugin}": {text}', plugin, point)
 
 
 def narrowed_rows(cluster: Cluster, names: Sequence[str] | frozenset[str]) -> set[int]:

@@ -254,7 +254,7 @@ class PermitPlugin(Plugin):
         """SUCCESS, a rejection, or WAIT with the seconds it may take."""
 
     def permit_late(self, pod: PodInfo, node: str) -> Late | None:  # noqa: ARG002
-        """What decides for a pod that this plugin lets wait: SUCCESS lets it go. None: others do."""
+        """What decides about a pod that this plugin lets wait: SUCCESS lets it go. None: others."""
         return None
 
 

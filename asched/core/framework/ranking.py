@@ -118,7 +118,8 @@ class Ranking:
         self._asked = None
         for points in self.points:
             plugin = points.plugin
-            if plugin.reads_counts or plugin.reads_feasible or points.follows_feasible:
+            follows = plugin.reads_feasible or points.follows_feasible or plugin.is_checked
+            if plugin.reads_counts or follows:
                 self._sensitive.append(points)
             elif points.is_active and (plugin.depends_on or Aspect.ALL) & Aspect.PODS:
                 self._moving.append(points)

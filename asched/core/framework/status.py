@@ -47,7 +47,9 @@ class PointError(Exception):
 class PluginError(PointError):
     """A plugin answered nonsense, or raised `error`; `plugin` and `point` say whose fault it is."""
 
-    def __init__(self, message: str, plugin: str, point: str, error: Exception | None = None) -> None:
+    def __init__(
+        self, message: str, plugin: str, point: str, error: Exception | None = None
+    ) -> None:
         super().__init__(message)
         self.plugin = plugin
         self.point = point

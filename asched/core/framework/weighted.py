@@ -12,7 +12,7 @@ import numpy.typing as npt
 from asched.core.framework.kept import KeptScores, Work
 from asched.core.framework.points import PreFilterResult, ScorePlugin
 from asched.core.framework.profile import Scorer
-from asched.core.framework.status import Code, PointError
+from asched.core.framework.status import Code, PluginError, PointError
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
@@ -21,6 +21,8 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+
+MAX_NODE_SCORE: Final = 100
 
 #: Points that follow placed pods look at no feasible set.
 _NO_MASK: Final[Mask] = np.zeros(0, dtype=np.bool_)
@@ -89,6 +91,8 @@ class WeightedPoints:
             return was_active
         kept.refresh(pod, cluster, work)
         version = (kept.full_version, kept.row_version)
+        if plugin.is_checked and not plugin.normalizes:
+            self._check(kept.raw[feasible])
         if plugin.normalizes:
             settled = same_mask or (kept.is_uniform and not plugin.reads_feasible)
             if settled and version == self._version:
@@ -107,7 +111,9 @@ class WeightedPoints:
     def _prepare(self, pod: PodInfo, cluster: Cluster, feasible: Mask, work: Work) -> None:
         pre_score = self._scorer.pre_score
         if pre_score is None:
-            self._kept.prepared(pod, PreFilterResult())
+            plugin = self._scorer.plugin
+            data = feasible if plugin.is_checked and plugin.reads_feasible else None
+            self._kept.prepared(pod, PreFilterResult(data=data))
             return
         view, meter = NodeView(cluster.nodes), work.meter
         if meter is None:
@@ -119,16 +125,30 @@ class WeightedPoints:
             raise PointError(f'running PreScore plugin "{pre_score.name}": {result.status.message}')
         self._kept.prepared(pod, result)
 
+    def _check(self, values: I64) -> None:
+        """`values` are the final scores of feasible rows. Raises PluginError."""
+        if len(values) and (values.min() < 0 or values.max() > MAX_NODE_SCORE):
+            wrong = next(v for v in values.tolist() if not 0 <= v <= MAX_NODE_SCORE)
+            text = (
+                f'plugin "{self.name}" returns an invalid score {wrong}, it should in the range of'
+                f" [0, {MAX_NODE_SCORE}] after normalizing"
+            )
+            where = "applying score defaultWeights on Score plugins: "
+            raise PluginError(where + text, self.name, "score")
+
     def _normalize(self, feasible: Mask) -> None:
         kept, scorer = self._kept, self._scorer
         if kept.is_uniform and not scorer.plugin.reads_feasible:
             at = int(feasible.argmax())
             one = scorer.plugin.normalize(kept.raw[at : at + 1], kept.data)
+            if scorer.plugin.is_checked:
+                self._check(one)
             self.values = np.full(len(kept.raw), one[0] * scorer.weight, dtype=np.int64)
             return
         values = np.zeros(len(kept.raw), dtype=np.int64)
         if feasible.any():
-            values[feasible] = (
-                scorer.plugin.normalize(kept.raw[feasible], kept.data) * scorer.weight
-            )
+            final = scorer.plugin.normalize(kept.raw[feasible], kept.data)
+            if scorer.plugin.is_checked:
+                self._check(final)
+            values[feasible] = final * scorer.weight
         self.values = values

@@ -49,7 +49,7 @@ class Gates:
         if queued.gated_by:
             plugins = sorted(plugins, key=lambda plugin: plugin.name != queued.gated_by)
         for plugin in plugins:
-            if plugin.pre_enqueue(queued.pod).is_success:
+            if self._agrees(plugin, queued):
                 continue
             queued.gated_by = plugin.name
             if plugin.name not in queued.rejectors:
@@ -58,3 +58,10 @@ class Gates:
             return False
         queued.gated_by = ""
         return True
+
+    def _agrees(self, plugin: "PreEnqueuePlugin", queued: QueuedPod) -> bool:
+        try:
+            return plugin.pre_enqueue(queued.pod).is_success
+        except Exception as error:  # noqa: BLE001 - a plugin's bug gates its pod, the queue lives
+            self._observer.plugin_raised(plugin.name, "preEnqueue", error)
+            return False

@@ -201,6 +201,7 @@ class Judge:
             answer = "Error"
             label = change.trigger.label
             self._observer.complaint(f"hint of {plugin} for pod {pod.key} on {label}: {error!r}")
+            self._observer.plugin_raised(plugin, "queueingHint", error)
         duration_s = self._counter_s() - start_s
         self._observer.hint_answered(plugin, change.trigger.label, answer, duration_s)
         return answer != Hint.SKIP.value

@@ -20,6 +20,9 @@ class QueueObserver(Protocol):
     def gates_asked(self, profile: str, duration_s: float) -> None:
         """The PreEnqueue plugins of a profile looked at a pod."""
 
+    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None:
+        """A plugin failed by exception; its pod bears it, the queue lives."""
+
     def complaint(self, message: str) -> None:
         """Something that must not happen did, and was survived."""
 
@@ -34,5 +37,7 @@ class Silent:
     def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None: ...
 
     def gates_asked(self, profile: str, duration_s: float) -> None: ...
+
+    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None: ...
 
     def complaint(self, message: str) -> None: ...

@@ -7,7 +7,7 @@ and place.
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
 
 import msgspec
@@ -174,9 +174,12 @@ class PodClass:
 
 
 class PodInfo:
-    """One pod: its newest version, its class, and the node row it counts on (-1: none)."""
+    """One pod: its newest version, its class, and the node row it counts on (-1: none).
 
-    __slots__ = ("assumed", "cls", "node_name", "pod", "row")
+    `state` is what plugins note between the points of one attempt; None while nobody did.
+    """
+
+    __slots__ = ("assumed", "cls", "node_name", "pod", "row", "state")
 
     def __init__(self, pod: Pod, cls: PodClass) -> None:
         self.pod = pod
@@ -184,6 +187,7 @@ class PodInfo:
         self.row = -1
         self.node_name = ""
         self.assumed = False
+        self.state: dict[str, Any] | None = None
 
     def __repr__(self) -> str:
         return f"<PodInfo {self.pod.key} on {self.node_name or '-'}{' assumed' * self.assumed}>"

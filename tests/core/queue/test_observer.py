@@ -10,6 +10,7 @@ def test_the_silent_observer_takes_every_report_and_keeps_nothing() -> None:
         reports.incoming("active", "NodeAdd")
         reports.unschedulable("Fit", PROFILE, 1)
         reports.hint_answered("Fit", "NodeAdd", "Queue", 0.001)
+        reports.plugin_raised("Mine", "preEnqueue", ValueError())
         reports.complaint("odd")
 
     assert vars(Silent()) == {}

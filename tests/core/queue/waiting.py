@@ -76,6 +76,7 @@ class Witness:
         self.waiting_for: Counter[str] = Counter()
         self.answers: list[tuple[str, str, str, float]] = []
         self.complaints: list[str] = []
+        self.raised: list[tuple[str, str, str]] = []
 
     def incoming(self, queue: str, label: str) -> None:
         self.entered[queue, label] += 1
@@ -88,6 +89,9 @@ class Witness:
 
     def gates_asked(self, profile: str, duration_s: float) -> None:
         """Durations are no matter of these tests."""
+
+    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None:
+        self.raised.append((plugin, point, repr(error)))
 
     def complaint(self, message: str) -> None:
         self.complaints.append(message)
