@@ -17,6 +17,12 @@ from asched.cli.go_values import ADDITIVE, ALONE, READERS, VERSION_OFF
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
 from asched.core.config.problem import did_you_mean, quoted
+from asched.edge.host.options import LogOptions, MetricsOptions, PolicyOptions
+from asched.edge.serve.options import (
+    AuthenticationOptions,
+    AuthorizationOptions,
+    ServingOptions,
+)
 
 EXIT_OK: Final = 0
 EXIT_RUNTIME: Final = 1
@@ -37,80 +43,6 @@ class VersionRequested(Exception):  # noqa: N818 - not an error
     def __init__(self, *, raw: bool) -> None:
         super().__init__()
         self.raw = raw
-
-
-@dataclass(frozen=True)
-class ServingOptions:
-    """The HTTPS port; `tls_sni_cert_key` are (certificate file, key file, names)."""
-
-    bind_address: str
-    cert_dir: str
-    permit_address_sharing: bool
-    permit_port_sharing: bool
-    secure_port: int
-    tls_cert_file: str
-    tls_cipher_suites: tuple[str, ...]
-    tls_min_version: str
-    tls_private_key_file: str
-    tls_sni_cert_key: tuple[tuple[str, str, tuple[str, ...]], ...]
-
-
-@dataclass(frozen=True)
-class AuthenticationOptions:
-    """Who is asking; the cache time is in seconds."""
-
-    authentication_kubeconfig: str
-    authentication_skip_lookup: bool
-    authentication_token_webhook_cache_ttl: float
-    authentication_tolerate_lookup_failure: bool
-    client_ca_file: str
-    requestheader_allowed_names: tuple[str, ...]
-    requestheader_client_ca_file: str
-    requestheader_extra_headers_prefix: tuple[str, ...]
-    requestheader_group_headers: tuple[str, ...]
-    requestheader_uid_headers: tuple[str, ...]
-    requestheader_username_headers: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class AuthorizationOptions:
-    """What they may see; cache times are in seconds."""
-
-    authorization_always_allow_paths: tuple[str, ...]
-    authorization_kubeconfig: str
-    authorization_webhook_cache_authorized_ttl: float
-    authorization_webhook_cache_unauthorized_ttl: float
-
-
-@dataclass(frozen=True)
-class LogOptions:
-    """Text or JSON, how much, and where; `vmodule` is (pattern, verbosity)."""
-
-    logging_format: str
-    v: int
-    vmodule: tuple[tuple[str, int], ...]
-    log_json_split_stream: bool
-    log_text_split_stream: bool
-
-
-@dataclass(frozen=True)
-class MetricsOptions:
-    """Which metrics and labels are shown."""
-
-    allow_metric_labels: Mapping[str, str]
-    allow_metric_labels_manifest: str
-    disabled_metrics: tuple[str, ...]
-    show_hidden_metrics_for_version: str
-
-
-@dataclass(frozen=True)
-class PolicyOptions:
-    """Where a legacy Policy comes from."""
-
-    policy_config_file: str
-    policy_configmap: str
-    policy_configmap_namespace: str
-    use_legacy_policy_config: bool
 
 
 @dataclass(frozen=True)

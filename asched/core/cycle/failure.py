@@ -44,7 +44,7 @@ def fail(
     desk.observer.attempt_ended(result, attempt.profile, desk.counter_s() - attempt.started_s)
     desk.observer.scheduling_failed(attempt.pod.key, reason, message)
     step = Step.REJECTED if rejection is not None else Step.ERROR
-    desk.tell(attempt, step, rejection if rejection is not None else message)
+    desk.tell(attempt, step, message if rejection is None else rejection.summary())
     now = desk.cluster.pods_seen.get(attempt.pod.key)
     if now is None or now.uid != attempt.pod.uid or now.spec.node_name:
         desk.queue.done(attempt.pod.uid)

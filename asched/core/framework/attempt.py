@@ -144,6 +144,20 @@ class Rejection:
         for status in self.overrides.values():
             yield status, 1
 
+    def summary(self) -> tuple[tuple[str, str, str, int], ...]:
+        """(plugin, code, reasons, nodes) for each distinct verdict: what a story keeps, since a
+        rejection itself holds arrays of the cluster's size.
+        """
+        said = [
+            (status.plugin, status.code.text, ", ".join(status.reasons), count)
+            for status, count in self.statuses()
+            if count
+        ]
+        if self.absent is not None and self.absent_count:
+            absent = self.absent
+            said.append(("", absent.code.text, ", ".join(absent.reasons), self.absent_count))
+        return tuple(said)
+
     @cached_property
     def absent_count(self) -> int:
         """Nodes that PreFilter ruled out before any filter looked at them."""

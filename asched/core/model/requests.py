@@ -77,6 +77,11 @@ def pod_requests(pod: Pod) -> dict[str, int]:
     return to_units(_aggregate(pod, resized=False))
 
 
+def exact_requests(pod: Pod) -> dict[str, int]:
+    """Like `pod_requests`, in billionths of a unit."""
+    return _aggregate(pod, resized=False)
+
+
 def container_requests(pod: Pod) -> dict[str, int]:
     """Like `pod_requests`, but blind to requests of the pod as a whole: the resource scorers' view
     of a pending pod (the same quirk as in `scoring_requests`).

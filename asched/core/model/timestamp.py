@@ -8,6 +8,11 @@ def rfc3339(now_s: float) -> str:
     return datetime.fromtimestamp(int(now_s), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def micro_time(now_s: float) -> str:
+    """Seconds since the epoch as the API writes a MicroTime: UTC, six digits."""
+    return datetime.fromtimestamp(now_s, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
 def microseconds(text: str) -> int:
     """An API time as microseconds since the epoch. Raises ValueError if it is none."""
     moment = datetime.fromisoformat(text)

@@ -1,0 +1,249 @@
+"""Leader election on a Lease, as a state machine: answers and times come in, what to do comes out.
+
+    acquiring ──try: written──> leading ──a try succeeds every retry period──> leading
+        └─held by another: wait retry x (1 … 2.2)      └─none did for the renew deadline──> LOST
+
+A try of the leader writes at once, guarded by the version it saw last; if that fails, or while
+nobody leads, it reads first. Whether a holder still lives is judged by local time since its record
+was last seen to change; times inside the record are never compared with the local clock.
+
+A leader may act until `fence_s`, which lies before the moment at which anybody else could take the
+lease over, and moves only when a renewal came through. There is no way back from LOST: the process
+ends, and its successor begins afresh.
+
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/leaderelection, and recorded
+        requests
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, Final
+
+from asched.core.model.timestamp import micro_time
+
+#: A follower waits up to so many retry periods more than one.
+JITTER_FACTOR: Final = 1.2
+#: What a leader that goes leaves behind as the lease's duration, in seconds.
+RELEASED_DURATION_S: Final = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Times in seconds. `lease_s` > `renew_s` > `retry_s` x JITTER_FACTOR."""
+
+    identity: str
+    lease_s: float
+    renew_s: float
+    retry_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A Lease's spec, as far as the election reads or writes it; times as the API spells them."""
+
+    holder: str = ""
+    duration_s: int = 0
+    acquire_time: str = ""
+    renew_time: str = ""
+    transitions: int = 0
+
+    @classmethod
+    def of(cls, lease: Mapping[str, Any]) -> "Record":
+        """Read a Lease; whatever is missing counts as empty."""
+        spec = lease.get("spec") or {}
+        return cls(
+            holder=spec.get("holderIdentity") or "",
+            duration_s=spec.get("leaseDurationSeconds") or 0,
+            acquire_time=spec.get("acquireTime") or "",
+            renew_time=spec.get("renewTime") or "",
+            transitions=spec.get("leaseTransitions") or 0,
+        )
+
+    def spec(self) -> dict[str, Any]:
+        """The Lease's spec to be written."""
+        return {
+            "holderIdentity": self.holder,
+            "leaseDurationSeconds": self.duration_s,
+            "acquireTime": self.acquire_time,
+            "renewTime": self.renew_time,
+            "leaseTransitions": self.transitions,
+        }
+
+
+# --- what is asked of the outside -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """GET the lease; answer with `found` or `failed`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Create:
+    """POST the lease; answer with `written` or `failed`."""
+
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """PUT over `lease`, whose version guards; answer with `written` or `failed`."""
+
+    lease: Mapping[str, Any]
+    record: Record
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Call `woke` at this time."""
+
+    until_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Leadership is over for this process."""
+
+
+Act = Read | Create | Write | Wait | Lost
+
+
+class Phase(Enum):
+    ACQUIRING = "acquiring"
+    LEADING = "leading"
+    LOST = "lost"
+
+
+class Election:
+    """One candidate. `draw` gives a number in [0, 1) for the pauses of followers."""
+
+    def __init__(self, rules: Rules, draw: Callable[[], float]) -> None:
+        self.rules = rules
+        self.phase = Phase.ACQUIRING
+        #: Renewals that had to read first, so far.
+        self.slow_renewals = 0
+        self._draw = draw
+        self._lease: Mapping[str, Any] | None = None
+        self._seen = Record()
+        self._seen_s = 0.0
+        self._tried_s = 0.0  # when the try under way began
+        self._renewed_s = 0.0  # when the last successful write was sent
+        self._deadline_s = 0.0  # of the renewal under way
+        self._is_fast = False
+
+    @property
+    def is_leader(self) -> bool:
+        return self.phase is Phase.LEADING
+
+    @property
+    def holder(self) -> str:
+        """Who holds the lease as far as we saw; empty if nobody."""
+        return self._seen.holder
+
+    @property
+    def fence_s(self) -> float:
+        """Until when a leader may act without another renewal."""
+        return min(self._deadline_s, self._renewed_s + self.rules.lease_s)
+
+    @property
+    def renewed_s(self) -> float:
+        """When the last successful write was sent."""
+        return self._renewed_s
+
+    @property
+    def lease(self) -> Mapping[str, Any] | None:
+        """The lease as last seen."""
+        return self._lease
+
+    # --- answers ---------------------------------------------------------------------------------
+
+    def woke(self, now_s: float) -> Act:
+        """Begin a try, at the start and after every Wait."""
+        if self.is_leader and now_s >= self.fence_s:
+            return self._lost()
+        self._tried_s = now_s
+        self._is_fast = self.is_leader and self._holds() and self._is_valid(now_s)
+        if self._is_fast:
+            assert self._lease is not None
+            return Write(self._lease, self._kept(now_s))
+        return Read()
+
+    def found(self, lease: Mapping[str, Any] | None, now_s: float) -> Act:
+        """The lease as read, None if there is none."""
+        if lease is None:
+            return Create(self._fresh(now_s, 0))
+        record = Record.of(lease)
+        if record != self._seen or self._lease is None:
+            self._seen, self._seen_s = record, now_s
+        self._lease = lease
+        if record.holder and not self._holds() and self._is_valid(now_s):
+            return self._again(now_s)
+        if self._holds():
+            self.slow_renewals += 1
+            return Write(lease, self._kept(now_s))
+        return Write(lease, self._fresh(now_s, record.transitions + 1))
+
+    def written(self, lease: Mapping[str, Any], now_s: float) -> Act:
+        """Our record stands."""
+        self._lease = lease
+        self._seen, self._seen_s = Record.of(lease), now_s
+        self._renewed_s = self._tried_s
+        if not self.is_leader:
+            self.phase = Phase.LEADING
+            self._deadline_s = now_s + self.rules.renew_s
+            return self.woke(now_s)
+        next_s = now_s + self.rules.retry_s
+        self._deadline_s = next_s + self.rules.renew_s
+        return Wait(next_s)
+
+    def failed(self, now_s: float) -> Act:
+        """The request under way failed, for whatever reason."""
+        if self._is_fast:
+            self._is_fast = False
+            return Read()
+        return self._again(now_s)
+
+    def release(self, lease: Mapping[str, Any], now: float) -> Write | None:
+        """What hands `lease` (as just read) to whoever wants it; None if it is not ours."""
+        record = Record.of(lease)
+        if record.holder != self.rules.identity:
+            return None
+        stamp = micro_time(now)
+        gone = replace(
+            record,
+            holder="",
+            duration_s=RELEASED_DURATION_S,
+            acquire_time=stamp,
+            renew_time=stamp,
+        )
+        return Write(lease, gone)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _again(self, now_s: float) -> Act:
+        if not self.is_leader:
+            pause_s = self.rules.retry_s * (1 + JITTER_FACTOR * self._draw())
+            return Wait(now_s + pause_s)
+        if now_s >= self.fence_s:
+            return self._lost()
+        return Wait(min(max(self._tried_s + self.rules.retry_s, now_s), self.fence_s))
+
+    def _lost(self) -> Lost:
+        self.phase = Phase.LOST
+        return Lost()
+
+    def _holds(self) -> bool:
+        return self._seen.holder == self.rules.identity
+
+    def _is_valid(self, now_s: float) -> bool:
+        return self._seen_s + self._seen.duration_s > now_s
+
+    def _fresh(self, now_s: float, transitions: int) -> Record:
+        stamp = micro_time(now_s)
+        return Record(self.rules.identity, int(self.rules.lease_s), stamp, stamp, transitions)
+
+    def _kept(self, now_s: float) -> Record:
+        return replace(
+            self._fresh(now_s, self._seen.transitions), acquire_time=self._seen.acquire_time
+        )

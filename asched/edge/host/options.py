@@ -1,0 +1,35 @@
+"""What a process is told apart from its configuration, grouped as kube-scheduler's flags are."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class LogOptions:
+    """Text or JSON, how much, and where; `vmodule` is (pattern, verbosity)."""
+
+    logging_format: str
+    v: int
+    vmodule: tuple[tuple[str, int], ...]
+    log_json_split_stream: bool
+    log_text_split_stream: bool
+
+
+@dataclass(frozen=True)
+class MetricsOptions:
+    """Which metrics and labels are shown."""
+
+    allow_metric_labels: Mapping[str, str]
+    allow_metric_labels_manifest: str
+    disabled_metrics: tuple[str, ...]
+    show_hidden_metrics_for_version: str
+
+
+@dataclass(frozen=True)
+class PolicyOptions:
+    """Where a legacy Policy comes from."""
+
+    policy_config_file: str
+    policy_configmap: str
+    policy_configmap_namespace: str
+    use_legacy_policy_config: bool

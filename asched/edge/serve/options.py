@@ -1,0 +1,65 @@
+"""What is served where, and to whom: the flags of the serving port, grouped.
+
+The names are those of kube-scheduler's flags; times are in seconds, empty means "not given".
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+#: kube-scheduler's default port, HTTPS only.
+SECURE_PORT: Final = 10259
+ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
+CACHE_TTL_S: Final = 10.0
+
+
+@dataclass(frozen=True)
+class ServingOptions:
+    """The HTTPS port; 0 serves nothing. `tls_sni_cert_key` are (certificate file, key file,
+    names).
+    """
+
+    bind_address: str = "0.0.0.0"  # noqa: S104 - kube-scheduler's default; probes come from outside
+    cert_dir: str = ""
+    permit_address_sharing: bool = False
+    permit_port_sharing: bool = False
+    secure_port: int = SECURE_PORT
+    tls_cert_file: str = ""
+    tls_cipher_suites: tuple[str, ...] = ()
+    tls_min_version: str = ""
+    tls_private_key_file: str = ""
+    tls_sni_cert_key: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+
+
+@dataclass(frozen=True)
+class AuthenticationOptions:
+    """Who is asking."""
+
+    authentication_kubeconfig: str = ""
+    authentication_skip_lookup: bool = False
+    authentication_token_webhook_cache_ttl: float = CACHE_TTL_S
+    authentication_tolerate_lookup_failure: bool = True
+    client_ca_file: str = ""
+    requestheader_allowed_names: tuple[str, ...] = ()
+    requestheader_client_ca_file: str = ""
+    requestheader_extra_headers_prefix: tuple[str, ...] = ("x-remote-extra-",)
+    requestheader_group_headers: tuple[str, ...] = ("x-remote-group",)
+    requestheader_uid_headers: tuple[str, ...] = ()
+    requestheader_username_headers: tuple[str, ...] = ("x-remote-user",)
+
+
+@dataclass(frozen=True)
+class AuthorizationOptions:
+    """What they may see."""
+
+    authorization_always_allow_paths: tuple[str, ...] = ALWAYS_ALLOWED
+    authorization_kubeconfig: str = ""
+    authorization_webhook_cache_authorized_ttl: float = CACHE_TTL_S
+    authorization_webhook_cache_unauthorized_ttl: float = CACHE_TTL_S
+
+
+@dataclass(frozen=True)
+class AccessOptions:
+    """Both halves of the question who may see what."""
+
+    authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
+    authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)

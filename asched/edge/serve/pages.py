@@ -1,0 +1,76 @@
+"""Answers as values: what a path gives, before HTTP is thought of.
+
+Source  pages recorded from kube-scheduler 1.36.2
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+TEXT: Final = "text/plain; charset=utf-8"
+JSON: Final = "application/json"
+#: Upstream's error texts tell browsers not to guess their type; most of its successes do not.
+NOSNIFF: Final[Mapping[str, str]] = {"X-Content-Type-Options": "nosniff"}
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A status, a body and what the headers say of it."""
+
+    body: bytes = b""
+    status: int = 200
+    content_type: str = TEXT
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request, as far as a page may depend on it. The query maps a name to all its values."""
+
+    method: str
+    path: str
+    query: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    accept: str = ""
+    body: bytes = b""
+
+    def has(self, name: str) -> bool:
+        return name in self.query
+
+
+def text(content: str, status: int = 200, *, nosniff: bool = False) -> Page:
+    return Page(content.encode(), status, TEXT, NOSNIFF if nosniff else {})
+
+
+def as_json(content: Any, status: int = 200) -> Page:
+    return Page(orjson.dumps(content, default=str) + b"\n", status, JSON, NOSNIFF)
+
+
+NOT_FOUND: Final = text("404 page not found\n", 404, nosniff=True)
+
+
+def failure(code: int, reason: str, message: str, *, details: bool = False) -> Page:
+    """A metav1.Status that tells of a failure."""
+    status: dict[str, Any] = {
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+    }
+    if details:
+        status["details"] = {}
+    return Page(
+        orjson.dumps({**status, "code": code}) + b"\n", code, JSON, NOSNIFF if details else {}
+    )
+
+
+def unauthorized() -> Page:
+    return failure(401, "Unauthorized", "Unauthorized")
+
+
+def forbidden(user: str, verb: str, path: str) -> Page:
+    message = f'forbidden: User "{user}" cannot {verb} path "{path}"'
+    return failure(403, "Forbidden", message, details=True)

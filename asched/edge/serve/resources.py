@@ -1,0 +1,83 @@
+"""/metrics/resources: what each pod requests and may use, as kube-scheduler sees it.
+
+Terminal pods that are bound are left out, zero amounts too.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics/resources, and a recorded page
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from prometheus_client.core import Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from asched.core.model.limits import exact_limits
+from asched.core.model.pod import Pod
+from asched.core.model.requests import exact_requests
+
+#: (family, help)
+REQUEST: Final = (
+    "kube_pod_resource_request",
+    "[STABLE] What pods request, by pod and resource, as scheduler and kubelet count it.",
+)
+LIMIT: Final = (
+    "kube_pod_resource_limit",
+    "[STABLE] What pods may use at most, by pod and resource.",
+)
+TERMINAL: Final = ("Succeeded", "Failed")
+ATTACHABLE_PREFIX: Final = "attachable-volumes-"
+HUGEPAGES_PREFIX: Final = "hugepages-"
+_NANO: Final = 10**9
+
+
+def unit_of(resource: str) -> str:
+    """The unit label: cores, bytes, integer, or nothing."""
+    if resource == "cpu":
+        return "cores"
+    if resource in ("memory", "storage", "ephemeral-storage"):
+        return "bytes"
+    if resource.startswith(HUGEPAGES_PREFIX):
+        return "bytes"
+    return "integer" if resource.startswith(ATTACHABLE_PREFIX) else ""
+
+
+class _Pods(Collector):
+    def __init__(self, pods: Iterable[Pod]) -> None:
+        self._pods = pods
+
+    def collect(self) -> Iterator[Metric]:
+        limits, requests = Metric(*LIMIT, "gauge"), Metric(*REQUEST, "gauge")
+        for pod in self._pods:
+            if pod.spec.node_name and pod.status.phase in TERMINAL:
+                continue
+            for metric, amounts in (
+                (requests, exact_requests(pod)),
+                (limits, exact_limits(pod)),
+            ):
+                for resource, amount in amounts.items():
+                    if amount:
+                        metric.add_sample(metric.name, _labels(pod, resource), amount / _NANO)
+        for metric in (limits, requests):
+            metric.samples.sort(key=lambda sample: tuple(sample.labels.values()))
+            if metric.samples:
+                yield metric
+
+
+def _labels(pod: Pod, resource: str) -> dict[str, str]:
+    return {
+        "namespace": pod.metadata.namespace,
+        "node": pod.spec.node_name or "",
+        "pod": pod.metadata.name,
+        "priority": str(pod.priority),
+        "resource": resource,
+        "scheduler": pod.spec.scheduler_name,
+        "unit": unit_of(resource),
+    }
+
+
+def render(pods: Iterable[Pod]) -> bytes:
+    """The page."""
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Pods(pods))
+    return generate_latest(registry)

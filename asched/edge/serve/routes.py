@@ -1,0 +1,159 @@
+"""Which path shows what.
+
+    /healthz /livez /readyz and their checks     /metrics /metrics/resources /metrics/slis
+    /configz /statusz /flagz                     /debug/pprof/* /debug/flags/v (profiling)
+    /debug/asched/queue, /cache, /pods/NS/NAME   our own: dumps, and a pod's story
+
+As upstream, most pages do not care for the method; `DELETE` on a page of metrics forgets what was
+counted.
+"""
+
+import asyncio
+import re
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from prometheus_client.core import Metric
+from prometheus_client.exposition import generate_latest
+from prometheus_client.registry import Collector, CollectorRegistry
+
+from asched.edge.serve import resources
+from asched.edge.serve.health import Health
+from asched.edge.serve.inspector import Inspector
+from asched.edge.serve.pages import NOSNIFF, NOT_FOUND, Asked, Page, as_json, text
+from asched.edge.serve.profiling import PREFIX, Profiling
+from asched.edge.serve.zpages import accepted, flagz, statusz
+from asched.edge.telemetry.log import set_verbosity
+from asched.edge.telemetry.metrics import Metrics
+
+METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping={}"
+OWN: Final = "/debug/asched/"
+#: As wide as upstream's flag.
+VERBOSITY_BITS: Final = 31
+
+
+class Routes:
+    """All pages of a process. `is_profiling` opens /debug/pprof and /debug/flags."""
+
+    def __init__(
+        self,
+        inspector: Inspector,
+        metrics: Metrics,
+        health: Health,
+        flags: Mapping[str, str],
+        *,
+        is_profiling: bool,
+        started_s: float,
+    ) -> None:
+        self._inspector = inspector
+        self._metrics = metrics
+        self._health = health
+        self._profiling = Profiling() if is_profiling else None
+        self._statusz = statusz()
+        self._flagz = flagz(flags)
+        self._started_s = started_s
+
+    async def page(self, asked: Asked) -> Page:
+        """The page of a path; 404 for paths that are none."""
+        match asked.path:
+            case "/metrics" | "/metrics/resources" | "/metrics/slis" if asked.method == "DELETE":
+                if asked.path == "/metrics":
+                    self._metrics.reset()
+                return text("metrics reset\n")
+            case "/metrics":
+                return _metrics(await self._metrics.page(), asked)
+            case "/metrics/resources":
+                return await self._resources(asked)
+            case "/metrics/slis":
+                return _metrics(_slis(self._health, self._started_s), asked)
+            case "/configz":
+                return as_json({"componentconfig": self._inspector.configuration()})
+            case "/statusz":
+                return self._statusz.page(asked)
+            case "/flagz":
+                return self._flagz.page(asked)
+        if asked.path.startswith(OWN):
+            return self._own(asked.path.removeprefix(OWN))
+        if self._profiling is not None:
+            if asked.path == PREFIX or asked.path.startswith(f"{PREFIX}/"):
+                return await self._profiling.page(asked)
+            if asked.path == "/debug/flags/v":
+                return _verbosity(asked)
+        return self._health.page(asked) or NOT_FOUND
+
+    async def _resources(self, asked: Asked) -> Page:
+        if not self._inspector.is_leader():
+            return Page(content_type="")
+        pods = list(self._inspector.pods())
+        return _metrics(await asyncio.to_thread(resources.render, pods), asked)
+
+    def _own(self, path: str) -> Page:
+        match path.split("/"):
+            case ["queue"]:
+                return as_json(self._inspector.queue_dump())
+            case ["cache"]:
+                return as_json(self._inspector.cache_dump())
+            case ["pods", namespace, name]:
+                told = self._inspector.explain(namespace, name)
+                if told is not None:
+                    return as_json(told)
+        return NOT_FOUND
+
+
+def _metrics(body: bytes, asked: Asked) -> Page:
+    """Text 0.0.4, whatever else is asked for; only the escaping of names is negotiated."""
+    escaping = "underscores"
+    for media_type, parameters in accepted(asked.accept):
+        if media_type == "text/plain" and parameters.get("escaping") == "allow-utf-8":
+            escaping = "allow-utf-8"
+    return Page(body, 200, METRICS_TYPE.format(escaping))
+
+
+class _Slis(Collector):
+    def __init__(self, health: Health, started_s: float) -> None:
+        self._health = health
+        self._started_s = started_s
+
+    def collect(self) -> Iterator[Metric]:
+        state = Metric(
+            "kubernetes_healthcheck",
+            "[STABLE] 1 if a health check passed when last asked.",
+            "gauge",
+        )
+        for (name, root), passed in sorted(self._health.states.copy().items()):
+            state.add_sample(state.name, {"name": name, "type": root}, passed)
+        total = Metric("kubernetes_healthchecks", "[STABLE] Results of health checks.", "counter")
+        for (name, status, root), count in sorted(self._health.counts.copy().items()):
+            labels = {"name": name, "status": status, "type": root}
+            total.add_sample("kubernetes_healthchecks_total", labels, count)
+        yield from (metric for metric in (state, total) if metric.samples)
+        start = Metric(
+            "process_start_time_seconds",
+            "[ALPHA] When the process began, in seconds since 1970.",
+            "gauge",
+        )
+        start.add_sample(start.name, {}, self._started_s)
+        yield start
+
+
+def _slis(health: Health, started_s: float) -> bytes:
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Slis(health, started_s))
+    return generate_latest(registry)
+
+
+def _verbosity(asked: Asked) -> Page:
+    """PUT sets `-v` of the running process."""
+    if asked.method != "PUT":
+        return _plain("unsupported http method\n", 406)
+    told = asked.body.decode(errors="replace")
+    if not re.fullmatch(r"[0-9]+", told):
+        return _plain(f'strconv.ParseUint: parsing "{told}": invalid syntax\n', 400)
+    if int(told) >= 1 << VERBOSITY_BITS:
+        return _plain(f'strconv.ParseUint: parsing "{told}": value out of range\n', 400)
+    set_verbosity(int(told))
+    return _plain(f"successfully set klog.logging.verbosity to {int(told)}\n", 200)
+
+
+def _plain(content: str, status: int) -> Page:
+    return Page(content.encode(), status, "text/plain", NOSNIFF)
