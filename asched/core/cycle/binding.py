@@ -21,6 +21,7 @@ from asched.core.cycle.settle import settle
 from asched.core.cycle.story import Step
 from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import Bind, Effect, PatchPodStatus, WaitFor
+from asched.core.framework.late import driven, nonsense
 from asched.core.framework.points import Late, PreBindPlugin
 from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.waiting import Stage, WaitingPod
@@ -82,7 +83,8 @@ class Binding:
         desk, attempt = self.desk, self.attempt
         for plugin in working:
             started_s = desk.counter_s()
-            status = yield from plugin.pre_bind(attempt.info, self.node)
+            steps = plugin.pre_bind(attempt.info, self.node)
+            status = yield from driven(steps, plugin.name, "preBind")
             desk.plugin_ran(attempt, plugin.name, "PreBind", status, started_s)
             if self.waiting.decision is not None:
                 return self.waiting.decision
@@ -155,7 +157,7 @@ class Binding:
                 steps = plugin.permit_late(info, self.node)
             if steps is None:
                 continue
-            status = yield from steps
+            status = yield from driven(steps, plugin.name, "permit")
             if status.is_success:
                 waiting.allow(plugin.name)
             elif waiting.decision is None:
@@ -168,21 +170,24 @@ class Binding:
 
     def _bind(self) -> Generator[Effect, Answer, Status]:
         """Ask the bind plugins in order until one does not skip."""
-        self.desk.tell(self.attempt, Step.BIND, self.node)
         for plugin in self.attempt.runner.binders(self.attempt.info):
             started_s = self.desk.counter_s()
-            status = yield from self._settled(plugin.bind(self.attempt.info, self.node))
+            status = yield from self._settled(
+                plugin.name, plugin.bind(self.attempt.info, self.node)
+            )
             self.desk.plugin_ran(self.attempt, plugin.name, "Bind", status, started_s)
             if status.code is not Code.SKIP:
                 return status if status.is_success else _named(status, "Bind", plugin.name)
         return failure("every bind plugin skipped the pod")
 
-    def _settled(self, steps: Late) -> Generator[Effect, Answer, Status]:
+    def _settled(self, plugin: str, steps: Late) -> Generator[Effect, Answer, Status]:
         """Run a bind plugin; whatever binding it sends is followed to its end."""
         try:
             effect = next(steps)
             while True:
                 answer: Answer
+                if not isinstance(effect, Effect):
+                    raise nonsense(plugin, "bind", effect, "an effect")
                 if isinstance(effect, Bind):
                     answer = yield from settle(effect, self.desk.cluster, self._tell_lost)
                 else:
@@ -215,7 +220,7 @@ class Binding:
             try:
                 steps = plugin.post_bind(attempt.info, self.node)
                 if steps is not None:
-                    yield from steps
+                    yield from driven(steps, plugin.name, "postBind")
             except Exception as error:  # noqa: BLE001 - the pod is bound, whatever comes after
                 desk.contain(error, "postBind")
         attempt.info.state = None
@@ -260,7 +265,10 @@ def give_back(desk: Desk, attempt: Attempt, node: str) -> bool:
 
 
 def _named(status: Status, point: str, plugin: str) -> Status:
-    """A late point's rejection loses its plugin: by then the queue keeps no changes for the pod."""
-    if status.is_rejection:
+    """A late point's rejection loses its plugin: by then the queue keeps no changes for the pod.
+
+    Extenders speak for themselves.
+    """
+    if status.is_rejection or plugin == names.EXTENDER:
         return Status(status.code, status.reasons)
     return failure(f'running {point} plugin "{plugin}": {status.message}')

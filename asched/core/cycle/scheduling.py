@@ -62,7 +62,6 @@ def schedule_one(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, Next
     if pod.uid in desk.cluster.placed:
         desk.queue.done(pod.uid)
         return None
-    desk.tell(attempt, Step.ATTEMPT, attempt.queued.attempts)
     try:
         found = yield from attempt.runner.schedule(attempt.info, desk.seed + attempt.id)
         desk.observer.algorithm_ran(desk.counter_s() - attempt.started_s)

@@ -20,13 +20,11 @@ PODS_MAX: Final = 20_000
 class Step(Enum):
     """What a line tells."""
 
-    ATTEMPT = "attempt"
     NODE = "node chosen"
     REJECTED = "no node"
     ERROR = "error"
     NOMINATED = "nominated"
     WAITING = "waiting on permit"
-    BIND = "binding sent"
     UNKNOWN = "binding's outcome unknown"
     BOUND = "bound"
     FAILED = "binding failed"
@@ -52,7 +50,7 @@ class Stories:
             lines = self._lines[key] = deque(maxlen=LINES_MAX)
             if len(self._lines) > PODS_MAX:
                 self._lines.popitem(last=False)
-        else:
+        elif len(self._lines) == PODS_MAX:  # order matters only where something has to go
             self._lines.move_to_end(key)
         lines.append(Line(at_s, attempt, step, details))
 

@@ -123,7 +123,10 @@ class ClassState:
         log_end = cluster.nodes.log.end
         rows = changed_rows(cluster, self._cursor, ALL_ASPECTS) if self._cursor >= 0 else None
         for verdict in self.active:
-            verdict.refresh(pod, cluster, self._work)
+            if verdict.plugin.asks_left and not self._profile.always_check_all_filters:
+                verdict.ask_left(pod, cluster, self._work, self._left_for(verdict))
+            else:
+                verdict.refresh(pod, cluster, self._work)
         if (
             rows is None
             or self._versions() != self._seen_versions
@@ -140,6 +143,19 @@ class ClassState:
             type(verdict.stamp) is object for verdict in self._verdicts.values()
         )
 
+    def _left_for(self, asker: KeptVerdict) -> Mask:
+        """The rows that no filter before this one rejected."""
+        left: Mask = self._cluster.nodes.columns.read("live")[: self._cluster.nodes.height].copy()
+        if self.outcome.rows is not None:
+            narrowed = np.zeros(len(left), dtype=np.bool_)
+            narrowed[list(self.outcome.rows)] = True
+            left &= narrowed
+        for verdict in self.active:
+            if verdict is asker:
+                break
+            left &= verdict.codes == 0
+        return left
+
     def _versions(self) -> tuple[tuple[int, int], ...]:
         return tuple([(id(verdict), verdict.full_version) for verdict in self.active])
 
@@ -152,7 +168,8 @@ class ClassState:
             narrowed[list(self.outcome.rows)] = True
             feasible &= narrowed
         for verdict in self.active:
-            feasible &= verdict.codes == 0
+            if not verdict.is_clear:
+                feasible &= verdict.codes == 0
         if len(feasible) != len(self.feasible) or not np.array_equal(feasible, self.feasible):
             self.feasible_version += 1
             self.feasible_count = int(np.count_nonzero(feasible))
@@ -174,7 +191,8 @@ class ClassState:
         if self.outcome.rows is not None:
             now &= np.isin(rows, list(self.outcome.rows))
         for verdict in self.active:
-            now &= verdict.codes[rows] == 0
+            if not verdict.is_clear:
+                now &= verdict.codes[rows] == 0
         before = self.feasible[rows]
         if not np.array_equal(before, now):
             self.feasible[rows] = now
@@ -187,7 +205,7 @@ class ClassState:
             fits = row in self.outcome.rows
         if fits:
             for verdict in self.active:
-                if verdict.codes[row]:
+                if not verdict.is_clear and verdict.codes[row]:
                     fits = False
                     break
         if fits != self.feasible[row]:

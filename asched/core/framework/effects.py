@@ -9,7 +9,7 @@ conditions behind events.
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, NamedTuple
 
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectReference
@@ -172,17 +172,36 @@ class CallPlugin(Effect):
     call: Callable[[], Awaitable[Any]] = field(compare=False)
 
 
+class Whole(NamedTuple):
+    """Stands for an object just as the API server has it, where only records are kept here.
+
+    An empty `uid` is any.
+    """
+
+    kind: Kind
+    key: str  # "namespace/name", or the name
+    uid: str = ""
+
+
+class Wholes(NamedTuple):
+    """Stands for a list of such objects; those that are gone by then are left out."""
+
+    kind: Kind
+    keys: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AskExtender(Effect):
-    """POST a request of the extender protocol; `body` is JSON to be.
+    """POST a request of the extender protocol; `body` is JSON to be, with `Whole` and `Wholes` in
+    place of objects.
 
-    The answer's `obj` is the parsed JSON of a 200; everything else is Refused or Unknown.
+    The answer is the JSON of a 200; everything else is Refused or Unknown.
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (facts.Done, facts.Refused, facts.Unknown)
-    extender: int  # position in the configuration
-    verb: str  # filter, prioritize, preempt or bind
+    answers: ClassVar = (facts.Replied, facts.Refused, facts.Unknown)
+    extender: int  # position in the order of use
+    verb: str  # as configured: the end of the URL
     body: Mapping[str, Any]
 
 

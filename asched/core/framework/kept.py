@@ -29,6 +29,7 @@ from asched.core.state.view import NodeView
 A = TypeVar("A", npt.NDArray[np.int32], npt.NDArray[np.int64])
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
 
 #: Beyond this share of all rows a full pass is cheaper than gathering the changed ones. Measured
 #: with the resource kernels at 5,000 rows: gathering costs about three times the pass over the same
@@ -104,6 +105,7 @@ class Kept:
     __slots__ = (
         "_aspects",
         "_epoch",
+        "_is_prepared",
         "_kinds_epoch",
         "_remembers",
         "cursor",
@@ -116,6 +118,7 @@ class Kept:
         self.plugin = plugin
         self._remembers = plugin.depends_on is not None
         self._aspects = ALL_ASPECTS if plugin.depends_on is None else int(plugin.depends_on)
+        self._is_prepared = False
         self.cursor = -1
         self.stamp: Any = None
         self._epoch = -1
@@ -136,7 +139,7 @@ class Kept:
 class KeptVerdict(Kept):
     """A filter's codes for one class of pods, with what its PreFilter half prepared."""
 
-    __slots__ = ("_work", "codes", "data_stamp", "pre_filter", "result")
+    __slots__ = ("_work", "codes", "data_stamp", "is_clear", "pre_filter", "result")
 
     plugin: FilterPlugin
 
@@ -152,14 +155,16 @@ class KeptVerdict(Kept):
         self.result = PreFilterResult()
         self.data_stamp: Any = None
         self.codes: I32 = NO_ROWS
+        #: whether no row is rejected, so that nobody needs to look at the codes
+        self.is_clear = False
 
     def prepare(self, pod: PodInfo, cluster: Cluster) -> PreFilterResult:
         """Run PreFilter if what it read has moved since."""
         plugin = self.plugin
-        moved = self._kinds_moved(cluster) or not self._remembers or self.cursor < 0
-        stamp = plugin.stamp(pod, self.result.data) if self.cursor >= 0 else None
-        if not moved and stamp == self.stamp:
+        moved = self._kinds_moved(cluster) or not (self._is_prepared and self._remembers)
+        if not moved and plugin.stamp(pod, self.result.data) == self.stamp:
             return self.result
+        self._is_prepared = True
         if self.pre_filter is not None:
             data_stamp = plugin.data_stamp(pod)
             if moved or data_stamp is None or data_stamp != self.data_stamp:
@@ -184,6 +189,7 @@ class KeptVerdict(Kept):
             self.refresh(pod, cluster, work)
             return
         self.codes[row] = code
+        self.is_clear = self.is_clear and not code
         self.cursor = cluster.nodes.log.end
         work.row_passes += 1
         work.rows += 1
@@ -202,14 +208,31 @@ class KeptVerdict(Kept):
             self.codes = np.asarray(self._filter(pod, NodeView(cluster.nodes), data, work))
             if not self.codes.flags.writeable:
                 self.codes = self.codes.copy()
+            self.is_clear = not self.codes.any()
             self.full_version += 1
             work.full_passes += 1
             work.rows += height
         elif len(rows):
-            self.codes[rows] = self._filter(pod, NodeView(cluster.nodes, rows), data, work)
+            codes = self._filter(pod, NodeView(cluster.nodes, rows), data, work)
+            self.codes[rows] = codes
+            self.is_clear = self.is_clear and not codes.any()
             work.row_passes += 1
             work.rows += len(rows)
         self.cursor = end
+
+    def ask_left(self, pod: PodInfo, cluster: Cluster, work: Work, left: Mask) -> None:
+        """Ask anew about these rows alone; `prepare` has run. The others count as clear."""
+        rows = np.flatnonzero(left).astype(np.int32)
+        codes = np.zeros(cluster.nodes.height, dtype=np.int32)
+        if len(rows):
+            view = NodeView(cluster.nodes, rows)
+            codes[rows] = self._filter(pod, view, self.result.data, work)
+        self.codes = codes
+        self.is_clear = not codes.any()
+        self.full_version += 1
+        work.full_passes += 1
+        work.rows += len(rows)
+        self.cursor = cluster.nodes.log.end
 
     def _filter(self, pod: PodInfo, view: NodeView, data: Any, work: Work) -> I32:
         plugin, meter = self.plugin, work.meter
@@ -229,7 +252,7 @@ def _pre_filter(plugin: PreFilterPlugin, pod: PodInfo, meter: Meter | None) -> P
 class KeptScores(Kept):
     """A scorer's raw scores for one class of pods, where they do not depend on the feasible set."""
 
-    __slots__ = ("data", "is_skipped", "is_uniform", "raw", "row_version")
+    __slots__ = ("data", "first_live", "is_skipped", "is_uniform", "raw", "row_version")
 
     plugin: ScorePlugin
 
@@ -237,18 +260,21 @@ class KeptScores(Kept):
         super().__init__(plugin)
         self.data: Any = None
         self.is_skipped = False
+        #: whether all live rows have the same raw score, and one of them
         self.is_uniform = False
+        self.first_live = 0
         self.row_version = 0
         self.raw: I64 = NO_SCORES
 
     def is_old(self, pod: PodInfo, cluster: Cluster) -> bool:
         """Whether PreScore must run again (and with it every row)."""
         plugin = self.plugin
-        moved = self._kinds_moved(cluster) or not self._remembers or self.cursor < 0
+        moved = self._kinds_moved(cluster) or not (self._is_prepared and self._remembers)
         return moved or plugin.stamp(pod, self.data) != self.stamp
 
     def prepared(self, pod: PodInfo, result: PreFilterResult) -> None:
         """Take what PreScore answered."""
+        self._is_prepared = True
         self.is_skipped = result.status.code is Code.SKIP
         self.data = result.data
         self.stamp = self.plugin.stamp(pod, self.data)
@@ -266,21 +292,32 @@ class KeptScores(Kept):
         if rows is None:
             raw = self._score(pod, NodeView(cluster.nodes), work)
             self.raw = np.array(raw, dtype=np.int64)
-            live = self.raw[cluster.nodes.columns.read("live")[:height]]
-            self.is_uniform = bool(len(live)) and bool((live == live[0]).all())
+            self._look_for_difference(cluster)
             self.full_version += 1
             work.full_passes += 1
             work.rows += height
         elif len(rows):
             scores = self._score(pod, NodeView(cluster.nodes, rows), work)
-            if self.is_uniform and self.plugin.normalizes:
-                first = self.raw[int(np.argmax(cluster.nodes.columns.read("live")[:height]))]
-                self.is_uniform = bool((scores == first).all())
+            if self.is_uniform:
+                self.is_uniform = bool((scores == self.raw[self.first_live]).all())
             self.raw[rows] = scores
             self.row_version += 1
             work.row_passes += 1
             work.rows += len(rows)
         self.cursor = end
+
+    def _look_for_difference(self, cluster: Cluster) -> None:
+        """Is the raw score the same everywhere? Not asked where every placement changes it anyway."""
+        nodes = cluster.nodes
+        if not nodes.count or (self._aspects & PODS_ONLY and not self.plugin.normalizes):
+            self.is_uniform = False
+            return
+        live = nodes.columns.read("live")[: nodes.height]
+        self.first_live = int(live.argmax())
+        same = self.raw == self.raw[self.first_live]
+        if nodes.count < nodes.height:
+            same |= ~live
+        self.is_uniform = bool(same.all())
 
     def _score(self, pod: PodInfo, view: NodeView, work: Work) -> I64:
         plugin, meter = self.plugin, work.meter

@@ -11,10 +11,10 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from asched.core.model import node as records
-from asched.core.model.pod import Container, Toleration
+from asched.core.model.pod import Container
 from asched.core.model.pod import Pod as PodRecord
 from asched.core.model.requests import CPU, MEMORY, pod_requests
-from asched.core.model.taint import Taint
+from asched.core.model.taint import Taint, Toleration
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
@@ -225,3 +225,20 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<Node {self.name}>"
+
+
+class LateNode(Node):
+    """A node for late points, which outlive the moment: found by name whenever it is looked at."""
+
+    __slots__ = ()
+
+    def __init__(self, cluster: Cluster, raw: records.Node) -> None:
+        self._cluster = cluster
+        self.raw = raw
+
+    @property
+    def _row(self) -> int:  # type: ignore[override]
+        row = self._cluster.nodes.row_of.get(self.name)
+        if row is None:
+            raise LookupError(f"node {self.name} is gone")
+        return row

@@ -151,6 +151,8 @@ class FilterPlugin(CachedPlugin):
     reasons: ClassVar[tuple[Reason, ...]] = ()
     #: codes from here on are errors: on a row nobody rejected before, they end the attempt
     errors_from: ClassVar[int | None] = None
+    #: asked only about rows that no earlier filter rejected; needs `depends_on` None
+    asks_left: ClassVar[bool] = False
     reads_only_amounts: ClassVar[bool] = False
 
     @abstractmethod

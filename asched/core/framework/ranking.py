@@ -125,7 +125,10 @@ class Ranking:
                 self._moving.append(points)
             else:
                 resting.append(points)
-        self._resting_sum = self._sum(resting, base=0 if self.points else 1)
+        constants = {id(points): points.constant for points in resting if points.is_active}
+        base = sum(constant for constant in constants.values() if constant is not None)
+        varied = [points for points in resting if constants.get(id(points)) is None]
+        self._resting_sum = self._sum(varied, base=base if self.points else 1)
         total = self._resting_sum + self._sum((*self._moving, *self._sensitive))
         self._ranking = np.where(feasible, total, NOT_FEASIBLE)
         self._epoch = self._cluster.epoch

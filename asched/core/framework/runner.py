@@ -14,22 +14,25 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go
 
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
+from asched import names
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.class_cache import ClassCache
 from asched.core.framework.classes import ClassState
 from asched.core.framework.effects import Effect
+from asched.core.framework.extender_chain import ExtenderChain
+from asched.core.framework.late import driven
 from asched.core.framework.meter import Meter
 from asched.core.framework.overlay import Overlay
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
 from asched.core.framework.ranking import NOT_FEASIBLE
 from asched.core.framework.status import Code, PointError, Status, failure
-from asched.core.framework.trial import Candidate, Trial
+from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import WaitingPods
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
@@ -61,37 +64,6 @@ class Decision:
     evaluated: int
     score: int | None
     state: ClassState
-
-
-class ExtenderChain(Protocol):
-    """The HTTP extenders of a configuration, as the runner sees them
-    (`core/extender/consult.py`).
-    """
-
-    has_filter: bool
-    has_prioritize: bool
-
-    def filter(
-        self, pod: PodInfo, feasible: Mask
-    ) -> Generator[Effect, Answer, tuple[Mask, Mapping[int, Status]]]:
-        """(rows left, statuses of the rows refused)."""
-
-    def prioritize(self, pod: PodInfo, feasible: Mask) -> Generator[Effect, Answer, I64 | None]:
-        """int64[N] to be added to the totals, None if nobody had an opinion."""
-
-    has_preempt: bool
-
-    def preempt(
-        self, pod: PodInfo, candidates: Mapping[str, Candidate]
-    ) -> Generator[Effect, Answer, Mapping[str, Candidate]]:
-        """What the extenders with a preempt verb that are interested in the pod leave of the
-        candidates (by node name), victims changed or nodes dropped.
-
-        Raises PointError if one that must not be ignored fails.
-        """
-
-    def binder(self, pod: PodInfo) -> BindPlugin | None:
-        """The first extender that binds and is interested in the pod."""
 
 
 def choose(ranking: I64, seed: int) -> int:
@@ -156,25 +128,22 @@ class Runner:
             if meter is not None:
                 meter.pre_filtered(outcome.asked, outcome.rejection.code.text)
             return self._pre_filter_rejection(pod, state)
-        nominated = pod.pod.status.nominated_node_name
+        nominated = self._nominator.node_of(pod.pod.uid) or pod.pod.status.nominated_node_name
         if nominated:
             decision = yield from self._on_nominated(pod, state, nominated)
             if decision is not None:
                 return decision
+        if self.consults(pod):
+            return (yield from self._consulting(pod, state, seed))
         statuses = self.overlay.judge(pod, state)
         feasible = self._feasible(state, statuses)
-        refused: dict[int, Status] = dict(statuses)
-        if self._extenders is not None and self._extenders.has_filter:
-            start = state.feasible if feasible is None else feasible
-            feasible, no = yield from self._extenders.filter(pod, start)
-            refused.update(no)
         count = state.feasible_count if feasible is None else int(np.count_nonzero(feasible))
         if meter is not None:
             rows = outcome.rows
             judged = self.cluster.nodes.count if rows is None else len(rows)
             meter.filtered(outcome.asked, outcome.filters, judged)
         if count == 0:
-            return self.rejection(pod, state, refused)
+            return self.rejection(pod, state, statuses)
         sample = self._sample(state.feasible if feasible is None else feasible, count)
         if sample is not None:
             feasible, count = sample, int(np.count_nonzero(sample))
@@ -184,13 +153,74 @@ class Runner:
         ranking = state.rank(pod, feasible)
         if meter is not None:
             meter.ranked(*state.ranking.asked, count)
-        if self._extenders is not None and self._extenders.has_prioritize:
-            mask = state.feasible if feasible is None else feasible
-            extra = yield from self._extenders.prioritize(pod, mask)
-            if extra is not None:
-                ranking = np.where(mask, ranking + extra, NOT_FEASIBLE)
         row = choose(ranking, seed)
         return self._decision(state, row, count, int(ranking[row]))
+
+    def consults(self, pod: PodInfo) -> bool:
+        """Whether extenders have a say in the pod's place."""
+        return self._extenders is not None and self._extenders.is_interested(pod)
+
+    def _consulting(
+        self, pod: PodInfo, state: ClassState, seed: int
+    ) -> Generator[Effect, Answer, Decision | Rejection]:
+        """The same with extenders. While one thinks, facts come in and other pods are placed:
+        after each answer the rows are judged again, and what was granted counts if it still fits.
+        """
+        assert self._extenders is not None
+        meter = self._meter
+        outcome = state.outcome
+        statuses = self.overlay.judge(pod, state)
+        feasible = self._feasible(state, statuses)
+        asked = state.feasible if feasible is None else feasible
+        asked_count = int(np.count_nonzero(asked))
+        sample = self._sample(asked, asked_count)
+        if sample is not None:
+            asked, asked_count = sample, int(np.count_nonzero(sample))
+        granted, refused, turned_away = asked, dict(statuses), False
+        if asked_count and self._extenders.has_filter:
+            granted, no = yield from self._extenders.filter(pod, asked)
+            turned_away = int(np.count_nonzero(granted)) != asked_count
+            granted, statuses = self._still(pod, state, granted)
+            refused = {**statuses, **no}
+        count = int(np.count_nonzero(granted))
+        if meter is not None:
+            rows = outcome.rows
+            judged = self.cluster.nodes.count if rows is None else len(rows)
+            meter.filtered(outcome.asked, outcome.filters, judged)
+        if count == 0:
+            blamed = frozenset((names.EXTENDER,)) if turned_away else frozenset()
+            return self.rejection(pod, state, refused, blamed)
+        extra = None
+        if count > 1 and self._extenders.has_prioritize:
+            extra = yield from self._extenders.prioritize(pod, granted)
+            granted, statuses = self._still(pod, state, granted)
+            count = int(np.count_nonzero(granted))
+            if count == 0:
+                return self.rejection(pod, state, statuses)
+        if count == 1:
+            return self._decision(state, int(np.argmax(granted)), 1, None)
+        ranking = state.rank(pod, granted)
+        if meter is not None:
+            meter.ranked(*state.ranking.asked, count)
+        if extra is not None:
+            more = np.zeros(len(granted), dtype=np.int64)
+            more[: len(extra)] = extra
+            ranking = np.where(granted, ranking + more, NOT_FEASIBLE)
+        row = choose(np.where(granted, ranking, NOT_FEASIBLE), seed)
+        return self._decision(state, row, count, int(ranking[row]))
+
+    def _still(
+        self, pod: PodInfo, state: ClassState, granted: Mask
+    ) -> tuple[Mask, dict[int, Status]]:
+        """(the granted rows that fit as things stand now, rows refused by nominated pods)."""
+        outcome = state.update(pod)
+        statuses = self.overlay.judge(pod, state)
+        now = np.zeros(len(state.feasible), dtype=np.bool_)
+        if outcome.rejection is None:
+            common = min(len(now), len(granted))
+            now[:common] = granted[:common] & state.feasible[:common]
+            now[list(statuses)] = False
+        return now, statuses
 
     def post_filter(
         self, pod: PodInfo, rejection: Rejection, trial: Trial
@@ -200,7 +230,10 @@ class Runner:
         nomination = Nomination()
         for plugin in self.profile.post_filters:
             steps = plugin.post_filter(pod, rejection, trial)
-            result = steps if isinstance(steps, PostFilterResult) else (yield from steps)
+            if isinstance(steps, PostFilterResult):
+                result = steps
+            else:
+                result = yield from driven(steps, plugin.name, "postFilter")
             code = result.status.code
             if code is Code.SUCCESS:
                 return result
@@ -238,9 +271,17 @@ class Runner:
         )
 
     def rejection(
-        self, pod: PodInfo, state: ClassState, refused: Mapping[int, Status]
+        self,
+        pod: PodInfo,
+        state: ClassState,
+        refused: Mapping[int, Status],
+        blamed: frozenset[str] = frozenset(),
     ) -> Rejection:
-        """Why the class fits nowhere, with the rows that were judged apart."""
+        """Why the class fits nowhere, with the rows that were judged apart, and who is to blame
+        for rows that went without a word.
+        """
+        if state.outcome.rejection is not None:  # since an extender was asked
+            return self._pre_filter_rejection(pod, state)
         judge, codes, plugins = state.judges()
         all_speak = self.profile.always_check_all_filters
         told_apart = self.overlay.explain(pod, state, judge, codes, in_place=not all_speak)
@@ -258,7 +299,7 @@ class Runner:
             live=nodes.columns.read("live")[: nodes.height].copy(),
             looked_at=looked_at,
             absent=outcome.absent,
-            pre_filter_plugins=outcome.plugins,
+            pre_filter_plugins=outcome.plugins | blamed,
             overrides={**told_apart, **refused},
             all_codes=[verdict.codes for verdict in state.active] if all_speak else None,
         )
@@ -286,11 +327,14 @@ class Runner:
             return None
         if self.overlay.judge_row(pod, state, row) is not None:
             return None
-        if self._extenders is not None and self._extenders.has_filter:
+        if self._extenders is not None and self._extenders.has_filter and self.consults(pod):
             only = np.zeros(len(state.feasible), dtype=np.bool_)
             only[row] = True
-            left, _ = yield from self._extenders.filter(pod, only)
-            if not left[row]:
+            granted, _ = yield from self._extenders.filter(pod, only)
+            if not granted.any():
+                self._extenders.note_in_vain(pod)
+            left, _ = self._still(pod, state, granted)
+            if not left.any():
                 return None
         return self._decision(state, row, 1, None)
 

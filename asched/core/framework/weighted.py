@@ -55,6 +55,14 @@ class WeightedPoints:
         return self._scorer.pre_score is not None
 
     @property
+    def constant(self) -> int | None:
+        """What every row gets, if all get the same and no placement changes that."""
+        kept = self._kept
+        if not kept.is_uniform or self.plugin.reads_feasible or not len(self.values):
+            return None
+        return int(self.values[kept.first_live])
+
+    @property
     def follows_feasible(self) -> bool:
         """Whether another set of feasible rows gives other points."""
         return self.plugin.normalizes and not self._kept.is_uniform
@@ -63,7 +71,8 @@ class WeightedPoints:
         """Score the rows where pods came or went. True if every row may have changed."""
         kept = self._kept
         if len(rows) == 1 and kept.follow_one(pod, cluster, int(rows[0]), work):
-            self.values[rows[0]] = kept.raw[rows[0]] * self._scorer.weight
+            if self.values is not kept.raw:
+                self.values[rows[0]] = kept.raw[rows[0]] * self._scorer.weight
             if self._version is not None:
                 self._version = (kept.full_version, kept.row_version)
             return False
@@ -99,9 +108,9 @@ class WeightedPoints:
                 return False
             self._normalize(feasible)
         elif rows is None or self._version is None or self._version[0] != version[0]:
-            self.values = kept.raw * scorer.weight
+            self.values = kept.raw if scorer.weight == 1 else kept.raw * scorer.weight
         else:
-            if len(rows):
+            if len(rows) and self.values is not kept.raw:
                 self.values[rows] = kept.raw[rows] * scorer.weight
             self._version = version
             return False
@@ -143,7 +152,8 @@ class WeightedPoints:
             one = scorer.plugin.normalize(kept.raw[at : at + 1], kept.data)
             if scorer.plugin.is_checked:
                 self._check(one)
-            self.values = np.full(len(kept.raw), one[0] * scorer.weight, dtype=np.int64)
+            same = np.int64(one[0] * scorer.weight)
+            self.values = np.broadcast_to(same, len(kept.raw))
             return
         values = np.zeros(len(kept.raw), dtype=np.int64)
         if feasible.any():

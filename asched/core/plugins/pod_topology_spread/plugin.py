@@ -58,7 +58,8 @@ class _Spread:
         self.has_defaults = has_defaults
         self.hard: HardSide | str | None = None
         self.soft: SoftSide | str | None = None
-        self.number = 0  # moves when a side is another
+        #: another one whenever a side is another, never given twice: a class may go and come back
+        self.number = 0
         self.epoch = self.cluster_epoch = -1
 
 
@@ -78,6 +79,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._selectors = DefaultSelectors(cluster)
         self._memory = DomainsMemory(cluster)
         self._spreads = PerClass(_new_spread)
+        self._numbers = 0
         self._own = PerPod(lambda pod: own_constraints(pod, DO_NOT_SCHEDULE))
 
     # --- the scheduling cycle --------------------------------------------------------------------
@@ -164,7 +166,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         soft = self._soft_side(cls, spread.soft)
         if not spread.number or hard is not spread.hard or soft is not spread.soft:
             spread.hard, spread.soft = hard, soft
-            spread.number += 1
+            self._numbers += 1
+            spread.number = self._numbers
 
     def _hard_side(self, cls: PodClass, old: HardSide | str | None) -> HardSide | str | None:
         try:
