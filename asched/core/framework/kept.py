@@ -307,7 +307,9 @@ class KeptScores(Kept):
         self.cursor = end
 
     def _look_for_difference(self, cluster: Cluster) -> None:
-        """Is the raw score the same everywhere? Not asked where every placement changes it anyway."""
+        """Is the raw score the same everywhere? Not asked where every placement changes it
+        anyway.
+        """
         nodes = cluster.nodes
         if not nodes.count or (self._aspects & PODS_ONLY and not self.plugin.normalizes):
             self.is_uniform = False
