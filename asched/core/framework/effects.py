@@ -9,7 +9,7 @@ conditions behind events.
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectReference
@@ -172,22 +172,34 @@ class CallPlugin(Effect):
     call: Callable[[], Awaitable[Any]] = field(compare=False)
 
 
-class Whole(NamedTuple):
+class Whole:
     """Stands for an object just as the API server has it, where only records are kept here.
 
-    An empty `uid` is any.
+    An empty `uid` is any. Not a dataclass, lest an encoder takes it for content.
     """
 
-    kind: Kind
-    key: str  # "namespace/name", or the name
-    uid: str = ""
+    __slots__ = ("key", "kind", "uid")
+
+    def __init__(self, kind: Kind, key: str, uid: str = "") -> None:
+        self.kind = kind
+        self.key = key  # "namespace/name", or the name
+        self.uid = uid
+
+    def __repr__(self) -> str:
+        return f"Whole({self.kind.name}, {self.key!r})"
 
 
-class Wholes(NamedTuple):
+class Wholes:
     """Stands for a list of such objects; those that are gone by then are left out."""
 
-    kind: Kind
-    keys: tuple[str, ...]
+    __slots__ = ("keys", "kind")
+
+    def __init__(self, kind: Kind, keys: tuple[str, ...]) -> None:
+        self.kind = kind
+        self.keys = keys
+
+    def __repr__(self) -> str:
+        return f"Wholes({self.kind.name}, {self.keys!r})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -156,6 +156,10 @@ class Runner:
         row = choose(ranking, seed)
         return self._decision(state, row, count, int(ranking[row]))
 
+    @property
+    def has_extenders(self) -> bool:
+        return self._extenders is not None
+
     def consults(self, pod: PodInfo) -> bool:
         """Whether extenders have a say in the pod's place."""
         return self._extenders is not None and self._extenders.is_interested(pod)

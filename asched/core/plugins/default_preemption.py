@@ -77,7 +77,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         now = self._cluster.pods_seen.get(pod.pod.key)
         if now is None:
             return _said(failure(f'pod "{pod.pod.metadata.name}" not found'))
-        obstacle = self._obstacle(now, rejection)
+        obstacle = self._obstacle(now, rejection, trial)
         if obstacle is not None:
             return _said(unschedulable(obstacle))
         findings = self._search.find(pod, rejection, trial)
@@ -89,15 +89,15 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
 
     def candidates(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> dict[str, Candidate]:
         """Every node on which preemption would work, by name: for those who ask what if."""
-        if self._obstacle(pod.pod, rejection) is not None:
+        if self._obstacle(pod.pod, rejection, trial) is not None:
             return {}
         return self._search.all(pod, self._search.find(pod, rejection, trial), trial)
 
-    def _obstacle(self, pod: Pod, rejection: Rejection) -> str | None:
-        """Why the pod may not preempt, if it may not."""
+    def _obstacle(self, pod: Pod, rejection: Rejection, trial: Trial) -> str | None:
+        """Why the pod may not preempt, if it may not. A nomination counts before it is written."""
         if pod.spec.preemption_policy == "Never":
             return NEVER
-        nominated = pod.status.nominated_node_name
+        nominated = trial.nominator.node_of(pod.uid) or pod.status.nominated_node_name
         row = self._cluster.nodes.row_of.get(nominated) if nominated else None
         if row is None:
             return None
@@ -122,7 +122,10 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     def _with_extenders(
         self, now: Pod, pod: PodInfo, findings: Findings, trial: Trial
     ) -> Generator[Effect, Answer, PostFilterResult]:
-        """Extenders with a preempt verb may drop candidates or change their victims."""
+        """Extenders may drop candidates or change their victims."""
+        objection = trial.extenders.objection(pod, trial.now_s)
+        if objection:
+            return _said(unschedulable(objection), Nomination(""))
         candidates = self._search.some(pod, findings, trial)
         try:
             left = yield from trial.extenders.preempt(pod, candidates)

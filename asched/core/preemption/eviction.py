@@ -16,6 +16,7 @@ from asched.core.framework.effects import (
     DeletePod,
     Effect,
     EmitEvent,
+    MarkVictim,
     PatchPodStatus,
     PodRef,
     Together,
@@ -50,11 +51,14 @@ class UnderWay:
             del self._busy[preemptor.key]
             self._last[preemptor.key] = (preemptor.uid, victim)
 
-    def end(self, preemptor: Pod) -> None:
+    def end(self, preemptor: Pod, *, is_deleted: bool) -> None:
+        """Nothing more is written. If the last victim was deleted, that counts once it is seen: an
+        attempt before would evict it again.
+        """
         if self._busy.get(preemptor.key) == preemptor.uid:
             del self._busy[preemptor.key]
         uid, _ = self._last.get(preemptor.key, ("", None))
-        if uid == preemptor.uid:
+        if uid == preemptor.uid and not is_deleted:
             del self._last[preemptor.key]
 
     def holds_back(self, pod: Pod) -> bool:
@@ -62,7 +66,12 @@ class UnderWay:
         if self._busy.get(pod.key) == pod.uid:
             return True
         uid, victim = self._last.get(pod.key, ("", None))
-        return uid == pod.uid and victim is not None and self._is_there(victim)
+        if uid != pod.uid or victim is None:
+            return False
+        if self._is_there(victim):
+            return True
+        del self._last[pod.key]
+        return False
 
     def holding(self) -> Collection[str]:
         """Keys of all preemptors that are held back (or were, before they were made anew)."""
@@ -107,6 +116,7 @@ class Eviction:
 
     def _steps(self, nominated: list[Pod]) -> Late:
         failed: Status = SUCCESS
+        is_deleted = False
         try:
             for pod in nominated:
                 yield from self._clear_nomination(pod)
@@ -117,8 +127,9 @@ class Eviction:
                 failed = next((s for s in answer.value if not s.is_success), SUCCESS)
             self._under_way.last(self._preemptor, last)
             status = yield from self._evict(last)
+            is_deleted = status.is_success and self._trial.waiting.get(last.uid) is None
         finally:
-            self._under_way.end(self._preemptor)
+            self._under_way.end(self._preemptor, is_deleted=is_deleted)
         return failed if status.is_success else status
 
     def _clear_nomination(self, pod: Pod) -> Iterator[Effect]:
@@ -150,7 +161,7 @@ class Eviction:
         yield self._event(now)
         return SUCCESS
 
-    def _patch(self, victim: Pod) -> PatchPodStatus | None:
+    def _patch(self, victim: Pod) -> MarkVictim | None:
         """The condition that tells controllers why the pod goes; None if it is there already."""
         name = self._trial.scheduler_name
         wanted = PodCondition(
@@ -167,7 +178,7 @@ class Eviction:
         types = [c.type for c in victim.status.conditions or ()]
         if old is None:
             types.append(names.DISRUPTION_TARGET)
-        return PatchPodStatus(pod=_ref(victim), condition=condition, condition_types=tuple(types))
+        return MarkVictim(pod=_ref(victim), condition=condition, condition_types=tuple(types))
 
     def _event(self, victim: Pod, ending: str = "") -> EmitEvent:
         metadata = victim.metadata

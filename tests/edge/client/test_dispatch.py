@@ -233,7 +233,7 @@ async def test_events_give_way_while_bindings_are_under_way(monkeypatch):
         now_s = asyncio.get_running_loop().time()
         assert made.dispatcher._limit(state, now_s) == 10
         made.submit(bind(1))
-        assert made.dispatcher._limit(state, now_s) == dispatch.EVENT_CONCURRENCY_BUSY
+        assert made.dispatcher._limit(state, now_s) == dispatch.COURTESY_CONCURRENCY_BUSY
         state.paused_until_s = now_s + 60
         made.submit(event())
         oldest_s = state.queue.oldest_s
