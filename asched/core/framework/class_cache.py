@@ -24,7 +24,7 @@ class ClassCache:
         self.profile = profile
         self.cluster = cluster
         self.work = Work()
-        self._states: OrderedDict[bytes, ClassState] = OrderedDict()
+        self._states: OrderedDict[Hashable, ClassState] = OrderedDict()
         self._verdicts: list[OrderedDict[Hashable, KeptVerdict]] = [
             OrderedDict() for _ in profile.filters
         ]
@@ -33,8 +33,12 @@ class ClassCache:
         ]
 
     def state_of(self, pod: PodInfo) -> ClassState:
-        """The state of the pod's class, made if it is new."""
-        key = pod.cls.key
+        """The state of the pod's class, made if it is new.
+
+        Classes that no plugin tells apart share one state: pods that differ only in labels nobody
+        asks for cost what equal pods cost.
+        """
+        key = self._key_of(pod)
         state = self._states.get(key)
         if state is None:
             state = self._states[key] = ClassState(self, pod)
@@ -43,6 +47,20 @@ class ClassCache:
         else:
             self._states.move_to_end(key)
         return state
+
+    def _key_of(self, pod: PodInfo) -> Hashable:
+        """All share keys together. Plugins may tell classes apart once objects or terms change."""
+        cluster = self.cluster
+        now = (cluster.epoch, cluster.topology.terms_generation)
+        known = pod.cls.keys.get(id(self))
+        if known is not None and known[0] == now:
+            return known[1]
+        key = (
+            tuple([filterer.plugin.share_key(pod) for filterer in self.profile.filters]),
+            tuple([scorer.plugin.share_key(pod) for scorer in self.profile.scorers]),
+        )
+        pod.cls.keys[id(self)] = (now, key)
+        return key
 
     def verdict(self, index: int, pod: PodInfo) -> KeptVerdict:
         filterer = self.profile.filters[index]

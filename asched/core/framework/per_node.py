@@ -4,7 +4,7 @@ A user's class needs no base. It has some of these methods, and each becomes an 
 
     queue_sort(pod, timestamp_s) -> key       pre_enqueue(pod)          pre_filter(pod)
     filter(pod, node)                         post_filter(pod, rejected)
-    pre_score(pod, nodes)                     score(pod, node) -> int   normalize_scores(pod, scores)
+    pre_score(pod, nodes)   score(pod, node) -> int   normalize_scores(pod, scores)
     reserve(pod, node)    unreserve(pod, node)                          permit(pod, node)
     pre_bind(pod, node)   bind(pod, node)     post_bind(pod, node)
 

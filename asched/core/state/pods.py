@@ -5,7 +5,7 @@ from that content: requests, ports, compiled affinity terms. A `PodInfo` is one 
 and place.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -77,6 +77,8 @@ class PodClass:
         self.key = key
         self.example = example
         self.label_set = label_set
+        #: what each profile's cache found this class to have in common with others, and when
+        self.keys: dict[int, tuple[Any, Hashable]] = {}
 
     @cached_property
     def is_simple(self) -> bool:

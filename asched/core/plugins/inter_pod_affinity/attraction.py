@@ -81,6 +81,12 @@ class Attraction:
             tally.total and tally.domain(key).any() for tally, key, _ in self._parts()
         )
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no term is involved at all, wherever pods may be: a stricter `is_idle`."""
+        self._renew()
+        return self.is_barred or not any(True for _ in self._parts())
+
     def stamp(self) -> Hashable:
         """Equal stamps mean equal counts."""
         self._renew()

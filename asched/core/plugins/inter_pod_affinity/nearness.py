@@ -83,6 +83,12 @@ class Nearness:
         self._judge_anew()
         return not self.has_terms and not any(refused.any() for _, _, refused in self._judged)
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no term is involved at all, wherever pods may be: a stricter `is_idle`."""
+        self._renew()
+        return not self.has_terms and not self._unwanted
+
     def stamp(self) -> Hashable:
         """The verdicts on all domains: counts may move and change none of them."""
         self._judge_anew()

@@ -70,6 +70,14 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
+    def share_key(self, pod: PodInfo) -> Hashable:
+        """Pods without terms, of which nobody's terms speak, are all alike here."""
+        affinity = self._affinity_of(pod.cls)
+        halves = (affinity.nearness, affinity.attraction)
+        if any(isinstance(half, str) or not half.is_untouched for half in halves):
+            return pod.cls.number
+        return None
+
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         return 0 if data is None else data.stamp()
 

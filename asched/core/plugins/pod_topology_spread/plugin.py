@@ -84,6 +84,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
+    def share_key(self, pod: PodInfo) -> Hashable:
+        """Pods without constraints of their own or by default are all alike here."""
+        spread = self._spread_of(pod.cls)
+        return None if spread.hard is None and spread.soft is None else pod.cls.number
+
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         spread = self._spread_of(pod.cls)
         side = data.side if isinstance(data, Weighted) else data
