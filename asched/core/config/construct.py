@@ -68,9 +68,14 @@ def construct(
     if faults:
         return None, faults
     completed = replace(completed, profiles=tuple(map(_used_args_only, completed.profiles)))
-    firm = tuple(extender for extender in completed.extenders if not extender.ignorable)
-    soft = tuple(extender for extender in completed.extenders if extender.ignorable)
-    return Constructed(completed, tuple(resolved), firm + soft), []
+    return Constructed(completed, tuple(resolved), in_order_of_use(completed.extenders)), []
+
+
+def in_order_of_use(extenders: Sequence[Extender]) -> tuple[Extender, ...]:
+    """As written, but those that may fail go last."""
+    firm = tuple(extender for extender in extenders if not extender.ignorable)
+    soft = tuple(extender for extender in extenders if extender.ignorable)
+    return firm + soft
 
 
 def election_faults(configuration: SchedulerConfiguration) -> list[Problem]:

@@ -8,9 +8,14 @@
 It owns nobody's clock and no connection. `edge/host/loops.py` drives it in production, simulation
 and replay drive it in theirs; equal facts at equal times give equal effects.
 
-Bounds  TURN_S of cycles a turn; BINDINGS_MAX bindings under way, beyond which no pod is popped.
+One cycle runs at a time, save that an extender's thinking costs only pods of its own their turn:
+meanwhile those run that consult nobody, and what the extender granted is judged again.
+
+Bounds  TURN_S of cycles a turn; BINDINGS_MAX bindings under way, beyond which no pod is popped;
+        PARKED_MAX pods that wait for extenders.
 """
 
+from bisect import insort
 from collections.abc import Callable, Generator, Iterable
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +29,9 @@ from asched.core.state.facts import Answer, Done, Fact, Listed, Returned, TimedO
 #: How long one turn runs cycles before the driver may look at its sockets again. Measured on 2
 #: cores with a real API server: shorter turns cost throughput, longer ones delay answers.
 TURN_S: Final = 0.004
+#: Pods out of the queue that wait for the extenders; then only those are served. A guess: so many
+#: are hours of work for an extender that is slow.
+PARKED_MAX: Final = 10_000
 #: Bindings under way at most: eight times what the client keeps on the wire, so that its lanes
 #: never run dry, and few enough that a pod of high priority that arrives now is not behind
 #: thousands.
@@ -60,7 +68,9 @@ class Machine:
         self._waits: dict[int, _Wait] = {}
         self._effect_ids = 0
         self._attempts = 0
-        self._is_cycle_open = False
+        self._open_cycles = 0
+        #: attempts that have to consult extenders while another one does, the next one first
+        self._parked: list[Attempt] = []
         self._has_more = False
 
     # --- the line --------------------------------------------------------------------------------
@@ -206,10 +216,27 @@ class Machine:
     def _run_cycles(self) -> None:
         desk = self.desk
         until_s = desk.counter_s() + self._turn_s
-        while not self._is_cycle_open and self.bindings < self._bindings_max:
+        while self.bindings < self._bindings_max:
+            attempt = self._next_attempt()
+            if attempt is None:
+                return
+            self._open_cycles += 1
+            self._advance(_Task(schedule_one(desk, attempt), self._cycle_ended), None)
+            if desk.counter_s() >= until_s:
+                self._has_more = True
+                return
+
+    def _next_attempt(self) -> Attempt | None:
+        """Whose turn it is. While a cycle waits for an extender, only pods that need none."""
+        desk = self.desk
+        if self._parked and not self._open_cycles:
+            attempt = self._parked.pop(0)
+            attempt.started_s = desk.counter_s()
+            return attempt
+        while len(self._parked) < PARKED_MAX:
             queued = desk.queue.pop(desk.now_s)
             if queued is None:
-                return
+                return None
             runner = desk.runners.get(queued.pod.spec.scheduler_name)
             if runner is None:  # its profile went with the last reload
                 desk.queue.done(queued.pod.uid)
@@ -217,14 +244,13 @@ class Machine:
             self._attempts += 1
             info = desk.cluster.classes.info_of(queued.pod)
             attempt = Attempt(self._attempts, queued, info, runner, desk.counter_s())
-            self._is_cycle_open = True
-            self._advance(_Task(schedule_one(desk, attempt), self._cycle_ended), None)
-            if desk.counter_s() >= until_s:
-                self._has_more = True
-                return
+            if not self._open_cycles or not runner.consults(info):
+                return attempt
+            insort(self._parked, attempt, key=lambda parked: (-parked.pod.priority, parked.id))
+        return None
 
     def _cycle_ended(self, result: Any) -> None:
-        self._is_cycle_open = False
+        self._open_cycles -= 1
         if isinstance(result, Binding):
             self.bindings += 1
             self._advance(_Task(result.run(), self._binding_ended), None)

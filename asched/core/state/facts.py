@@ -91,6 +91,13 @@ class Done(Answer):
 
 
 @dataclass(frozen=True, slots=True)
+class Replied(Answer):
+    """An extender answered; `value` is the JSON of it, which may be anything."""
+
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
 class ReadPlaced(Answer):
     """A pod read back has this node."""
 

@@ -18,6 +18,7 @@ import msgspec
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectMeta, Record
 from asched.edge.client.errors import ProtocolBroken, Status, read_status
+from asched.edge.client.originals import Originals
 
 #: Enough for a cluster in which a whole batch of objects is broken in the same way.
 MALFORMED_REMEMBERED: Final = 10_000
@@ -99,8 +100,11 @@ OnMalformed = Callable[[Kind, str, str], None]
 class KindCodec:
     """Decodes lists and watches of one kind."""
 
-    def __init__(self, kind: Kind, on_malformed: OnMalformed) -> None:
+    def __init__(
+        self, kind: Kind, on_malformed: OnMalformed, originals: Originals | None = None
+    ) -> None:
         self.kind = kind
+        self._originals = originals if originals is not None and originals.wants(kind) else None
         self.malformed_count = 0
         self._on_malformed = on_malformed
         self._remembered: OrderedDict[str, None] = OrderedDict()
@@ -118,6 +122,8 @@ class KindCodec:
 
     def page(self, body: bytes) -> Page:
         """One page of a list. Raises ProtocolBroken if it is no list at all."""
+        if self._originals is not None:
+            return self._page_object_by_object(body)
         try:
             page = self._pages.decode(body)
         except msgspec.MsgspecError:
@@ -135,9 +141,13 @@ class KindCodec:
         before = self.malformed_count
         for raw in page.items or ():
             try:
-                objects.append(self._objects.decode(raw))
+                obj = self._objects.decode(raw)
             except msgspec.MsgspecError as error:
                 self._report(bytes(raw), error)
+                continue
+            objects.append(obj)
+            if self._originals is not None:
+                self._originals.keep(self.kind, obj, bytes(raw))
         return Page(
             objects,
             page.metadata.resource_version,
@@ -148,6 +158,7 @@ class KindCodec:
     def sights(self, lines: list[bytes]) -> Iterator[Sight]:
         """Whole lines of a watch, in order. Raises ProtocolBroken at one that is no watch event."""
         decode = self._events.decode
+        originals = self._originals
         for line in lines:
             if not line or line.isspace():
                 continue
@@ -163,6 +174,8 @@ class KindCodec:
             if event.type == BOOKMARK:
                 yield Sight(BOOKMARK, None, meta.resource_version, meta.annotations)
             else:
+                if originals is not None and event.type != DELETED:
+                    originals.keep(self.kind, event.object, line, is_line=True)
                 yield Sight(event.type, event.object, meta.resource_version)
 
     def _open_envelope(self, line: bytes, error: msgspec.MsgspecError | None) -> Sight:

@@ -1,9 +1,9 @@
 """HTTP extenders: POST a question, believe a 200, and nothing else.
 
 Transport rules (runtime reference 6.2): plain HTTP/1.1, JSON, no retries, `httpTimeout` for the
-whole of it; only status 200 counts, redirects are not followed, the content type of the answer is
-ignored. With `enableHTTPS` and no CA nothing is verified (as upstream); without it an https prefix
-is verified against the system's roots.
+whole of it; only status 200 counts, redirects are followed as Go follows them, the content type of
+the answer is ignored. With `enableHTTPS` and no CA nothing is verified (as upstream); without it an
+https prefix is verified against the system's roots.
 """
 
 import ssl
@@ -14,81 +14,90 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import msgspec
-import orjson
+from yarl import URL
 
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
 from asched.core.framework.effects import AskExtender
-from asched.core.state.facts import Answer, Done, Refused, Unknown
+from asched.core.state.facts import Answer, Refused, Replied, Unknown
+from asched.edge.client import go_words
 from asched.edge.client.errors import ConnectError
+from asched.edge.client.originals import MissingOriginalError, Originals
 
 #: kube-scheduler's default (`httpTimeout` 0 means this).
 HTTP_TIMEOUT_S: Final = 5.0
+#: Go's client follows so many redirects.
+REDIRECTS_MAX: Final = 10
 _OK: Final = 200
-_encode: Final = msgspec.json.Encoder().encode
 
 
 class Extenders:
-    """The configured extenders, by their position."""
+    """The configured extenders in the order of use. `originals` has what is sent whole."""
 
-    def __init__(self, extenders: Sequence[Extender], user_agent: str = "asched") -> None:
+    def __init__(
+        self,
+        extenders: Sequence[Extender],
+        originals: Originals | None = None,
+        *,
+        user_agent: str = "asched",
+    ) -> None:
         self._extenders = tuple(extenders)
         self._tls = tuple(_tls_of(extender) for extender in extenders)
+        self._encoder = msgspec.json.Encoder(enc_hook=(originals or Originals(())).splice)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
-            headers={"User-Agent": user_agent},
+            headers={"User-Agent": user_agent, "Content-Type": "application/json"},
             skip_auto_headers=("Accept-Encoding", "Accept"),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
 
     async def ask(self, effect: AskExtender) -> Answer:
-        """One question. Done carries the parsed JSON; a bind whose answer is lost is Unknown."""
+        """One question. Where nobody knows whether it was heard the answer is Unknown."""
         extender = self._extenders[effect.extender]
         url = f"{extender.url_prefix.rstrip('/')}/{effect.verb}"
-        timeout = aiohttp.ClientTimeout(total=extender.http_timeout_s or HTTP_TIMEOUT_S)
-        arguments: dict[str, Any] = {}
-        tls = self._tls[effect.extender]
-        if tls is not None:
-            arguments["ssl"] = tls
-            config = extender.tls_config
-            if config is not None and config.server_name:
-                arguments["server_hostname"] = config.server_name
+        fault = go_words.url_fault(url)
+        if fault is not None:
+            return Refused(effect.id, 0, fault)
+        try:
+            body = self._encoder.encode(effect.body)
+        except (MissingOriginalError, TypeError) as error:
+            return Refused(effect.id, 0, str(error))
+        is_reading = False
         try:
             async with self._session.post(
-                url,
-                data=_encode(effect.body),
-                headers={"Content-Type": "application/json"},
-                timeout=timeout,
-                allow_redirects=False,
-                **arguments,
+                URL(url, encoded=True),
+                data=body,
+                timeout=aiohttp.ClientTimeout(total=extender.http_timeout_s or HTTP_TIMEOUT_S),
+                max_redirects=REDIRECTS_MAX,
+                **self._tls_arguments(effect.extender),
             ) as response:
                 if response.status != _OK:
-                    return Refused(
-                        effect.id,
-                        response.status,
-                        f"failed {effect.verb} with extender at URL {url}, code {response.status}",
-                    )
-                return _parsed(effect, await response.read())
-        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL, ValueError) as error:
-            return Refused(effect.id, 0, f'Post "{url}": {error}')
+                    why = f"failed {effect.verb} with extender at URL {url}, code {response.status}"
+                    return Refused(effect.id, response.status, why)
+                is_reading = True
+                content = await response.read()
+        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
+            return Refused(effect.id, 0, f'Post "{url}": {go_words.failure(error)}')
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            why = str(error) or type(error).__name__
-            return Unknown(effect.id, f'Post "{url}": {why}')
+            if is_reading:
+                is_late = isinstance(error, TimeoutError)
+                why = go_words.TIMED_OUT_IN_BODY if is_late else "unexpected EOF"
+                return Unknown(effect.id, why)
+            return Unknown(effect.id, f'Post "{url}": {go_words.failure(error)}')
+        try:
+            return Replied(effect.id, go_words.parse(content))
+        except ValueError as error:
+            return Refused(effect.id, _OK, str(error))
+
+    def _tls_arguments(self, index: int) -> dict[str, Any]:
+        tls = self._tls[index]
+        if tls is None:
+            return {}
+        config = self._extenders[index].tls_config
+        name = {"server_hostname": config.server_name} if config and config.server_name else {}
+        return {"ssl": tls, **name}
 
     async def close(self) -> None:
         await self._session.close()
-
-
-def _parsed(effect: AskExtender, body: bytes) -> Answer:
-    """The JSON of an answer; prioritize answers a list, which travels under the key `items`."""
-    try:
-        parsed = orjson.loads(body)
-    except orjson.JSONDecodeError as error:
-        return Refused(effect.id, _OK, f"the extender's answer is not JSON: {error}")
-    if isinstance(parsed, list):
-        return Done(effect.id, {"items": parsed})
-    if parsed is None or isinstance(parsed, dict):
-        return Done(effect.id, parsed or {})
-    return Refused(effect.id, _OK, "the extender's answer is neither an object nor a list")
 
 
 def _tls_of(extender: Extender) -> ssl.SSLContext | None:

@@ -50,6 +50,7 @@ from asched.edge.client.errors import (
     api_error,
     read_status,
 )
+from asched.edge.client.originals import Originals
 from asched.edge.client.reading import (
     LineReader,
     explain_failure,
@@ -127,6 +128,7 @@ class Reflector:
         *,
         options: ReflectorOptions | None = None,
         on_failure: Callable[[Kind, ClientError], None] = lambda _kind, _error: None,
+        originals: Originals | None = None,
     ) -> None:
         self.kind = kind
         self.synced = asyncio.Event()
@@ -140,7 +142,7 @@ class Reflector:
         self._options = options or ReflectorOptions(
             field_selector=POD_FIELD_SELECTOR if kind is POD else ""
         )
-        self._codec = KindCodec(kind, log_malformed)
+        self._codec = KindCodec(kind, log_malformed, originals)
         self._backoff = Backoff(self._options.rng, self._options.clock)
         self._version = ""
         self._complained = ""

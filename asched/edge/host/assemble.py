@@ -6,20 +6,26 @@ assemble here, so they run the same code.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
+from asched import names
+from asched.core.config.construct import in_order_of_use
 from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.desk import Desk
 from asched.core.cycle.machine import BINDINGS_MAX, Machine
 from asched.core.cycle.observer import Observer, Silent
+from asched.core.extender.consult import Chain
 from asched.core.framework import profile as framework
-from asched.core.framework.points import POINTS, Plugin
+from asched.core.framework.extender_chain import ExtenderChain
+from asched.core.framework.points import POINTS, Plugin, QueueSortPlugin, Registration
 from asched.core.framework.profile import CannotBuildError, Factory
-from asched.core.framework.runner import ExtenderChain, Runner
+from asched.core.framework.runner import Runner
+from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE
 from asched.core.queue.backoff import Backoff
+from asched.core.queue.guarded_key import Guard
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, QueueProfile, SchedulingQueue
 from asched.core.state.cluster import Cluster
 from asched.core.state.nominated import Nominator
@@ -57,7 +63,12 @@ def build_runners(
     known: Mapping[str, frozenset[str]] = IN_TREE_POINTS,
     extenders: ExtenderChain | None = None,
 ) -> dict[str, Runner]:
-    """A runner per profile. Raises UnusableProfileError or CannotBuildError with one clear line."""
+    """A runner per profile, with the configured extenders if none are given.
+
+    Raises UnusableProfileError or CannotBuildError with one clear line.
+    """
+    if extenders is None and configuration.extenders:
+        extenders = Chain(in_order_of_use(configuration.extenders), parts.cluster)
     runners = {}
     for index, profile in enumerate(configuration.profiles):
         resolved = resolve(profile, known, index)
@@ -82,7 +93,7 @@ def build_machine(
     """The machine around the runners. `counter_s` measures durations, it never decides."""
     observer = observer or Silent()
     queue = SchedulingQueue(
-        queue_profiles(runners),
+        queue_profiles(runners, observer),
         parts.nominator,
         backoff=Backoff(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
         max_in_unschedulable_s=max_in_unschedulable_s,
@@ -102,16 +113,33 @@ def build_machine(
     return Machine(desk, bindings_max=bindings_max)
 
 
-def queue_profiles(runners: Mapping[str, Runner]) -> dict[str, QueueProfile]:
+def queue_profiles(
+    runners: Mapping[str, Runner], observer: Observer | None = None
+) -> dict[str, QueueProfile]:
     """What the queue needs to know of the profiles: data, no plugin by name."""
     return {
         name: QueueProfile(
-            sort_key=runner.profile.queue_sort.sort_key,
-            registrations=runner.profile.registrations,
+            sort_key=sort_key_of(runner.profile.queue_sort, observer or Silent()),
+            registrations=_with_extenders(runner),
             pre_enqueue=runner.profile.pre_enqueue,
         )
         for name, runner in runners.items()
     }
+
+
+def _with_extenders(runner: Runner) -> Mapping[str, tuple[Registration, ...]]:
+    """Whoever knows what extenders look at; every change may help a pod that they refused."""
+    registrations = runner.profile.registrations
+    if not runner.has_extenders:
+        return registrations
+    return {**registrations, names.EXTENDER: framework.EVERYTHING}
+
+
+def sort_key_of(plugin: QueueSortPlugin, observer: Observer) -> Callable[[Pod, float], Any]:
+    """A user's key goes behind a guard; the in-tree one is trusted, it is made for every pod."""
+    if plugin.name in IN_TREE:
+        return plugin.sort_key
+    return Guard(plugin.name, plugin.sort_key, observer)
 
 
 #: What may go wrong while profiles are built; each carries one clear line.

@@ -4,7 +4,8 @@
     dispatcher (lanes)  ──answers──────┴─> inbox ──> [machine.handle] ──effects──> dispatcher
                                                      one at a time                  many at a time
 
-`Scheduler.run` lives through: connect, list everything, schedule until told to stop, drain. The
+`Scheduler.run` lives through: list everything, stand by until we lead, schedule until told to stop,
+drain, hand the lease on. A standby takes in facts as a leader does, so its columns are current. The
 serial loop is `_turns`: it is the only caller of the machine, and between two calls it waits for
 facts or for the machine's next deadline. This file is the only one that turns an effect into an
 await.
@@ -16,7 +17,7 @@ import asyncio
 import gc
 import logging
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import CallPlugin, Effect, Lane
@@ -24,9 +25,10 @@ from asched.core.model.kinds import KINDS, Kind
 from asched.core.state.facts import Answer, Fact, Raised, Returned
 from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.errors import ApiError, ClientError
+from asched.edge.client.originals import Originals
 from asched.edge.client.session import Session
 from asched.edge.client.watch import Reflector
-from asched.edge.host.clock import Clock
+from asched.edge.host.clock import Clock, monotonic_s
 from asched.edge.host.inbox import Inbox
 from asched.edge.host.tasks import Tasks
 
@@ -49,6 +51,25 @@ class CannotStartError(Exception):
     """The scheduler cannot begin; the message is one clear line with its cure."""
 
 
+class LostLeadershipError(Exception):
+    """Somebody else may lead from now on: this process has to end."""
+
+
+class Leadership(Protocol):
+    """The part of `edge/host/election.py` that the loops need."""
+
+    is_leading: asyncio.Event
+
+    def may_act(self) -> bool:
+        """Whether we lead, and nobody else can."""
+
+    async def run(self) -> None:
+        """Campaign and lead; returns when leadership is lost."""
+
+    async def release(self) -> None:
+        """Hand the lease on."""
+
+
 class Scheduler:
     """One running scheduler: a machine with its connections. Build it inside the loop that runs
     it.
@@ -62,6 +83,9 @@ class Scheduler:
         make_dispatcher: Callable[[Session, Callable[[Answer], None]], Dispatcher] = Dispatcher,
         kinds: Iterable[Kind] = KINDS,
         clock: Clock | None = None,
+        leadership: Leadership | None = None,
+        delay_cache: bool = False,
+        originals: Originals | None = None,
     ) -> None:
         self.session = session
         self.machine = machine
@@ -70,11 +94,24 @@ class Scheduler:
         self.tasks = Tasks()
         self.dispatcher = make_dispatcher(session, self.inbox.put)
         self.reflectors = {
-            kind: Reflector(kind, session.general, self.inbox.put, on_failure=self._on_failure)
+            kind: Reflector(
+                kind,
+                session.general,
+                self.inbox.put if originals is None else self._keeping(originals),
+                on_failure=self._on_failure,
+                originals=originals,
+            )
             for kind in kinds
         }
         self.is_synced = False
         self.is_stopping = False
+        #: Without it we always lead.
+        self._leadership = leadership
+        #: List nothing before we lead.
+        self._delay_cache = delay_cache
+        self._is_open = False
+        #: kind -> (since when it cannot be followed, why), monotonic
+        self.failing: dict[Kind, tuple[float, str]] = {}
         self._waker: asyncio.Future[None] | None = None
         self._cannot_start: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
@@ -84,23 +121,38 @@ class Scheduler:
         """Ask for an orderly end: finish or give back what is under way, then return from `run`."""
         self._stop.set()
 
+    def _keeping(self, originals: Originals) -> Callable[[Fact], None]:
+        """Facts go to the inbox, and whole objects go where theirs are gone."""
+
+        def put(fact: Fact) -> None:
+            originals.hear(fact)
+            self.inbox.put(fact)
+
+        return put
+
     async def run(self) -> None:
         """Schedule until `stop`. Raises CannotStartError, or whatever killed one of its tasks."""
         was_active, self.machine.is_active = self.machine.is_active, False
         gc.disable()
         try:
             self.tasks.spawn("dispatcher", self.dispatcher.run())
+            turns = self.tasks.spawn("turns", self._turns())
+            if self._delay_cache:
+                await self._until_leading()
             for kind, reflector in self.reflectors.items():
                 self.tasks.spawn(f"watch {kind.plural}", reflector.run())
-            turns = self.tasks.spawn("turns", self._turns())
             await self._until_synced()
             self._settle_memory()
-            self.machine.is_active = was_active
-            self.is_synced = True
-            self._wake()
-            log.info("synced", extra={"nodes": self.machine.desk.cluster.nodes.count})
+            if not self._stop.is_set():
+                self.is_synced = True
+                log.info("synced", extra={"nodes": self.machine.desk.cluster.nodes.count})
+                if not self._delay_cache:
+                    await self._until_leading()
+                self._is_open = was_active
+                self._wake()
             await self._first(self._stop.wait(), self.tasks.failed)
             await self._drain()
+            await self._hand_over()
             turns.cancel()
         finally:
             gc.enable()
@@ -114,6 +166,7 @@ class Scheduler:
         loop = asyncio.get_running_loop()
         machine, inbox = self.machine, self.inbox
         while True:
+            machine.is_active = self._is_open and self.may_act()
             for effect in machine.handle(inbox.drain(), self.clock.now_s()):
                 self._perform(effect)
             self._turned.set()
@@ -132,6 +185,19 @@ class Scheduler:
             await self._waker
             if timer is not None:
                 timer.cancel()
+
+    def may_act(self) -> bool:
+        """Whether nobody else can be leading."""
+        return self._leadership is None or self._leadership.may_act()
+
+    def deaf_s(self) -> float:
+        """For how long some kind of object could not be followed; 0 if all can."""
+        for kind, (since_s, _) in list(self.failing.items()):
+            heard_s = self.reflectors[kind].heard_s
+            if heard_s is not None and heard_s > since_s:
+                del self.failing[kind]
+        now_s = monotonic_s()
+        return max((now_s - since_s for since_s, _ in self.failing.values()), default=0.0)
 
     async def _turn(self, timeout_s: float | None = None) -> None:
         """Wait until the machine has had its next turn."""
@@ -170,13 +236,18 @@ class Scheduler:
             if self._stop.is_set():
                 gate.cancel()
                 return
-            waiting = [k.plural for k, r in self.reflectors.items() if not r.synced.is_set()]
-            log.warning("still waiting for the first list of %s", ", ".join(waiting))
+            waiting = [kind for kind, r in self.reflectors.items() if not r.synced.is_set()]
+            why = next((self.failing[kind][1] for kind in waiting if kind in self.failing), "")
+            names = ", ".join(kind.plural for kind in waiting)
+            log.warning("still waiting for the first list of %s%s", names, why and f": {why}")
         while self.inbox:  # the machine has to have seen what was listed
             await self._turn()
 
     def _on_failure(self, kind: Kind, error: ClientError) -> None:
         """A list or watch failed. What no waiting cures ends the start-up with one line."""
+        self.deaf_s()  # forgets what is over
+        since_s, _ = self.failing.get(kind, (monotonic_s(), ""))
+        self.failing[kind] = (since_s, str(error))
         if not isinstance(error, ApiError) or self.is_synced or self._cannot_start.done():
             return
         if error.code == UNAUTHORIZED:
@@ -191,6 +262,19 @@ class Scheduler:
                 " grant the verbs list and watch, as deploy/base/rbac.yaml does"
             )
 
+    async def _until_leading(self) -> None:
+        """Stand by until we lead, or are told to stop."""
+        if self._leadership is None:
+            return
+        self.tasks.spawn("election", self._campaign(self._leadership))
+        await self._first(self._leadership.is_leading.wait(), self._stop.wait(), self.tasks.failed)
+
+    async def _campaign(self, leadership: Leadership) -> None:
+        """Lead as long as it lasts. Nothing is decided or sent after that."""
+        await leadership.run()
+        self._is_open = self.machine.is_active = False
+        raise LostLeadershipError("another process may lead now")
+
     def _settle_memory(self) -> None:
         """What the first lists made stays for good: take it out of the collector's sight."""
         gc.collect()
@@ -203,12 +287,18 @@ class Scheduler:
     async def _drain(self) -> None:
         """No pod is popped any more; bindings under way get their answer, then the lanes empty."""
         self.is_stopping = True
-        self.machine.is_active = False
+        self._is_open = self.machine.is_active = False
         until_s = self.clock.now_s() + DRAIN_S / 2
         while not self.machine.is_idle and self.clock.now_s() < until_s:
             await self._turn(until_s - self.clock.now_s())
         await self.dispatcher.drain(DRAIN_S / 2)
         log.info("drained", extra={"bindings_left": self.machine.bindings})
+
+    async def _hand_over(self) -> None:
+        """The lease goes to whoever waits for it."""
+        if self._leadership is not None:
+            await self.tasks.cancel("election")
+            await self._leadership.release()
 
     async def _first(self, *waits: Awaitable[Any], timeout_s: float | None = None) -> None:
         """Wait for any of these; a task's death is raised here."""

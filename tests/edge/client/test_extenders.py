@@ -1,22 +1,28 @@
 """HTTP extenders: what is sent, and what counts as an answer."""
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 
 import pytest
 
 from asched.core.config.v1 import NS_PER_SECOND, Extender, ExtenderTLSConfig
-from asched.core.framework.effects import AskExtender
-from asched.core.state.facts import Done, Refused, Unknown
+from asched.core.framework.effects import AskExtender, Whole, Wholes
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.meta import ObjectMeta
+from asched.core.model.node import Node
+from asched.core.state.facts import Refused, Replied, Unknown
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.extenders import Extenders
+from asched.edge.client.originals import Originals
+from tests.builders import a_pod
 from tests.edge.client.scripted import reply, scripted
 
 
 @asynccontextmanager
-async def asking(server_or_url, **more):
+async def asking(server_or_url, originals=None, **more):
     url = getattr(server_or_url, "url", server_or_url)
-    extenders = Extenders([Extender(**{"url_prefix": f"{url}/sched//", **more})])
+    extenders = Extenders([Extender(**{"url_prefix": f"{url}/sched//", **more})], originals)
     try:
         yield extenders
     finally:
@@ -33,7 +39,7 @@ async def test_a_question_is_a_plain_post_of_json(server):
 
     server.handler = answer
     async with asking(server) as extenders:
-        assert await extenders.ask(question(Pod={}, NodeNames=["n1", "n2"])) == Done(
+        assert await extenders.ask(question(Pod={}, NodeNames=["n1", "n2"])) == Replied(
             3, {"NodeNames": ["n1"]}
         )
     (seen,) = server.seen
@@ -49,15 +55,15 @@ async def test_priorities_are_a_list(server):
 
     server.handler = answer
     async with asking(server) as extenders:
-        assert await extenders.ask(question("prioritize")) == Done(
-            3, {"items": [{"Host": "n1", "Score": 7}]}
+        assert await extenders.ask(question("prioritize")) == Replied(
+            3, [{"Host": "n1", "Score": 7}]
         )
 
 
 @pytest.mark.parametrize("code", [201, 204, 301, 404, 500])
 async def test_only_200_counts(server, code):
     async def answer(_seen, _wire):
-        return reply(code, {}, "Location: /elsewhere") if code != 204 else b"HTTP/1.1 204 X\r\n\r\n"
+        return reply(code, {}) if code != 204 else b"HTTP/1.1 204 X\r\n\r\n"
 
     server.handler = answer
     async with asking(server) as extenders:
@@ -67,25 +73,83 @@ async def test_only_200_counts(server, code):
     assert len(server.seen) == 1
 
 
-async def test_null_is_an_empty_answer(server):
-    async def answer(_seen, _wire):
-        return reply(200, b"null")
+async def test_a_redirect_is_followed_as_go_follows_it(server):
+    async def answer(seen, _wire):
+        if seen.target == "/sched/filter":
+            return reply(307, {}, "Location: /elsewhere")
+        return reply(200, {"NodeNames": []})
 
     server.handler = answer
     async with asking(server) as extenders:
-        assert await extenders.ask(question()) == Done(3, {})
+        assert await extenders.ask(question()) == Replied(3, {"NodeNames": []})
+    assert [(seen.method, seen.target) for seen in server.seen] == [
+        ("POST", "/sched/filter"),
+        ("POST", "/elsewhere"),
+    ]
 
 
-@pytest.mark.parametrize("body", [b"", b"oops", b"5", b'"text"'])
-async def test_what_is_no_json_object_is_refused(server, body):
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [(b"null", None), (b"5", 5), (b"[1]", [1]), (b' {"a": 1} and more', {"a": 1})],
+    ids=repr,
+)
+async def test_the_first_value_is_the_answer_whatever_it_is(server, body, value):
     async def answer(_seen, _wire):
         return reply(200, body)
 
     server.handler = answer
     async with asking(server) as extenders:
-        refused = await extenders.ask(question())
-    assert isinstance(refused, Refused)
-    assert "extender's answer" in refused.message
+        assert await extenders.ask(question()) == Replied(3, value)
+
+
+@pytest.mark.parametrize(
+    ("body", "why"),
+    [
+        (b"", "EOF"),
+        (b"  ", "EOF"),
+        (b"oops", "invalid character 'o' looking for beginning of value"),
+        (b"<html>", "invalid character '<' looking for beginning of value"),
+        (b'{"NodeNames": ["n1"', "unexpected EOF"),
+        (b'{"a" 1}', "invalid character '1' after object key"),
+        (b"{a: 1}", "invalid character 'a' looking for beginning of object key string"),
+        (b'{"a": 1 "b": 2}', "invalid character '\"' after object key:value pair"),
+        (b"[1 2]", "invalid character '2' after array element"),
+        (b"nil", "invalid character 'i' in literal null (expecting 'u')"),
+        (b"-x", "invalid character 'x' in numeric literal"),
+        (b'{"a": \'b\'}', "invalid character '\\'' looking for beginning of value"),
+    ],
+    ids=repr,
+)
+async def test_what_is_no_json_is_refused_in_the_words_of_go(server, body, why):
+    async def answer(_seen, _wire):
+        return reply(200, body)
+
+    server.handler = answer
+    async with asking(server) as extenders:
+        assert await extenders.ask(question()) == Refused(3, 200, why)
+
+
+async def test_whole_objects_are_spliced_in_without_what_nobody_passes_on(server):
+    async def answer(_seen, _wire):
+        return reply(200, {})
+
+    server.handler = answer
+    node, pod = Node(metadata=ObjectMeta(name="n1")), a_pod("p").build()
+    originals = Originals((NODE, POD))
+    fields = {"managedFields": [{}], "name": "n1", "strange": 1}
+    line = {"type": "ADDED", "object": {"kind": "Node", "apiVersion": "v1", "metadata": fields}}
+    originals.keep(NODE, node, json.dumps(line).encode(), is_line=True)
+    originals.keep(POD, pod, b'{"metadata": {"name": "p"}, "spec": {"any": "thing"}}')
+    nodes = {"metadata": {}, "items": Wholes(NODE, ("n1", "gone"))}
+    async with asking(server, originals=originals) as extenders:
+        await extenders.ask(question(Pod=Whole(POD, "default/p", pod.uid), Nodes=nodes))
+        gone = await extenders.ask(question(Pod=Whole(POD, "default/p", "another uid")))
+    (seen,) = server.seen
+    assert seen.json == {
+        "Pod": {"metadata": {"name": "p"}, "spec": {"any": "thing"}},
+        "Nodes": {"metadata": {}, "items": [{"metadata": {"name": "n1", "strange": 1}}]},
+    }
+    assert gone == Refused(3, 0, 'pods "p" not found')
 
 
 async def test_the_timeout_covers_the_whole_question(server):
@@ -94,19 +158,36 @@ async def test_the_timeout_covers_the_whole_question(server):
 
     server.handler = never
     async with asking(server, http_timeout_ns=NS_PER_SECOND // 20) as extenders:
-        assert isinstance(await extenders.ask(question("bind")), Unknown)
+        late = await extenders.ask(question("bind"))
+    why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
+    assert late == Unknown(3, f'Post "{server.url}/sched/bind": {why}')
 
 
 async def test_a_refused_connection_is_a_refusal(unused_tcp_port):
     async with asking(f"http://127.0.0.1:{unused_tcp_port}") as extenders:
         refused = await extenders.ask(question())
-    assert isinstance(refused, Refused)
-    assert refused.code == 0
+    url = f"http://127.0.0.1:{unused_tcp_port}"
+    why = f"dial tcp 127.0.0.1:{unused_tcp_port}: connect: connection refused"
+    assert refused == Refused(3, 0, f'Post "{url}/sched/filter": {why}')
 
 
-async def test_a_bad_address_is_a_refusal():
-    async with asking("no address at all") as extenders:
-        assert isinstance(await extenders.ask(question()), Refused)
+@pytest.mark.parametrize(
+    ("prefix", "why"),
+    [
+        ("://bad", 'parse "://bad/sched/filter": missing protocol scheme'),
+        ("", 'Post "/sched/filter": unsupported protocol scheme ""'),
+        ("ftp://x", 'Post "ftp://x/sched/filter": unsupported protocol scheme "ftp"'),
+        ("http://", 'Post "http:///sched/filter": http: no Host in request URL'),
+        (
+            "10.0.0.1:80",
+            'parse "10.0.0.1:80/sched/filter": first path segment in URL cannot contain colon',
+        ),
+        ("http://x/%zz", 'parse "http://x/%zz/sched/filter": invalid URL escape "%zz"'),
+    ],
+)
+async def test_a_bad_address_is_a_refusal(prefix, why):
+    async with asking(prefix) as extenders:
+        assert await extenders.ask(question()) == Refused(3, 0, why)
 
 
 @pytest.mark.parametrize(
@@ -141,7 +222,7 @@ async def test_https_is_verified_as_upstream_does(certificates, tmp_path, more, 
         scripted(answer, certificates.server_context()) as server,
         asking(server, **more) as extenders,
     ):
-        assert isinstance(await extenders.ask(question()), Done if is_trusted else Refused)
+        assert isinstance(await extenders.ask(question()), Replied if is_trusted else Refused)
 
 
 async def test_a_client_certificate_may_be_given_as_data(certificates):
@@ -157,7 +238,7 @@ async def test_a_client_certificate_may_be_given_as_data(certificates):
         scripted(answer, context) as server,
         asking(server, enable_https=True, tls_config=config) as extenders,
     ):
-        assert await extenders.ask(question()) == Done(3, {})
+        assert await extenders.ask(question()) == Replied(3, {})
 
 
 async def test_files_that_cannot_be_used_are_named():

@@ -1,0 +1,105 @@
+"""Binding by an extender: it calls the API itself, we make sure that something came of it.
+
+    asked ──yes──> the watch shows the pod on its node ─────────────> bound
+      │              └─ silence for SEEN_S: read the pod ─ placed ──> bound
+      │                                                  └ pending ─> failure, the place is free
+      ├──no──────────────────────────────────────────────────────> failure
+      └──nothing of use─> read the pod, as above: it may have been bound all the same
+
+kube-scheduler believes a yes and keeps the place for good; a pod that was not bound then waits
+forever, and so does the room.
+
+Bounds  SEEN_S for the watch; pauses between reads that fail double up to READ_AGAIN_S_MAX.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go (Bind)
+"""
+
+from collections.abc import Generator
+from typing import Final
+
+from asched import names
+from asched.core.config.v1 import Extender
+from asched.core.extender import wire
+from asched.core.extender.fields import WireError
+from asched.core.framework.effects import AskExtender, Effect, PodRef, ReadPod, WaitFor
+from asched.core.framework.points import BindPlugin, Late
+from asched.core.framework.status import SKIP, SUCCESS, Status, failure
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer, ReadGone, ReadPlaced, Refused, Replied, Unknown
+from asched.core.state.pods import PodInfo
+
+#: A watch is rarely behind by more; then the pod is read. A guess.
+SEEN_S: Final = 5.0
+#: Pauses between reads that nobody answers, as for bindings of our own.
+READ_AGAIN_S: Final = 0.2
+READ_AGAIN_S_MAX: Final = 5.0
+
+
+class ExtenderBinder(BindPlugin):
+    """Stands in for the bind plugins; one that is ignorable gives way to them when it fails."""
+
+    name = names.EXTENDER
+
+    def __init__(self, index: int, config: Extender, cluster: Cluster) -> None:
+        self._index = index
+        self._config = config
+        self._cluster = cluster
+
+    def bind(self, pod: PodInfo, node: str) -> Late:
+        body = wire.binding_arguments(pod.pod, node)
+        answer = yield AskExtender(extender=self._index, verb=self._config.bind_verb, body=body)
+        match answer:
+            case Replied(value=value):
+                try:
+                    error = wire.binding_error(value)
+                except WireError as fault:
+                    error = str(fault)
+                if error:
+                    return self._failed(error)
+                return (yield from self._look(pod, node, self._said_yes(), patience_s=SEEN_S))
+            case Refused(code=0, message=message):  # it never arrived
+                return self._failed(message)
+            case Refused(message=message) | Unknown(message=message):
+                return (yield from self._look(pod, node, message, patience_s=0.0))
+        raise TypeError(f"an extender was answered for with {type(answer).__name__}")
+
+    def _said_yes(self) -> str:
+        return f"extender {self._config.url_prefix} said that it bound the pod, but it has no node"
+
+    def _failed(self, message: str) -> Status:
+        return SKIP if self._config.ignorable else failure(message)
+
+    def _look(
+        self, pod: PodInfo, node: str, otherwise: str, *, patience_s: float
+    ) -> Generator[Effect, Answer, Status]:
+        """Find out whether the pod is on its node; `otherwise` is said if it is nowhere."""
+        if patience_s and not self._is_told(pod):
+            yield WaitFor(ready=lambda: self._is_told(pod), timeout_s=patience_s)
+        metadata = pod.pod.metadata
+        ref = PodRef(namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
+        pause_s = READ_AGAIN_S
+        while True:
+            now = self._cluster.pods_seen.get(pod.pod.key)
+            if now is not None and now.uid == pod.pod.uid and now.spec.node_name:
+                return self._placed(now.spec.node_name, node)
+            answer = yield ReadPod(pod=ref)
+            match answer:
+                case ReadPlaced(node=found):
+                    return self._placed(found, node)
+                case ReadGone():
+                    return failure(f'pods "{metadata.name}" not found')
+                case Unknown():
+                    yield WaitFor(ready=lambda: self._is_told(pod), timeout_s=pause_s)
+                    pause_s = min(2 * pause_s, READ_AGAIN_S_MAX)
+                case _:
+                    return self._failed(otherwise)
+
+    def _placed(self, found: str, node: str) -> Status:
+        if found == node:
+            return SUCCESS
+        prefix = self._config.url_prefix
+        return failure(f'extender {prefix} bound the pod to node "{found}" instead of "{node}"')
+
+    def _is_told(self, pod: PodInfo) -> bool:
+        """Whether the watch has shown the pod's place, or its end."""
+        now = self._cluster.pods_seen.get(pod.pod.key)
+        return now is None or now.uid != pod.pod.uid or bool(now.spec.node_name)

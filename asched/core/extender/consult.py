@@ -1,0 +1,360 @@
+"""Consulting extenders: what they are asked about a pod, and what is made of their answers.
+
+    filter       one after the other, each about the nodes the last one left
+    prioritize   all at the same time; points are added, failures only noted
+    preempt      one after the other, each about the candidates the last one left
+    binder       the first that binds takes the place of the bind plugins (`binder.py`)
+
+A failure of an extender that is not ignorable ends the attempt (PointError, with kube-scheduler's
+words). An answer is believed as far as the question went. Unlike kube-scheduler nobody is bound to
+a node the extender made up, no pod is evicted that may not be, and no node is emptied of which the
+extenders say that the pod can never run there, nor one after another for a pod they refuse anyway
+(DECISIONS.md).
+
+Bounds  IN_VAIN_MAX pods are remembered for which room was made in vain, each for IN_VAIN_S.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go, schedule_one.go,
+        framework/preemption/preemption.go (callExtenders)
+"""
+
+from collections import OrderedDict
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched import names
+from asched.core.config.v1 import Extender
+from asched.core.extender import wire
+from asched.core.extender.binder import ExtenderBinder
+from asched.core.extender.fields import WireError
+from asched.core.framework.effects import AskExtender, Effect, Together
+from asched.core.framework.points import BindPlugin
+from asched.core.framework.status import PointError, Status, unresolvable, unschedulable
+from asched.core.framework.trial import Candidate
+from asched.core.model.kinds import NODE, POD, Kind
+from asched.core.model.pod import Pod
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer, Refused, Replied, Returned, Unknown
+from asched.core.state.pods import PodInfo
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: MaxNodeScore / MaxExtenderPriority: extenders give 0 to 10, nodes have 0 to 100.
+PRIORITY_FACTOR: Final = 10
+#: A guess: more pods at once do not fit behind one refusing extender.
+IN_VAIN_MAX: Final = 10_000
+#: How long nobody is evicted for a pod after extenders refused the room that was made for it. As
+#: long as kube-scheduler lets an unschedulable pod rest.
+IN_VAIN_S: Final = 300.0
+
+
+@dataclass(frozen=True, slots=True)
+class Consulted:
+    """One extender at its place in the order of use."""
+
+    index: int
+    config: Extender
+    managed: frozenset[str]
+
+    def is_interested(self, pod: Pod) -> bool:
+        """Whether it looks after a resource some container of the pod asks for, or after all."""
+        if not self.managed:
+            return True
+        spec = pod.spec
+        return any(
+            not self.managed.isdisjoint(amounts)
+            for container in (*(spec.containers or ()), *(spec.init_containers or ()))
+            for amounts in (container.resources.requests, container.resources.limits)
+            if amounts
+        )
+
+    def ask(self, verb: str, body: Mapping[str, Any]) -> Generator[Effect, Answer, Any]:
+        """The JSON of the answer. Raises PointError if there is none."""
+        answer = yield AskExtender(extender=self.index, verb=verb, body=body)
+        match answer:
+            case Replied(value=value):
+                return value
+            case Refused(message=message) | Unknown(message=message):
+                raise PointError(message)
+        raise TypeError(f"an extender was answered for with {type(answer).__name__}")
+
+
+class Chain:
+    """The extenders of a configuration in the order of use (`runner.ExtenderChain`)."""
+
+    def __init__(self, extenders: Sequence[Extender], cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._all = tuple(
+            Consulted(index, config, frozenset(r.name for r in config.managed_resources))
+            for index, config in enumerate(extenders)
+        )
+        self.has_filter = any(one.config.filter_verb for one in self._all)
+        self.has_prioritize = any(one.config.prioritize_verb for one in self._all)
+        self.has_preempt = self.has_filter or any(one.config.preempt_verb for one in self._all)
+        #: uid -> when evictions on its behalf may go on; None: IN_VAIN_S after the next attempt
+        self._in_vain: OrderedDict[str, float | None] = OrderedDict()
+
+    def is_interested(self, pod: PodInfo) -> bool:
+        """Whether any of them has a say in the pod's place."""
+        return any(
+            one.is_interested(pod.pod)
+            for one in self._all
+            if one.config.filter_verb or one.config.prioritize_verb or one.config.preempt_verb
+        )
+
+    # --- filter ----------------------------------------------------------------------------------
+
+    def filter(
+        self, pod: PodInfo, feasible: Mask
+    ) -> Generator[Effect, Answer, tuple[Mask, Mapping[int, Status]]]:
+        """(rows left, statuses of rows refused with a reason). Raises PointError."""
+        left = self._by_name(feasible)
+        failed: dict[str, Status] = {}
+        for one in self._all:
+            if not left:
+                break
+            if not one.config.filter_verb or not one.is_interested(pod.pod):
+                continue
+            try:
+                passed, refused = yield from self._filter_by(one, pod.pod, tuple(left))
+            except PointError:
+                if one.config.ignorable:
+                    continue
+                raise
+            left = {name: left[name] for name in left if name in passed}
+            failed.update(refused)
+        if left:
+            self._in_vain.pop(pod.pod.uid, None)
+        row_of = self._cluster.nodes.row_of
+        statuses = {row_of[name]: status for name, status in failed.items() if name in row_of}
+        return self._mask(left, len(feasible)), statuses
+
+    def _filter_by(
+        self, one: Consulted, pod: Pod, asked: Sequence[str]
+    ) -> Generator[Effect, Answer, tuple[set[str], dict[str, Status]]]:
+        """(names left, why others were refused). Raises PointError."""
+        config = one.config
+        body = wire.arguments(pod, asked, names_only=config.node_cache_capable)
+        value = yield from one.ask(config.filter_verb, body)
+        try:
+            result = wire.filter_result(value)
+        except WireError as error:
+            raise PointError(str(error)) from None
+        if result.error:
+            raise PointError(result.error)
+        passed = result.nodes or ()
+        if config.node_cache_capable and result.node_names is not None:
+            passed = result.node_names
+        known = set(asked)
+        for name in passed:
+            if name not in known:
+                raise PointError(
+                    f'extender "{config.url_prefix}" claims a filtered node "{name}" which is not'
+                    " found in the input node list"
+                )
+        refused = {
+            name: unschedulable(reason).by(names.EXTENDER) for name, reason in result.failed.items()
+        }
+        for name, reason in result.unresolvable.items():
+            refused[name] = unresolvable(reason).by(names.EXTENDER)
+        left = set(passed)
+        return left, {n: s for n, s in refused.items() if n in known and n not in left}
+
+    # --- prioritize ------------------------------------------------------------------------------
+
+    def prioritize(self, pod: PodInfo, feasible: Mask) -> Generator[Effect, Answer, I64 | None]:
+        """int64[N] to be added to the totals; sums wrap as Go's do. None if nobody scored."""
+        rows = self._by_name(feasible)
+        parts = [
+            self._scores_by(one, pod.pod, tuple(rows))
+            for one in self._all
+            if one.config.prioritize_verb and one.is_interested(pod.pod)
+        ]
+        if not parts:
+            return None
+        if len(parts) == 1:
+            found = [(yield from parts[0])]
+        else:
+            answer = yield Together(parts=tuple(parts))
+            assert isinstance(answer, Returned)
+            found = answer.value
+        if not any(found):
+            return None
+        extra = np.zeros(len(feasible), dtype=np.int64)
+        totals: dict[str, int] = {}
+        for scores in found:
+            for name, score in scores:
+                totals[name] = totals.get(name, 0) + score
+        row_of = self._cluster.nodes.row_of
+        for name, total in totals.items():
+            if name in rows and name in row_of:
+                extra[row_of[name]] = _wrapped(total)
+        return extra
+
+    def _scores_by(
+        self, one: Consulted, pod: Pod, asked: Sequence[str]
+    ) -> Generator[Effect, Answer, list[tuple[str, int]]]:
+        """Weighted points by node name. A failure is nobody's problem: it gives none."""
+        config = one.config
+        body = wire.arguments(pod, asked, names_only=config.node_cache_capable)
+        try:
+            priorities = wire.priorities((yield from one.ask(config.prioritize_verb, body)))
+        except (PointError, WireError):
+            return []
+        return [(host, score * config.weight * PRIORITY_FACTOR) for host, score in priorities]
+
+    # --- preempt ---------------------------------------------------------------------------------
+
+    def note_in_vain(self, pod: PodInfo) -> None:
+        """Room was made for the pod on a node that was refused all the same."""
+        self._in_vain.setdefault(pod.pod.uid, None)
+        if len(self._in_vain) > IN_VAIN_MAX:
+            self._in_vain.popitem(last=False)
+
+    def objection(self, pod: PodInfo, now_s: float) -> str:
+        """Why nobody may be evicted for the pod just now; empty if nothing speaks against it."""
+        uid = pod.pod.uid
+        if uid not in self._in_vain:
+            return ""
+        until_s = self._in_vain[uid]
+        if until_s is None:
+            until_s = self._in_vain[uid] = now_s + IN_VAIN_S
+        if now_s >= until_s:
+            del self._in_vain[uid]
+            return ""
+        return "an extender refused the node on which room was made for this pod"
+
+    def preempt(
+        self, pod: PodInfo, candidates: Mapping[str, Candidate]
+    ) -> Generator[Effect, Answer, Mapping[str, Candidate]]:
+        """The candidates that are left, by node name. Raises PointError."""
+        left = dict(candidates)
+        for one in self._all:
+            if not left:
+                break
+            if not one.config.preempt_verb or not one.is_interested(pod.pod):
+                continue
+            try:
+                left = yield from self._preempt_by(one, pod.pod, left)
+            except PointError:
+                if not one.config.ignorable:
+                    raise
+        for one in self._all:
+            if not left:
+                break
+            if not one.config.filter_verb or not one.is_interested(pod.pod):
+                continue
+            try:
+                _, refused = yield from self._filter_by(one, pod.pod, tuple(left))
+            except PointError:
+                if not one.config.ignorable:
+                    raise
+                continue
+            never = {n for n, status in refused.items() if status.code is unresolvable().code}
+            left = {name: c for name, c in left.items() if name not in never}
+        return left
+
+    def _preempt_by(
+        self, one: Consulted, pod: Pod, candidates: Mapping[str, Candidate]
+    ) -> Generator[Effect, Answer, dict[str, Candidate]]:
+        config = one.config
+        body = wire.preemption_arguments(pod, candidates, names_only=config.node_cache_capable)
+        value = yield from one.ask(config.preempt_verb, body)
+        try:
+            result = wire.preemption_result(value)
+        except WireError as error:
+            raise PointError(str(error)) from None
+        chosen = {
+            name: self._candidate(one, pod, name, victims, candidates)
+            for name, victims in result.items()
+        }
+        for name, candidate in list(chosen.items()):
+            if not candidate.victims:
+                if not config.ignorable:
+                    raise PointError(f'expected at least one victim pod on node "{name}"')
+                del chosen[name]
+        return chosen
+
+    def _candidate(
+        self,
+        one: Consulted,
+        pod: Pod,
+        name: str,
+        meta: wire.MetaVictims,
+        candidates: Mapping[str, Candidate],
+    ) -> Candidate:
+        """The victims an extender names, as pods. Raises PointError."""
+        row = self._cluster.nodes.row_of.get(name)
+        if row is None:
+            raise PointError(f'nodeinfo not found for node name "{name}"')
+        prefix = one.config.url_prefix
+        if name not in candidates:
+            raise PointError(
+                f"extender: {prefix} claims a candidate node: {name}, which was not proposed to it"
+            )
+        here = self._cluster.pods_on(row)
+        victims = []
+        for uid in meta.uids:
+            info = here.get(uid)
+            if info is None:
+                raise PointError(
+                    f"extender: {prefix} claims to preempt pod (UID: &{{{uid}}}) on node: {name},"
+                    " but the pod is not found on that node"
+                )
+            if info.pod.priority >= pod.priority:
+                raise PointError(
+                    f"extender: {prefix} claims to preempt pod {info.pod.key} on node: {name}, but"
+                    " its priority is not lower"
+                )
+            victims.append(info)
+        return Candidate(name, row, tuple(victims), meta.violations)
+
+    # --- bind ------------------------------------------------------------------------------------
+
+    def binder(self, pod: PodInfo) -> BindPlugin | None:
+        for one in self._all:
+            if one.config.bind_verb and one.is_interested(pod.pod):
+                return ExtenderBinder(one.index, one.config, self._cluster)
+        return None
+
+    # --- rows and names --------------------------------------------------------------------------
+
+    def _by_name(self, feasible: Mask) -> dict[str, int]:
+        """Node name to row, of the rows that are marked."""
+        nodes = self._cluster.nodes.node_at
+        rows = np.flatnonzero(feasible).tolist()
+        return {node.name: row for row in rows if (node := nodes[row]) is not None}
+
+    def _mask(self, left: Mapping[str, int], height: int) -> Mask:
+        """The rows of those names, as far as they are still what they were."""
+        mask = np.zeros(height, dtype=np.bool_)
+        row_of = self._cluster.nodes.row_of
+        mask[[row for name, row in left.items() if row_of.get(name) == row]] = True
+        return mask
+
+
+def whole_kinds(extenders: Sequence[Extender]) -> frozenset[Kind]:
+    """The kinds of objects of which these extenders want to see more than the name: pods always.
+
+    Empty if nobody asks anything but to bind.
+    """
+    kinds: set[Kind] = set()
+    for config in extenders:
+        if config.filter_verb or config.prioritize_verb:
+            kinds |= {POD} if config.node_cache_capable else {POD, NODE}
+        if config.preempt_verb:
+            kinds.add(POD)
+    return frozenset(kinds)
+
+
+def wants_victims(extenders: Sequence[Extender]) -> bool:
+    """Whether some of them want to see the pods that may have to go."""
+    return any(c.preempt_verb and not c.node_cache_capable for c in extenders)
+
+
+def _wrapped(total: int) -> int:
+    """As 64 bits hold it."""
+    return (total + 2**63) % 2**64 - 2**63

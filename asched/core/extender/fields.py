@@ -1,0 +1,98 @@
+"""Reads fields of JSON values as Go's decoder would: keys in any case, and its words for what is
+wrong.
+
+Extenders are written against kube-scheduler. Whoever debugs one knows these messages, and finds
+them in the pod's condition.
+
+Rules   a key is matched exactly or else regardless of its case, unknown keys are ignored, null
+        leaves the zero value; `Place` says where in the answer a value stands.
+Source  encoding/json of Go 1.25 (UnmarshalTypeError)
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+INT64_MIN: Final = -(2**63)
+INT64_MAX: Final = 2**63 - 1
+
+
+class WireError(ValueError):
+    """A value is not what the protocol has at its place."""
+
+
+class Place(NamedTuple):
+    """The struct a value belongs to and the path from the outermost one; both empty outside."""
+
+    struct: str = ""
+    path: tuple[str, ...] = ()
+
+    def field(self, struct: str, name: str) -> "Place":
+        return Place(struct, (*self.path, name))
+
+
+OUTSIDE: Final = Place()
+
+
+def mismatch(value: Any, go_type: str, place: Place) -> WireError:
+    """The error for a value of the wrong type."""
+    where = f"struct field {place.struct}.{'.'.join(place.path)}" if place.struct else "value"
+    return WireError(f"json: cannot unmarshal {_named(value)} into Go {where} of type {go_type}")
+
+
+def _named(value: Any) -> str:
+    if isinstance(value, bool):
+        return "bool"
+    if isinstance(value, str):
+        return "string"
+    if isinstance(value, dict):
+        return "object"
+    return "array" if isinstance(value, list) else "number"
+
+
+def fields(value: Any, go_type: str, place: Place, known: Sequence[str]) -> dict[str, Any]:
+    """The known fields of an object, by their Go names; {} for null."""
+    if value is None:
+        return {}
+    if not isinstance(value, dict):
+        raise mismatch(value, go_type, place)
+    by_folded = {name.lower(): name for name in known}
+    found: dict[str, Any] = {}
+    for key, item in value.items():
+        name = by_folded.get(key.lower())
+        if name is not None and (item is not None or name not in found):
+            found[name] = item
+    return found
+
+
+def text(value: Any, place: Place) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise mismatch(value, "string", place)
+    return value
+
+
+def integer(value: Any, place: Place, go_type: str = "int64") -> int:
+    """A whole number of 64 bits; 0 for null."""
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise mismatch(value, go_type, place)
+    if isinstance(value, float) or not INT64_MIN <= value <= INT64_MAX:
+        where = f"struct field {place.struct}.{'.'.join(place.path)}" if place.struct else "value"
+        raise WireError(f"json: cannot unmarshal number {value} into Go {where} of type {go_type}")
+    return value
+
+
+def items(value: Any, go_type: str, place: Place) -> list[Any] | None:
+    """A list; None for null."""
+    if value is not None and not isinstance(value, list):
+        raise mismatch(value, go_type, place)
+    return value
+
+
+def entries(value: Any, go_type: str, place: Place) -> dict[str, Any]:
+    """A map; {} for null."""
+    if value is not None and not isinstance(value, dict):
+        raise mismatch(value, go_type, place)
+    return value or {}

@@ -1,0 +1,110 @@
+"""Whole nodes and pods, as bytes, for extenders that want to see them.
+
+The state keeps small records; an extender of another house may look at any field. So while one is
+configured that wants whole objects, the newest version of each is kept here beside its record, as
+the API server wrote it but for what kube-scheduler does not pass on either: kind and apiVersion,
+which items of a list do not have, and managedFields.
+
+    codec ──keep──> Originals <──splice── request of an extender
+    facts ──hear──> what is gone is dropped
+
+Bounds  one version per object of the kinds asked for; an object is trimmed when it is first used.
+"""
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from asched.core.framework.effects import Whole, Wholes
+from asched.core.model.kinds import Kind
+from asched.core.model.meta import Record
+from asched.core.model.pod import Pod
+from asched.core.state.facts import Fact, Gone, Listed
+
+_ENVELOPE_KEY: Final = "object"
+
+
+class MissingOriginalError(Exception):
+    """The object went away before the question was sent."""
+
+
+class _Original:
+    __slots__ = ("bytes", "is_line", "is_trimmed", "uid")
+
+    def __init__(self, uid: str, content: bytes, *, is_line: bool) -> None:
+        self.uid = uid
+        self.bytes = content
+        self.is_line = is_line
+        self.is_trimmed = False
+
+    def trimmed(self) -> bytes:
+        if not self.is_trimmed:
+            found: dict[str, Any] = orjson.loads(self.bytes)
+            if self.is_line:
+                found = found[_ENVELOPE_KEY]
+            found.pop("kind", None)
+            found.pop("apiVersion", None)
+            metadata = found.get("metadata")
+            if isinstance(metadata, dict):
+                metadata.pop("managedFields", None)
+            self.bytes = orjson.dumps(found)
+            self.is_trimmed = True
+        return self.bytes
+
+
+class Originals:
+    """`kinds`: of which whole objects are wanted; of pods, most need only those that wait."""
+
+    def __init__(self, kinds: Iterable[Kind], *, with_placed_pods: bool = True) -> None:
+        self._kept: dict[str, dict[str, _Original]] = {kind.plural: {} for kind in kinds}
+        self._with_placed_pods = with_placed_pods
+
+    def wants(self, kind: Kind) -> bool:
+        return kind.plural in self._kept
+
+    def count(self, kind: Kind) -> int:
+        return len(self._kept.get(kind.plural, ()))
+
+    # --- from the watch --------------------------------------------------------------------------
+
+    def keep(self, kind: Kind, obj: Record, content: bytes, *, is_line: bool = False) -> None:
+        """The bytes of a version: of the object, or of the watch's line that holds it."""
+        metadata: Any = obj.metadata  # type: ignore[attr-defined]
+        if isinstance(obj, Pod) and obj.spec.node_name and not self._with_placed_pods:
+            self._kept[kind.plural].pop(metadata.key, None)
+            return
+        original = _Original(metadata.uid, content, is_line=is_line)
+        self._kept[kind.plural][metadata.key] = original
+
+    def hear(self, fact: Fact) -> None:
+        """Drop what is gone."""
+        if isinstance(fact, Gone) and self.wants(fact.kind):
+            metadata: Any = fact.obj.metadata  # type: ignore[attr-defined]
+            kept = self._kept[fact.kind.plural]
+            known = kept.get(metadata.key)
+            if known is not None and known.uid == metadata.uid:
+                del kept[metadata.key]
+        elif isinstance(fact, Listed) and self.wants(fact.kind):
+            listed = {obj.metadata.key for obj in fact.objects}  # type: ignore[attr-defined]
+            kept = self._kept[fact.kind.plural]
+            for key in kept.keys() - listed:
+                del kept[key]
+
+    # --- for requests ----------------------------------------------------------------------------
+
+    def splice(self, stand_in: Any) -> msgspec.Raw:
+        """The bytes a `Whole` or `Wholes` stands for. Raises MissingOriginalError."""
+        if isinstance(stand_in, Whole):
+            original = self._kept.get(stand_in.kind.plural, {}).get(stand_in.key)
+            if original is None or stand_in.uid not in ("", original.uid):
+                raise MissingOriginalError(
+                    f'{stand_in.kind.plural} "{stand_in.key.rpartition("/")[2]}" not found'
+                )
+            return msgspec.Raw(original.trimmed())
+        if isinstance(stand_in, Wholes):
+            kept = self._kept.get(stand_in.kind.plural, {})
+            parts = (kept[key].trimmed() for key in stand_in.keys if key in kept)
+            return msgspec.Raw(b"[" + b",".join(parts) + b"]")
+        raise TypeError(f"{type(stand_in).__name__} cannot be written as JSON")
