@@ -5,6 +5,7 @@ or configuration that make no sense.
 """
 
 import sys
+import traceback
 from collections.abc import Sequence
 
 from asched.cli import flags, run_config
@@ -16,6 +17,7 @@ from asched.edge.host.assemble import BUILD_ERRORS
 from asched.edge.host.config_file import ConfigError, UnreadableFileError
 from asched.edge.host.loops import CannotStartError
 from asched.edge.host.process import Plan, run_process
+from asched.edge.host.user_plugins import PluginLoadError, discover
 from asched.edge.telemetry import log
 
 
@@ -33,6 +35,10 @@ def main(argv: Sequence[str]) -> int:
         sys.stdout.write(f"asched {installed_version()}\n")
         return 0
     except (UsageError, UnreadableFileError) as error:
+        return _fail(str(error), 2)
+    except PluginLoadError as error:
+        if error.__cause__ is not None and log.verbosity():
+            traceback.print_exception(error.__cause__)
         return _fail(str(error), 2)
     except ConfigError as error:
         for line in str(error).splitlines():
@@ -55,14 +61,16 @@ def plan_of(options: RunOptions) -> Plan:
         verbosity=options.logs.v,
         modules=dict(options.logs.vmodule),
     )
-    loaded = run_config.load(options)
+    plugins = discover(options.plugin, options.plugin_dir)
+    loaded = run_config.load(options, plugins.known, enabled=plugins.given)
     for warning in (*options.warnings, *loaded.warnings):
         sys.stderr.write(f"asched run: warning: {warning}\n")
     if options.write_config_to:
         with open(options.write_config_to, "w", encoding="utf-8") as file:  # noqa: PTH123
             file.write(to_yaml(effective(loaded.configuration)))
     client = loaded.configuration.client_connection
-    # kube-scheduler's default of 50 requests a second is a limit nobody asked for; a written one counts.
+    # kube-scheduler's default of 50 requests a second is a limit nobody asked for; a written one
+    # counts.
     written = (loaded.source.document or {}).get("clientConnection") or {}
     is_limited = bool({"kube_api_qps", "kube_api_burst"} & options.given.keys() or "qps" in written)
     return Plan(
@@ -75,6 +83,7 @@ def plan_of(options: RunOptions) -> Plan:
         ),
         bind_concurrency=options.bind_concurrency,
         max_in_unschedulable_s=options.pod_max_in_unschedulable_pods_duration,
+        plugins=plugins,
     )
 
 

@@ -8,7 +8,8 @@ Rules   without a file the defaults are used, under the name `asched` unless one
 Source  kubernetes/kubernetes v1.36 cmd/kube-scheduler/app/options
 """
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -50,8 +51,11 @@ def load(
     options: RunOptions,
     known: KnownPlugins = IN_TREE_POINTS,
     policy_text: str | None = None,
+    enabled: Sequence[str] = (),
 ) -> LoadedConfig:
     """The configuration to run; raises ConfigError or UnreadableFileError.
+
+    `enabled` are plugins of flags: without a file they run at every point they implement.
 
     `policy_text` is the Policy found in a ConfigMap, if `needs_policy_configmap` asked for it.
     """
@@ -69,7 +73,11 @@ def load(
         )
     else:
         name = options.scheduler_name or names.OUR_SCHEDULER_NAME
-        text = f"apiVersion: {API_VERSION}\nkind: {KIND}\nprofiles: [{{schedulerName: {name!r}}}]\n"
+        profile: dict[str, Any] = {"schedulerName": name}
+        if enabled:
+            listed = [{"name": plugin} for plugin in enabled]
+            profile["plugins"] = {"multiPoint": {"enabled": listed}}
+        text = json.dumps({"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]})
         loaded = load_config(
             text=text, gates=options.gates, known=known, policy=policy_text, policy_name=policy_name
         )

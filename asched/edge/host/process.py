@@ -16,6 +16,7 @@ from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import counter_s
 from asched.edge.host.loops import Scheduler
+from asched.edge.host.user_plugins import Catalogue
 
 log = logging.getLogger("asched.process")
 
@@ -29,6 +30,7 @@ class Plan:
     bind_concurrency: int = CONCURRENCY[Lane.BINDING]
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S
     dispatch: DispatchOptions = field(default_factory=DispatchOptions)
+    plugins: Catalogue = field(default_factory=Catalogue)
 
 
 def run_process(plan: Plan) -> int:
@@ -48,7 +50,10 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 async def schedule(plan: Plan) -> int:
     """Connect, assemble, run, drain."""
     parts = Parts.fresh()
-    runners = build_runners(plan.configuration, parts)
+    plugins = plan.plugins
+    runners = build_runners(
+        plan.configuration, parts, factories=plugins.factories, known=plugins.known
+    )
     machine = build_machine(
         plan.configuration,
         parts,

@@ -1,0 +1,122 @@
+"""Arguments of users' plugins: from `pluginConfig[].args` to what `__init__` takes.
+
+Rules   a plugin whose `__init__` takes nothing beside `self` must not be given args; an `args`
+        annotated with a dataclass is decoded strictly: unknown names, wrong types and missing
+        values are errors with their place; without an annotation it is the mapping as written, or
+        an empty one; names may be written `like_this` or `likeThis`.
+"""
+
+import dataclasses
+import inspect
+import types
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from asched.core.config.problem import did_you_mean
+from asched.core.framework.points import Plugin
+from asched.core.state.cluster import Cluster
+
+
+class ArgsError(ValueError):
+    """Args that do not fit; the text names the field."""
+
+
+def instance_of(cls: type[Any], args: Any, cluster: Cluster) -> Any:
+    """Make a plugin of a user's class. Raises ArgsError with one line."""
+    wanted = _parameters(cls)
+    given: list[Any] = []
+    takes_args = False
+    for name, annotation in wanted:
+        if name == "cluster":
+            given.append(cluster)
+        else:
+            takes_args = True
+            given.append(decoded(args, annotation))
+    if args and not takes_args:
+        raise ArgsError(f"takes no args, but is given {', '.join(sorted(args))}")
+    try:
+        return cls(*given)
+    except ArgsError:
+        raise
+    except Exception as error:
+        raise ArgsError(f"{type(error).__name__}: {error}") from error
+
+
+def _parameters(cls: type[Any]) -> list[tuple[str, Any]]:
+    """(name, annotation) of what `__init__` needs."""
+    if cls.__init__ in (object.__init__, Plugin.__init__):
+        return []
+    try:
+        hints = typing.get_type_hints(cls.__init__)
+    except Exception as error:
+        raise ArgsError(f"the annotations of __init__ cannot be read: {error}") from error
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    found = [
+        (parameter.name, hints.get(parameter.name))
+        for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]
+        if parameter.kind in positional
+        and (parameter.default is inspect.Parameter.empty or parameter.name in ("args", "cluster"))
+    ]
+    if sum(name != "cluster" for name, _ in found) > 1:
+        listed = ", ".join(name for name, _ in found)
+        raise ArgsError(f"__init__ takes ({listed}), it may take args and cluster")
+    return found
+
+
+def decoded(args: Any, annotation: Any) -> Any:
+    """The args as the annotated type."""
+    if args is None:
+        args = {}
+    if not isinstance(args, Mapping):
+        raise ArgsError(f"args must be a mapping, not {type(args).__name__}")
+    if annotation is None or not dataclasses.is_dataclass(annotation):
+        return args
+    try:
+        return msgspec.convert(_renamed(args, annotation, "args"), annotation, strict=True)
+    except msgspec.ValidationError as error:
+        raise ArgsError(_placed(str(error))) from error
+
+
+def _placed(text: str) -> str:
+    """Msgspec writes `… - at `$.price``; we write `args.price: …`."""
+    what, _, where = text.partition(" - at `$")
+    return f"args{where.rstrip('`')}: {what[:1].lower()}{what[1:]}"
+
+
+def _renamed(given: Mapping[str, Any], cls: Any, where: str) -> dict[str, Any]:
+    """The same with field names; unknown names are refused, in nested dataclasses too."""
+    hints = typing.get_type_hints(cls)
+    fields = {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+    spelled = {name: name for name in fields} | {camel(name): name for name in fields}
+    result: dict[str, Any] = {}
+    for key, value in given.items():
+        name = spelled.get(key)
+        if name is None:
+            hint = did_you_mean(key, list(spelled))
+            text = f"{where}.{key}: unknown field" + (f" ({hint})" if hint else "")
+            raise ArgsError(f"{text}; there are {', '.join(map(camel, fields)) or 'none'}")
+        result[name] = _inner(value, fields[name], f"{where}.{key}")
+    return result
+
+
+def _inner(value: Any, annotation: Any, where: str) -> Any:
+    origin, parts = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin in (typing.Union, types.UnionType):
+        parts = tuple(part for part in parts if dataclasses.is_dataclass(part))
+        return _inner(value, parts[0], where) if len(parts) == 1 else value
+    if dataclasses.is_dataclass(annotation) and isinstance(value, Mapping):
+        return _renamed(value, annotation, where)
+    if origin in (list, tuple) and isinstance(value, list) and parts:
+        return [_inner(item, parts[0], f"{where}[{i}]") for i, item in enumerate(value)]
+    if origin is dict and isinstance(value, Mapping) and len(parts) == 2:
+        return {key: _inner(item, parts[1], f"{where}.{key}") for key, item in value.items()}
+    return value
+
+
+def camel(name: str) -> str:
+    """`cpu_price` as configuration files spell it: `cpuPrice`."""
+    first, *rest = name.split("_")
+    return first + "".join(word.capitalize() for word in rest)
