@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "run": "schedule pods of the current cluster (kube-scheduler's flags; see asched run --help)",
     "demo": "place thousands of pods on an embedded API server, and watch",
     "apiserver": "run an in-memory Kubernetes API server for trying things out",
+    "bench": "measure throughput with scheduler_perf's workload files",
     "config": "check, view or migrate configuration files",
 }
 

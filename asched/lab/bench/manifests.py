@@ -1,0 +1,149 @@
+"""Objects in the making: names, namespaces, uids and the defaults that an API server fills in.
+
+Both worlds make their objects here, so that the same workload file asks for the same objects. What
+stands in a parsed template is shared between the objects made of it and never changed.
+"""
+
+import random
+from collections.abc import Mapping
+from typing import Any, Final
+
+from asched import names
+
+JsonObject = dict[str, Any]
+
+SUFFIX_LENGTH: Final = 5
+_SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
+HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
+
+#: What createNodes and createPods make where no template is named.
+DEFAULT_NODE: Final[JsonObject] = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {},
+    "spec": {},
+    "status": {
+        "capacity": {"pods": "110", "cpu": "4", "memory": "32Gi"},
+        "phase": "Running",
+        "conditions": [{"type": "Ready", "status": "True"}],
+    },
+}
+_DEFAULT_AMOUNTS: Final = {"cpu": "100m", "memory": "500Mi"}
+DEFAULT_POD: Final[JsonObject] = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"generateName": "pod-"},
+    "spec": {
+        "containers": [
+            {
+                "name": "pause",
+                "image": "registry.k8s.io/pause:3.10.1",
+                "resources": {"limits": _DEFAULT_AMOUNTS, "requests": _DEFAULT_AMOUNTS},
+            }
+        ]
+    },
+}
+
+
+class Names:
+    """Names after `generateName`, the same ones for the same seed."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self._rng = random.Random(seed)
+        self._given: set[str] = set()
+
+    def suffixed(self, prefix: str) -> str:
+        """A name nobody has got from here yet."""
+        while True:
+            name = prefix + "".join(self._rng.choices(_SUFFIX_LETTERS, k=SUFFIX_LENGTH))
+            if name not in self._given:
+                self._given.add(name)
+                return name
+
+
+def named(manifest: JsonObject, naming: Names, namespace: str = "") -> JsonObject:
+    """The manifest with a name (generated if need be) and, if given, in a namespace."""
+    metadata = dict(manifest.get("metadata") or {})
+    prefix = metadata.pop("generateName", "")
+    if not metadata.get("name"):
+        metadata["name"] = naming.suffixed(prefix or "object-")
+    if namespace:
+        metadata["namespace"] = namespace
+    return {**manifest, "metadata": metadata}
+
+
+def in_namespace(manifest: JsonObject, fallback: str) -> str:
+    """The operation's namespace wins, then the manifest's own, then `default`."""
+    return fallback or (manifest.get("metadata") or {}).get("namespace") or "default"
+
+
+def served_version(manifest: JsonObject) -> JsonObject:
+    """Beta versions of resource claims have the shape of the stable one, which is what we ask
+    for.
+    """
+    if str(manifest.get("apiVersion", "")).startswith("resource.k8s.io/v1beta2"):
+        return {**manifest, "apiVersion": "resource.k8s.io/v1"}
+    return manifest
+
+
+def scheduled_by(pod: JsonObject, scheduler_name: str) -> JsonObject:
+    """The pod in the care of our scheduler, unless its author asked for another one."""
+    spec = pod.get("spec") or {}
+    if spec.get("schedulerName") in (None, "", names.DEFAULT_SCHEDULER_NAME):
+        return {**pod, "spec": {**spec, "schedulerName": scheduler_name}}
+    return pod
+
+
+def with_defaults(manifest: JsonObject) -> JsonObject:
+    """What a real server would add and a scheduler reads: allocatable of nodes, requests that
+    follow limits, the name of the scheduler.
+    """
+    kind = manifest.get("kind")
+    if kind == "Node":
+        return _default_node(manifest)
+    if kind == "Pod":
+        return _default_pod(manifest)
+    return manifest
+
+
+def _default_node(node: JsonObject) -> JsonObject:
+    status = node.get("status") or {}
+    if "allocatable" in status or "capacity" not in status:
+        return node
+    return {**node, "status": {**status, "allocatable": status["capacity"]}}
+
+
+def _default_pod(pod: JsonObject) -> JsonObject:
+    spec = dict(pod.get("spec") or {})
+    spec.setdefault("schedulerName", names.DEFAULT_SCHEDULER_NAME)
+    for member in ("containers", "initContainers"):
+        if any((c.get("resources") or {}).get("limits") for c in spec.get(member) or ()):
+            spec[member] = [_default_container(container) for container in spec[member]]
+    return {**pod, "spec": spec, "status": pod.get("status") or {"phase": "Pending"}}
+
+
+def _default_container(container: JsonObject) -> JsonObject:
+    resources = container.get("resources") or {}
+    limits = resources.get("limits") or {}
+    requests = {**limits, **(resources.get("requests") or {})}
+    return {**container, "resources": {**resources, "requests": requests}}
+
+
+def matches(selector: Mapping[str, str] | None, labels: Mapping[str, str] | None) -> bool:
+    """Whether labels have every pair of a selector; none matches everything."""
+    if not selector:
+        return True
+    return labels is not None and all(labels.get(k) == v for k, v in selector.items())
+
+
+def merged(target: Any, patch: Any) -> Any:
+    """A JSON merge patch (RFC 7396) applied; neither side is changed."""
+    if not isinstance(patch, dict):
+        return patch
+    result = dict(target) if isinstance(target, dict) else {}
+    for key, value in patch.items():
+        if value is None:
+            result.pop(key, None)
+        else:
+            result[key] = merged(result.get(key), value)
+    return result

@@ -1,0 +1,261 @@
+"""The decide mode: the engine alone, in process. There is no API: a binding is answered at once.
+
+    make objects ──facts──> [ Machine.handle ] ──effects──> perform on the store ──facts──> ...
+                              only this is timed
+
+The clock shows the time that the machine has taken, plus waits that were skipped: where everybody
+waits for a backoff to end, the clock jumps there. So neither the making of objects nor this file's
+own work counts, and a run that would sit still for ten seconds does not. What a binding changes is
+told back to the machine as its watch would, and that is timed as well.
+
+Bounds  JUMPS_MAX jumps without a pod being scheduled end a wait that leads nowhere.
+"""
+
+import gc
+import resource
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
+from itertools import count
+from typing import Any, Final
+
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.machine import Machine
+from asched.core.framework.effects import Bind, Effect, EmitEvent
+from asched.core.state.facts import Fact
+from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.edge.host.loops import GC_THRESHOLD
+from asched.lab.bench.engine_time import Recorder
+from asched.lab.bench.manifests import JsonObject
+from asched.lab.bench.objects import Objects
+from asched.lab.bench.world import Step, WorkloadFailedError, World
+
+#: Jumps of the clock to the next deadline without progress; the queue's sweep of 5 minutes is among
+#: them, so more of them change nothing.
+JUMPS_MAX: Final = 60
+#: Turns of a few milliseconds between two looks at the progress.
+SHOW_EVERY_TURNS: Final = 64
+#: The machine's clock starts here: zero would look like "never" to anybody who asks.
+EPOCH_S: Final = 1_000_000.0
+
+
+class DecideWorld(World):
+    """The engine with a store around it."""
+
+    mode = "decide"
+    has_fine_clock = True
+
+    def __init__(self, configuration: SchedulerConfiguration, *, seed: int = 0) -> None:
+        super().__init__()
+        self.recorder = Recorder()
+        parts = Parts.fresh()
+        self.runners = build_runners(configuration, parts)
+        self.machine: Machine = build_machine(
+            configuration,
+            parts,
+            self.runners,
+            counter_s=time.perf_counter,
+            observer=self.recorder,
+            seed=seed,
+        )
+        self.objects = Objects()
+        self.engine_s = 0.0
+        self.measured_from_s = 0.0
+        self.event_count = 0
+        self.effect_count = 0
+        self._turns = 0
+        self._skipped_s = EPOCH_S
+        self._facts: list[Fact] = []
+        self._background: list[tuple[float, int, float, Step]] = []
+        self._order = count()
+
+    @property
+    def now_s(self) -> float:
+        return self._skipped_s + self.engine_s
+
+    # --- objects ---------------------------------------------------------------------------------
+
+    async def create(
+        self, manifests: Sequence[JsonObject], namespace: str = ""
+    ) -> list[JsonObject]:
+        made = []
+        for manifest in manifests:
+            obj, facts = self.objects.create(manifest, namespace, self.names)
+            self._facts += facts
+            made.append(obj)
+            if obj.get("kind") == "Pod":
+                metadata = obj["metadata"]
+                key = f"{metadata['namespace']}/{metadata['name']}"
+                self.pods.created(key, metadata.get("labels"), self.now_s)
+                if obj["spec"].get("nodeName"):
+                    self.pods.scheduled(key, self.now_s)
+                elif obj["spec"].get("schedulingGates"):  # the API server says so by a condition
+                    self.pods.attempted(key)
+        return made
+
+    async def replace(
+        self, manifest: JsonObject, namespace: str, subresources: Iterable[str]
+    ) -> None:
+        del subresources  # an object has one body here
+        self._facts += self.objects.replace(manifest, namespace)
+
+    async def patch(
+        self, plural: str, namespace: str, name: str, body: JsonObject, subresource: str = ""
+    ) -> None:
+        del subresource  # an object has one body here
+        facts = self.objects.patch(plural, namespace, name, body)
+        if facts is None:
+            raise WorkloadFailedError(f"{plural} {name!r} is to be patched, but does not exist")
+        self._facts += facts
+
+    async def delete(self, plural: str, namespace: str, name: str) -> None:
+        self._facts += self.objects.delete(plural, namespace, name)
+        self._notice_gone()
+
+    async def listed(self, plural: str, namespace: str = "") -> list[JsonObject]:
+        return self.objects.listed(plural, namespace)
+
+    # --- time ------------------------------------------------------------------------------------
+
+    async def until(self, reached: Callable[[], bool], timeout_s: float, what: str) -> None:
+        deadline_s = self.now_s + timeout_s
+        jumps, progress = 0, self.pods.progress
+        while not reached():
+            await self._do_background()
+            self._turns += 1
+            if self._turns % SHOW_EVERY_TURNS == 0:
+                self.on_progress()
+            if self._turn():
+                continue
+            if self.pods.progress != progress:
+                jumps, progress = 0, self.pods.progress
+                continue
+            jumps += 1
+            if self.now_s > deadline_s or jumps > JUMPS_MAX or not self._jump(deadline_s):
+                raise WorkloadFailedError(
+                    f"waited for {what}, and nothing happens any more: {self.pods.scheduled_count}"
+                    f" of {len(self.pods.pods)} pods are scheduled"
+                )
+        self._settle()
+
+    def _settle(self) -> None:
+        """Let bindings under way come to their end; nothing new is begun."""
+        self.machine.is_active = False
+        while self._facts:
+            self._turn()
+        self.machine.is_active = True
+
+    async def sleep(self, seconds: float) -> None:
+        end_s = self.now_s + seconds
+        while self.now_s < end_s:
+            await self._do_background()
+            if not self._turn() and not self._jump(end_s):
+                self._skipped_s += end_s - self.now_s
+
+    def every(self, interval_s: float, step: Step) -> None:
+        heappush(self._background, (self.now_s, next(self._order), interval_s, step))
+
+    async def _do_background(self) -> None:
+        while self._background and self._background[0][0] <= self.now_s:
+            due_s, _, interval_s, step = heappop(self._background)
+            if await step():
+                heappush(
+                    self._background, (due_s + interval_s, next(self._order), interval_s, step)
+                )
+
+    def _jump(self, until_s: float) -> bool:
+        """Move the clock to whatever comes next; False if nothing will."""
+        deadlines = [self._background[0][0]] if self._background else []
+        machine_s = self.machine.next_deadline_s()
+        if machine_s is not None:
+            deadlines.append(machine_s)
+        if not deadlines:
+            return False
+        self._skipped_s += max(0.0, min(*deadlines, until_s) - self.now_s)
+        return True
+
+    def _turn(self) -> bool:
+        """One turn of the machine; whether there is more to do at once."""
+        facts, self._facts = self._facts, []
+        now_s = self.now_s
+        started_s = time.perf_counter()
+        effects = self.machine.handle(facts, now_s)
+        self.engine_s += time.perf_counter() - started_s
+        for effect in effects:
+            self._perform(effect)
+        deadline_s = self.machine.next_deadline_s()
+        return bool(self._facts) or (deadline_s is not None and deadline_s <= self.now_s)
+
+    def _perform(self, effect: Effect) -> None:
+        self.effect_count += 1
+        if isinstance(effect, EmitEvent):
+            self.event_count += 1
+            return
+        self._facts += self.objects.perform(effect)
+        if isinstance(effect, Bind):
+            pod = self.objects.get("pods", effect.pod.namespace, effect.pod.name)
+            if pod is not None and pod["spec"].get("nodeName"):
+                self.pods.scheduled(effect.pod.key, self.now_s)
+        for key in self.objects.take_attempted():
+            self.pods.attempted(key)
+        self._notice_gone()
+
+    def _notice_gone(self) -> None:
+        for key in self.objects.take_gone_pods():
+            self.pods.deleted(key)
+
+    # --- figures ---------------------------------------------------------------------------------
+
+    def measured(self) -> Mapping[str, Sequence[float]]:
+        return {
+            "scheduler_scheduling_attempt_duration_seconds": self.recorder.attempts,
+            "scheduler_scheduling_algorithm_duration_seconds": self.recorder.algorithms,
+        }
+
+    def forget_measured(self) -> None:
+        """The collector is kept out of the way as the running scheduler keeps it."""
+        self.recorder.clear()
+        self.measured_from_s = self.engine_s
+        self.event_count = self.effect_count = 0
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(GC_THRESHOLD, 50, 1000)
+
+    def facts(self) -> dict[str, Any]:
+        work = [runner.cache.work for runner in self.runners.values()]
+        return {
+            "attempts": sum(self.recorder.results.values()),
+            "results": dict(self.recorder.results),
+            "engine_s": round(self.engine_s - self.measured_from_s, 3),
+            "effects": self.effect_count,
+            "events": self.event_count,
+            "rescued_by_timer": self.recorder.flushed,
+            "rows": sum(w.rows for w in work),
+            "full_passes": sum(w.full_passes for w in work),
+            "row_passes": sum(w.row_passes for w in work),
+            "complaints": self.recorder.complaints[:3],
+            "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+        }
+
+    def stages(self) -> list[tuple[str, float, int]]:
+        """The Observer's reports, and what remains of the time inside `Machine.handle`."""
+        recorder = self.recorder
+        found = [(f"point {name}", s, int(n)) for name, (s, n) in sorted(recorder.points.items())]
+        found += [(f"fact {name}", s, int(n)) for name, (s, n) in sorted(recorder.facts.items())]
+        algorithm = (
+            "filter and score, all points",
+            sum(recorder.algorithms),
+            len(recorder.algorithms),
+        )
+        hints = ("queueing hints (within facts)", recorder.hints[0], int(recorder.hints[1]))
+        total_s = self.engine_s - self.measured_from_s
+        facts_s = sum(seconds for seconds, _ in recorder.facts.values())
+        rest = (
+            "queue, binding, effects: the rest",
+            total_s - algorithm[1] - facts_s,
+            self.effect_count,
+        )
+        return [*found, algorithm, hints, rest, ("engine, all", total_s, self.effect_count)]
+
+    async def close(self) -> None:
+        gc.unfreeze()
