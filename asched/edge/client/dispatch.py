@@ -37,14 +37,15 @@ log = logging.getLogger(__name__)
 
 #: Requests in flight per lane. BINDING: where a real server's bindings per second stop growing
 #: (1,620 at 64). WRITE: 16 gave 700 writes of evictions a second, 64 gave 900. EVENT: so
-#: that events keep pace once they get their share. LOCAL: kube-scheduler's default parallelism.
+#: that events keep pace once they get their share. LOCAL:
+#: questions to extenders; more than bindings may be under way, so that none waits for another's.
 #: STATUS: a guess.
 CONCURRENCY: Final[Mapping[Lane, int]] = {
     Lane.BINDING: 64,
     Lane.WRITE: 64,
     Lane.STATUS: 16,
     Lane.EVENT: 64,
-    Lane.LOCAL: 16,
+    Lane.LOCAL: 1024,
 }
 #: Lanes that courtesy gives way to: what is bound, and what bindings wait for.
 FIRST_LANES: Final = (Lane.BINDING, Lane.WRITE)

@@ -15,6 +15,7 @@ from asched.edge.client.dispatch import CONCURRENCY, Dispatcher, DispatchOptions
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import counter_s
+from asched.edge.host.extenders import client_for, originals_for
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.user_plugins import Catalogue
 
@@ -66,10 +67,21 @@ async def schedule(plan: Plan) -> int:
         queue_max=plan.dispatch.queue_max,
     )
     session = await connect(plan.connection)
-    scheduler = Scheduler(session, machine, make_dispatcher=partial(Dispatcher, options=options))
+    originals = originals_for(plan.configuration)
+    extenders = client_for(plan.configuration, originals)
+    scheduler = Scheduler(
+        session,
+        machine,
+        make_dispatcher=partial(Dispatcher, options=options, extenders=extenders),
+        originals=originals,
+    )
     stop_on_signals(scheduler.stop)
     log.info("starting", extra={"server": session.url, "profiles": ",".join(runners)})
-    await scheduler.run()
+    try:
+        await scheduler.run()
+    finally:
+        if extenders is not None:
+            await extenders.close()
     return 0
 
 
