@@ -67,6 +67,7 @@ class Prospects(ABC):
         self.outcome: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self.costs: I64 = np.zeros((len(Cost._fields), 0), dtype=np.int64)
         self._rows_of: dict[str, set[int]] = {}  # budget -> rows with pods it speaks for
+        self._apart: int | None = None
         self._layer: Layer | None = None
         self._versions: tuple[tuple[int, int], ...] = ()
         self._generation = -1
@@ -94,9 +95,12 @@ class Prospects(ABC):
         self._cursor, self._seen = self.cluster.nodes.log.end, layer.log.end
         self._told = self.budgets.log.end
 
-    def forget(self, row: int) -> None:
-        """Whatever is known of a row holds for one pod alone."""
-        self.outcome[row] = UNKNOWN
+    def keep_apart(self, row: int | None) -> None:
+        """What is found on a row, if any, holds for the present pod alone: it is nominated there."""
+        for mine in (self._apart, row):
+            if mine is not None:
+                self.outcome[mine] = UNKNOWN
+        self._apart = row
 
     @abstractmethod
     def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:

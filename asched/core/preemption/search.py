@@ -79,9 +79,7 @@ class Search:
         rows = rejection.candidates.astype(np.int32)
         is_fresh = rejection.pre_filter is None
         prospects = self._prospects(pod, trial, is_fresh=is_fresh)
-        own = trial.overlay.promised.row_of(pod)
-        if own is not None:
-            prospects.forget(own)
+        prospects.keep_apart(trial.overlay.promised.row_of(pod))
         blocked = self._blocked(prospects, rows, trial)
         if self._has_limit(prospects, rows):
             self._try_some(pod, rows, blocked, prospects, trial)
