@@ -32,6 +32,11 @@ class ClassCache:
             OrderedDict() for _ in profile.scorers
         ]
 
+    @property
+    def size(self) -> int:
+        """Classes whose work is kept."""
+        return len(self._states)
+
     def state_of(self, pod: PodInfo) -> ClassState:
         """The state of the pod's class, made if it is new.
 

@@ -252,7 +252,15 @@ def _pre_filter(plugin: PreFilterPlugin, pod: PodInfo, meter: Meter | None) -> P
 class KeptScores(Kept):
     """A scorer's raw scores for one class of pods, where they do not depend on the feasible set."""
 
-    __slots__ = ("data", "first_live", "is_skipped", "is_uniform", "raw", "row_version")
+    __slots__ = (
+        "_normal",
+        "data",
+        "first_live",
+        "is_skipped",
+        "is_uniform",
+        "raw",
+        "row_version",
+    )
 
     plugin: ScorePlugin
 
@@ -264,6 +272,7 @@ class KeptScores(Kept):
         self.is_uniform = False
         self.first_live = 0
         self.row_version = 0
+        self._normal: tuple[int, int, int] = (-1, -1, 0)
         self.raw: I64 = NO_SCORES
 
     def is_old(self, pod: PodInfo, cluster: Cluster) -> bool:
@@ -305,6 +314,15 @@ class KeptScores(Kept):
             work.row_passes += 1
             work.rows += len(rows)
         self.cursor = end
+
+    def normal_of_all(self) -> int:
+        """The normalised score of every row, where all raw scores are the same."""
+        full, row, normal = self._normal
+        if (full, row) != (self.full_version, self.row_version):
+            one = self.raw[self.first_live : self.first_live + 1]
+            normal = int(self.plugin.normalize(one, self.data)[0])
+            self._normal = (self.full_version, self.row_version, normal)
+        return normal
 
     def _look_for_difference(self, cluster: Cluster) -> None:
         """Is the raw score the same everywhere? Not asked where every placement changes it

@@ -75,6 +75,7 @@ class Profile:
     binds: tuple[BindPlugin, ...] = ()
     post_binds: tuple[PostBindPlugin, ...] = ()
     registrations: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
+    overlooked: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
 
 
 def build(
@@ -127,6 +128,7 @@ def build(
         binds=at("bind"),
         post_binds=at("postBind"),
         registrations=registrations_of(resolved, made),
+        overlooked={name: tuple(made[name].overlooked()) for name in _rejecting(resolved)},
     )
 
 
@@ -134,9 +136,12 @@ def registrations_of(
     resolved: ResolvedProfile, made: Mapping[str, Plugin]
 ) -> dict[str, tuple[Registration, ...]]:
     """What wakes the pods each plugin may reject: every plugin that can reject at some point."""
-    rejecting = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
-    names = dict.fromkeys(entry.name for point in rejecting for entry in resolved.at(point))
-    return {name: with_implicit(made[name].registrations()) for name in names}
+    return {name: with_implicit(made[name].registrations()) for name in _rejecting(resolved)}
+
+
+def _rejecting(resolved: ResolvedProfile) -> Iterable[str]:
+    points = ("preEnqueue", "preFilter", "filter", "reserve", "permit")
+    return dict.fromkeys(entry.name for point in points for entry in resolved.at(point))
 
 
 def with_implicit(registrations: Sequence[Registration] | None) -> tuple[Registration, ...]:

@@ -148,11 +148,7 @@ class WeightedPoints:
     def _normalize(self, feasible: Mask) -> None:
         kept, scorer = self._kept, self._scorer
         if kept.is_uniform and not scorer.plugin.reads_feasible:
-            at = int(feasible.argmax())
-            one = scorer.plugin.normalize(kept.raw[at : at + 1], kept.data)
-            if scorer.plugin.is_checked:
-                self._check(one)
-            same = np.int64(one[0] * scorer.weight)
+            same = np.int64(kept.normal_of_all() * scorer.weight)
             self.values = np.broadcast_to(same, len(kept.raw))
             return
         values = np.zeros(len(kept.raw), dtype=np.int64)

@@ -25,10 +25,13 @@ from asched.core.plugins.device_amounts import DeviceTally
 from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
 from asched.core.plugins.scoring.balanced_allocation import (
+    balance,
     balanced_allocation,
     balanced_allocation_one,
+    gain_in_balance,
 )
 from asched.core.plugins.scoring.blocks import by_blocks
+from asched.core.plugins.scoring.evenness import Evenness
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass, PodInfo
@@ -44,6 +47,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         self._devices = DeviceTally(cluster, Delegation(cluster))
         self._scored = PerClass(self._scored_of)
         self._columns = cluster.nodes.columns
+        self._evenness = Evenness(cluster)
 
     def registrations(self) -> Sequence[Registration]:
         return ()
@@ -64,13 +68,16 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
         wanted = self._scored(pod.cls)
         if wanted.is_default:
             requested, allocatable = default_amounts(nodes, nonzero=False)
-        else:
-            requested, allocatable = node_amounts(nodes, wanted.names, self._devices, nonzero=False)
+            with_pod = by_blocks(balance, requested + wanted.amounts, allocatable)
+            if nodes.rows is None:
+                return gain_in_balance(with_pod, self._evenness.of_all())
+            return gain_in_balance(with_pod, balance(requested, allocatable))
+        requested, allocatable = node_amounts(nodes, wanted.names, self._devices, nonzero=False)
 
         def points(held: I64, offered: I64) -> I64:
             return balanced_allocation(held, wanted.amounts, offered)
 
-        return by_blocks(points, requested, allocatable, layers=2)
+        return by_blocks(points, requested, allocatable)
 
     def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
         wanted = self._scored(pod.cls)

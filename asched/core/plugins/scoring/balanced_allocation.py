@@ -1,17 +1,12 @@
 """How evenly the resources of a node are used, with a pod and without it."""
 
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
-
-#: Places on the first axis: the node with the pod, and as it is.
-WITH: Final = 0
-WITHOUT: Final = 1
 
 
 def balanced_allocation(requested: I64, amounts: I64, allocatable: I64) -> I64:
@@ -25,23 +20,32 @@ def balanced_allocation(requested: I64, amounts: I64, allocatable: I64) -> I64:
               balance.
     Source    kubernetes/kubernetes v1.36 plugins/noderesources/balanced_allocation.go
     """
+    return gain_in_balance(
+        balance(requested + amounts, allocatable), balance(requested, allocatable)
+    )
+
+
+def gain_in_balance(with_pod: I64, without_pod: I64) -> I64:
+    """int64[M] in 50..100 from the balance of both states."""
+    # The bracket is never negative, so that halving by a shift truncates toward zero.
+    points: I64 = 50 + ((50 + with_pod - without_pod) >> 1)
+    return points
+
+
+def balance(requested: I64, allocatable: I64) -> I64:
+    """int64[M] in 0..100: 100 where all resources are used by the same share."""
     offered = allocatable > 0
     is_whole = bool(offered.all())
-    # Both questions in one array [2, R, M], since each call costs as much as some thousand rows.
-    fractions = np.empty((2, *allocatable.shape))
-    np.add(requested, amounts, out=fractions[WITH], casting="unsafe")
-    fractions[WITHOUT] = requested
-    fractions /= allocatable if is_whole else np.maximum(allocatable, 1)
+    fractions = requested / (allocatable if is_whole else np.maximum(allocatable, 1))
     np.minimum(fractions, 1.0, out=fractions)
     if is_whole and len(allocatable) == 2:
-        deviation = np.abs(fractions[:, 0] - fractions[:, 1])
+        deviation = np.abs(fractions[0] - fractions[1])
         deviation /= 2
     else:
         deviation = _deviation(fractions, offered)
-    balance = ((1.0 - deviation) * 100.0).astype(np.int64)
-    gain: I64 = balance[WITH] - balance[WITHOUT]
-    # The bracket is never negative, so that halving by a shift truncates toward zero.
-    return 50 + ((50 + gain) >> 1)
+    np.subtract(1.0, deviation, out=deviation)
+    deviation *= 100.0
+    return deviation.astype(np.int64)
 
 
 def balanced_allocation_one(
@@ -59,21 +63,21 @@ def balanced_allocation_one(
 
 
 def _deviation(fractions: F64, offered: npt.NDArray[np.bool_]) -> F64:
-    """float64[2, M]: the population's standard deviation over the resources each node offers.
+    """float64[M]: the population's standard deviation over the resources each node offers.
 
     Sums run one resource after the other: a different order may round differently.
     """
-    total, gap, squares = np.zeros((3, 2, fractions.shape[2]))
-    counts = np.zeros(fractions.shape[2], dtype=np.int64)
+    total, gap, squares = np.zeros((3, fractions.shape[1]))
+    counts = np.zeros(fractions.shape[1], dtype=np.int64)
     for position, here in enumerate(offered):
-        kept = np.where(here, fractions[:, position], 0.0)
+        kept = np.where(here, fractions[position], 0.0)
         total += kept
         gap += np.where(counts == 1, -kept, kept)  # first minus second, where there are just two
         counts += here
     divisor = np.maximum(counts, 1)
     mean = total / divisor
     for position, here in enumerate(offered):
-        off = fractions[:, position] - mean
+        off = fractions[position] - mean
         squares += np.where(here, off * off, 0.0)
     spread = np.sqrt(squares / divisor)
     return np.where(counts == 2, np.abs(gap) / 2, np.where(counts > 2, spread, 0.0))

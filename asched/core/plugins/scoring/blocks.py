@@ -18,15 +18,10 @@ I64 = npt.NDArray[np.int64]
 VALUES_MAX: Final = 12_288
 
 
-def by_blocks(
-    kernel: Callable[[I64, I64], I64], requested: I64, allocatable: I64, *, layers: int = 1
-) -> I64:
-    """`kernel(requested, allocatable)` for int64[R, M] each, where rows do not depend on others.
-
-    `layers`: how many times R by M values the largest temporary of the kernel has.
-    """
+def by_blocks(kernel: Callable[[I64, I64], I64], requested: I64, allocatable: I64) -> I64:
+    """`kernel(requested, allocatable)` for int64[R, M] each, where rows do not depend on others."""
     resources, size = requested.shape
-    rows = max(VALUES_MAX // max(layers * resources, 1), 1)
+    rows = max(VALUES_MAX // max(resources, 1), 1)
     if size <= rows:
         return kernel(requested, allocatable)
     points = np.empty(size, dtype=np.int64)

@@ -22,4 +22,4 @@ def test_blocks_give_what_the_whole_gives(monkeypatch: pytest.MonkeyPatch) -> No
     whole = by_blocks(kernel, requested, allocatable)
     monkeypatch.setattr(blocks, "VALUES_MAX", 20)
 
-    assert by_blocks(kernel, requested, allocatable, layers=2).tolist() == whole.tolist()
+    assert by_blocks(kernel, requested, allocatable).tolist() == whole.tolist()
