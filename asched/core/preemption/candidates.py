@@ -96,7 +96,7 @@ class Prospects(ABC):
         self._told = self.budgets.log.end
 
     def keep_apart(self, row: int | None) -> None:
-        """What is found on a row, if any, holds for the present pod alone: it is nominated there."""
+        """What is found on a row, if any, holds for this pod alone: it is nominated there."""
         for mine in (self._apart, row):
             if mine is not None:
                 self.outcome[mine] = UNKNOWN

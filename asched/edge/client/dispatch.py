@@ -36,10 +36,9 @@ from asched.edge.client.writes import request_for
 log = logging.getLogger(__name__)
 
 #: Requests in flight per lane. BINDING: where a real server's bindings per second stop growing
-#: (1,620 at 64). WRITE: 16 gave 700 writes of evictions a second, 64 gave 900. EVENT: so
-#: that events keep pace once they get their share. LOCAL:
-#: questions to extenders; more than bindings may be under way, so that none waits for another's.
-#: STATUS: a guess.
+#: (1,620 at 64). WRITE: 16 gave 700 writes of evictions a second, 64 gave 900. EVENT: so that events
+#: keep pace once they get their share. LOCAL: questions to extenders; more than bindings may be
+#: under way, so that none waits for another's. STATUS: a guess.
 CONCURRENCY: Final[Mapping[Lane, int]] = {
     Lane.BINDING: 64,
     Lane.WRITE: 64,
@@ -49,8 +48,7 @@ CONCURRENCY: Final[Mapping[Lane, int]] = {
 }
 #: Lanes that courtesy gives way to: what is bound, and what bindings wait for.
 FIRST_LANES: Final = (Lane.BINDING, Lane.WRITE)
-#: Requests of a courtesy lane in flight while these have work and none has waited for
-#: COURTESY_SHARE_S.
+#: In flight per courtesy lane while these have work and nothing has waited for COURTESY_SHARE_S.
 COURTESY_CONCURRENCY_BUSY: Final = 4
 COURTESY_SHARE_S: Final = 1.0
 COURTESY_PATIENCE_S: Final = 5.0
@@ -259,13 +257,11 @@ class Dispatcher:
 
     def _limit(self, state: LaneState, now_s: float) -> int:
         """How many requests of a lane may be in flight right now."""
-        if state.lane not in COURTESY_LANES or all(
-            self._lanes[lane].is_idle for lane in FIRST_LANES
-        ):
+        is_quiet = all(self._lanes[lane].is_idle for lane in FIRST_LANES)
+        if is_quiet or state.lane not in COURTESY_LANES:
             return state.concurrency
-        age_s = now_s - (state.queue.oldest_s or now_s)
-        share = (age_s - COURTESY_SHARE_S) / (COURTESY_PATIENCE_S - COURTESY_SHARE_S)
-        share = min(1.0, max(0.0, share))
+        late_s = now_s - (state.queue.oldest_s or now_s) - COURTESY_SHARE_S
+        share = min(1.0, max(0.0, late_s / (COURTESY_PATIENCE_S - COURTESY_SHARE_S)))
         few = min(COURTESY_CONCURRENCY_BUSY, state.concurrency)
         return few + int((state.concurrency - few) * share)
 

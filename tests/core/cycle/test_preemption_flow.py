@@ -26,7 +26,7 @@ TURNS_MAX = 200
 
 
 class World:
-    """The API server's side: pods by key. A deleted pod terminates at once and goes a turn later."""
+    """The API server's side: pods by key. A deleted pod terminates first and goes a turn later."""
 
     def __init__(self, play: Play) -> None:
         self.play = play

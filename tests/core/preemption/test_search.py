@@ -7,7 +7,7 @@ from asched.core.framework.attempt import Rejection
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.search import Limit
 from asched.core.preemption.victims import dry_run
-from tests.builders import a_node
+from tests.builders import PodBuilder, a_node
 from tests.core.preemption import twin
 from tests.core.preemption.stage import RandomStage, Stage, a_high, a_low, shown
 
@@ -46,6 +46,51 @@ def test_a_preemptor_that_is_nominated_itself_stands_in_nobody_elses_way(seed: i
             if isinstance(found, Rejection):
                 fast = shown(stage.candidates(one))
                 assert fast == _by_trial(stage, one, found.candidates)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_kept_trials_agree_with_fresh_ones_where_filters_look_at_pods(seed: int) -> None:
+    """Ports, affinity and spread over zones, with the prospects of one class kept over changes."""
+    stage = RandomStage(seed)
+    for number, row in enumerate(sorted(stage.cluster.nodes.row_of)):
+        node = stage.cluster.node_of(row)
+        amounts = {name: str(amount) for name, amount in (node.status.allocatable or {}).items()}
+        stage.nodes(a_node(row).labels(zone=f"z{number % 3}").allocatable(amounts))
+    wish = stage.rng.choice((_with_port, _kept_from_a, _spread))
+    for _ in range(3):
+        stage.running.append(stage.pod(wish(a_low(f"like{stage._next()}", "n0", cpu="100m"))))
+    pods = [stage.pod(wish(a_high(f"high{i}", cpu="1"))) for i in range(2)]
+    compared = 0
+    for change in range(16):
+        for pod in pods:
+            found = stage.attempt(pod)
+            if isinstance(found, Rejection) and found.pre_filter is None:
+                fresh = _by_trial(stage, pod, found.candidates)
+                assert shown(stage.candidates(pod)) == fresh, f"seed {seed}, change {change}"
+                compared += 1
+        stage.change()
+        if not compared:
+            stage.add_running()
+
+
+def _with_port(pod: PodBuilder) -> PodBuilder:
+    return pod.host_port(80)
+
+
+def _kept_from_a(pod: PodBuilder) -> PodBuilder:
+    term = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "zone"}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+    return pod.labels(app="b").spec(affinity={"podAntiAffinity": required})
+
+
+def _spread(pod: PodBuilder) -> PodBuilder:
+    constraint = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "a"}},
+    }
+    return pod.labels(app="a").spec(topologySpreadConstraints=[constraint])
 
 
 def _by_trial(stage: Stage, pod, rows) -> dict[str, tuple[list[str], int]]:

@@ -1,4 +1,4 @@
-"""The rules of preemption again, for pods that need room alone, node by node and in plain Python."""
+"""The rules of preemption again, for pods that need room alone: node by node, in plain Python."""
 
 from collections.abc import Iterable
 
