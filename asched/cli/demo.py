@@ -10,6 +10,7 @@ import json
 import signal
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from asched.edge.host.process import runner
@@ -28,6 +29,13 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--seed", type=int, default=0, help="another crowd of the same kind")
     parser.add_argument("--json", action="store_true", help="print one JSON line last")
     parser.add_argument("--keep", action="store_true", help="leave server and scheduler running")
+    parser.add_argument("--log", type=Path, metavar="FILE", help="where the scheduler's log goes")
+    for flag, metavar, text in (
+        ("--config", "FILE", "the scheduler's configuration; it must serve asched"),
+        ("--plugin", "WHICH", "module:Class or file.py of a plugin, repeatable"),
+        ("--plugin-dir", "DIR", "folder of plugin files"),
+    ):
+        parser.add_argument(flag, action="append", default=[], metavar=metavar, help=text)
     parser.set_defaults(run=run)
 
 
@@ -49,7 +57,14 @@ async def _demo(args: argparse.Namespace) -> int:
         flush=True,
     )
     view = _view()
-    demo = Demo(nodes=args.nodes, pods=args.pods, seed=args.seed, show=view.show)
+    demo = Demo(
+        nodes=args.nodes,
+        pods=args.pods,
+        seed=args.seed,
+        show=view.show,
+        scheduler_flags=_scheduler_flags(args),
+        log=args.log,
+    )
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -81,6 +96,15 @@ async def _demo(args: argparse.Namespace) -> int:
         view.close()
         waits.cancel()
         await demo.stop()
+
+
+def _scheduler_flags(args: argparse.Namespace) -> list[str]:
+    """What is passed on to `asched run`."""
+    return [
+        f"--{name}={value}"
+        for name in ("config", "plugin", "plugin-dir")
+        for value in getattr(args, name.replace("-", "_"))
+    ]
 
 
 def _tell(summary: Summary) -> None:

@@ -133,8 +133,9 @@ def _own(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
         return "--bind-concurrency must be at least 1"
     for plugin in values["plugin"]:
         module, colon, name = plugin.partition(":")
-        if not (module and colon and name):
-            return f"--plugin {quoted(plugin)} must have the form module:Class"
+        if not (module and colon and name) and not plugin.endswith(".py"):
+            form = "module:Class, file.py:Class or file.py"
+            return f"--plugin {quoted(plugin)} must have the form {form}"
     if values["scheduler_name"] and values["config"]:
         return "--scheduler-name and --config exclude each other: name the profiles in the file"
     return ""

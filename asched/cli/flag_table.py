@@ -228,7 +228,7 @@ OWN: Final = (
     Flag("policy-configmap", "string", "", "asched", "ConfigMap with a legacy Policy"),
     Flag("policy-configmap-namespace", "string", "kube-system", "asched", "its namespace"),
     Flag("use-legacy-policy-config", "bool", "false", "asched", "prefer the Policy file"),
-    Flag("plugin", "text", "", "asched", "module:Class of a plugin, repeatable"),
+    Flag("plugin", "text", "", "asched", "module:Class or file.py of a plugin, repeatable"),
     Flag("plugin-dir", "string", "", "asched", "folder of plugin files"),
     Flag("bind-concurrency", "int", "64", "asched", "bindings in flight at most"),
 )

@@ -131,7 +131,10 @@ def test_lists_add_up_and_the_first_use_replaces_the_default() -> None:
         (["--port=0"], "--port is refused: serving without TLS is gone"),
         (["--log-dir=/x"], "--log-dir is refused: gone since Kubernetes 1.26"),
         (["--tls-curve-preferences=23"], "--tls-curve-preferences is refused: Python's TLS"),
-        (["--plugin=x"], '--plugin "x" must have the form module:Class'),
+        (
+            ["--plugin=x"],
+            '--plugin "x" must have the form module:Class, file.py:Class or file.py',
+        ),
         (["--bind-concurrency=0"], "--bind-concurrency must be at least 1"),
         (["--scheduler-name=a", "--config=b"], "--scheduler-name and --config exclude each other"),
         (["--feature-gates=x"], "missing bool value for x"),

@@ -183,10 +183,10 @@ def _of_reference(reference: str) -> list[UserPlugin]:
             text = f"--plugin {reference}: {where} has no {part}"
             raise PluginLoadError(text + (f" ({hint})" if hint else ""))
         cls = getattr(cls, part)
-    return [_of_class(_class(cls, reference), reference)]
+    return [of_class(_class(cls, reference), reference)]
 
 
-def _of_class(cls: type[Any], origin: str) -> UserPlugin:
+def of_class(cls: type[Any], origin: str) -> UserPlugin:
     name = getattr(cls, "name", "")
     name = name if isinstance(name, str) and name else cls.__name__
     plugin = UserPlugin(name, origin, lambda: cls)
@@ -205,7 +205,7 @@ def _of_module(module: ModuleType, origin: str) -> list[UserPlugin]:
             f"{origin} holds no plugin: no public class has a method named after an extension"
             " point, such as filter or score"
         )
-    return [_of_class(cls, f"{origin}:{cls.__name__}") for cls in found]
+    return [of_class(cls, f"{origin}:{cls.__name__}") for cls in found]
 
 
 def _is_plugin(name: str, cls: type[Any]) -> bool:

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -80,10 +80,20 @@ class SchedulerDiedError(Exception):
 
 
 class Demo:
-    """One run. `show` hears of the progress about ten times a second."""
+    """One run. `show` hears of the progress about ten times a second.
+
+    `scheduler_flags` go to `asched run`; its output goes to `log`, which stays if it is given.
+    """
 
     def __init__(
-        self, *, nodes: int, pods: int, seed: int, show: Callable[[Progress], None]
+        self,
+        *,
+        nodes: int,
+        pods: int,
+        seed: int,
+        show: Callable[[Progress], None],
+        scheduler_flags: Sequence[str] = (),
+        log: Path | None = None,
     ) -> None:
         self._node_count = nodes
         self._pod_count = pods
@@ -91,7 +101,9 @@ class Demo:
         self._show = show
         self.server = ApiServer(kubelet=True)
         self.kubeconfig = Path(tempfile.mkdtemp(prefix="asched-demo-")) / "kubeconfig"
-        self.log = self.kubeconfig.with_name("scheduler.log")
+        self._own_log = self.kubeconfig.with_name("scheduler.log")
+        self.log = log or self._own_log
+        self._flags = tuple(scheduler_flags)
         self._process: asyncio.subprocess.Process | None = None
         self._last_bound_s = 0.0
         self._bound_at: dict[str, float] = {}
@@ -120,7 +132,7 @@ class Demo:
             except TimeoutError:
                 process.kill()
         await self.server.stop()
-        for path in (self.kubeconfig, self.log):
+        for path in (self.kubeconfig, self._own_log):
             path.unlink(missing_ok=True)
         with contextlib.suppress(OSError):
             self.kubeconfig.parent.rmdir()
@@ -135,11 +147,15 @@ class Demo:
         command = [
             *(sys.executable, "-m", "asched", "run", "--leader-elect=false", "--secure-port=0"),
             *("--kubeconfig", str(self.kubeconfig)),
-            *("--scheduler-name", names.OUR_SCHEDULER_NAME),
+            *self._flags,
         ]
+        if not any(flag.startswith("--config") for flag in self._flags):
+            command += ["--scheduler-name", names.OUR_SCHEDULER_NAME]
+        # A configuration file makes --kubeconfig count for nothing.
+        told = {"PYTHONUNBUFFERED": "1", "KUBECONFIG": str(self.kubeconfig)}
         with self.log.open("wb") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *command, stdout=log, stderr=log, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+                *command, stdout=log, stderr=log, env={**os.environ, **told}
             )
 
     async def _watch(self, started_s: float) -> None:
@@ -148,8 +164,7 @@ class Demo:
             await asyncio.sleep(POLL_S)
             now_s = time.monotonic() - started_s
             if self._process is not None and self._process.returncode is not None:
-                lines = self.log.read_text(encoding="utf-8").strip().splitlines()[-3:]
-                raise SchedulerDiedError("the scheduler ended: " + " | ".join(lines))
+                raise SchedulerDiedError("the scheduler ended: " + " | ".join(self._last_words()))
             refused = self._look(now_s)
             self._show(self._progress(now_s, refused))
             done = len(self._bound_at) + refused >= self._pod_count
@@ -157,6 +172,11 @@ class Demo:
                 return
             if now_s > TIME_MAX_S:
                 return
+
+    def _last_words(self) -> list[str]:
+        if not self.log.is_file():  # a terminal or a pipe
+            return [f"see {self.log}"]
+        return self.log.read_text(encoding="utf-8").strip().splitlines()[-3:]
 
     def _look(self, now_s: float) -> int:
         """Take note of new bindings; how many pods were told that they fit nowhere."""

@@ -1,0 +1,32 @@
+r"""Cheaper nodes first: what a node costs an hour stands in one of its labels.
+
+`score` answers the cost as it is, `normalize_scores` turns costs into 0..100, the cheapest feasible
+node highest. Nodes without the label count as the most expensive ones.
+
+    asched demo --nodes 50 --pods 500 --plugin examples/cost_aware.py \\
+        --config examples/cost_aware.yaml
+"""
+
+from dataclasses import dataclass
+
+from asched.plugin import Node, Pod
+
+
+@dataclass
+class Args:
+    label: str = "example.com/cents-per-hour"
+    without_label: int = 1_000_000
+
+
+class CostAware:
+    def __init__(self, args: Args) -> None:
+        self._args = args
+
+    def score(self, pod: Pod, node: Node) -> int:
+        written = node.labels.get(self._args.label, "")
+        return int(written) if written.isdecimal() else self._args.without_label
+
+    def normalize_scores(self, pod: Pod, scores: dict[str, int]) -> dict[str, int]:
+        low, high = min(scores.values()), max(scores.values())
+        span = max(high - low, 1)
+        return {name: (high - cost) * 100 // span for name, cost in scores.items()}
