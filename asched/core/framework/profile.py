@@ -4,7 +4,7 @@ The configuration room resolved which plugin runs where; this file makes the ins
 plugin and profile, and checks that each implements the points it was put at.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 

@@ -133,15 +133,19 @@ class Judge:
         interests: Mapping[str, Interest],
         observer: QueueObserver,
         counter_s: Callable[[], float],
+        overlooked: Mapping[str, Interest] | None = None,
     ) -> None:
         self._interests = interests
+        self._overlooked = overlooked or {}
         self._observer = observer
         self._counter_s = counter_s
 
     def is_of_interest(self, trigger: Trigger) -> bool:
         """Whether any plugin of any profile would be asked."""
         return trigger.is_wildcard or any(
-            interest.asked(trigger) for interest in self._interests.values()
+            interest.asked(trigger)
+            for interests in (self._interests, self._overlooked)
+            for interest in interests.values()
         )
 
     def may_hear(self, group: GroupKey, trigger: Trigger) -> bool:
@@ -153,6 +157,23 @@ class Judge:
             return True
         asked = interest.asked(trigger).keys()
         return not (asked.isdisjoint(group.rejected_by) and asked.isdisjoint(group.pending_on))
+
+    def may_profit(self, group: GroupKey, trigger: Trigger) -> bool:
+        """The same for changes that are overlooked otherwise."""
+        asked = self._overlooked.get(group.profile, _NOBODY_ASKED).asked(trigger)
+        if not asked or (group.gated_by and group.gated_by not in asked):
+            return False
+        return not (
+            asked.keys().isdisjoint(group.rejected_by) and asked.keys().isdisjoint(group.pending_on)
+        )
+
+    def profits(self, queued: QueuedPod, change: Change, memo: Memo | None = None) -> bool:
+        """Whether an overlooked change might help the pod, which is for its fit to decide."""
+        interest = self._overlooked.get(queued.pod.spec.scheduler_name, _NOBODY_ASKED)
+        return any(
+            plugin in queued.rejectors and self._says_queue(plugin, hints, queued, change, memo)
+            for plugin, hints in interest.asked(change.trigger).items()
+        )
 
     def worth(self, queued: QueuedPod, change: Change, memo: Memo | None = None) -> Worth:
         """With a memo, pods of a class share answers; not for updates of the pod itself."""

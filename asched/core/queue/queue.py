@@ -16,19 +16,20 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.framework.points import Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff, is_backing_off
 from asched.core.queue.gates import Gates
-from asched.core.queue.hints import Interest, Judge, Memo, Worth
+from asched.core.queue.hints import Interest, Judge, Worth
 from asched.core.queue.inflight import InFlight
 from asched.core.queue.observer import QueueObserver, Silent
 from asched.core.queue.places import Places
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.sightings import pod_triggers
+from asched.core.queue.waking import Waking
 from asched.core.state.changes import (
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
@@ -59,12 +60,14 @@ class QueueProfile:
     """What the queue knows of a profile: data, never a plugin by name.
 
     `registrations` are resolved (`hints.registered`). All profiles sort alike: the first one's key
-    counts.
+    counts. `overlooked`: further changes, which a pod follows only if it `fits` at that moment.
     """
 
     sort_key: Callable[[Pod, float], Any]
     registrations: Mapping[str, Sequence[Registration]]
     pre_enqueue: Sequence["PreEnqueuePlugin"] = ()
+    overlooked: Mapping[str, Sequence[Registration]] = field(default_factory=dict)
+    fits: Callable[[Pod], bool] = lambda _: True
 
 
 class SchedulingQueue:
@@ -87,10 +90,13 @@ class SchedulingQueue:
         self.places = Places(next(iter(profiles.values())).sort_key)
         self._observer = observer or Silent()
         interests = {name: Interest(profile.registrations) for name, profile in profiles.items()}
-        self._judge = Judge(interests, self._observer, counter_s)
+        overlooked = {name: Interest(profile.overlooked) for name, profile in profiles.items()}
+        self._judge = Judge(interests, self._observer, counter_s, overlooked)
         self._gates = Gates(
             {n: p.pre_enqueue for n, p in profiles.items()}, self._observer, counter_s
         )
+        fits = {name: profile.fits for name, profile in profiles.items()}
+        self._waking = Waking(self._judge, self._gates, fits)
         self._backoff_rule = backoff
         self._max_in_unschedulable_s = max_in_unschedulable_s
         self._class_key_of = class_key_of
@@ -119,7 +125,7 @@ class SchedulingQueue:
         if queued.group is None:
             return
         for trigger in pod_triggers(old, new):
-            worth = self._judge.worth(queued, Change(trigger, old, new))
+            worth = self._waking.of_itself(queued, Change(trigger, old, new))
             if self._requeue(queued, worth, trigger.label, now_s):
                 break
 
@@ -141,7 +147,8 @@ class SchedulingQueue:
             return 0
         label = change.trigger.label
         moved = 0
-        for queued, worth in self._woken(change, except_uid):
+        groups = self.places.resting.groups()
+        for queued, worth in self._waking.woken(groups, change, except_uid):
             moved += self._requeue(queued, worth, label, now_s)
         self.in_flight.record(change)
         return moved
@@ -274,50 +281,11 @@ class SchedulingQueue:
             self._count_rejectors(present, -1)
         self._to_active(QueuedPod(pod, now_s, self._class_key_of(pod)), label, now_s)
 
-    def _woken(self, change: Change, except_uid: str) -> list[tuple[QueuedPod, Worth]]:
-        memo: Memo = {}
-        woken: list[tuple[QueuedPod, Worth]] = []
-        for group in self.places.resting.groups():
-            key = group.key
-            if self._judge.may_hear(key, change.trigger):
-                held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
-                for pods in group.classes.values():
-                    free: Iterable[QueuedPod] = pods.values()
-                    if held:
-                        free = [queued for pod_key, queued in pods.items() if pod_key not in held]
-                    woken.extend(self._woken_of_class(free, change, memo, except_uid))
-        return woken
-
-    def _woken_of_class(
-        self, pods: Iterable[QueuedPod], change: Change, memo: Memo, except_uid: str
-    ) -> list[tuple[QueuedPod, Worth]]:
-        """Pods of one class and group share all that a decision depends on, except who they are."""
-        priority_max = change.priority_at_most
-        shared: Worth | None = None
-        woken: list[tuple[QueuedPod, Worth]] = []
-        for queued in pods:
-            if priority_max is not None and queued.pod.priority > priority_max:
-                continue
-            if queued.pod.uid == except_uid:
-                continue
-            if shared is None or change.trigger.is_wildcard:
-                shared = self._judge.worth(queued, change, memo)
-                if shared is Worth.SKIP and not change.trigger.is_wildcard:
-                    break
-            if shared is not Worth.SKIP:
-                woken.append((queued, shared))
-        return woken
-
     def _worth_of_missed(self, queued: QueuedPod, uid: str) -> Worth:
         missed = self.in_flight.changes_since(uid)
         if not queued.rejectors or missed is None:
             return Worth.AFTER_BACKOFF
-        best = Worth.SKIP
-        for change in missed:
-            best = max(best, self._judge.worth(queued, change))
-            if best is Worth.IMMEDIATELY:
-                break
-        return best
+        return self._waking.of_missed(queued, missed)
 
     def _requeue(self, queued: QueuedPod, worth: Worth, label: str, now_s: float) -> bool:
         """Put a pod where a decision sends it; whether that is not at rest."""

@@ -118,6 +118,8 @@ class Change:
     new: Record | None = None
     #: Only pods of at most this priority hear of it (a nomination given back); None for all.
     priority_at_most: int | None = None
+    #: Upstream makes no such change: nobody follows it who does not fit at that moment.
+    only_if_fits: bool = False
 
 
 def node_actions(old: Node, new: Node) -> list[Action]:

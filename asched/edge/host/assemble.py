@@ -6,6 +6,7 @@ assemble here, so they run the same code.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 from asched import names
@@ -22,6 +23,7 @@ from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.points import POINTS, Plugin, QueueSortPlugin, Registration
 from asched.core.framework.profile import CannotBuildError, Factory
 from asched.core.framework.runner import Runner
+from asched.core.framework.second_look import fits
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE
 from asched.core.queue.backoff import Backoff
@@ -122,6 +124,8 @@ def queue_profiles(
             sort_key=sort_key_of(runner.profile.queue_sort, observer or Silent()),
             registrations=_with_extenders(runner),
             pre_enqueue=runner.profile.pre_enqueue,
+            overlooked=runner.profile.overlooked,
+            fits=partial(fits, runner),
         )
         for name, runner in runners.items()
     }

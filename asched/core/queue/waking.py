@@ -1,0 +1,152 @@
+"""Waking: which of the pods at rest a change reaches.
+
+    the hints of those who rejected the pod say Queue          it is worth another attempt
+    they say nothing, but a hint for overlooked changes does   it is, if the pod fits now
+    otherwise                                                  the pod rests on
+
+Pods of one class and group share all that this depends on, except who they are: they are asked
+about once. The second look costs what the filters of an attempt cost; it spares the pod an attempt
+in vain, which hints as upstream has them would not have made either.
+
+Bounds  LOOKS_MAX second looks for one change.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go; the second look
+        is our own
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import Final
+
+from asched.core.model.pod import Pod
+from asched.core.queue.gates import Gates
+from asched.core.queue.hints import Judge, Memo, Worth
+from asched.core.queue.queued import QueuedPod
+from asched.core.queue.resting import Group
+from asched.core.state.changes import Change
+
+#: Classes of pods that are looked at a second time for one change; further ones are woken unseen.
+#: A guess: with kept answers a look takes about as long as waking the pod.
+LOOKS_MAX: Final = 64
+
+
+class Looks:
+    """Which classes of pods fit now; lives as long as one change. `fits` by scheduler name."""
+
+    __slots__ = ("_fits", "_seen")
+
+    def __init__(self, fits: Mapping[str, Callable[[Pod], bool]]) -> None:
+        self._fits = fits
+        self._seen: dict[Hashable, bool] = {}
+
+    def worth(self, queued: QueuedPod) -> Worth:
+        is_alone = queued.class_key is None or _is_nominated(queued)
+        key = queued if is_alone else queued.class_key
+        known = self._seen.get(key)
+        if known is None:
+            fits = self._fits[queued.pod.spec.scheduler_name]
+            known = self._seen[key] = len(self._seen) >= LOOKS_MAX or fits(queued.pod)
+        return Worth.AFTER_BACKOFF if known else Worth.SKIP
+
+
+class _Round:
+    """One change on its way through the groups. `hears`, `profits`: who of the present one does."""
+
+    __slots__ = ("change", "except_uid", "hears", "looks", "memo", "profits", "second_memo")
+
+    def __init__(self, change: Change, except_uid: str, looks: Looks) -> None:
+        self.change = change
+        self.except_uid = except_uid
+        self.looks = looks
+        self.memo: Memo = {}
+        self.second_memo: Memo = {}
+        self.hears = self.profits = False
+
+
+class Waking:
+    """Decides; it moves nobody."""
+
+    def __init__(
+        self, judge: Judge, gates: Gates, fits: Mapping[str, Callable[[Pod], bool]]
+    ) -> None:
+        self._judge = judge
+        self._gates = gates
+        self._fits = fits
+
+    def woken(
+        self, groups: Iterable[Group], change: Change, except_uid: str
+    ) -> list[tuple[QueuedPod, Worth]]:
+        """Every pod of the groups that the change is worth an attempt for."""
+        judge, trigger = self._judge, change.trigger
+        one = _Round(change, except_uid, Looks(self._fits))
+        found: list[tuple[QueuedPod, Worth]] = []
+        for group in groups:
+            key = group.key
+            one.hears, one.profits = judge.may_hear(key, trigger), judge.may_profit(key, trigger)
+            if one.hears or one.profits:
+                held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
+                for pods in group.classes.values():
+                    free: Iterable[QueuedPod] = pods.values()
+                    if held:
+                        free = [queued for pod_key, queued in pods.items() if pod_key not in held]
+                    found.extend(self._of_class(free, one))
+        return found
+
+    def of_itself(self, queued: QueuedPod, change: Change) -> Worth:
+        """What a change of the pod itself is worth to it."""
+        worth = self._judge.worth(queued, change)
+        if worth is Worth.SKIP and self._judge.profits(queued, change):
+            return Looks(self._fits).worth(queued)
+        return worth
+
+    def of_missed(self, queued: QueuedPod, missed: Iterable[Change]) -> Worth:
+        """What the changes that a pod missed during its attempt are worth to it together."""
+        best = Worth.SKIP
+        may_profit = False
+        for change in missed:
+            worth = self._judge.worth(queued, change)
+            if worth is Worth.SKIP or change.only_if_fits:
+                may_profit |= worth is not Worth.SKIP or self._judge.profits(queued, change)
+                continue
+            best = max(best, worth)
+            if best is Worth.IMMEDIATELY:
+                break
+        if best is Worth.SKIP and may_profit:
+            return Looks(self._fits).worth(queued)
+        return best
+
+    def _of_class(self, pods: Iterable[QueuedPod], one: _Round) -> list[tuple[QueuedPod, Worth]]:
+        change = one.change
+        priority_max = change.priority_at_most
+        looks = one.profits or change.only_if_fits
+        shared: Worth | None = None
+        found: list[tuple[QueuedPod, Worth]] = []
+        for queued in pods:
+            if priority_max is not None and queued.pod.priority > priority_max:
+                continue
+            if queued.pod.uid == one.except_uid:
+                continue
+            if looks and _is_nominated(queued):
+                worth = self._worth(queued, one)
+            else:
+                if shared is None or change.trigger.is_wildcard:
+                    shared = self._worth(queued, one)
+                if shared is Worth.SKIP and not (looks or change.trigger.is_wildcard):
+                    break
+                worth = shared
+            if worth is not Worth.SKIP:
+                found.append((queued, worth))
+        return found
+
+    def _worth(self, queued: QueuedPod, one: _Round) -> Worth:
+        worth = Worth.SKIP
+        if one.hears:
+            worth = self._judge.worth(queued, one.change, one.memo)
+        if worth is not Worth.SKIP:
+            return one.looks.worth(queued) if one.change.only_if_fits else worth
+        if one.profits and self._judge.profits(queued, one.change, one.second_memo):
+            return one.looks.worth(queued)
+        return Worth.SKIP
+
+
+def _is_nominated(queued: QueuedPod) -> bool:
+    """Such a pod sees room that is promised to itself: it may fit where its like do not."""
+    return bool(queued.pod.status.nominated_node_name)
