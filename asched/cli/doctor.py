@@ -1,0 +1,126 @@
+"""`asched doctor`: what stands in the way of a scheduler, before it runs.
+
+Takes the flags of `asched run`, so that exactly that start is examined, and three of its own:
+
+    --as USER         examine the rights of another account, for instance
+                      system:serviceaccount:asched-system:asched
+    --as-group GROUP  a group of that account; the server's own are added; repeatable
+    --json            one JSON array of {check, state, text, cure}
+
+Exit status: 0 nothing stands in the way (there may be warnings), 1 at least one problem, or the
+server cannot be reached, 2 for flags or configuration that make no sense.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Final
+
+from asched.cli import flags
+from asched.cli.flags import HelpRequested, UsageError, VersionRequested
+from asched.cli.run import plan_of
+from asched.edge.host.config_file import ConfigError, UnreadableFileError
+from asched.edge.host.doctor import Examination, examine
+from asched.edge.host.doctor_notes import Finding, Identity, State
+from asched.edge.host.process import runner
+
+EXIT_OK: Final = 0
+EXIT_PROBLEM: Final = 1
+EXIT_USAGE: Final = 2
+
+
+def main(argv: Sequence[str]) -> int:
+    """Examine, print, and say by the exit status whether a start makes sense."""
+    try:
+        own, rest = split(argv)
+        options = flags.parse(rest)
+        plan = plan_of(options)
+    except HelpRequested:
+        print(_help())
+        return EXIT_OK
+    except VersionRequested:
+        from asched.cli.main import installed_version
+
+        print(f"asched {installed_version()}")
+        return EXIT_OK
+    except (UsageError, UnreadableFileError, ConfigError) as error:
+        for line in str(error).splitlines():
+            print(f"asched doctor: {line}", file=sys.stderr)
+        return EXIT_USAGE
+    examination = Examination(
+        configuration=plan.configuration,
+        connection=plan.connection,
+        other=own.other,
+        is_serving=options.serving.secure_port != 0,
+    )
+    findings: list[Finding] = []
+
+    async def work() -> int:
+        findings.extend(await examine(examination))
+        return EXIT_OK
+
+    runner()(work())
+    print(as_json(findings) if own.as_json else as_text(findings))
+    return EXIT_PROBLEM if any(f.state is State.PROBLEM for f in findings) else EXIT_OK
+
+
+class Own:
+    """The flags that `asched run` does not have."""
+
+    def __init__(self) -> None:
+        self.user = ""
+        self.groups: tuple[str, ...] = ()
+        self.as_json = False
+
+    @property
+    def other(self) -> Identity | None:
+        return Identity.named(self.user, self.groups) if self.user else None
+
+
+def split(argv: Sequence[str]) -> tuple[Own, list[str]]:
+    """Our own flags, and the words that are left for `asched run`'s. Raises UsageError."""
+    own, rest, words = Own(), list[str](), list(argv)
+    while words:
+        word = words.pop(0)
+        name, equals, value = word.partition("=")
+        if name == "--json" and not equals:
+            own.as_json = True
+        elif name in ("--as", "--as-group"):
+            if not equals:
+                if not words:
+                    raise UsageError(f"flag needs an argument: {name}")
+                value = words.pop(0)
+            if name == "--as":
+                own.user = value
+            else:
+                own.groups = (*own.groups, value)
+        else:
+            rest.append(word)
+    if own.groups and not own.user:
+        raise UsageError("--as-group needs --as")
+    return own, rest
+
+
+def as_text(findings: Sequence[Finding]) -> str:
+    """One line a finding, its cure below, and a summary."""
+    width = max(len(finding.check) for finding in findings)
+    lines = []
+    for finding in findings:
+        lines.append(f"{finding.state:<8} {finding.check:<{width}}  {finding.text}")
+        if finding.cure:
+            lines.append(f"{'':<8} {'':<{width}}  -> {finding.cure}")
+    counts = {state: sum(f.state is state for f in findings) for state in State}
+    told = [f"{counts[s]} {s}" for s in (State.PROBLEM, State.WARNING, State.SKIPPED) if counts[s]]
+    return "\n".join([*lines, "", ", ".join(told) or "nothing stands in the way"])
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    """The same as an array."""
+    return json.dumps([asdict(finding) for finding in findings], indent=2)
+
+
+def _help() -> str:
+    return (
+        __doc__ or ""
+    ).rstrip() + "\n\nThe flags of `asched run` follow from `asched run --help`."

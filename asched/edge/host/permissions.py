@@ -1,0 +1,164 @@
+"""Which rights at the API server a configuration needs, and what for: one table.
+
+`needed` is the only judge: `asched doctor` asks the API server for each of these rights, and a test
+compares deploy/base/rbac.yaml with the same list, so that the manifests grant exactly this.
+
+Rules   every kind of core.model.kinds is listed and watched, whatever the profiles enable, because
+        a profile may change while the process runs; what a plugin writes is needed only where a
+        profile enables it; extra rights of a user's plugin are the user's to grant.
+"""
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from asched import names
+from asched.core.config.v1 import LeaderElection
+from asched.core.model.kinds import (
+    CSI_DRIVER,
+    CSI_NODE,
+    CSI_STORAGE_CAPACITY,
+    DEVICE_CLASS,
+    KINDS,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    REPLICA_SET,
+    REPLICATION_CONTROLLER,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    SERVICE,
+    STATEFUL_SET,
+    STORAGE_CLASS,
+    VOLUME_ATTACHMENT,
+    Kind,
+)
+
+
+class Right(NamedTuple):
+    """One thing somebody may do. Empty namespace: in all of them; empty name: to any object."""
+
+    verb: str
+    group: str
+    resource: str  # with its subresource: pods/binding
+    namespace: str = ""
+    name: str = ""
+
+    def __str__(self) -> str:
+        where = f" in namespace {self.namespace}" if self.namespace else ""
+        group = f".{self.group}" if self.group else ""
+        plural, slash, sub = self.resource.partition("/")
+        named = f' "{self.name}"' if self.name else ""
+        return f"{self.verb} {plural}{group}{slash}{sub}{named}{where}"
+
+
+class Need(NamedTuple):
+    """A right and who needs it: a plugin, or a part of the scheduler in words."""
+
+    right: Right
+    purpose: str
+
+
+SCHEDULING: Final = "scheduling"
+SPREADING: Final = "default spreading"
+LEADER_ELECTION: Final = "leader election"
+SERVING: Final = "serving"
+
+#: Who reads a kind; what is watched for no single plugin is for scheduling.
+READERS: Final[dict[Kind, str]] = {
+    POD: SCHEDULING,
+    NODE: SCHEDULING,
+    NAMESPACE: names.INTER_POD_AFFINITY,
+    SERVICE: SPREADING,
+    REPLICATION_CONTROLLER: SPREADING,
+    REPLICA_SET: SPREADING,
+    STATEFUL_SET: SPREADING,
+    POD_DISRUPTION_BUDGET: names.DEFAULT_PREEMPTION,
+    PERSISTENT_VOLUME: names.VOLUME_BINDING,
+    PERSISTENT_VOLUME_CLAIM: names.VOLUME_BINDING,
+    STORAGE_CLASS: names.VOLUME_BINDING,
+    CSI_STORAGE_CAPACITY: names.VOLUME_BINDING,
+    CSI_NODE: names.NODE_VOLUME_LIMITS,
+    CSI_DRIVER: names.NODE_VOLUME_LIMITS,
+    VOLUME_ATTACHMENT: names.NODE_VOLUME_LIMITS,
+    RESOURCE_CLAIM: names.DYNAMIC_RESOURCES,
+    RESOURCE_SLICE: names.DYNAMIC_RESOURCES,
+    DEVICE_CLASS: names.DYNAMIC_RESOURCES,
+}
+
+EVENTS_GROUP: Final = "events.k8s.io"
+#: Bindings, the reading back of an unknown one, conditions, events.
+CORE: Final = (
+    Right("get", "", "pods"),
+    Right("create", "", "pods/binding"),
+    Right("patch", "", "pods/status"),
+    Right("create", EVENTS_GROUP, "events"),
+    Right("patch", EVENTS_GROUP, "events"),
+)
+_RESOURCE: Final = "resource.k8s.io"
+#: What single plugins write.
+WRITES: Final[dict[str, tuple[Right, ...]]] = {
+    names.DEFAULT_PREEMPTION: (Right("delete", "", "pods"),),
+    names.VOLUME_BINDING: (
+        Right("patch", "", "persistentvolumes"),
+        Right("patch", "", "persistentvolumeclaims"),
+    ),
+    names.DYNAMIC_RESOURCES: (
+        Right("create", _RESOURCE, "resourceclaims"),
+        Right("patch", _RESOURCE, "resourceclaims"),
+        Right("delete", _RESOURCE, "resourceclaims"),
+        Right("patch", _RESOURCE, "resourceclaims/status"),
+        # Since 1.36 a change of an allocation is authorised on this one as well.
+        Right("patch", _RESOURCE, "resourceclaims/binding"),
+    ),
+}
+#: The delegation of authentication and authorisation, and the cluster's client CA.
+DELEGATION: Final = (
+    Right("create", "authentication.k8s.io", "tokenreviews"),
+    Right("create", "authorization.k8s.io", "subjectaccessreviews"),
+    *(
+        Right(verb, "", "configmaps", "kube-system", "extension-apiserver-authentication")
+        for verb in ("get", "list", "watch")
+    ),
+)
+
+
+def group_of(kind: Kind) -> str:
+    """The API group of a kind, empty for the core one."""
+    return kind.group_version.rpartition("/")[0]
+
+
+def needed(
+    plugins: Iterable[str], election: LeaderElection, *, is_serving: bool = True
+) -> list[Need]:
+    """Every right for these plugins, each once, in the order in which it is first used."""
+    enabled = set(plugins)
+    found: dict[Right, str] = {}
+    for kind in KINDS:
+        for verb in ("list", "watch"):
+            found.setdefault(Right(verb, group_of(kind), kind.plural), READERS[kind])
+    for right in CORE:
+        found.setdefault(right, SCHEDULING)
+    for plugin, rights in WRITES.items():
+        for right in rights if plugin in enabled else ():
+            found.setdefault(right, plugin)
+    if election.leader_elect:
+        for right in lease_rights(election.resource_namespace, election.resource_name):
+            found.setdefault(right, LEADER_ELECTION)
+    if is_serving:
+        for right in DELEGATION:
+            found.setdefault(right, SERVING)
+    return [Need(right, purpose) for right, purpose in found.items()]
+
+
+def lease_rights(namespace: str, name: str) -> tuple[Right, ...]:
+    """What holding one lease takes. `create` cannot be restricted to a name."""
+    group = "coordination.k8s.io"
+    return (
+        Right("get", group, "leases", namespace, name),
+        Right("create", group, "leases", namespace),
+        Right("update", group, "leases", namespace, name),
+        Right("create", "", "events", namespace),
+    )
