@@ -70,6 +70,8 @@ def replay_file(path: Path) -> Iterator[Result]:
             yield traces.replay(record)
         elif "expect" in record:
             yield cases.replay(record)
+        elif "extenders" in record and "requests" in record:
+            yield extender_scenario(record)
         else:
             yield from outside(path)
             return
@@ -85,6 +87,16 @@ def outside(path: Path) -> Iterator[Result]:
     for number in range(failed):
         text = differences[number] if number < len(differences) else "differs"
         yield Result(f"{path.stem}-x{number}", "outside-config", [str(text)])
+
+
+def extender_scenario(record: dict[str, Any]) -> Result:
+    """A recorded scenario with extenders (the format of the folder `outside/extender`)."""
+    from tests.conformance import outside_extender
+
+    why = outside_extender.deliberate(record)
+    if why is not None:
+        return Result(record["name"], "extender", [], frozenset((f"another reaction: {why}",)))
+    return Result(record["name"], "extender", outside_extender.replay(record))
 
 
 def lines(path: Path) -> Iterator[dict[str, Any]]:
