@@ -36,7 +36,7 @@ from asched.edge.client.writes import request_for
 log = logging.getLogger(__name__)
 
 #: Requests in flight per lane. BINDING: where a real server's bindings per second stop growing
-#: (1,620 at 64). WRITE: 16 gave 700 writes of evictions a second, 64 gave 900. EVENT: so that events
+#: (1,620 at 64). WRITE: 16 gave 700 writes of evictions a second, 64 gave 900. EVENT: so that they
 #: keep pace once they get their share. LOCAL: questions to extenders; more than bindings may be
 #: under way, so that none waits for another's. STATUS: a guess.
 CONCURRENCY: Final[Mapping[Lane, int]] = {

@@ -1,0 +1,83 @@
+"""Pods of a row in order of importance, followed through changes."""
+
+import random
+
+import numpy as np
+
+from asched.core.preemption.lineup import NOBODY, NOW, Lineup, in_line, start_of
+from asched.core.state.cluster import Cluster
+from tests.builders import a_node, a_pod
+from tests.core.preemption.stage import RandomStage, Stage, a_low
+
+
+def test_priority_goes_before_age_and_who_has_not_started_comes_last() -> None:
+    stage = Stage()
+    stage.nodes(a_node("n1"))
+    names = ("young", "old", "waiting", "high")
+    for pod in (
+        a_low("young", "n1", priority=5, start=30),
+        a_low("old", "n1", priority=5, start=10),
+        a_pod("waiting").spec(priority=5).on("n1"),
+        a_low("high", "n1", priority=9, start=50),
+    ):
+        stage.pod(pod)
+    line = in_line(stage.cluster.pods_on(0).values())
+    assert [info.pod.metadata.name for info in line] == ["high", "old", "young", "waiting"]
+    assert start_of(line[-1]) == NOW
+    assert set(names) == {info.pod.metadata.name for info in line}
+
+
+def test_a_start_time_that_nobody_can_read_counts_as_now() -> None:
+    stage = Stage()
+    info = stage.info(a_pod("web").status(startTime="yesterday").build())
+    assert start_of(info) == NOW
+
+
+def test_empty_slots_are_below_nobody() -> None:
+    stage = Stage()
+    stage.nodes(a_node("n1"), a_node("n2"))
+    stage.pod(a_low("low", "n1"))
+    lineup = stage.cluster.companion(Lineup)
+    lineup.catch_up()
+    assert lineup.priorities[lineup.bulks[0, :2]].tolist() == [0, NOBODY]
+    assert lineup.amounts[:, 0].tolist() == [0] * len(lineup.amounts)
+
+
+def test_columns_follow_every_change() -> None:
+    for seed in range(5):
+        stage = RandomStage(seed)
+        lineup = stage.cluster.companion(Lineup)
+        for _ in range(30):
+            stage.change()
+            if stage.rng.random() < 0.5:
+                lineup.catch_up()
+                _compare(lineup, stage.cluster)
+
+
+def test_more_pods_than_slots_and_more_rows_than_before() -> None:
+    stage = Stage()
+    lineup = stage.cluster.companion(Lineup)
+    rng = random.Random(1)
+    for number in range(90):
+        stage.nodes(a_node(f"n{number}"))
+        for serial in range(rng.randint(0, 20)):
+            stage.pod(a_low(f"p{number}-{serial}", f"n{number}", priority=rng.randint(0, 3)))
+        if number % 10 == 0:
+            lineup.catch_up()
+    lineup.catch_up()
+    _compare(lineup, stage.cluster)
+
+
+def _compare(lineup: Lineup, cluster: Cluster) -> None:
+    cpu = cluster.nodes.resource_row("cpu")
+    for row in range(cluster.nodes.height):
+        line = in_line(cluster.pods_on(row).values())
+        assert lineup.pods(row) == line
+        assert lineup.depth(np.array([row])) == len(line)
+        bulks = lineup.bulks[:, row]
+        assert not bulks[len(line) :].any()
+        here = bulks[: len(line)]
+        assert lineup.priorities[here].tolist() == [info.pod.priority for info in line]
+        assert lineup.starts[: len(line), row].tolist() == [start_of(info) for info in line]
+        wanted = [info.cls.accounted.get("cpu", 0) for info in line]
+        assert lineup.amounts[cpu, here].tolist() == wanted
