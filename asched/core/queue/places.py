@@ -44,6 +44,17 @@ class Places:
     def __len__(self) -> int:
         return len(self._queued)
 
+    def __contains__(self, key: str) -> bool:
+        return key in self._queued
+
+    def resort(self, sort_key: Callable[[Pod, float], Any]) -> None:
+        """Order everything that waits by another queue sort."""
+        self._sort_key = sort_key
+        for lane in (self.active, self.backoff, self.errors):
+            for queued in lane.in_order():
+                lane.discard(queued)
+                lane.push(queued, self._order(queued, lane))
+
     def get(self, key: str) -> QueuedPod | None:
         return self._queued.get(key)
 

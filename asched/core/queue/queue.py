@@ -89,20 +89,24 @@ class SchedulingQueue:
     ) -> None:
         self.places = Places(next(iter(profiles.values())).sort_key)
         self._observer = observer or Silent()
-        interests = {name: Interest(profile.registrations) for name, profile in profiles.items()}
-        overlooked = {name: Interest(profile.overlooked) for name, profile in profiles.items()}
-        self._judge = Judge(interests, self._observer, counter_s, overlooked)
-        self._gates = Gates(
-            {n: p.pre_enqueue for n, p in profiles.items()}, self._observer, counter_s
-        )
-        fits = {name: profile.fits for name, profile in profiles.items()}
-        self._waking = Waking(self._judge, self._gates, fits)
-        self._backoff_rule = backoff
+        self._counter_s = counter_s
+        self.learn(profiles, backoff)
         self._max_in_unschedulable_s = max_in_unschedulable_s
         self._class_key_of = class_key_of
         self.nominator = nominator
         self.in_flight = InFlight()
         self._next_unschedulable_flush_s: float | None = None
+
+    def learn(self, profiles: Mapping[str, QueueProfile], backoff: Backoff) -> None:
+        """Judge by these profiles from now on; `reprofile.py` sees to the pods that wait."""
+        interests = {name: Interest(profile.registrations) for name, profile in profiles.items()}
+        overlooked = {name: Interest(profile.overlooked) for name, profile in profiles.items()}
+        self._judge = Judge(interests, self._observer, self._counter_s, overlooked)
+        gates = {name: profile.pre_enqueue for name, profile in profiles.items()}
+        self._gates = Gates(gates, self._observer, self._counter_s)
+        fits = {name: profile.fits for name, profile in profiles.items()}
+        self._waking = Waking(self._judge, self._gates, fits)
+        self._backoff_rule = backoff
 
     # --- what the watch says ----------------------------------------------------------------------
 

@@ -17,3 +17,4 @@ class Clock:
 
 
 counter_s = time.perf_counter
+monotonic_s = time.monotonic

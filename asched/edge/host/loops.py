@@ -203,6 +203,10 @@ class Scheduler:
         """Wait until the machine has had its next turn."""
         await self._first(self._turned.wait(), self.tasks.failed, timeout_s=timeout_s)
 
+    def wake(self) -> None:
+        """The machine has something to do that no fact tells of."""
+        self._wake()
+
     def _wake(self) -> None:
         if self._waker is not None and not self._waker.done():
             self._waker.set_result(None)

@@ -1,25 +1,49 @@
-"""One scheduler process: event loop, signals, connection, machine, from start to orderly end."""
+"""One scheduler process: event loop, signals, connection, machine, from start to orderly end.
+
+    plan ─> runners, machine ─> session ─> election ─> scheduler ─> pages ─> run ─> exit code
+
+Signals  SIGINT and SIGTERM end it in order, SIGHUP reads the configuration again, SIGUSR2 compares
+         the columns with the API server and prints them.
+Bounds   LAG_EVERY_S between two looks at how late the event loop is.
+"""
 
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from asched.core.config.gate_table import GATES
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.framework.effects import Lane
+from asched.core.framework.meter import Meter
+from asched.core.framework.profile import Profile
+from asched.core.framework.runner import Runner
+from asched.core.leader.election import Rules
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
-from asched.edge.client.dispatch import CONCURRENCY, Dispatcher, DispatchOptions
-from asched.edge.client.session import ConnectionOptions, connect
+from asched.edge.client.dispatch import CONCURRENCY, DispatchOptions
+from asched.edge.client.extenders import Extenders
+from asched.edge.client.originals import Originals
+from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import counter_s
+from asched.edge.host.config_file import LoadedConfig
+from asched.edge.host.debugger import Debugger
+from asched.edge.host.election import Campaign, identity
 from asched.edge.host.extenders import client_for, originals_for
-from asched.edge.host.loops import Scheduler
+from asched.edge.host.inspection import Inspection
+from asched.edge.host.loops import LostLeadershipError, Scheduler
+from asched.edge.host.measured import MeasuredDispatcher
+from asched.edge.host.reload import Reloader
+from asched.edge.host.serving import Serving, ServingPlan
 from asched.edge.host.user_plugins import Catalogue
+from asched.edge.telemetry.metrics import Metrics
 
 log = logging.getLogger("asched.process")
+
+LAG_EVERY_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +56,12 @@ class Plan:
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S
     dispatch: DispatchOptions = field(default_factory=DispatchOptions)
     plugins: Catalogue = field(default_factory=Catalogue)
+    serving: ServingPlan = field(default_factory=ServingPlan)
+    #: Reads the configuration anew; None if there is nothing to be read.
+    reload: Callable[[], LoadedConfig] | None = None
+    config_files: tuple[str, ...] = ()
+    gates: Mapping[str, bool] = field(default_factory=dict)
+    version: str = ""
 
 
 def run_process(plan: Plan) -> int:
@@ -49,40 +79,169 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 
 
 async def schedule(plan: Plan) -> int:
-    """Connect, assemble, run, drain."""
-    parts = Parts.fresh()
-    plugins = plan.plugins
-    runners = build_runners(
-        plan.configuration, parts, factories=plugins.factories, known=plugins.known
+    """Connect, assemble, run, drain. The exit code: 0, or 1 if leadership was lost."""
+    metrics = Metrics()
+    metrics.tell_build(plan.version, _gates(plan.gates))
+    # A serving process waits for its API server and tells so on /readyz, as upstream.
+    session = await connect(
+        plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on
     )
+    extenders = client_for(plan.configuration, originals := originals_for(plan.configuration))
+    campaign = campaign_for(plan, session, metrics)
+    scheduler = _scheduler(plan, session, metrics, campaign, originals, extenders)
+    try:
+        await _run(plan, scheduler, metrics, campaign)
+    except LostLeadershipError:
+        return 1
+    finally:
+        await scheduler.tasks.cancel_all()
+        await session.close()
+        if extenders is not None:
+            await extenders.close()
+    return 0
+
+
+def _scheduler(
+    plan: Plan,
+    session: Session,
+    metrics: Metrics,
+    campaign: Campaign | None,
+    originals: Originals | None,
+    extenders: Extenders | None,
+) -> Scheduler:
+    parts = Parts.fresh()
     machine = build_machine(
         plan.configuration,
         parts,
-        runners,
+        measured_runners(plan, plan.configuration, parts, metrics),
         counter_s=counter_s,
+        observer=metrics.scheduler,
         max_in_unschedulable_s=plan.max_in_unschedulable_s,
     )
+    metrics.client.know_lanes(tuple(lane.name.lower() for lane in Lane))
     options = DispatchOptions(
         concurrency={**CONCURRENCY, Lane.BINDING: plan.bind_concurrency},
         queue_max=plan.dispatch.queue_max,
     )
-    session = await connect(plan.connection)
-    originals = originals_for(plan.configuration)
-    extenders = client_for(plan.configuration, originals)
-    scheduler = Scheduler(
+    return Scheduler(
         session,
         machine,
-        make_dispatcher=partial(Dispatcher, options=options, extenders=extenders),
+        make_dispatcher=partial(
+            MeasuredDispatcher,
+            options=options,
+            extenders=extenders,
+            metrics=metrics.client,
+            may_send=campaign.may_act if campaign is not None else lambda: True,
+        ),
         originals=originals,
+        leadership=campaign,
+        delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,
     )
-    stop_on_signals(scheduler.stop)
-    log.info("starting", extra={"server": session.url, "profiles": ",".join(runners)})
+
+
+async def _run(
+    plan: Plan, scheduler: Scheduler, metrics: Metrics, campaign: Campaign | None
+) -> None:
+    """Open the pages, listen to signals, and schedule."""
+    inspection = Inspection(scheduler, plan.configuration, scheduler.may_act)
+    serving = None
+    if plan.serving.is_on:
+        is_profiling = plan.configuration.enable_profiling
+        serving = await Serving.open(
+            plan.serving, scheduler, inspection, metrics, campaign, is_profiling=is_profiling
+        )
     try:
+        _listen_to_signals(plan, scheduler, inspection, metrics)
+        scheduler.tasks.spawn("loop lag", _watch_lag(metrics))
+        profiles = ",".join(scheduler.machine.desk.runners)
+        log.info("starting", extra={"server": scheduler.session.url, "profiles": profiles})
         await scheduler.run()
     finally:
-        if extenders is not None:
-            await extenders.close()
-    return 0
+        if serving is not None:
+            await serving.close()
+
+
+def measured_runners(
+    plan: Plan, configuration: SchedulerConfiguration, parts: Parts, metrics: Metrics
+) -> dict[str, Runner]:
+    """The runners of a configuration, each with its meter. Raises BUILD_ERRORS."""
+    plugins = plan.plugins
+    made = build_runners(configuration, parts, factories=plugins.factories, known=plugins.known)
+    for name, one in made.items():
+        one.meter = Meter(metrics.scheduler, name, counter_s)
+    metrics.scheduler.know_plugins(
+        entry for one in made.values() for entry in counted_plugins(one.profile)
+    )
+    return made
+
+
+def counted_plugins(profile: Profile) -> Iterator[tuple[str, str, str]]:
+    """(plugin, point, profile) of everything `plugin_evaluation_total` shows from the start."""
+    name = profile.scheduler_name
+    for plugin in profile.pre_filters:
+        yield plugin.name, "PreFilter", name
+    for filterer in profile.filters:
+        yield filterer.plugin.name, "Filter", name
+    for scorer in profile.scorers:
+        if scorer.pre_score is not None:
+            yield scorer.pre_score.name, "PreScore", name
+        yield scorer.plugin.name, "Score", name
+
+
+def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> Campaign | None:
+    """Our part in the election; None if we always lead."""
+    election = plan.configuration.leader_election
+    if not election.leader_elect:
+        return None
+    rules = Rules(
+        identity(),
+        election.lease_duration_s,
+        election.renew_deadline_s,
+        election.retry_period_s,
+    )
+    return Campaign(
+        session,
+        rules,
+        namespace=election.resource_namespace,
+        name=election.resource_name,
+        component=plan.configuration.profiles[0].scheduler_name,
+        metrics=metrics.leader,
+    )
+
+
+def _gates(asked: Mapping[str, bool]) -> dict[str, tuple[str, bool]]:
+    return {name: (stage, asked.get(name, on)) for name, (stage, on) in GATES.items()}
+
+
+async def _watch_lag(metrics: Metrics) -> None:
+    """How late a timer comes tells how long the loop was busy with something else."""
+    loop = asyncio.get_running_loop()
+    while True:
+        due_s = loop.time() + LAG_EVERY_S
+        await asyncio.sleep(LAG_EVERY_S)
+        metrics.own.lagged(max(loop.time() - due_s, 0.0))
+
+
+def _listen_to_signals(
+    plan: Plan, scheduler: Scheduler, inspection: Inspection, metrics: Metrics
+) -> None:
+    loop = asyncio.get_running_loop()
+    stop_on_signals(scheduler.stop)
+    loop.add_signal_handler(signal.SIGUSR2, Debugger(scheduler, inspection).on_signal)
+    if plan.reload is None:
+        return
+    desk = scheduler.machine.desk
+    parts = Parts(desk.cluster, desk.nominator)
+    reloader = Reloader(
+        scheduler,
+        inspection,
+        metrics.own,
+        load=plan.reload,
+        build=lambda wanted: measured_runners(plan, wanted, parts, metrics),
+        files=plan.config_files,
+    )
+    loop.add_signal_handler(signal.SIGHUP, reloader.reload)
+    scheduler.tasks.spawn("configuration", reloader.follow())
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:

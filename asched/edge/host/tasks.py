@@ -31,6 +31,13 @@ class Tasks:
         if error is not None and not self.failed.done():
             self.failed.set_result(error)
 
+    async def cancel(self, name: str) -> None:
+        """End the tasks of this name, and wait for them."""
+        named = [task for task in self._tasks if task.get_name() == name]
+        for task in named:
+            task.cancel()
+        await asyncio.gather(*named, return_exceptions=True)
+
     async def cancel_all(self) -> None:
         """End whatever still runs, and wait for it."""
         pending = list(self._tasks)

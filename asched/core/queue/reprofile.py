@@ -1,0 +1,32 @@
+"""Other profiles for a queue that is in use: every waiting pod keeps its place, or a better one.
+
+Pods of a profile that is gone leave. Those at rest are tried again, because whoever rejected them
+may be gone, too. What is in flight is not touched.
+"""
+
+from collections.abc import Mapping
+
+from asched.core.queue.backoff import Backoff
+from asched.core.queue.queue import QueueProfile, SchedulingQueue
+
+
+def reprofile(
+    queue: SchedulingQueue,
+    profiles: Mapping[str, QueueProfile],
+    backoff: Backoff,
+    now_s: float,
+) -> None:
+    """Let the queue go on with these profiles and pauses."""
+    queue.learn(profiles, backoff)
+    places = queue.places
+    places.resort(next(iter(profiles.values())).sort_key)
+    resting = [queued.pod for queued in places.resting]
+    waiting = [
+        queued.pod
+        for lane in (places.active, places.backoff, places.errors)
+        for queued in lane.in_order()
+    ]
+    for pod in (*resting, *waiting):
+        if pod.spec.scheduler_name not in profiles:
+            queue.delete(pod)
+    queue.activate((pod for pod in resting if pod.spec.scheduler_name in profiles), now_s)

@@ -1,0 +1,177 @@
+"""Who may see our pages: the API server is asked, over connections of their own.
+
+Reads the cluster's client CA and the front proxy's rules from the ConfigMap kube-system/
+extension-apiserver-authentication, unless flags name files, and looks again every LOOK_AGAIN_S.
+Without a kubeconfig for it and outside a cluster nobody is asked: tokens mean nothing then.
+
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver pkg/server/options
+        (authentication.go, authorization.go)
+"""
+
+import asyncio
+import json
+import logging
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from asched.edge.client.credentials import IN_CLUSTER_VARIABLE
+from asched.edge.client.errors import ApiError, ClientError, ConnectError, TransportError
+from asched.edge.client.session import ConnectionOptions, Session, connect
+from asched.edge.serve.auth import Authenticator, Authorizer, Post, ReviewError
+from asched.edge.serve.identity import RequestHeaders
+from asched.edge.serve.options import AccessOptions
+from asched.edge.serve.tls import CannotServeError, Certificates
+from asched.edge.telemetry.component_metrics import AccessMetrics
+
+log = logging.getLogger("asched.serve")
+
+CONFIG_MAP: Final = "/api/v1/namespaces/kube-system/configmaps/extension-apiserver-authentication"
+LOOK_AGAIN_S: Final = 30.0
+REVIEW_S: Final = 10.0
+
+
+class Access:
+    """Both judges, with the sessions they ask through."""
+
+    def __init__(self, options: AccessOptions) -> None:
+        self._options = options
+        self._sessions: list[Session] = []
+        self._lookup: Session | None = None
+        self.authenticator: Authenticator
+        self.authorizer: Authorizer
+
+    @classmethod
+    async def open(cls, options: AccessOptions, metrics: AccessMetrics) -> "Access":
+        """Connect and read what flags name. Raises ConnectError or CannotServeError."""
+        access = cls(options)
+        try:
+            asking = await access._session(options.authentication.authentication_kubeconfig)
+            deciding = await access._session(options.authorization.authorization_kubeconfig)
+            access.authenticator = Authenticator(options, poster(asking), metrics)
+            access.authorizer = Authorizer(options, poster(deciding), metrics)
+            access._lookup = None if options.authentication.authentication_skip_lookup else asking
+            access._adopt({})
+            await access._first_look()
+        except BaseException:
+            await access.close()
+            raise
+        return access
+
+    async def follow(self, certificates: Certificates) -> None:
+        """Keep up with the cluster's authorities until cancelled."""
+        while True:
+            certificates.trust(self.authorities())
+            await asyncio.sleep(LOOK_AGAIN_S)
+            try:
+                await self._look()
+            except (ClientError, CannotServeError) as error:
+                log.info("The authentication ConfigMap was not read: %s", error, extra={"v": 2})
+
+    def authorities(self) -> str:
+        """All authorities of client certificates (PEM)."""
+        return self.authenticator.client_authorities + self.authenticator.proxy.authorities
+
+    async def close(self) -> None:
+        for session in self._sessions:
+            await session.close()
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    async def _session(self, kubeconfig: str) -> Session | None:
+        if not kubeconfig and not os.environ.get(IN_CLUSTER_VARIABLE):
+            return None
+        session = await connect(ConnectionOptions(kubeconfig=kubeconfig), handshake=False)
+        self._sessions.append(session)
+        return session
+
+    async def _first_look(self) -> None:
+        try:
+            await self._look()
+        except ClientError as error:
+            if not self._options.authentication.authentication_tolerate_lookup_failure:
+                raise ConnectError(
+                    f"the authentication ConfigMap cannot be read: {error}; grant its role"
+                    " extension-apiserver-authentication-reader, or set"
+                    " --authentication-tolerate-lookup-failure"
+                ) from error
+            log.warning(
+                "Unable to get configmap/extension-apiserver-authentication in kube-system."
+                " Client certificates are not trusted until it can be read: %s",
+                error,
+            )
+
+    async def _look(self) -> None:
+        if self._lookup is None:
+            return
+        found = await self._lookup.get_json(CONFIG_MAP, timeout_s=REVIEW_S)
+        self._adopt(found.get("data") or {})
+
+    def _adopt(self, data: Mapping[str, str]) -> None:
+        """Take the ConfigMap's word for whatever no flag says."""
+        options = self._options.authentication
+        client_ca = _file(options.client_ca_file)
+        self.authenticator.client_authorities = client_ca or data.get("client-ca-file", "")
+        proxy_ca = _file(options.requestheader_client_ca_file)
+        if proxy_ca:
+            self.authenticator.proxy = RequestHeaders(
+                proxy_ca,
+                options.requestheader_allowed_names,
+                _lower(options.requestheader_username_headers),
+                _lower(options.requestheader_group_headers),
+                _lower(options.requestheader_uid_headers),
+                _lower(options.requestheader_extra_headers_prefix),
+            )
+        elif data.get("requestheader-client-ca-file"):
+            self.authenticator.proxy = RequestHeaders(
+                data["requestheader-client-ca-file"],
+                _words(data, "requestheader-allowed-names"),
+                _lower(_words(data, "requestheader-username-headers")),
+                _lower(_words(data, "requestheader-group-headers")),
+                _lower(_words(data, "requestheader-uid-headers")),
+                _lower(_words(data, "requestheader-extra-headers-prefix")),
+            )
+
+
+def poster(session: Session | None) -> Post | None:
+    """Reviews over a session; None if there is none."""
+    if session is None:
+        return None
+    transport = session.general
+
+    async def post(path: str, review: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:
+        try:
+            reply = await transport.request(
+                "POST", f"{path}?timeout={REVIEW_S:.0f}s", orjson.dumps(review), timeout_s=REVIEW_S
+            )
+            answer = orjson.loads(reply.body) if reply.body else {}
+        except (ApiError, TransportError, orjson.JSONDecodeError) as error:
+            raise ReviewError(str(error)) from error
+        return reply.status, answer if isinstance(answer, dict) else {}
+
+    return post
+
+
+def _file(path: str) -> str:
+    if not path:
+        return ""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise CannotServeError(f"cannot read the CA file {path}: {error.strerror}") from error
+
+
+def _words(data: Mapping[str, str], key: str) -> tuple[str, ...]:
+    """A list that the ConfigMap holds as JSON."""
+    try:
+        found = json.loads(data.get(key) or "[]")
+    except ValueError:
+        return ()
+    return tuple(str(word) for word in found) if isinstance(found, list) else ()
+
+
+def _lower(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(word.lower() for word in words)

@@ -1,0 +1,79 @@
+"""SIGUSR2: compare what is counted here with what the API server holds, and print what is known.
+
+As kube-scheduler's cache debugger, with one difference: the other side of the comparison is the API
+server itself, since no second copy of its objects is kept. Pods on their way may be reported.
+
+Bounds  LIST_S for each list; one comparison at a time.
+"""
+
+import logging
+from collections.abc import Mapping
+from typing import Any, Final
+
+from asched.edge.client.errors import ClientError
+from asched.edge.host.inspection import Inspection
+from asched.edge.host.loops import Scheduler
+
+log = logging.getLogger("asched.debugger")
+
+LIST_S: Final = 60.0
+UNFINISHED: Final = "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
+
+
+class Debugger:
+    def __init__(self, scheduler: Scheduler, inspection: Inspection) -> None:
+        self._scheduler = scheduler
+        self._inspection = inspection
+        self._is_busy = False
+
+    def on_signal(self) -> None:
+        """Begin a comparison unless one is under way."""
+        if not self._is_busy:
+            self._is_busy = True
+            self._scheduler.tasks.spawn("debugger", self._run())
+
+    async def _run(self) -> None:
+        try:
+            await self.compare()
+            self.dump()
+        except ClientError as error:
+            log.error("The cache could not be compared", extra={"err": str(error)})  # noqa: TRY400
+        finally:
+            self._is_busy = False
+
+    async def compare(self) -> None:
+        """Log what is missed here or redundant. Raises ClientError."""
+        session, cluster = self._scheduler.session, self._scheduler.machine.desk.cluster
+        log.info("cache comparer started")
+        nodes = await session.get_json("/api/v1/nodes", timeout_s=LIST_S)
+        pods = await session.get_json(f"/api/v1/pods?fieldSelector={UNFINISHED}", timeout_s=LIST_S)
+        _tell("Nodes", _names(nodes), set(cluster.nodes.row_of))
+        seen = {f"{p.key}/{p.uid}" for p in cluster.pods_seen.values()}
+        _tell("Pods", {f"{_key(p)}/{p['metadata']['uid']}" for p in pods["items"]}, seen)
+        log.info("cache comparer finished")
+
+    def dump(self) -> None:
+        """Log the columns and the queue."""
+        for node in self._inspection.cache_dump()["nodes"]:
+            log.info("Dump of cached NodeInfo", extra=_extra(node))
+        log.info("Dump of scheduling queue", extra=_extra(self._inspection.queue_dump()))
+
+
+def _names(listed: Mapping[str, Any]) -> set[str]:
+    return {item["metadata"]["name"] for item in listed["items"]}
+
+
+def _key(pod: Mapping[str, Any]) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def _extra(values: Mapping[str, Any]) -> dict[str, Any]:
+    """`name` belongs to the log record itself."""
+    return {("node" if key == "name" else key): value for key, value in values.items()}
+
+
+def _tell(what: str, there: set[str], here: set[str]) -> None:
+    missed, redundant = sorted(there - here), sorted(here - there)
+    if missed or redundant:
+        extra = {f"missed{what}": missed, f"redundant{what}": redundant}
+        log.warning("Cache mismatch", extra=extra)

@@ -1,0 +1,181 @@
+"""The inside of a running scheduler, for pages and metrics: everything is read, nothing is changed.
+
+Values are taken between two turns of the deciding loop, so they fit together. What a page renders
+in a thread is copied first.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+
+from asched.core.config.text import effective
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.story import Line
+from asched.core.framework.runner import Runner
+from asched.core.model.pod import Pod
+from asched.core.queue.queued import QueuedPod
+from asched.core.state.pods import PodInfo
+from asched.edge.host.loops import Scheduler
+
+#: Nodes named in an explanation, the nearest misses first.
+MISSES_MAX: Final = 10
+
+
+class Inspection:
+    """Implements `edge.serve.inspector.Inspector`. `is_leader` asks the election."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        configuration: SchedulerConfiguration,
+        is_leader: Callable[[], bool],
+    ) -> None:
+        self._scheduler = scheduler
+        self._desk = scheduler.machine.desk
+        self.current = configuration
+        self.is_leader = is_leader
+
+    def configuration(self) -> Mapping[str, Any]:
+        return effective(self.current)
+
+    def pods(self) -> Iterable[Pod]:
+        return list(self._desk.cluster.pods_seen.values())
+
+    # --- dumps -----------------------------------------------------------------------------------
+
+    def queue_dump(self) -> Mapping[str, Any]:
+        listing = self._desk.queue.places.listing()
+        lanes = {name: [_queued(q) for q in pods] for name, pods in listing._asdict().items()}
+        in_flight = [_queued(queued) for queued in self._desk.queue.in_flight.pods()]
+        return {**lanes, "inFlight": in_flight}
+
+    def cache_dump(self) -> Mapping[str, Any]:
+        cluster = self._desk.cluster
+        assumed = [i.pod.key for i in list(cluster.placed.values()) if i.assumed]
+        return {
+            "nodes": [self._node(row) for row in cluster.nodes.row_of.values()],
+            "assumedPods": sorted(assumed),
+        }
+
+    def _node(self, row: int) -> Mapping[str, Any]:
+        cluster = self._desk.cluster
+        node = cluster.nodes.node_at[row]
+        assert node is not None
+        return {
+            "name": node.metadata.name,
+            "allocatable": dict(node.status.allocatable or {}),
+            "pods": sorted(info.pod.key for info in cluster.pods_on(row).values()),
+        }
+
+    # --- one pod ---------------------------------------------------------------------------------
+
+    def explain(self, namespace: str, name: str) -> Mapping[str, Any] | None:
+        """Its place, its story, its last rejection, and how each node looks at it now."""
+        key = f"{namespace}/{name}"
+        pod = self._desk.cluster.pods_seen.get(key)
+        story = self._desk.stories.of(key)
+        if pod is None and not story:
+            return None
+        told: dict[str, Any] = {"pod": key, "story": [_line(line) for line in story]}
+        if pod is None:
+            return {**told, "place": "gone"}
+        told["node"] = pod.spec.node_name or ""
+        told["schedulerName"] = pod.spec.scheduler_name
+        told["priority"] = pod.priority
+        told.update(self._place(pod))
+        runner = self._desk.runners.get(pod.spec.scheduler_name)
+        if runner is not None and not pod.spec.node_name:
+            info = self._desk.cluster.classes.info_of(pod)
+            told["now"] = _verdicts_now(info, runner)
+        return told
+
+    def _place(self, pod: Pod) -> dict[str, Any]:
+        if pod.spec.node_name:
+            return {"place": "bound"}
+        queue = self._desk.queue
+        queued = queue.places.get(pod.key)
+        if queued is not None:
+            place = queue.places.name_of(queued)
+            return {"place": "gated" if queued.is_gated else place, **_queued(queued)}
+        if pod.uid in queue.in_flight:
+            return {"place": "in flight"}
+        if pod.spec.scheduler_name not in self._desk.runners:
+            return {"place": "another scheduler's"}
+        assumed = self._desk.cluster.placed.get(pod.uid)
+        return {"place": "being bound" if assumed is not None else "unknown"}
+
+
+def _queued(queued: QueuedPod) -> dict[str, Any]:
+    return {
+        "pod": queued.key,
+        "attempts": queued.attempts,
+        "rejectedBy": sorted(queued.rejectors),
+        "gatedBy": queued.gated_by,
+        "since": queued.timestamp_s,
+        "backoffUntil": queued.backoff_until_s,
+    }
+
+
+def _line(line: Line) -> dict[str, Any]:
+    told: dict[str, Any] = {"at": line.at_s, "attempt": line.attempt, "what": line.step.value}
+    if isinstance(line.details, tuple) and line.details and isinstance(line.details[0], tuple):
+        told["reasons"] = [
+            {"plugin": plugin, "code": code, "reason": reason, "nodes": count}
+            for plugin, code, reason, count in line.details
+        ]
+    elif line.details is not None:
+        told["details"] = line.details
+    return told
+
+
+def _verdicts_now(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
+    """What each filter says of each node as the columns stand, without deciding anything."""
+    nodes = runner.cluster.nodes
+    if not nodes.count:
+        return {"nodes": 0}
+    state = runner.cache.state_of(info)
+    outcome = state.update(info)
+    if outcome.rejection is not None:
+        said = outcome.rejection
+        return {"nodes": nodes.count, "preFilter": said.message, "plugin": said.plugin}
+    live = nodes.columns.read("live")[: nodes.height]
+    if outcome.rows is not None:
+        looked_at = np.zeros(nodes.height, dtype=np.bool_)
+        looked_at[list(outcome.rows)] = True
+        live = live & looked_at
+    objections = np.zeros(nodes.height, dtype=np.int64)
+    funnel, left = [], live.copy()
+    for verdict in state.active:
+        refused = verdict.codes[: nodes.height] != 0
+        objections += refused & live
+        before, left = int(left.sum()), left & ~refused
+        funnel.append(
+            {
+                "plugin": verdict.plugin.name,
+                "refuses": int((refused & live).sum()),
+                "left": int(left.sum()),
+                "of": before,
+            }
+        )
+    rows = np.flatnonzero(live & (objections > 0))
+    nearest = rows[np.argsort(objections[rows], kind="stable")][:MISSES_MAX]
+    return {
+        "nodes": nodes.count,
+        "lookedAt": int(live.sum()),
+        "feasible": int(left.sum()),
+        "funnel": funnel,
+        "nearestMisses": [_miss(info, runner, state.active, int(row)) for row in nearest],
+    }
+
+
+def _miss(info: PodInfo, runner: Runner, active: Iterable[Any], row: int) -> Mapping[str, Any]:
+    node = runner.cluster.nodes.node_at[row]
+    assert node is not None
+    said = []
+    for verdict in active:
+        code = int(verdict.codes[row])
+        if code:
+            status = verdict.plugin.explain(info, code)
+            said.append({"plugin": verdict.plugin.name, "reason": ", ".join(status.reasons)})
+    return {"node": node.metadata.name, "objections": said}

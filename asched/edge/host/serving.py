@@ -1,0 +1,101 @@
+"""The serving port of a scheduler: which checks there are, and everything a page needs.
+
+Readiness tells more than upstream's: an API server that cannot be reached any more makes the
+handlers count as not synchronized after DEAF_S, and a leader without a fresh lease is not well.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from time import time
+from typing import Final
+
+from asched.edge.host.access import Access
+from asched.edge.host.election import Campaign
+from asched.edge.host.figures import show_figures
+from asched.edge.host.inspection import Inspection
+from asched.edge.host.loops import Scheduler
+from asched.edge.serve.app import Server
+from asched.edge.serve.health import PING, Check, Health
+from asched.edge.serve.options import AccessOptions, ServingOptions
+from asched.edge.serve.routes import Routes
+from asched.edge.telemetry.metrics import Metrics
+
+#: So long a watch may fail before we no longer call ourselves ready: three probes of the default
+#: period, longer than any restart of an API server behind a load balancer.
+DEAF_S: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class ServingPlan:
+    """What to serve; `flags` are shown on /flagz."""
+
+    options: ServingOptions = field(default_factory=lambda: ServingOptions(secure_port=0))
+    access: AccessOptions = field(default_factory=AccessOptions)
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_on(self) -> bool:
+        return self.options.secure_port != 0
+
+
+def health_of(scheduler: Scheduler, campaign: Campaign | None) -> Health:
+    """The checks, in upstream's order."""
+
+    def synced() -> str:
+        if scheduler.is_synced and scheduler.deaf_s() < DEAF_S:
+            return ""
+        return "handlers are not fully synchronized"
+
+    def shutdown() -> str:
+        return "process is shutting down" if scheduler.is_stopping else ""
+
+    ready = [Check("shutdown", shutdown), Check("sched-handler-sync", synced)]
+    if campaign is None:
+        return Health({"healthz": [PING], "livez": [PING], "readyz": ready})
+    election = Check("leaderElection", campaign.trouble)
+    return Health({"healthz": [election], "livez": [PING], "readyz": [election, *ready]})
+
+
+class Serving:
+    """Opened before the scheduler runs, closed after it."""
+
+    def __init__(self, server: Server, access: Access) -> None:
+        self.server = server
+        self._access = access
+
+    @classmethod
+    async def open(
+        cls,
+        plan: ServingPlan,
+        scheduler: Scheduler,
+        inspection: Inspection,
+        metrics: Metrics,
+        campaign: Campaign | None,
+        *,
+        is_profiling: bool,
+    ) -> "Serving":
+        """Listen. Raises CannotServeError or ConnectError."""
+        show_figures(scheduler, metrics)
+        access = await Access.open(plan.access, metrics.access)
+        try:
+            routes = Routes(
+                inspection,
+                metrics,
+                health_of(scheduler, campaign),
+                plan.flags,
+                is_profiling=is_profiling,
+                started_s=time(),
+            )
+            server = Server(plan.options, routes, access.authenticator, access.authorizer)
+            server.certificates.trust(access.authorities())
+            await server.start()
+        except BaseException:
+            await access.close()
+            raise
+        scheduler.tasks.spawn("certificates", server.keep_certificates())
+        scheduler.tasks.spawn("access", access.follow(server.certificates))
+        return cls(server, access)
+
+    async def close(self) -> None:
+        await self.server.stop()
+        await self._access.close()
