@@ -1,0 +1,137 @@
+"""`asched plugins list|new`: what plugins there are, and a first one of your own.
+
+Exit status: 0 success; 1 a plugin that is installed cannot be loaded; 2 wrong usage, a plugin of a
+flag that cannot be loaded, or a configuration that cannot be used.
+"""
+
+import argparse
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from asched.cli.plugin_scaffold import PLUGIN, TEST
+from asched.core.config.in_tree import IN_TREE_POINTS
+from asched.core.config.v1 import POINTS
+from asched.edge.host.config_file import ConfigError, LoadedConfig, UnreadableFileError, load_config
+from asched.edge.host.user_plugins import Catalogue, PluginLoadError, discover
+
+HEADINGS: Final = ("NAME", "ORIGIN", "POINTS")
+NAME_FORM: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `plugins` and its two commands."""
+    parser = subparsers.add_parser("plugins", help="list plugins, or start a new one")
+    commands = parser.add_subparsers(dest="plugins_command", required=True, metavar="COMMAND")
+    text = "every plugin that a configuration may name: where it comes from, what it extends"
+    listing = commands.add_parser("list", help=text, description=text)
+    listing.add_argument("--config", metavar="FILE", help="also show which profiles enable it")
+    listing.add_argument("--plugin", action="append", default=[], metavar="WHICH")
+    listing.add_argument("--plugin-dir", default="", metavar="DIR")
+    listing.add_argument("--all", action="store_true", help="the in-tree ones, too")
+    listing.set_defaults(run=run_list)
+    text = "write NAME as a plugin of a few lines, with a test"
+    new = commands.add_parser("new", help=text, description=text)
+    new.add_argument("name", metavar="NAME", help="such as quiet-hours or QuietHours")
+    new.add_argument("--dir", type=Path, default=Path(), metavar="DIR", help="where to write")
+    new.set_defaults(run=run_new)
+
+
+def run_list(args: argparse.Namespace) -> int:
+    """Print the table."""
+    try:
+        catalogue = discover(args.plugin, args.plugin_dir)
+        loaded = load_config(args.config, known=catalogue.known) if args.config else None
+    except (PluginLoadError, UnreadableFileError) as error:
+        return _fail([str(error)])
+    except ConfigError as error:
+        return _fail([str(located) for located in error.errors])
+    rows, broken = _rows(catalogue, loaded, with_in_tree=args.all)
+    if not rows:
+        print("there are no plugins beside the in-tree ones (--all shows them)")
+    else:
+        _print_table([(*HEADINGS, "ENABLED IN") if loaded else HEADINGS, *rows])
+    for line in broken:
+        print(f"asched plugins: {line}", file=sys.stderr)
+    return 1 if broken else 0
+
+
+def _rows(
+    catalogue: Catalogue, loaded: LoadedConfig | None, *, with_in_tree: bool
+) -> tuple[list[tuple[str, ...]], list[str]]:
+    """(rows of the table, plugins that cannot be loaded)."""
+    rows: list[tuple[str, ...]] = []
+    broken: list[str] = []
+    if with_in_tree:
+        rows += [
+            (name, "in tree", _listed(points), *_enabled_in(name, loaded))
+            for name, points in IN_TREE_POINTS.items()
+        ]
+    for name, plugin in catalogue.plugins.items():
+        try:
+            points = _listed(plugin.points)
+        except PluginLoadError as error:
+            broken.append(str(error))
+            points = "cannot be loaded"
+        rows.append((name, plugin.origin, points, *_enabled_in(name, loaded)))
+    return rows, broken
+
+
+def _listed(points: frozenset[str]) -> str:
+    return ",".join(point for point in POINTS if point in points)
+
+
+def _enabled_in(name: str, loaded: LoadedConfig | None) -> tuple[str, ...]:
+    if loaded is None:
+        return ()
+    found = []
+    for profile in loaded.profiles:
+        at = [p for p in POINTS for entry in profile.at(p) if entry.name == name]
+        if at:
+            found.append(f"{profile.scheduler_name} ({','.join(at)})")
+    return ("; ".join(found) or "-",)
+
+
+def _print_table(rows: Sequence[Sequence[str]]) -> None:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        print("  ".join(cells).rstrip())
+
+
+def run_new(args: argparse.Namespace) -> int:
+    """Write the two files."""
+    if not NAME_FORM.fullmatch(args.name):
+        return _fail([f"{args.name!r} is no name: write letters, digits and hyphens"])
+    words = re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+|[A-Z0-9]+", args.name)
+    module = "_".join(word.lower() for word in words)
+    cls = "".join(word[:1].upper() + word[1:] for word in words)
+    if cls in IN_TREE_POINTS:
+        return _fail([f"{cls} is an in-tree plugin; take another name"])
+    files = {
+        args.dir / f"{module}.py": PLUGIN,
+        args.dir / f"test_{module}.py": TEST,
+    }
+    present = [str(path) for path in files if path.exists()]
+    if present:
+        return _fail([f"{', '.join(present)}: exists already; remove it or take another name"])
+    values = {"MODULE": module, "CLASS": cls}
+    try:
+        args.dir.mkdir(parents=True, exist_ok=True)
+        for path, template in files.items():
+            text = re.sub(r"@(\w+)@", lambda found: values[found[1]], template)
+            path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        return _fail([f"cannot write to {args.dir}: {error.strerror}"])
+    print(f"wrote {' and '.join(map(str, files))}; try")
+    print(f"  pytest {args.dir / f'test_{module}.py'}")
+    print(f"  asched demo --plugin {args.dir / f'{module}.py'}")
+    return 0
+
+
+def _fail(lines: Sequence[str]) -> int:
+    for line in lines:
+        print(f"asched plugins: {line}", file=sys.stderr)
+    return 2
