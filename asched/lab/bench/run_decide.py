@@ -138,12 +138,16 @@ class DecideWorld(World):
                 )
         self._settle()
 
-    def _settle(self) -> None:
-        """Let bindings under way come to their end; nothing new is begun."""
-        self.machine.is_active = False
+    def take_in(self) -> None:
+        """Show the machine what was made so far, without a pod being tried."""
+        was_active, self.machine.is_active = self.machine.is_active, False
         while self._facts:
             self._turn()
-        self.machine.is_active = True
+        self.machine.is_active = was_active
+
+    def _settle(self) -> None:
+        """Let bindings under way come to their end; nothing new is begun."""
+        self.take_in()
 
     async def sleep(self, seconds: float) -> None:
         end_s = self.now_s + seconds

@@ -1,0 +1,155 @@
+"""`make bench`: how fast pods are bound, beside a bare client on the same server in the same run.
+
+    python -m tests.bench [--nodes N] [--pods M] [--rows plain,spread,decide-plain,seven,all]
+                          [--json OUT]
+
+Against a real API server where KUBEBUILDER_ASSETS names a folder with etcd and kube-apiserver, else
+against the embedded one, and it says which. The bare client binds round-robin and writes one event
+per pod, without deciding anything; it runs before the rows and after them, and the ratio is to the
+mean of both, because other work on the machine comes and goes.
+
+Exit status: 0 if every pod of every row was bound, 1 if not, 2 for usage.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+import tempfile
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+from tests.bench import real
+from tests.bench.crowds import Crowd, plain
+from tests.bench.measure import Cluster, EmbeddedServer, Row, measure
+from tests.bench.rows import BOUND, DECIDED, EVERY, GROUPS, Asked
+
+from asched.edge.host.process import runner
+from asched.lab.bench.report import commit, machine_line
+from asched.lab.bench.world import WorkloadFailedError
+
+COLUMNS = (
+    "row", "nodes", "pods", "bound", "bound/s", "to bare", "first s", "last s", "CPU ms/pod",
+    "RSS MB", "events", "after s",
+)  # fmt: skip
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--nodes", type=int, default=1000, metavar="N")
+    parser.add_argument("--pods", type=int, default=3000, metavar="M")
+    parser.add_argument(
+        "--rows", "--workloads", default="plain", metavar="NAMES",
+        help=f"comma-separated; groups {', '.join(GROUPS)}; rows {', '.join(EVERY)}",
+    )  # fmt: skip
+    parser.add_argument("--embedded", action="store_true", help="never use a real API server")
+    parser.add_argument("--json", default="", metavar="OUT", help="also write the rows here")
+    args = parser.parse_args(argv)
+    names: list[str] = []
+    for name in args.rows.split(","):
+        names += [row for row in GROUPS.get(name, (name,)) if row not in names]
+    unknown = [name for name in names if name not in EVERY]
+    if unknown:
+        print(f"no row is called {', '.join(unknown)}; see --help", file=sys.stderr)
+        return 2
+    print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
+    rows: list[Row] = []
+    try:
+        runner()(run(names, Asked(args.nodes, args.pods), args.embedded, rows))
+    except WorkloadFailedError as error:
+        print(f"make bench: {error}", file=sys.stderr)
+        return 1
+    if args.json:
+        document: dict[str, Any] = {
+            "machine": machine_line(),
+            "commit": commit(),
+            "rows": [row.as_json() for row in rows],
+        }
+        Path(args.json).write_text(json.dumps(document, indent=1), encoding="utf-8")
+    return 0 if all(row.bound >= _expected(row) for row in rows) else 1
+
+
+def _expected(row: Row) -> int:
+    return row.pods // 2 if row.name == "wall" else row.pods
+
+
+async def run(names: list[str], asked: Asked, embedded: bool, rows: list[Row]) -> int:
+    """All rows, each printed when it is done."""
+    print(_line(COLUMNS), flush=True)
+    shared = [name for name in names if name in BOUND and not BOUND[name].own_server]
+    if shared:
+        await _on_one_server(shared, asked, embedded, rows)
+    for name in names:
+        if name in BOUND and BOUND[name].own_server:
+            row = BOUND[name]
+            async with _cluster(row.nodes(asked), embedded) as cluster:
+                _tell(await row.run(cluster, name, asked), rows)
+        elif name in DECIDED:
+            _tell(await DECIDED[name](name), rows)
+    return 0
+
+
+async def _on_one_server(
+    names: Iterable[str], asked: Asked, embedded: bool, rows: list[Row]
+) -> None:
+    async with _cluster(asked.nodes, embedded) as cluster:
+        crowd = Crowd(asked.nodes, ((plain, asked.pods),))
+        before = await measure(cluster, "bare client, before", crowd, is_bare=True)
+        _tell(before, rows)
+        measured = []
+        for name in names:
+            row = await BOUND[name].run(cluster, name, asked)
+            row.ratio = round(row.rate / before.rate, 3) if BOUND[name].is_compared else None
+            _tell(row, rows)
+            measured.append(row)
+        after = await measure(cluster, "bare client, after", crowd, is_bare=True)
+        _tell(after, rows)
+        bare_rate = (before.rate + after.rate) / 2
+        for row in measured:
+            if row.ratio is not None:
+                row.ratio = round(row.rate / bare_rate, 3)
+        ratios = ", ".join(f"{row.name} {row.ratio:.2f}" for row in measured if row.ratio)
+        print(f"ratio to the mean of both bare runs ({bare_rate:.0f}/s): {ratios}", flush=True)
+
+
+@contextlib.asynccontextmanager
+async def _cluster(nodes: int, embedded: bool) -> AsyncIterator[Cluster]:
+    found = None if embedded else real.assets()
+    made = EmbeddedServer() if found is None else real.RealServer(found)
+    async with made as server:
+        print(f"# {server.description}, {nodes} nodes", flush=True)
+        with tempfile.TemporaryDirectory(prefix="asched-bench-") as folder:
+            cluster = await Cluster.filled(server.kubeconfig, nodes, Path(folder))
+            try:
+                yield cluster
+            finally:
+                await cluster.close()
+
+
+def _tell(row: Row, rows: list[Row]) -> None:
+    rows.append(row)
+    ratio = f"{row.ratio:.2f}" if row.ratio is not None else "-"
+    cells = (
+        row.name, row.nodes, row.pods, row.bound, f"{row.rate:.0f}", ratio, f"{row.first_s:.2f}",
+        f"{row.last_s:.2f}", f"{row.cpu_ms_per_pod:.3f}", f"{row.peak_rss_mb:.0f}", row.events,
+        f"{row.events_after_s:.1f}",
+    )  # fmt: skip
+    print(_line(cells), flush=True)
+    if row.extra:
+        print("   ", ", ".join(f"{key} {value}" for key, value in row.extra.items()), flush=True)
+
+
+def _line(cells: Iterable[Any]) -> str:
+    first, *others = map(str, cells)
+    return f"{first:24}" + "".join(f"{cell:>11}" for cell in others)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(asyncio.CancelledError):
+        sys.exit(main())

@@ -1,0 +1,57 @@
+"""Rows of the decide mode: the engine in process, with the same crowds."""
+
+import gc
+from collections.abc import Iterable
+from itertools import islice
+
+from tests.bench.crowds import Crowd, JsonObject, node
+from tests.bench.measure import Row
+
+from asched.core.config.defaults import default_configuration
+from asched.lab.bench.manifests import scheduled_by
+from asched.lab.bench.run_decide import DecideWorld
+
+SCHEDULER = "asched-bench"
+CHUNK = 2000
+TIMEOUT_S = 3600.0
+
+
+async def measure(name: str, crowd: Crowd) -> Row:
+    """Pods per second of engine time, from the moment all of them wait."""
+    row = Row(name, crowd.nodes, crowd.waiting_count)
+    world = DecideWorld(default_configuration(SCHEDULER))
+    await _create(world, crowd.also, "")
+    await _create(world, (node(i) for i in range(crowd.nodes)), "")
+    await _create(world, crowd.placed_pods(), "bench")
+    await world.sleep(0.0)
+    world.machine.is_active = False
+    waiting = (scheduled_by(pod, SCHEDULER) for pod in crowd.waiting_pods())
+    await _create(world, waiting, "bench")
+    world.take_in()
+    world.machine.is_active = True
+    world.forget_measured()
+    before, started_s = world.pods.scheduled_count, world.now_s
+    await world.until(
+        lambda: world.pods.scheduled_count >= before + row.pods, TIMEOUT_S, "all pods to be bound"
+    )
+    times_s = [s.scheduled_s for s in world.pods.pods.values() if s.scheduled_s is not None]
+    span_s = max(times_s) - started_s
+    facts = world.facts()
+    row.bound = world.pods.scheduled_count - before
+    row.last_s = round(span_s, 3)
+    row.rate = round(row.bound / span_s, 1)
+    row.cpu_ms_per_pod = round(facts["engine_s"] * 1000 / row.pods, 4)
+    row.peak_rss_mb = facts["peak_rss_mb"]
+    row.extra = {key: facts[key] for key in ("rows", "full_passes", "row_passes")}
+    await world.close()
+    del world
+    gc.collect()
+    return row
+
+
+async def _create(world: DecideWorld, objects: Iterable[JsonObject], namespace: str) -> None:
+    """A chunk at a time, each taken in before the next is made."""
+    iterator = iter(objects)
+    while chunk := list(islice(iterator, CHUNK)):
+        await world.create(chunk, namespace)
+        world.take_in()

@@ -1,0 +1,283 @@
+"""One measurement through an API server: a crowd, one client that binds it, and what was seen.
+
+The times are those of this process's own watch: a pod is bound when the watch shows its node.
+"""
+
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from itertools import islice
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from tests.bench.crowds import Crowd, JsonObject, node
+
+from asched.edge.client.session import read_json
+from asched.lab.bench.api import Api
+from asched.lab.bench.processes import Process
+from asched.lab.bench.run_bind import embedded_server, scheduler_config
+from asched.lab.bench.world import WorkloadFailedError
+
+SCHEDULER = "asched-bench"
+CHUNK = 1000
+POLL_S = 0.01
+#: A run in which nothing was bound for so long is over.
+STUCK_S = 60.0
+#: The bar is 10 s; look somewhat longer, so that a miss has a figure.
+EVENTS_WAIT_S = 30.0
+CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+
+
+@dataclass
+class Row:
+    """What one row of the table says. Times are seconds after the client was started."""
+
+    name: str
+    nodes: int
+    pods: int
+    bound: int = 0
+    rate: float = 0.0  # bindings per second between the first and the last
+    first_s: float = 0.0
+    last_s: float = 0.0
+    cpu_ms_per_pod: float = 0.0
+    peak_rss_mb: float = 0.0
+    events: int = 0
+    events_after_s: float = 0.0  # seconds after the last binding until every event was there
+    ratio: float | None = None  # to the bare client of the same run
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class EmbeddedServer:
+    """The embedded API server as a process: for machines without a real one."""
+
+    description = "EMBEDDED API server of asched (no KUBEBUILDER_ASSETS): not comparable with a real one"
+
+    def __init__(self) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="asched-bench-")
+        self._process: Process | None = None
+        self.kubeconfig = ""
+
+    async def __aenter__(self) -> "EmbeddedServer":
+        self._process, self.kubeconfig = await embedded_server(Path(self._folder.name))
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._process is not None:
+            await self._process.stop()
+        self._folder.cleanup()
+
+
+class Cluster:
+    """Nodes on one server, on which rows are measured one after the other."""
+
+    def __init__(self, api: Api, kubeconfig: str, folder: Path) -> None:
+        self.api = api
+        self.kubeconfig = kubeconfig
+        self.folder = folder
+        self.bound_at_s: dict[str, float] = {}
+        self.seen_at_s: dict[str, float] = {}
+        self._namespaces = 0
+        self._watch: asyncio.Task[None] | None = None
+
+    @classmethod
+    async def filled(cls, kubeconfig: str, nodes: int, folder: Path) -> "Cluster":
+        """A cluster with that many nodes."""
+        cluster = cls(await Api.connected(kubeconfig, limit=64), kubeconfig, folder)
+        await cluster.create((node(i) for i in range(nodes)), "")
+        cluster._watch = asyncio.create_task(cluster._follow())
+        return cluster
+
+    async def close(self) -> None:
+        if self._watch is not None:
+            self._watch.cancel()
+            await asyncio.gather(self._watch, return_exceptions=True)
+        await self.api.close()
+
+    async def create(self, objects: Iterable[JsonObject], namespace: str) -> None:
+        """Create in the order given, many at a time."""
+        iterator = iter(objects)
+        while chunk := list(islice(iterator, CHUNK)):
+            await self.api.many([lambda o=o: self.api.create(o, namespace) for o in chunk])
+
+    async def new_namespace(self) -> str:
+        self._namespaces += 1
+        name = f"bench-{self._namespaces}"
+        await self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, "")
+        return name
+
+    async def empty(self, namespace: str) -> None:
+        """Remove pods and events of a row, so that the next one starts alike."""
+        for path in ("/api/v1", "/apis/events.k8s.io/v1"):
+            plural = "pods" if path == "/api/v1" else "events"
+            url = f"{path}/namespaces/{namespace}/{plural}?gracePeriodSeconds=0"
+            await self.api.request("DELETE", url)
+
+    async def _follow(self) -> None:
+        async for kind, pod in self.api.watch_pods():
+            if kind not in ("ADDED", "MODIFIED"):
+                continue
+            metadata = pod["metadata"]
+            key = f"{metadata['namespace']}/{metadata['name']}"
+            now_s = time.monotonic()
+            self.seen_at_s.setdefault(key, now_s)
+            if pod["spec"].get("nodeName"):
+                self.bound_at_s.setdefault(key, now_s)
+
+    def check(self) -> None:
+        """Raises if the watch has ended."""
+        if self._watch is not None and self._watch.done():
+            raise WorkloadFailedError(f"the watch ended: {self._watch.exception()}")
+
+    async def scheduled_events(self, namespace: str) -> int:
+        """Pods of a namespace that have their `Scheduled` event."""
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+        items = read_json(await self.api.request("GET", path)).get("items") or []
+        return len({e["regarding"]["name"] for e in items if e.get("reason") == "Scheduled"})
+
+
+async def measure(cluster: Cluster, name: str, crowd: Crowd, *, is_bare: bool = False) -> Row:
+    """Let the pods wait, start a client, and see them bound."""
+    namespace = await cluster.new_namespace()
+    row = Row(name, crowd.nodes, crowd.waiting_count)
+    await cluster.create(crowd.also, "")
+    await cluster.create(crowd.placed_pods(), namespace)
+    keys = set()
+
+    def waiting() -> Iterable[JsonObject]:
+        for pod in crowd.waiting_pods():
+            keys.add(f"{namespace}/{pod['metadata']['name']}")
+            yield {**pod, "spec": {**pod["spec"], "schedulerName": SCHEDULER}}
+
+    await cluster.create(waiting(), namespace)
+    client = _bare(cluster, namespace) if is_bare else _scheduler(cluster)
+    await client.start()
+    try:
+        bindable = {key for key in keys if "/giant-" not in key}
+        await _until_bound(cluster, client, bindable, is_bare=is_bare)
+        _note_usage(row, client)
+        _note_times(row, cluster, bindable, client.started_s)
+        await _until_events(cluster, row, namespace)
+    finally:
+        await client.stop()
+    await cluster.empty(namespace)
+    return row
+
+
+def _scheduler(cluster: Cluster) -> Process:
+    file = cluster.folder / "scheduler.yaml"
+    file.write_text(scheduler_config(CONFIG, cluster.kubeconfig))
+    arguments = ("run", f"--config={file}", "--secure-port=0")
+    return Process.of_asched("scheduler", arguments, cluster.folder / "scheduler.log")
+
+
+def _bare(cluster: Cluster, namespace: str) -> Process:
+    command = (sys.executable, "-m", "tests.bench.bare", cluster.kubeconfig, namespace)
+    return Process("bare client", command, cluster.folder / "bare.log")
+
+
+async def _until_bound(cluster: Cluster, client: Process, keys: set[str], *, is_bare: bool) -> None:
+    """All of them, or nothing new for STUCK_S."""
+    left, count = set(keys), -1
+    changed_s = time.monotonic()
+    while left:
+        if not is_bare:
+            client.check()
+        cluster.check()
+        if len(cluster.bound_at_s) != count:
+            count, changed_s = len(cluster.bound_at_s), time.monotonic()
+            left.difference_update(cluster.bound_at_s)
+        elif time.monotonic() - changed_s > STUCK_S:
+            return
+        await asyncio.sleep(POLL_S)
+
+
+def _note_usage(row: Row, client: Process) -> None:
+    usage = client.usage()
+    row.cpu_ms_per_pod = round(usage.get("cpu_s", 0.0) * 1000 / max(row.pods, 1), 3)
+    row.peak_rss_mb = round(usage.get("peak_rss_mb", 0.0))
+
+
+def _note_times(row: Row, cluster: Cluster, keys: set[str], started_s: float) -> None:
+    times_s = sorted(cluster.bound_at_s[key] for key in keys if key in cluster.bound_at_s)
+    row.bound = len(times_s)
+    if times_s:
+        row.first_s = round(times_s[0] - started_s, 3)
+        row.last_s = round(times_s[-1] - started_s, 3)
+        row.rate = round((len(times_s) - 1) / max(times_s[-1] - times_s[0], 1e-9), 1)
+
+
+async def _until_events(cluster: Cluster, row: Row, namespace: str) -> None:
+    """How long after the last binding every event is there."""
+    bound_s = time.monotonic()
+    while True:
+        row.events = await cluster.scheduled_events(namespace)
+        row.events_after_s = round(time.monotonic() - bound_s, 2)
+        if row.events >= row.bound or row.events_after_s > EVENTS_WAIT_S:
+            return
+        await asyncio.sleep(0.25)
+
+
+async def measure_arrival(cluster: Cluster, name: str, per_second: float, seconds: float) -> Row:
+    """Pods that come one by one while the scheduler runs: how long each waits, and the pauses."""
+    from tests.bench.crowds import plain
+
+    namespace = await cluster.new_namespace()
+    count = int(per_second * seconds)
+    row = Row(name, 0, count)
+    client = _scheduler(cluster)
+    await client.start()
+    try:
+        await client.ready("synced")
+        begun_s = time.monotonic()
+        creations = []
+        for index in range(count):
+            await asyncio.sleep(max(0.0, begun_s + index / per_second - time.monotonic()))
+            pod = plain(index, 0)
+            spec = {**pod["spec"], "schedulerName": SCHEDULER}
+            creations.append(
+                asyncio.create_task(cluster.api.create({**pod, "spec": spec}, namespace))
+            )
+        await asyncio.gather(*creations)
+        keys = {f"{namespace}/plain-{index:06d}" for index in range(count)}
+        await _until_bound(cluster, client, keys, is_bare=False)
+        _note_usage(row, client)
+        _note_times(row, cluster, keys, begun_s)
+        row.extra = _waits(cluster, sorted(keys))
+        await _until_events(cluster, row, namespace)
+    finally:
+        await client.stop()
+    await cluster.empty(namespace)
+    return row
+
+
+def _waits(cluster: Cluster, keys: list[str]) -> dict[str, float]:
+    """Seen-to-bound percentiles, and the longest time nothing was bound while somebody waited."""
+    pairs = [
+        (cluster.seen_at_s[key], cluster.bound_at_s[key]) for key in keys if key in cluster.bound_at_s
+    ]
+    waits_ms = np.array([(bound - seen) * 1000 for seen, bound in pairs])
+    seen, bound = np.sort([s for s, _ in pairs]), np.sort([b for _, b in pairs])
+    pause_s = 0.0
+    for start_s, end_s in zip(bound[:-1], bound[1:], strict=True):
+        # Somebody waits from the first sight after `start_s`, or already at it.
+        at = int(np.searchsorted(bound, start_s, side="right"))
+        waits_from_s = max(start_s, float(seen[at])) if at < len(seen) else end_s
+        pause_s = max(pause_s, float(end_s - waits_from_s))
+    return {
+        "seen_to_bound_p50_ms": round(float(np.percentile(waits_ms, 50)), 2),
+        "seen_to_bound_p99_ms": round(float(np.percentile(waits_ms, 99)), 2),
+        "longest_pause_ms": round(pause_s * 1000, 1),
+    }

@@ -1,0 +1,194 @@
+"""A real control plane on loopback for one measurement: etcd and kube-apiserver, nothing else.
+
+    async with RealServer(assets) as server:
+        server.kubeconfig
+
+Certificates come from the package that asched needs anyway. The store lies in memory where the
+system has such a folder, so that a disk is not what is measured.
+
+Bounds  READY_S until the API server says it is ready.
+"""
+
+import asyncio
+import datetime
+import ipaddress
+import json
+import os
+import shutil
+import socket
+import ssl
+import tempfile
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec, rsa
+from cryptography.x509.oid import NameOID
+
+from asched.lab.bench.processes import Process
+from asched.lab.bench.world import WorkloadFailedError
+
+READY_S = 90.0
+POLL_S = 0.2
+TOKEN = "bench-administrator"
+MEMORY_FOLDER = Path("/dev/shm")
+
+
+def assets() -> Path | None:
+    """The folder with etcd and kube-apiserver, if KUBEBUILDER_ASSETS names one."""
+    named = os.environ.get("KUBEBUILDER_ASSETS", "")
+    folder = Path(named)
+    if named and all((folder / name).exists() for name in ("etcd", "kube-apiserver")):
+        return folder
+    return None
+
+
+class RealServer:
+    """etcd and kube-apiserver as child processes."""
+
+    description = "real kube-apiserver and etcd"
+
+    def __init__(self, folder_of_binaries: Path) -> None:
+        self._binaries = folder_of_binaries
+        base = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
+        self.folder = Path(tempfile.mkdtemp(prefix="asched-bench-", dir=base))
+        self._processes: list[Process] = []
+        self.kubeconfig = str(self.folder / "kubeconfig")
+
+    async def __aenter__(self) -> "RealServer":
+        try:
+            await self._start()
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def stop(self) -> None:
+        """The API server first, then its store."""
+        for process in reversed(self._processes):
+            await process.stop()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    async def _start(self) -> None:
+        certificates = _certificates(self.folder)
+        (self.folder / "tokens.csv").write_text(f"{TOKEN},bench,1,system:masters\n")
+        client_port, peer_port, port = (_free_port() for _ in range(3))
+        peer = f"http://127.0.0.1:{peer_port}"
+        client = f"http://127.0.0.1:{client_port}"
+        await self._spawn(
+            "etcd",
+            f"--data-dir={self.folder / 'etcd'}",
+            f"--listen-client-urls={client}",
+            f"--advertise-client-urls={client}",
+            f"--listen-peer-urls={peer}",
+            f"--initial-advertise-peer-urls={peer}",
+            f"--initial-cluster=default={peer}",
+            f"--quota-backend-bytes={8 * 1024**3}",
+        )
+        api_server = await self._spawn(
+            "kube-apiserver",
+            f"--etcd-servers={client}",
+            f"--secure-port={port}",
+            "--bind-address=127.0.0.1",
+            f"--cert-dir={self.folder}",
+            f"--tls-cert-file={certificates}/serving.crt",
+            f"--tls-private-key-file={certificates}/serving.key",
+            f"--token-auth-file={self.folder / 'tokens.csv'}",
+            "--authorization-mode=RBAC",
+            "--service-account-issuer=https://kubernetes.default.svc",
+            f"--service-account-key-file={certificates}/accounts.key",
+            f"--service-account-signing-key-file={certificates}/accounts.key",
+            "--service-cluster-ip-range=10.0.0.0/16",
+            "--disable-admission-plugins=ServiceAccount,TaintNodesByCondition",
+            # Nobody else is here: a limit of the server would be measured instead of the client.
+            "--max-requests-inflight=0",
+            "--max-mutating-requests-inflight=0",
+            "--enable-priority-and-fairness=false",
+        )
+        url = f"https://127.0.0.1:{port}"
+        self._write_kubeconfig(url, f"{certificates}/serving.crt")
+        await self._until_ready(url, f"{certificates}/serving.crt", api_server)
+
+    async def _spawn(self, name: str, *arguments: str) -> Process:
+        command = (str(self._binaries / name), *arguments)
+        process = Process(name, command, self.folder / f"{name}.log")
+        self._processes.append(process)
+        await process.start()
+        return process
+
+    def _write_kubeconfig(self, url: str, authority: str) -> None:
+        document = {
+            "apiVersion": "v1",
+            "kind": "Config",
+            "current-context": "bench",
+            "clusters": [
+                {"name": "bench", "cluster": {"server": url, "certificate-authority": authority}}
+            ],
+            "users": [{"name": "bench", "user": {"token": TOKEN}}],
+            "contexts": [{"name": "bench", "context": {"cluster": "bench", "user": "bench"}}],
+        }
+        Path(self.kubeconfig).write_text(json.dumps(document))
+
+    async def _until_ready(self, url: str, authority: str, api_server: Process) -> None:
+        context = ssl.create_default_context(cafile=authority)
+        until_s = time.monotonic() + READY_S
+        while time.monotonic() < until_s:
+            api_server.check()
+            if await asyncio.to_thread(_is_ready, url, context):
+                return
+            await asyncio.sleep(POLL_S)
+        raise WorkloadFailedError(f"kube-apiserver was not ready within {READY_S:.0f} s")
+
+
+def _is_ready(url: str, context: ssl.SSLContext) -> bool:
+    request = urllib.request.Request(
+        f"{url}/readyz", headers={"Authorization": f"Bearer {TOKEN}"}
+    )
+    try:
+        with urllib.request.urlopen(request, context=context, timeout=2) as reply:
+            return bool(reply.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _certificates(folder: Path) -> Path:
+    """A self-signed serving certificate for loopback, and a key that signs account tokens."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "asched-bench")])
+    today = datetime.datetime.now(datetime.UTC)
+    names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(today - datetime.timedelta(hours=1))
+        .not_valid_after(today + datetime.timedelta(days=2))
+        .add_extension(x509.SubjectAlternativeName(names), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "serving.crt").write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    accounts = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    for file, private in (("serving.key", key), ("accounts.key", accounts)):
+        (folder / file).write_bytes(
+            private.private_bytes(
+                serialization.Encoding.PEM,
+                serialization.PrivateFormat.PKCS8,
+                serialization.NoEncryption(),
+            )
+        )
+    return folder

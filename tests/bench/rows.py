@@ -1,0 +1,107 @@
+"""The rows there are: each by name, with the crowd it is measured on."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from tests.bench import engine, measure
+from tests.bench.crowds import HIGH, SHAPES, Crowd, giant, high, low, plain, running
+from tests.bench.measure import Cluster, Row
+
+ARRIVAL_PER_SECOND = 300.0
+ARRIVAL_S = 10.0
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Sizes that the command line may change."""
+
+    nodes: int
+    pods: int
+
+
+@dataclass(frozen=True)
+class BoundRow:
+    """A row through an API server. `own_server`: its cluster is not that of the others."""
+
+    text: str
+    nodes: Callable[[Asked], int]
+    run: Callable[[Cluster, str, Asked], Awaitable[Row]]
+    own_server: bool = False
+    is_compared: bool = True
+
+
+def _shape(name: str) -> BoundRow:
+    maker = SHAPES[name]
+
+    async def run(cluster: Cluster, row: str, asked: Asked) -> Row:
+        return await measure.measure(cluster, row, Crowd(asked.nodes, ((maker, asked.pods),)))
+
+    return BoundRow(f"waiting {name} pods", lambda asked: asked.nodes, run)
+
+
+async def _wall(cluster: Cluster, name: str, asked: Asked) -> Row:
+    crowd = Crowd(asked.nodes, ((giant, 2000), (plain, 2000)))
+    row = await measure.measure(cluster, name, crowd)
+    row.extra = {"bar": "last binding at most 5 s after start"}
+    return row
+
+
+async def _preemption(cluster: Cluster, name: str, _: Asked) -> Row:
+    crowd = Crowd(500, ((high, 500),), placed=(low, 2000), also=(HIGH,))
+    row = await measure.measure(cluster, name, crowd)
+    row.extra = {"per_second_from_start": round(row.bound / max(row.last_s, 1e-9), 1)}
+    return row
+
+
+async def _arrival(cluster: Cluster, name: str, asked: Asked) -> Row:
+    row = await measure.measure_arrival(cluster, name, ARRIVAL_PER_SECOND, ARRIVAL_S)
+    row.nodes = asked.nodes
+    return row
+
+
+async def _start(cluster: Cluster, name: str, _: Asked) -> Row:
+    crowd = Crowd(5000, ((plain, 1000),), placed=(running, 49_000))
+    return await measure.measure(cluster, name, crowd)
+
+
+BOUND: dict[str, BoundRow] = {
+    **{name: _shape(name) for name in SHAPES},
+    "wall": BoundRow("2,000 that fit behind 2,000 that fit nowhere", lambda a: a.nodes, _wall),
+    "preemption": BoundRow(
+        "500 preemptors on 500 full nodes", lambda _: 500, _preemption, True, False
+    ),
+    "arrival": BoundRow(
+        "a stream of 300 pods a second", lambda a: a.nodes, _arrival, is_compared=False
+    ),
+    "start": BoundRow(
+        "start at 5,000 nodes and 50,000 pods", lambda _: 5000, _start, True, False
+    ),
+}
+
+
+def _decide(crowd: Crowd) -> Callable[[str], Awaitable[Row]]:
+    return lambda name: engine.measure(name, crowd)
+
+
+#: Rows in process. The sizes are those of the bars, not of the command line.
+DECIDED: dict[str, Callable[[str], Awaitable[Row]]] = {
+    **{
+        f"decide-{name}": _decide(Crowd(5000, ((maker, 10_000 if name != "anti-affinity" else 5000),)))
+        for name, maker in SHAPES.items()
+    },
+    "decide-preemption": _decide(
+        Crowd(1000, ((high, 1000),), placed=(low, 4000), also=(HIGH,))
+    ),
+    "decide-100k-nodes": _decide(Crowd(100_000, ((plain, 20_000),))),
+    "decide-150k-running": _decide(Crowd(5000, ((plain, 10_000),), placed=(running, 150_000))),
+}
+
+#: The seven of the first bar.
+SEVEN = ("plain", "affinity", "anti-affinity", "preferred", "spread", "soft-spread", "mixed")
+EVERY = (*BOUND, *DECIDED)
+GROUPS = {
+    "seven": SEVEN,
+    "special": ("wall", "preemption", "arrival", "start"),
+    "decide": tuple(DECIDED),
+    "all": EVERY,
+}
