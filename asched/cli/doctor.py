@@ -20,10 +20,12 @@ from typing import Final
 from asched.cli import flags
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested
 from asched.cli.run import plan_of
+from asched.edge.client.errors import ConnectError
 from asched.edge.host.config_file import ConfigError, UnreadableFileError
 from asched.edge.host.doctor import Examination, examine
 from asched.edge.host.doctor_notes import Finding, Identity, State
 from asched.edge.host.process import runner
+from asched.edge.host.user_plugins import PluginLoadError
 
 EXIT_OK: Final = 0
 EXIT_PROBLEM: Final = 1
@@ -44,7 +46,10 @@ def main(argv: Sequence[str]) -> int:
 
         print(f"asched {installed_version()}")
         return EXIT_OK
-    except (UsageError, UnreadableFileError, ConfigError) as error:
+    except ConnectError as error:
+        print(f"asched doctor: {error}", file=sys.stderr)
+        return EXIT_PROBLEM
+    except (UsageError, UnreadableFileError, ConfigError, PluginLoadError) as error:
         for line in str(error).splitlines():
             print(f"asched doctor: {line}", file=sys.stderr)
         return EXIT_USAGE
@@ -53,6 +58,7 @@ def main(argv: Sequence[str]) -> int:
         connection=plan.connection,
         other=own.other,
         is_serving=options.serving.secure_port != 0,
+        known=plan.plugins.known,
     )
     findings: list[Finding] = []
 

@@ -1,12 +1,15 @@
 """`asched`: one door per command. A command is imported only when it is asked for.
 
 Exit status: 0 success; 1 it failed while running; 2 wrong usage or configuration; 130 interrupted.
+docs/operations.md lists them command by command. As `kubectl-asched` on the PATH it is the kubectl
+plugin `kubectl asched`.
 """
 
 import argparse
 import importlib
 import sys
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Final
 
 #: Command -> the module that holds it. `run` reads kube-scheduler's flags itself.
@@ -16,20 +19,36 @@ COMMANDS: Final = {
     "apiserver": "run an in-memory Kubernetes API server for trying things out",
     "bench": "measure throughput with scheduler_perf's workload files",
     "config": "check, view or migrate configuration files",
+    "plugins": "list plugins, or start a new one",
+    "doctor": "what stands in the way: reach, rights, lease, rivals, each with its cure",
+    "completion": "print a completion script for bash or zsh",
 }
+#: Commands whose module reads its words itself, by kube-scheduler's rules for flags.
+OWN_FLAGS: Final = ("run", "doctor")
+KUBECTL_PLUGIN: Final = "kubectl-asched"
+EXIT_STATUS: Final = """\
+asched COMMAND --help tells more.
+
+exit status:
+  0    success; for run: an orderly stop
+  1    it failed while running: cluster out of reach, rights missing, leadership lost,
+       doctor found a problem, demo or bench found something broken
+  2    the command line or the configuration makes no sense
+  130  interrupted (Ctrl-C); 143: ended by SIGTERM before it was running
+"""
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Find the command and hand over. Never shows a traceback for what a user did."""
     argv = sys.argv[1:] if arguments is None else arguments
-    if argv[:1] == ["run"]:
-        from asched.cli import run
-
-        return run.main(argv[1:])
-    parser = argparse.ArgumentParser(
-        prog="asched", description="A second scheduler for Kubernetes.", epilog=_epilog()
-    )
-    parser.add_argument("--version", action="version", version=f"asched {installed_version()}")
+    if argv and argv[0] in OWN_FLAGS:
+        module = importlib.import_module(f"asched.cli.{argv[0]}")
+        try:
+            own_status: int = module.main(argv[1:])
+        except KeyboardInterrupt:
+            return 130
+        return own_status
+    parser = base_parser()
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     wanted = next((word for word in argv if not word.startswith("-")), "")
     for command, summary in COMMANDS.items():
@@ -45,16 +64,25 @@ def main(arguments: list[str] | None = None) -> int:
     return status
 
 
+def base_parser() -> argparse.ArgumentParser:
+    """The parser without its commands, under the name by which it was called."""
+    as_plugin = Path(sys.argv[0]).name == KUBECTL_PLUGIN
+    parser = argparse.ArgumentParser(
+        prog="kubectl asched" if as_plugin else "asched",
+        description="A second scheduler for Kubernetes.",
+        epilog=EXIT_STATUS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"asched {installed_version()}")
+    return parser
+
+
 def installed_version() -> str:
     """The version of the installed package."""
     try:
         return version("asched")
     except PackageNotFoundError:
         return "unknown (not installed)"
-
-
-def _epilog() -> str:
-    return "asched COMMAND --help tells more. Exit status: 0 success, 1 failure, 2 usage."
 
 
 if __name__ == "__main__":

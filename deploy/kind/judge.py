@@ -29,7 +29,7 @@ def amount(text: str) -> Fraction:
 
 
 def moment(text: str) -> datetime:
-    return datetime.fromisoformat(text.replace("Z", "+00:00"))
+    return datetime.fromisoformat(text)
 
 
 def placed_at(pod: dict) -> datetime | None:
@@ -63,10 +63,12 @@ def faults(pods: list[dict], nodes: list[dict]) -> list[str]:
         used[name]["pods"] += 1
         for resource, value in requests_of(pod).items():
             used[name][resource] += value
-    for name, amounts in used.items():
-        for resource in (*RESOURCES, "pods"):
-            if amounts[resource] > amount(offered[name][resource]):
-                found.append(f"node {name} is overcommitted in {resource}")
+    found += [
+        f"node {name} is overcommitted in {resource}"
+        for name, amounts in used.items()
+        for resource in (*RESOURCES, "pods")
+        if amounts[resource] > amount(offered[name][resource])
+    ]
     return found
 
 

@@ -4,7 +4,7 @@
     manifests.py nodes COUNT    simulated nodes as KWOK looks after them, three zones
     manifests.py pods COUNT     pods for asched that only such nodes take
 
-Only the standard library: it runs on whatever machine kind runs on.
+Only the standard library: it runs on whatever machine kind runs on (Python 3.11).
 """
 
 import json

@@ -9,7 +9,7 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
@@ -51,7 +51,7 @@ class Examination:
     #: Whose rights count; None: those of the credentials in use.
     other: Identity | None = None
     is_serving: bool = True
-    known: KnownPlugins = IN_TREE_POINTS
+    known: KnownPlugins = field(default_factory=lambda: IN_TREE_POINTS)
     clock_s: Callable[[], float] = time.time
 
 

@@ -77,16 +77,22 @@ def _permission(purpose: str, count: int, missing: Sequence[Right]) -> Finding:
         text = f"{purpose}: has {count} of {count} rights"
         return Finding(PERMISSIONS, State.OK, text)
     stops = purpose in VITAL or any(right.verb in ("list", "watch") for right in missing)
-    listed = "; ".join(map(str, missing))
+    listed = in_words(missing)
     if purpose == SERVING:
-        cure = "bind system:auth-delegator and the role extension-apiserver-authentication-reader"
+        cure = "apply deploy/base/rbac-serving.yaml"
         text = f"{purpose}: may not {listed}; nobody gets in at /metrics"
-        return Finding(
-            PERMISSIONS, State.WARNING, text, f"{cure}, as deploy/base/rbac-serving.yaml"
-        )
+        return Finding(PERMISSIONS, State.WARNING, text, cure)
     state = State.PROBLEM if stops else State.WARNING
     cure = "grant it, as deploy/base/rbac.yaml does (kubectl apply -k deploy/base)"
     return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", cure)
+
+
+def in_words(rights: Sequence[Right]) -> str:
+    """Rights to the same objects in one phrase: `list, watch nodes; create pods/binding`."""
+    verbs: dict[Right, list[str]] = {}
+    for right in rights:
+        verbs.setdefault(right._replace(verb=""), []).append(right.verb)
+    return "; ".join(str(right._replace(verb=", ".join(said))) for right, said in verbs.items())
 
 
 async def check_flow(

@@ -1,0 +1,162 @@
+"""`asched completion bash|zsh`, and the completion of `kubectl asched` (kubectl_complete-asched).
+
+Both are read off one parser, which has every command and every flag of `asched run`. The scripts
+are written by shtab; kubectl asks a program instead, and that one needs nothing installed.
+
+    source <(asched completion bash)
+    asched completion zsh > "${fpath[1]}/_asched"
+
+Exit status: 0; 2 if shtab is not installed.
+Source  kubernetes.io, "Extend kubectl with plugins": candidates one a line, then `:DIRECTIVE`
+"""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Iterable, Iterator
+from types import ModuleType
+from typing import Any, Final
+
+from asched.cli.flag_table import ALL
+from asched.cli.main import COMMANDS, OWN_FLAGS, base_parser
+
+SHELLS: Final = ("bash", "zsh")
+#: cobra's directives, as bits: the shell may offer files, or must not.
+FILES: Final = 0
+NO_FILES: Final = 4
+#: Endings of flags and arguments whose value is a path.
+PATHS: Final = ("config", "config_to", "file", "kubeconfig", "dir", "manifest", "out")
+#: What `doctor` has beside run's flags: name, metavar ("" for a switch), help.
+DOCTOR_FLAGS: Final = (
+    ("as", "USER", "examine the rights of another account"),
+    ("as-group", "GROUP", "a group of that account"),
+    ("json", "", "print JSON"),
+)
+
+
+def add_parser(subparsers: Any) -> None:
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "completion",
+        help=COMMANDS["completion"],
+        description="Print a completion script; load it with: source <(asched completion bash)",
+    )
+    parser.add_argument("shell", choices=SHELLS)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the script for a shell."""
+    try:
+        shtab = importlib.import_module("shtab")
+    except ImportError:
+        cure = "pip install 'asched[completion]'"
+        print(f"asched completion: the package shtab is not installed: {cure}", file=sys.stderr)
+        return 2
+    print(script(shtab, args.shell))
+    return 0
+
+
+def script(shtab: ModuleType, shell: str) -> str:
+    """The completion script of a shell."""
+    parser = full_parser()
+    parser.prog = "asched"
+    for command in commands_of(parser).values():
+        for action in _all_actions(command):
+            if _takes_path(action):
+                action.complete = shtab.FILE  # type: ignore[attr-defined]
+    text: str = shtab.complete(parser, shell=shell)
+    return text
+
+
+def full_parser() -> argparse.ArgumentParser:
+    """The parser with everything every command takes."""
+    parser = base_parser()
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND")
+    for command, summary in COMMANDS.items():
+        if command not in OWN_FLAGS:
+            importlib.import_module(f"asched.cli.{command}").add_parser(subparsers)
+            continue
+        own = subparsers.add_parser(command, help=summary)
+        for flag in ALL:
+            words = [f"--{flag.name}", *([f"-{flag.short}"] if flag.short else [])]
+            if "-h" not in words:
+                _add(own, words, "" if flag.kind == "bool" else flag.kind, flag.help)
+        for name, metavar, text in DOCTOR_FLAGS if command == "doctor" else ():
+            _add(own, [f"--{name}"], metavar, text)
+    return parser
+
+
+def _add(parser: argparse.ArgumentParser, words: list[str], metavar: str, text: str) -> None:
+    """A flag; a percent sign in its help is not argparse's."""
+    text = text.replace("%", "%%")
+    if any(word in parser._option_string_actions for word in words):  # noqa: SLF001 - --help, -h
+        return
+    if metavar:
+        parser.add_argument(*words, metavar=metavar, help=text)
+    else:
+        parser.add_argument(*words, action="store_true", help=text)
+
+
+def commands_of(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The subcommands of a parser by name."""
+    for action in parser._actions:  # noqa: SLF001 - argparse offers no other way to look inside
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            return dict(action.choices)
+    return {}
+
+
+def _all_actions(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    yield from parser._actions  # noqa: SLF001
+    for command in commands_of(parser).values():
+        yield from _all_actions(command)
+
+
+def _takes_path(action: argparse.Action) -> bool:
+    return action.nargs != 0 and not action.choices and action.dest.endswith(PATHS)
+
+
+def candidates(parser: argparse.ArgumentParser, words: Iterable[str]) -> tuple[list[str], int]:
+    """What may stand in place of the last word, and the directive for kubectl."""
+    *before, begun = [*words] or [""]
+    positionals = 0
+    previous = ""
+    for word in before:
+        found = commands_of(parser).get(word)
+        if found is not None and not positionals:
+            parser, positionals, previous = found, 0, ""
+            continue
+        positionals += not word.startswith("-") and not _wants_value(parser, previous)
+        previous = word
+    waiting = _option(parser, previous)
+    if waiting is not None and _wants_value(parser, previous):
+        chosen = [str(choice) for choice in waiting.choices or ()]
+        return _beginning(chosen, begun), FILES if _takes_path(waiting) else NO_FILES
+    if begun.startswith("-"):
+        return _beginning(parser._option_string_actions, begun), NO_FILES  # noqa: SLF001
+    if commands_of(parser):
+        return _beginning(commands_of(parser), begun), NO_FILES
+    rest = [a for a in parser._actions if not a.option_strings][positionals:]  # noqa: SLF001
+    if not rest:
+        return [], NO_FILES
+    chosen = [str(choice) for choice in rest[0].choices or ()]
+    return _beginning(chosen, begun), FILES if _takes_path(rest[0]) else NO_FILES
+
+
+def _option(parser: argparse.ArgumentParser, word: str) -> argparse.Action | None:
+    return parser._option_string_actions.get(word)  # noqa: SLF001
+
+
+def _wants_value(parser: argparse.ArgumentParser, word: str) -> bool:
+    option = _option(parser, word)
+    return option is not None and option.nargs != 0
+
+
+def _beginning(words: Iterable[str], begun: str) -> list[str]:
+    return sorted(word for word in words if word.startswith(begun))
+
+
+def complete_for_kubectl() -> int:
+    """The program kubectl runs for `kubectl asched <TAB>`; its words are the user's."""
+    found, directive = candidates(full_parser(), sys.argv[1:])
+    print("\n".join([*found, f":{directive}"]))
+    return 0
