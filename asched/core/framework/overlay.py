@@ -7,14 +7,18 @@ count.
 
 Only rows that are feasible without them need that for a decision; the others are judged again only
 when a rejection must be explained. For a *plain* class, one of whose filters none looks at pods
-beyond the amounts they ask for, all rows are judged in one go and the answers kept; otherwise each
-row is judged by a trial of its own.
+beyond the amounts they ask for, all rows are judged in one go; otherwise each row is judged by a
+trial of its own. Either way the answers are kept for equal pods while nothing touches the row.
+
+Bounds  TRIED_MAX classes of the second kind; the one unused for longest goes.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
         (RunFilterPluginsWithNominatedPods)
 """
 
+from collections import OrderedDict
 from collections.abc import Iterable
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +26,7 @@ import numpy.typing as npt
 from asched.core.framework.classes import ClassState
 from asched.core.framework.kept import KeptVerdict
 from asched.core.framework.points import CachedPlugin, FilterPlugin
-from asched.core.framework.promised import Promised
+from asched.core.framework.promised import Layer, Promised
 from asched.core.framework.status import Status
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -31,6 +35,10 @@ from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
 I32 = npt.NDArray[np.int32]
+
+
+#: Classes whose trials are kept. A guess: more of them hardly meet nominated pods at a time.
+TRIED_MAX: Final = 64
 
 
 def ignores_pods(plugin: FilterPlugin) -> bool:
@@ -56,6 +64,7 @@ class Overlay:
     def __init__(self, cluster: Cluster, nominator: Nominator) -> None:
         self._cluster = cluster
         self.promised = Promised(cluster, nominator)
+        self._tried: OrderedDict[bytes, TriedRows] = OrderedDict()
 
     def judge(self, pod: PodInfo, state: ClassState) -> dict[int, Status]:
         """Feasible rows that are not feasible with their nominated pods: row to status."""
@@ -65,7 +74,7 @@ class Overlay:
         height = len(state.feasible)
         marked = state.feasible & (layer.count[:height] > 0)
         if not is_plain(state):
-            return self._try(pod, state, np.flatnonzero(marked).tolist())
+            return self._try_kept(pod, state, layer, np.flatnonzero(marked).tolist())
         refused: dict[int, Status] = {}
         own = self.promised.row_of(pod)
         if own is not None and marked[own]:
@@ -99,7 +108,7 @@ class Overlay:
         if state.outcome.rows is not None:
             rows = rows[np.isin(rows, list(state.outcome.rows))]
         if not in_place or not is_plain(state):
-            return self._try(pod, state, rows.tolist())
+            return self._try_kept(pod, state, layer, rows.tolist())
         own = self.promised.row_of(pod)
         if own is not None:
             rows = rows[rows != own]
@@ -127,6 +136,33 @@ class Overlay:
             return status
         return first_rejection(pod, state, self._cluster, row)
 
+    def _try_kept(
+        self, pod: PodInfo, state: ClassState, layer: Layer, rows: list[int]
+    ) -> dict[int, Status]:
+        """Pass 1 row by row; what an equal pod was told before and nothing has touched since
+        holds.
+        """
+        tried = self._tried.get(pod.cls.key)
+        if tried is None:
+            tried = self._tried[pod.cls.key] = TriedRows()
+            if len(self._tried) > TRIED_MAX:
+                self._tried.popitem(last=False)
+        else:
+            self._tried.move_to_end(pod.cls.key)
+        tried.refresh(state, layer, self._cluster)
+        own = self.promised.row_of(pod)
+        refused: dict[int, Status] = {}
+        for row in rows:
+            if row in tried.found and row != own:
+                status = tried.found[row]
+            else:
+                status = self._try(pod, state, [row]).get(row)
+                if row != own:
+                    tried.found[row] = status
+            if status is not None:
+                refused[row] = status
+        return refused
+
     def _try(self, pod: PodInfo, state: ClassState, rows: Iterable[int]) -> dict[int, Status]:
         """Pass 1 row by row, each by a trial; rows without such pods are left alone."""
         refused: dict[int, Status] = {}
@@ -139,6 +175,39 @@ class Overlay:
             if status is not None:
                 refused[row] = status
         return refused
+
+
+class TriedRows:
+    """What trials of one class's nominated rows came to, row by row."""
+
+    __slots__ = ("_cursor", "_layer", "_seen", "_versions", "found")
+
+    def __init__(self) -> None:
+        self.found: dict[int, Status | None] = {}
+        self._layer: Layer | None = None
+        self._versions: tuple[tuple[int, int], ...] = ()
+        self._cursor = self._seen = -1
+
+    def refresh(self, state: ClassState, layer: Layer, cluster: Cluster) -> None:
+        """Forget what may have changed: rows, or everything when counts moved that filters read."""
+        log = cluster.nodes.log
+        versions = tuple((id(verdict), verdict.full_version) for verdict in state.active)
+        entries = log.since(self._cursor) if self._cursor >= 0 else None
+        nominated = layer.log.since(self._seen)
+        if (
+            layer is not self._layer
+            or versions != self._versions
+            or entries is None
+            or nominated is None
+            or state.outcome.rejection is not None
+        ):
+            self.found.clear()
+        else:
+            for row, aspects in (*entries, *nominated):
+                if aspects & Aspect.ALL:
+                    self.found.pop(row, None)
+        self._layer, self._versions = layer, versions
+        self._cursor, self._seen = log.end, layer.log.end
 
 
 def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int) -> Status | None:

@@ -54,6 +54,37 @@ def test_judging_all_rows_at_once_agrees_with_a_trial_of_each(seed: int) -> None
             change()
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_kept_trials_agree_with_fresh_ones(seed: int) -> None:
+    """A class that keeps away from its own kind, many of which are nominated."""
+    stage = RandomStage(seed)
+    term = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "zone"}
+    apart = {
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+    }
+    for number, name in enumerate(sorted(stage.cluster.nodes.row_of)):
+        stage.nodes(a_node(name).labels(zone=f"z{number % 3}").allocatable(cpu="6"))
+    overlay = stage.runner.overlay
+    pods = [
+        stage.pod(a_high(f"high{i}", cpu="1").labels(app="b").spec(affinity=apart))
+        for i in range(3)
+    ]
+    stage.nominator.add(pods[2], "n0")
+    for _ in range(15):
+        for pod in pods:
+            stage.attempt(pod)
+            info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
+            if state.outcome.rejection is None:
+                wanted = by_trial(stage, pod)
+                empty = np.zeros(stage.cluster.nodes.height, dtype=np.int32)
+                if not is_plain(state):
+                    assert overlay.explain(info, state, empty, empty.copy()) == wanted
+                feasible = {row: s for row, s in wanted.items() if state.feasible[row]}
+                assert overlay.judge(info, state) == feasible
+        for change in (stage.promise, stage.promise, stage.change, stage.keep):
+            change()
+
+
 def _explained(stage: Stage, pod: Pod) -> Rejection:
     info = stage.info(pod)
     return stage.runner.rejection(info, stage.runner.cache.state_of(info), {})
