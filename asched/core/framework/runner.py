@@ -30,7 +30,7 @@ from asched.core.framework.meter import Meter
 from asched.core.framework.overlay import Overlay
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
-from asched.core.framework.ranking import NOT_FEASIBLE
+from asched.core.framework.ranking import NOT_FEASIBLE, choose
 from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import WaitingPods
@@ -44,10 +44,6 @@ Mask = npt.NDArray[np.bool_]
 
 #: Sampling never looks at fewer feasible nodes than this (upstream's minFeasibleNodesToFind).
 FEASIBLE_NODES_MIN: Final = 100
-
-#: Odd constant of a multiplicative hash; spreads consecutive attempt ids over the tied nodes.
-_SPREAD: Final = 0x9E3779B97F4A7C15
-_MASK64: Final = 2**64 - 1
 
 
 class NoNodesError(Exception):
@@ -64,20 +60,6 @@ class Decision:
     evaluated: int
     score: int | None
     state: ClassState
-
-
-def choose(ranking: I64, seed: int) -> int:
-    """The row with the largest entry; among equals a choice that the seed decides."""
-    best = ranking[ranking.argmax()]
-    tied = np.flatnonzero(ranking == best)
-    if len(tied) == 1:
-        return int(tied[0])
-    return int(tied[draw(seed, len(tied))])
-
-
-def draw(seed: int, count: int) -> int:
-    """One of 0 … count - 1, as the seed has it."""
-    return (((seed * _SPREAD) & _MASK64) >> 32) % count
 
 
 def wanted_count(percentage: int, candidates: int) -> int:
@@ -153,7 +135,7 @@ class Runner:
         ranking = state.rank(pod, feasible)
         if meter is not None:
             meter.ranked(*state.ranking.asked, count)
-        row = choose(ranking, seed)
+        row = choose(ranking, seed, state.ranking.peaks if feasible is None else None)
         return self._decision(state, row, count, int(ranking[row]))
 
     @property

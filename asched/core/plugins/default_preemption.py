@@ -15,6 +15,7 @@ from typing import Final
 from asched import names
 from asched.core.config.args import DefaultPreemptionArgs
 from asched.core.framework.attempt import Rejection, fit_error
+from asched.core.framework.draw import draw
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import (
     Hint,
@@ -24,7 +25,6 @@ from asched.core.framework.points import (
     PreEnqueuePlugin,
     Registration,
 )
-from asched.core.framework.runner import draw
 from asched.core.framework.status import (
     SUCCESS,
     Code,
@@ -35,7 +35,21 @@ from asched.core.framework.status import (
     unschedulable,
 )
 from asched.core.framework.trial import Candidate, Trial
-from asched.core.model.kinds import POD
+from asched.core.model.kinds import (
+    CSI_DRIVER,
+    CSI_NODE,
+    CSI_STORAGE_CAPACITY,
+    DEVICE_CLASS,
+    NAMESPACE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    STORAGE_CLASS,
+)
+from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.preemption.choice import best_of
 from asched.core.preemption.eviction import Eviction, UnderWay, is_preempted
@@ -49,6 +63,22 @@ NEVER: Final = "not eligible due to preemptionPolicy=Never."
 VICTIMS_LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
 WAITING: Final = "waiting for the preemption for this pod to be finished"
 NO_CANDIDATE: Final = "no candidate node for preemption"
+
+#: Kinds whose changes may open another node to a pod that waits for its victims. Those of pods it
+#: hears of anyway.
+ELSEWHERE: Final = (
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    STORAGE_CLASS,
+    CSI_NODE,
+    CSI_DRIVER,
+    CSI_STORAGE_CAPACITY,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+    DEVICE_CLASS,
+    NAMESPACE,
+)
 
 
 class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
@@ -64,6 +94,15 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
 
     def registrations(self) -> Sequence[Registration]:
         return (Registration(Trigger(POD.resource, Action.DELETE), _pod_gone),)
+
+    def overlooked(self) -> Sequence[Registration]:
+        """Room elsewhere, once nothing holds the pod back but that nobody asked again."""
+        return tuple(
+            Registration(Trigger(kind.resource, Action.ALL), self._is_free) for kind in ELSEWHERE
+        )
+
+    def _is_free(self, pod: Pod, _old: Record | None, _new: Record | None) -> Hint:
+        return Hint.SKIP if self._under_way.holds_back(pod) else Hint.QUEUE
 
     def pre_enqueue(self, pod: Pod) -> Status:
         return unresolvable(WAITING) if self._under_way.holds_back(pod) else SUCCESS

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.attempt import Rejection
+from asched.core.framework.draw import draw
 from asched.core.framework.overlay import ignores_pods, is_plain
-from asched.core.framework.runner import draw
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.candidates import (
