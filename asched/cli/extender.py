@@ -1,0 +1,124 @@
+"""`asched extender`: let a stock kube-scheduler use our plugins, by its extender protocol.
+
+Exit status: 0 after an orderly stop, 1 if it cannot reach the cluster or open its port, 2 for flags
+or configuration that make no sense.
+"""
+
+import argparse
+import sys
+from typing import Any, Final
+
+from asched import names
+from asched.core.config.v1 import API_VERSION, KIND
+from asched.edge.client.errors import ConnectError
+from asched.edge.client.session import ConnectionOptions
+from asched.edge.host.advising import AdvisingPlan, run_advising
+from asched.edge.host.assemble import BUILD_ERRORS
+from asched.edge.host.config_file import ConfigError, LoadedConfig, UnreadableFileError, load_config
+from asched.edge.host.loops import CannotStartError
+from asched.edge.host.user_plugins import Catalogue, PluginLoadError, discover
+from asched.edge.serve.options import ServingOptions
+from asched.edge.serve.tls import CannotServeError
+from asched.edge.telemetry import log
+
+#: Next to the ports of kube-scheduler (10259) and the cloud controller manager (10258).
+PORT: Final = 10261
+ABOUT: Final = """\
+Answers filter, prioritize, preempt and bind from asched's own plugins and yours. In
+KubeSchedulerConfiguration of the kube-scheduler:
+
+  extenders:
+  - urlPrefix: http://127.0.0.1:10261
+    filterVerb: filter
+    prioritizeVerb: prioritize
+    weight: 1
+    nodeCacheCapable: true
+"""
+
+
+def add_parser(subparsers: Any) -> None:
+    parser: argparse.ArgumentParser = subparsers.add_parser(
+        "extender",
+        help="answer a stock kube-scheduler as an HTTP extender",
+        description=ABOUT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add("--config", metavar="FILE", help="profiles and plugins (its extenders are left out)")
+    add("--plugin", action="append", default=[], metavar="WHICH", help="module:Class or file.py")
+    add("--plugin-dir", default="", metavar="DIR", help="every plugin in the files of a folder")
+    add("--kubeconfig", default="", metavar="FILE", help="how to reach the cluster")
+    add("--master", default="", metavar="URL", help="address of the API server, if not there")
+    add("--bind-address", default="127.0.0.1", metavar="IP", help="IP to listen on")
+    add("--port", type=int, default=PORT, help="port to listen on (0: a free one)")
+    add("--tls", action="store_true", help="serve HTTPS, self-signed if no files are given")
+    add("--tls-cert-file", default="", metavar="FILE", help="certificate, for HTTPS")
+    add("--tls-private-key-file", default="", metavar="FILE", help="its private key")
+    add("--client-ca-file", default="", metavar="FILE", help="who signed the clients' certificates")
+    add(
+        "--standalone",
+        action="store_true",
+        help="do not follow the cluster: judge by the nodes in each question"
+        " (nodeCacheCapable: false)",
+    )
+    add("-v", type=int, default=0, metavar="LEVEL", help="how much to log")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until interrupted."""
+    if bool(args.tls_cert_file) is not bool(args.tls_private_key_file):
+        return _fail("--tls-cert-file and --tls-private-key-file go together; give both", 2)
+    is_tls = bool(args.tls or args.tls_cert_file)
+    if args.client_ca_file and not is_tls:
+        return _fail("--client-ca-file needs HTTPS: add --tls, or --tls-cert-file and its key", 2)
+    log.setup(as_json=False, verbosity=args.v, modules={})
+    try:
+        plugins = discover(args.plugin, args.plugin_dir)
+        loaded = _load(args.config, plugins)
+    except (PluginLoadError, UnreadableFileError) as error:
+        return _fail(str(error), 2)
+    except ConfigError as error:
+        for line in str(error).splitlines():
+            _fail(line, 2)
+        return 2
+    kubeconfig = args.kubeconfig or loaded.configuration.client_connection.kubeconfig
+    plan = AdvisingPlan(
+        configuration=loaded.configuration,
+        serving=ServingOptions(
+            bind_address=args.bind_address,
+            secure_port=args.port,
+            tls_cert_file=args.tls_cert_file,
+            tls_private_key_file=args.tls_private_key_file,
+        ),
+        connection=ConnectionOptions(kubeconfig=kubeconfig, master=args.master),
+        plugins=plugins,
+        follows=not args.standalone,
+        tls=is_tls,
+        client_ca_file=args.client_ca_file,
+    )
+    try:
+        return run_advising(plan)
+    except BUILD_ERRORS as error:
+        return _fail(str(error), 2)
+    except (ConnectError, CannotStartError, CannotServeError) as error:
+        return _fail(str(error), 1)
+    except KeyboardInterrupt:
+        return 130
+
+
+def _load(path: str | None, plugins: Catalogue) -> LoadedConfig:
+    """The file, or the defaults with the plugins of flags, for whichever pods are asked about."""
+    if path:
+        return load_config(path, known=plugins.known)
+    enabled = "".join(f"{{name: {name!r}}}, " for name in plugins.given)
+    profile = f"{{schedulerName: {names.DEFAULT_SCHEDULER_NAME}"
+    if enabled:
+        profile += f", plugins: {{multiPoint: {{enabled: [{enabled}]}}}}"
+    text = f"apiVersion: {API_VERSION}\nkind: {KIND}\nprofiles: [{profile}}}]\n"
+    return load_config(text=text, known=plugins.known)
+
+
+def _fail(message: str, status: int) -> int:
+    sys.stderr.write(f"asched extender: {message}\n")
+    return status

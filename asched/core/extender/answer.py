@@ -1,0 +1,158 @@
+"""Answering as an extender: a stock kube-scheduler asks, our plugins say what they think.
+
+    filter       the filters' verdict on each node asked about, with their reasons
+    prioritize   the scorers' sum, spread over 0 to 10 between the worst and the best of the nodes
+    preempt      candidates on which our filters agree once the victims are gone
+    bind         the bind plugins; a generator, as they have to ask the API
+
+The pod's schedulerName picks the profile, the first one serves all others. Nodes are looked up by
+name in the cluster as it is followed; one that is not known yet is refused, and evicting pods from
+it is not asked for.
+
+Bounds  none of its own: one answer judges all nodes of the cluster at once.
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/extender/v1/types.go
+"""
+
+from collections.abc import Generator, Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.extender import wire
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.classes import ClassState
+from asched.core.framework.effects import Effect
+from asched.core.framework.ranking import NOT_FEASIBLE
+from asched.core.framework.runner import Runner
+from asched.core.framework.status import Code, PointError, Status
+from asched.core.model.decode import decode
+from asched.core.model.meta import ObjectMeta
+from asched.core.model.pod import Pod
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer
+from asched.core.state.pods import PodInfo
+
+Mask = npt.NDArray[np.bool_]
+
+#: MaxExtenderPriority: what an extender gives the node it likes best.
+PRIORITY_MAX: Final = 10
+UNKNOWN_NODE: Final = "node(s) not known to the extender yet"
+NO_REASON: Final = "node(s) refused by the extender"
+
+
+class Advisor:
+    """Our plugins' opinion. Only reads the cluster; whoever follows it calls between two facts."""
+
+    def __init__(self, cluster: Cluster, runners: Mapping[str, Runner]) -> None:
+        self._cluster = cluster
+        self._runners = runners
+
+    def filter(self, question: wire.Arguments) -> dict[str, Any]:
+        """ExtenderFilterResult. Raises MalformedObjectError."""
+        runner, info = self._about(decode(Pod, question.pod))
+        passed: list[str] = []
+        failed: dict[str, str] = {}
+        never: dict[str, str] = {}
+        try:
+            state, refused, rejection = self._judge(runner, info)
+        except PointError as error:
+            return wire.filter_error(str(error))
+        for name in question.node_names:
+            row = self._cluster.nodes.row_of.get(name)
+            if row is None:
+                never[name] = UNKNOWN_NODE
+                continue
+            if state.outcome.rejection is None and state.feasible[row] and row not in refused:
+                passed.append(name)
+                continue
+            status = rejection.status_at(row) or rejection.absent
+            reason = status.message if status is not None and status.message else NO_REASON
+            is_curable = status is not None and status.code is Code.UNSCHEDULABLE
+            (failed if is_curable else never)[name] = reason
+        return wire.filter_answer(question, passed, failed, never)
+
+    def prioritize(self, question: wire.Arguments) -> list[dict[str, Any]]:
+        """HostPriorityList; nodes on which the pod does not fit get 0. Raises PointError,
+        MalformedObjectError.
+        """
+        runner, info = self._about(decode(Pod, question.pod))
+        state, refused, _ = self._judge(runner, info)
+        scores = dict.fromkeys(question.node_names, 0)
+        if state.outcome.rejection is not None:
+            return wire.priorities_answer(scores)
+        asked = self._rows(question.node_names, len(state.feasible)) & state.feasible
+        asked[list(refused)] = False
+        if asked.any():
+            ranking = state.rank(info, asked)
+            totals = ranking[asked & (ranking != NOT_FEASIBLE)]
+            lowest, spread = int(totals.min()), int(totals.max()) - int(totals.min())
+            for name in scores:
+                row = self._cluster.nodes.row_of.get(name)
+                if row is not None and asked[row]:
+                    over = int(ranking[row]) - lowest
+                    scores[name] = over * PRIORITY_MAX // spread if spread else PRIORITY_MAX
+        return wire.priorities_answer(scores)
+
+    def preempt(self, question: wire.PreemptionArguments) -> dict[str, Any]:
+        """ExtenderPreemptionResult. Raises PointError, MalformedObjectError."""
+        runner, info = self._about(decode(Pod, question.pod))
+        state, _, _ = self._judge(runner, info)
+        left = {
+            name: victims
+            for name, victims in question.victims.items()
+            if self._fits_without(runner, info, state, name, victims.uids)
+        }
+        return wire.preemption_answer(left)
+
+    def bind(self, question: wire.BindingArguments) -> Generator[Effect, Answer, Status]:
+        """Bind by the plugins of the pod's profile. Raises what they raise."""
+        key = f"{question.namespace}/{question.name}"
+        pod = self._cluster.pods_seen.get(key)
+        if pod is None or pod.uid != question.uid:
+            metadata = ObjectMeta(
+                name=question.name, namespace=question.namespace, uid=question.uid
+            )
+            pod = Pod(metadata=metadata)
+        runner, info = self._about(pod)
+        status = Status(Code.ERROR, ("every bind plugin skipped the pod",))
+        for plugin in runner.binders(info):
+            answer: Status = yield from plugin.bind(info, question.node)
+            if answer.code is not Code.SKIP:
+                return answer
+        return status
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _about(self, pod: Pod) -> tuple[Runner, PodInfo]:
+        runner = self._runners.get(pod.spec.scheduler_name) or next(iter(self._runners.values()))
+        return runner, self._cluster.classes.info_of(pod)
+
+    def _judge(
+        self, runner: Runner, info: PodInfo
+    ) -> tuple[ClassState, dict[int, Status], Rejection]:
+        """(the class as it stands, rows refused by nominated pods, who rejects which row)."""
+        state = runner.cache.state_of(info)
+        outcome = state.update(info)
+        refused = {} if outcome.rejection is not None else runner.overlay.judge(info, state)
+        return state, refused, runner.rejection(info, state, refused)
+
+    def _fits_without(
+        self, runner: Runner, info: PodInfo, state: ClassState, name: str, uids: Iterable[str]
+    ) -> bool:
+        row = self._cluster.nodes.row_of.get(name)
+        outcome = state.outcome
+        if row is None or (outcome.rows is not None and row not in outcome.rows):
+            return False
+        if outcome.rejection is not None and outcome.rejection.code is not Code.UNSCHEDULABLE:
+            return False
+        here = self._cluster.pods_on(row)
+        victims = [here[uid] for uid in uids if uid in here]
+        with self._cluster.without_pods(victims, row):
+            return runner.overlay.status_with(info, state, row) is None
+
+    def _rows(self, names: Iterable[str], height: int) -> Mask:
+        mask = np.zeros(height, dtype=np.bool_)
+        row_of = self._cluster.nodes.row_of
+        mask[[row_of[name] for name in names if name in row_of]] = True
+        return mask
