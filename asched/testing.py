@@ -143,15 +143,14 @@ class World(Silent):
         self._pods: dict[str, Json] = {}
         self._machine: Any = None
         self._parts = Parts.fresh()
+        self._version = 0
 
     # --- for tests -------------------------------------------------------------------------------
 
     def schedule(self, manifest: Json) -> Outcome:
         """Create a pod and let the scheduler work until nothing moves any more."""
-        stored = copy.deepcopy(manifest)
-        self._pods[_key(stored)] = stored
-        self._settle([Seen(POD, decode(Pod, stored))])
-        return self.outcome(stored["metadata"]["name"], stored["metadata"]["namespace"])
+        self.add(manifest)
+        return self.outcome(manifest["metadata"]["name"], manifest["metadata"]["namespace"])
 
     def outcome(self, name: str, namespace: str = "default") -> Outcome:
         """What became of a pod by now."""
@@ -165,11 +164,10 @@ class World(Silent):
         """Create or change nodes and pods."""
         facts: list[Fact] = []
         for manifest in manifests:
-            if manifest["kind"] == "Node":
-                facts.append(Seen(NODE, decode(Node, manifest)))
-            else:
-                self._pods[_key(manifest)] = copy.deepcopy(manifest)
-                facts.append(Seen(POD, decode(Pod, manifest)))
+            stored = copy.deepcopy(manifest)
+            if stored["kind"] == "Pod":
+                self._pods[_key(stored)] = stored
+            facts.append(self._written(stored))
         self._settle(facts)
 
     def remove(self, manifest: Json) -> None:
@@ -247,12 +245,20 @@ class World(Silent):
                 return [_called(effect)]
         return _done(effect, dict(getattr(effect, "body", {})))
 
+    def _written(self, stored: Json) -> Fact:
+        """What the watch says of a new version."""
+        self._version += 1
+        stored["metadata"]["resourceVersion"] = str(self._version)
+        if stored["kind"] == "Node":
+            return Seen(NODE, decode(Node, stored))
+        return Seen(POD, decode(Pod, stored))
+
     def _changed(self, ref: PodRef, **parts: Any) -> list[Fact]:
         stored = self._pods.get(ref.key)
         if stored is None:
             return []
         _merge(stored, parts)
-        return [Seen(POD, decode(Pod, stored))]
+        return [self._written(stored)]
 
     def _patched_status(self, effect: PatchPodStatus) -> list[Fact]:
         stored = self._pods.get(effect.pod.key)
@@ -268,7 +274,7 @@ class World(Silent):
             present.update(effect.condition)
         if effect.nominated_node_name is not None:
             stored["status"]["nominatedNodeName"] = effect.nominated_node_name
-        return [Seen(POD, decode(Pod, stored))]
+        return [self._written(stored)]
 
 
 def given(

@@ -31,6 +31,7 @@ from asched.core.framework.plain_answers import Reasons, raise_error, status_of
 from asched.core.framework.points import (
     I64,
     Codes,
+    Hint,
     Late,
     Mask,
     Nomination,
@@ -43,10 +44,27 @@ from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX
 from asched.core.model.pod import Pod as PodRecord
+from asched.core.state.changes import WILDCARD, Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer, Raised, Returned
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
+
+
+def tells_news(pod: PodRecord, old: Any, new: Any) -> Hint:
+    """QUEUE, unless it is the pod's own place given back, or its own status written."""
+    seen = old if new is None else new
+    if not isinstance(seen, PodRecord) or seen.uid != pod.uid:
+        return Hint.QUEUE
+    if old is None or new is None:
+        return Hint.SKIP
+    before, after = old.metadata, new.metadata
+    same = before.labels == after.labels and before.annotations == after.annotations
+    return Hint.SKIP if same and old.spec == new.spec else Hint.QUEUE
+
+
+#: What wakes a pod that a plain class rejected, unless the class says it better.
+ANYTHING: Final = (Registration(Trigger(WILDCARD, Action.ALL), tells_news),)
 
 
 class PerNode(Plugin):
@@ -60,7 +78,7 @@ class PerNode(Plugin):
 
     def registrations(self) -> Sequence[Registration] | None:
         own = getattr(self.user, "registrations", None)
-        return None if own is None else own()
+        return ANYTHING if own is None else own()
 
     def node(self, name: str) -> Node | None:
         """A node by name, None if it went meanwhile."""
@@ -316,6 +334,9 @@ def adapt(cls: type[Any], name: str) -> type[PerNode]:
     if not any(METHODS[method][0] for method in found):
         wanted = ", ".join(METHODS)
         raise UnusablePluginError(f"{cls.__name__} has none of the methods {wanted}")
+    for needed, by in (("score", "pre_score"), ("score", "normalize_scores")):
+        if by in found and needed not in found:
+            raise UnusablePluginError(f"{cls.__name__} has a {by} but no {needed}")
     for method in found:
         _check_method(cls, method, getattr(cls, method))
     bases = list(dict.fromkeys(base for m in found if (base := METHODS[m][0]) is not None))
