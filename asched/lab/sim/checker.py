@@ -91,6 +91,10 @@ class EndState:
                 found.append(pod["metadata"]["name"])
         return found
 
+    def has_place(self, node: str, pod: JsonObject) -> bool:
+        """Whether a node lets the pod in and has room for it; spread and affinity are left out."""
+        return admits(self.nodes[node], pod) and self._has_room(node, pod)
+
     def _has_room(self, node: str, pod: JsonObject) -> bool:
         free = self.free[node]
         return all(free.get(name, Fraction(0)) >= asked for name, asked in requests_of(pod).items())
@@ -117,3 +121,82 @@ def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
     if toleration.get("key") and toleration["key"] != taint["key"]:
         return False
     return toleration.get("operator") == "Exists" or toleration.get("value") == taint.get("value")
+
+
+def apart(pod: JsonObject | None, other: JsonObject, nodes: Mapping[str, JsonObject]) -> bool:
+    """Whether two placed pods break a rule of one of them: a shared host port, or required
+    anti-affinity.
+    """
+    if pod is None:
+        return False
+    if pod["spec"]["nodeName"] == other["spec"]["nodeName"] and _ports(pod) & _ports(other):
+        return True
+    return _repels(pod, other, nodes) or _repels(other, pod, nodes)
+
+
+def _ports(pod: JsonObject) -> set[tuple[str, int]]:
+    return {
+        (port.get("protocol", "TCP"), port["hostPort"])
+        for container in pod["spec"]["containers"]
+        for port in container.get("ports") or ()
+        if port.get("hostPort")
+    }
+
+
+def _repels(pod: JsonObject, other: JsonObject, nodes: Mapping[str, JsonObject]) -> bool:
+    """Whether a required anti-affinity term of the one speaks of the other in its domain."""
+    rules = ((pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}).get(
+        "requiredDuringSchedulingIgnoredDuringExecution"
+    ) or ()
+    here, there = (nodes.get(p["spec"]["nodeName"]) for p in (pod, other))
+    if here is None or there is None:
+        return False
+    for term in rules:
+        key = term["topologyKey"]
+        mine = here["metadata"].get("labels", {}).get(key)
+        names = term.get("namespaces") or [pod["metadata"]["namespace"]]
+        if (
+            mine is not None
+            and mine == there["metadata"].get("labels", {}).get(key)
+            and other["metadata"]["namespace"] in names
+            and selected(term["labelSelector"], other)
+        ):
+            return True
+    return False
+
+
+def selected(selector: JsonObject, pod: JsonObject) -> bool:
+    """Whether `matchLabels` alone let the pod through; the mixes here know no expressions."""
+    labels = pod["metadata"].get("labels") or {}
+    return all(labels.get(k) == v for k, v in (selector.get("matchLabels") or {}).items())
+
+
+def skews(nodes: Iterable[JsonObject], pods: Sequence[JsonObject]) -> list[str]:
+    """Hard spread constraints whose domains differ by more than they allow, counted at the end.
+
+    Only where no matching pod ever left and all of them carry the constraint is that for certain a
+    broken rule.
+    """
+    labels = {node["metadata"]["name"]: node["metadata"].get("labels", {}) for node in nodes}
+    found = []
+    for constraint, namespace in _constraints(pods):
+        key = constraint["topologyKey"]
+        counts = dict.fromkeys((own[key] for own in labels.values() if key in own), 0)
+        for pod in pods:
+            domain = labels.get(pod["spec"].get("nodeName", ""), {}).get(key)
+            inside = pod["metadata"]["namespace"] == namespace
+            if domain is not None and inside and selected(constraint["labelSelector"], pod):
+                counts[domain] += 1
+        if counts and max(counts.values()) - min(counts.values()) > constraint["maxSkew"]:
+            found.append(f"spread by {key} in {namespace}: {counts}")
+    return found
+
+
+def _constraints(pods: Iterable[JsonObject]) -> list[tuple[JsonObject, str]]:
+    distinct: dict[str, tuple[JsonObject, str]] = {}
+    for pod in pods:
+        for constraint in pod["spec"].get("topologySpreadConstraints") or ():
+            if constraint["whenUnsatisfiable"] == "DoNotSchedule":
+                namespace = pod["metadata"]["namespace"]
+                distinct[f"{namespace} {constraint!r}"] = (constraint, namespace)
+    return list(distinct.values())

@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -223,7 +223,7 @@ class Demo:
         )
 
 
-def _refusal(pod: dict[str, Any]) -> str:
+def _refusal(pod: Mapping[str, Any]) -> str:
     """Why a pod has no node, in the scheduler's words; empty if nobody said so yet."""
     for condition in pod["status"].get("conditions") or ():
         if condition["type"] == names.POD_SCHEDULED and condition["status"] == "False":

@@ -1,0 +1,106 @@
+"""The ledger: every binding of a simulation, judged by what the API holds and what could be known.
+
+It shares no code with the scheduler's rules. What another scheduler did counts from the moment the
+machine had seen it; what we did counts at once. A broken rule is written down, not raised, so that
+the run goes on and the end tells all of them.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Final
+
+from asched.core.framework.effects import Bind
+from asched.core.state.facts import Answer
+from asched.lab.sim.checker import amount, apart, requests_of
+
+Json = dict[str, Any]
+
+BROKEN_MAX: Final = 20
+
+
+@dataclass(slots=True)
+class Sent:
+    """A binding under way, and the strangers its decision knew on the node."""
+
+    bind: Bind
+    known_strangers: frozenset[str]
+
+
+class Ledger:
+    """`broken` holds one line per broken rule."""
+
+    def __init__(self) -> None:
+        self.broken: list[str] = []
+        self.bound_count = 0
+        #: uid -> node, of pods that we placed and whose binding arrived in time.
+        self.ours: dict[str, str] = {}
+        self._sent: dict[str, Sent] = {}  # uid -> the last binding sent
+        self._open: dict[int, str] = {}  # effect id -> uid
+
+    def complain(self, text: str) -> None:
+        if len(self.broken) < BROKEN_MAX:
+            self.broken.append(text)
+
+    def sends(self, bind: Bind, *, nodes_known: Iterable[str], placed: Mapping[str, str]) -> None:
+        """The machine asks for a binding. `placed`: where it has seen pods, uid to node."""
+        if bind.node not in nodes_known:
+            self.complain(f"pod {bind.pod.key} is to be bound to the unknown node {bind.node}")
+        if bind.pod.uid in self._open.values():
+            self.complain(f"pod {bind.pod.key}: a second binding before the first one is settled")
+        if bind.pod.uid in placed:
+            self.complain(f"pod {bind.pod.key} is to be bound although it was seen on a node")
+        strangers = frozenset(
+            uid for uid, node in placed.items() if node == bind.node and uid not in self.ours
+        )
+        self._sent[bind.pod.uid] = Sent(bind, strangers)
+        self._open[bind.id] = bind.pod.uid
+
+    def hears(self, answer: Answer) -> None:
+        self._open.pop(answer.effect_id, None)
+
+    def process_died(self) -> None:
+        """A new process numbers its effects anew; nothing of the old one is open any more."""
+        self._open.clear()
+
+    def bound(self, bind: Bind, pods: list[Json], nodes: list[Json], *, late: bool) -> None:
+        """The server accepted a binding; `pods` and `nodes` are what it holds now."""
+        self.bound_count += 1
+        if late:  # nobody waited for it any more: it counts like a stranger's
+            return
+        self.ours[bind.pod.uid] = bind.node
+        known = self._sent[bind.pod.uid].known_strangers
+        counted = [
+            pod
+            for pod in pods
+            if pod["spec"].get("nodeName")
+            and (pod["metadata"]["uid"] in self.ours or pod["metadata"]["uid"] in known)
+        ]
+        there = {node["metadata"]["name"]: node for node in nodes}
+        if bind.node in there:
+            self._check_room(bind, there[bind.node], counted)
+            self._check_neighbours(bind, counted, there)
+
+    def _check_room(self, bind: Bind, node: Json, counted: list[Json]) -> None:
+        used: dict[str, Fraction] = defaultdict(Fraction)
+        for pod in counted:
+            if pod["spec"]["nodeName"] == bind.node and not _is_through(pod):
+                for name, asked in requests_of(pod).items():
+                    used[name] += asked
+        for name, asked in used.items():
+            has = amount(str(node["status"]["allocatable"].get(name, "0")))
+            if asked > has:
+                text = f"{name}: {float(asked)} of {float(has)}"
+                self.complain(f"pod {bind.pod.key} overcommits node {bind.node}, {text}")
+
+    def _check_neighbours(self, bind: Bind, counted: list[Json], nodes: Mapping[str, Json]) -> None:
+        mine = next((p for p in counted if p["metadata"]["uid"] == bind.pod.uid), None)
+        for other in counted if mine is not None else ():
+            if other is not mine and not _is_through(other) and apart(mine, other, nodes):
+                name = other["metadata"]["name"]
+                self.complain(f"pod {bind.pod.key} on {bind.node} must not be near pod {name}")
+
+
+def _is_through(pod: Json) -> bool:
+    return pod["status"].get("phase") in ("Succeeded", "Failed")

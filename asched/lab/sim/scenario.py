@@ -1,0 +1,119 @@
+"""A scenario: a world set up, steps done to it, faults beside them, and what must hold in the end.
+
+    setup ─> steps under faults (safety) ─> faults off, time passes (liveness) ─> check
+
+Safety: no rule is broken at any moment (`ledger.py`). Liveness: once faults are over, everything is
+settled, nothing is lost, whoever fits is placed, and the rest was told why. `play` raises `Broken`,
+whose first line names scenario and seed: with these two the run is repeated exactly.
+"""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final
+
+from asched.lab.sim.checker import EndState
+from asched.lab.sim.faults import Fault
+from asched.lab.sim.steps import Step, is_through
+from asched.lab.sim.world import World
+
+Json = dict[str, Any]
+
+#: Virtual seconds after the last fault in which everything must be settled: the longest lag of a
+#: stream, all retries of one write (a minute), and the longest backoff (10 s), with some to spare.
+SETTLE_S: Final = 120.0
+#: ... and in which every pod at rest is tried once more by the five-minute sweep.
+SWEEP_S: Final = 400.0
+#: Lines of the record that a failure shows.
+SHOWN: Final = 25
+
+
+class Broken(AssertionError):  # noqa: N818 - it names what happened to a rule
+    """A rule did not hold. The first line names the seed."""
+
+    def __init__(self, scenario: str, world: World, findings: list[str]) -> None:
+        lines = [f"scenario {scenario}, seed {world.seed}: {findings[0]}", *findings[1:]]
+        lines += ["last things that happened:", *list(world.trace)[-SHOWN:]]
+        super().__init__("\n".join(lines))
+        self.findings = findings
+        self.world = world
+
+
+class Scenario:
+    """Base of all scenarios; the docstring of each tells its story."""
+
+    faults: ClassVar[tuple[Fault, ...]] = ()
+    config: ClassVar[Json] = {}
+
+    def setup(self, world: World) -> None:
+        """What is there before the scheduler begins to be tried."""
+
+    def start(self, world: World) -> Iterator[Step]:  # noqa: ARG002 - for those who have steps
+        """The steps. The world lives on between one and the next."""
+        raise AssertionError(f"{type(self).__name__} has no steps")
+
+    def check(self, world: World) -> None:
+        """What must hold in the end beyond what holds for all scenarios."""
+
+
+def play(kind: type[Scenario], seed: int) -> World:
+    """Live through a scenario. Raises Broken."""
+    scenario = kind()
+    world = World(seed, kind.faults, kind.config)
+    try:
+        scenario.setup(world)
+        for step in scenario.start(world):
+            step.do(world)
+            world.run_for(_pause_s(world, step))
+            _demand(kind, world, world.ledger.broken)
+        world.troubles.is_on = False
+        world.note("all faults end")
+        world.run_for(SETTLE_S)
+        _demand(kind, world, world.ledger.broken + _unfinished(world))
+        world.run_for(SWEEP_S)
+        _demand(kind, world, world.ledger.broken + _unfinished(world) + world.untold())
+        scenario.check(world)
+    except Broken:
+        raise
+    except AssertionError as error:
+        raise Broken(kind.__name__, world, [str(error) or repr(error)]) from error
+    return world
+
+
+def _demand(kind: type[Scenario], world: World, findings: list[str]) -> None:
+    if findings:
+        raise Broken(kind.__name__, world, findings)
+
+
+def _unfinished(world: World) -> list[str]:
+    return [
+        *world.unsettled(),
+        *world.audit(),
+        *world.lost(),
+        *world.sleepers(),
+        *(f"pod {name} could be placed" for name in could_be_placed(world)),
+    ]
+
+
+def could_be_placed(world: World) -> list[str]:
+    """Waiting pods with nothing but amounts, taints and selectors to heed, and a node for them."""
+    pods = [pod for pod in world.pods() if not is_through(pod)]
+    if any("podAntiAffinity" in (pod["spec"].get("affinity") or {}) for pod in pods):
+        return []  # who is placed may speak against anybody
+    end = EndState(world.nodes(), pods)
+    plain = {
+        pod["metadata"]["name"]
+        for pod in world.waiting()
+        if not {"affinity", "schedulingGates", "topologySpreadConstraints"} & pod["spec"].keys()
+        and not pod["metadata"].get("deletionTimestamp")
+        and not any(c.get("ports") for c in pod["spec"]["containers"])
+    }
+    return [name for name in end.could_be_placed() if name in plain]
+
+
+def _pause_s(world: World, step: Step) -> float:
+    """Mostly short, so that things happen at once; sometimes long, so that things come to rest."""
+    if step.wait_s is not None:
+        return step.wait_s
+    dice = world.rng.random()
+    if dice < 0.7:
+        return world.rng.uniform(0.0, 0.5)
+    return world.rng.uniform(0.5, 5.0) if dice < 0.95 else world.rng.uniform(5.0, 60.0)

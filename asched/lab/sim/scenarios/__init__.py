@@ -1,0 +1,31 @@
+"""Scenarios, one file each, found by their name."""
+
+from typing import Final
+
+from asched.lab.sim.scenario import Scenario
+from asched.lab.sim.scenarios.burning_server import BurningServer
+from asched.lab.sim.scenarios.churn import Churn
+from asched.lab.sim.scenarios.dying_scheduler import DyingScheduler
+from asched.lab.sim.scenarios.even_spread import EvenSpread
+from asched.lab.sim.scenarios.late_bindings import LateBindings
+from asched.lab.sim.scenarios.old_names import OldNames
+from asched.lab.sim.scenarios.preemptors import Preemptors
+from asched.lab.sim.scenarios.rivalry import Rivalry
+from asched.lab.sim.scenarios.rolling_drain import RollingDrain
+from asched.lab.sim.scenarios.strangers_apart import StrangersApart
+
+SCENARIOS: Final[dict[str, type[Scenario]]] = {
+    kind.__name__: kind
+    for kind in (
+        RollingDrain,
+        Churn,
+        Rivalry,
+        BurningServer,
+        DyingScheduler,
+        Preemptors,
+        StrangersApart,
+        EvenSpread,
+        LateBindings,
+        OldNames,
+    )
+}

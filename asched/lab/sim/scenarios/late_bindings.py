@@ -1,0 +1,25 @@
+"""Requests that are carried out when nobody waits for them any more."""
+
+from collections.abc import Iterator
+
+from asched.lab.sim.faults import LateWrites, StaleWatch
+from asched.lab.sim.scenario import Scenario
+from asched.lab.sim.steps import AddNodes, AddPods, DeletePods, Step
+from asched.lab.sim.world import World
+
+ROUNDS = 25
+
+
+class LateBindings(Scenario):
+    """A binding given up after a read may still happen: the pod is where the API says, once."""
+
+    faults = (LateWrites(rate=0.3), StaleWatch(lag_s_max=5))
+
+    def setup(self, world: World) -> None:
+        AddNodes(count=world.rng.randint(2, 6)).do(world)
+
+    def start(self, world: World) -> Iterator[Step]:
+        for _ in range(ROUNDS):
+            yield AddPods(count=world.rng.randint(1, 5))
+            if world.rng.random() < 0.3:
+                yield DeletePods(count=world.rng.randint(1, 3))

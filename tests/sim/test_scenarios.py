@@ -1,0 +1,81 @@
+"""A few seeds of each scenario; and broken machines, to see that the scenarios would notice."""
+
+from collections.abc import Callable, Generator
+from typing import Any
+
+import pytest
+
+from asched.core.cycle import binding
+from asched.core.framework.effects import Bind
+from asched.core.queue.queue import SchedulingQueue
+from asched.core.state.changes import ASSIGNED_POD, Change
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Refused, Unknown
+from asched.core.state.pods import PodInfo
+from asched.lab.sim.scenario import Broken, play
+from asched.lab.sim.scenarios import SCENARIOS
+
+SEEDS = range(2)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_scenario(name: str, seed: int) -> None:
+    world = play(SCENARIOS[name], seed)
+
+    assert world.ledger.bound_count, f"seed {seed}: nothing was bound, so nothing was tried"
+
+
+@pytest.mark.parametrize("name", ["Churn", "BurningServer", "DyingScheduler"])
+def test_a_seed_lives_the_same_life_again(name: str) -> None:
+    lives = [list(play(SCENARIOS[name], 1).trace) for _ in range(2)]
+
+    assert lives[0] == lives[1]
+
+
+def findings(name: str, seeds: range) -> str:
+    """What a scenario complains about over some seeds; empty if it is content."""
+    found = []
+    for seed in seeds:
+        try:
+            play(SCENARIOS[name], seed)
+        except Broken as broken:
+            found += [f"{broken}".splitlines()[0], *broken.findings]
+    return "\n".join(found)
+
+
+def test_a_lost_answer_taken_for_a_refusal_overcommits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rash(bind: Bind, cluster: Cluster, tell: Callable[[str], None]) -> Generator[Any, Any, Any]:
+        answer = yield bind
+        return Refused(0, 0, "no answer") if isinstance(answer, Unknown) else answer
+
+    monkeypatch.setattr(binding, "settle", rash)
+
+    found = findings("BurningServer", range(6))
+
+    assert found.startswith("scenario BurningServer, seed ")
+    assert "overcommits" in found
+
+
+def test_a_pod_that_is_not_assumed_overcommits(monkeypatch: pytest.MonkeyPatch) -> None:
+    def blind(self: Cluster, info: PodInfo, row: int, sign: int) -> None:
+        if not info.assumed:
+            counted(self, info, row, sign)
+        else:
+            members = self._rows[row]
+            members.update({info.pod.uid: info}) if sign > 0 else members.pop(info.pod.uid)
+
+    counted = Cluster._count
+    monkeypatch.setattr(Cluster, "_count", blind)
+
+    assert "overcommits" in findings("RollingDrain", range(4))
+
+
+def test_a_missed_wake_up_leaves_a_sleeper(monkeypatch: pytest.MonkeyPatch) -> None:
+    def deaf(self: SchedulingQueue, change: Change, now_s: float, **more: Any) -> int:
+        return 0 if change.trigger.resource == ASSIGNED_POD else heard(self, change, now_s, **more)
+
+    heard = SchedulingQueue.move
+    monkeypatch.setattr(SchedulingQueue, "move", deaf)
+
+    assert "sleeps" in findings("BurningServer", range(6))
