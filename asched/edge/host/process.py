@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from asched.core.config.gate_table import GATES
 from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Lane
 from asched.core.framework.meter import Meter
 from asched.core.framework.profile import Profile
@@ -82,13 +83,14 @@ async def schedule(plan: Plan) -> int:
     """Connect, assemble, run, drain. The exit code: 0, or 1 if leadership was lost."""
     metrics = Metrics()
     metrics.tell_build(plan.version, _gates(plan.gates))
+    machine = _machine(plan, metrics)
     # A serving process waits for its API server and tells so on /readyz, as upstream.
     session = await connect(
         plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on
     )
     extenders = client_for(plan.configuration, originals := originals_for(plan.configuration))
     campaign = campaign_for(plan, session, metrics)
-    scheduler = _scheduler(plan, session, metrics, campaign, originals, extenders)
+    scheduler = _scheduler(plan, session, machine, metrics, campaign, originals, extenders)
     try:
         await _run(plan, scheduler, metrics, campaign)
     except LostLeadershipError:
@@ -101,16 +103,9 @@ async def schedule(plan: Plan) -> int:
     return 0
 
 
-def _scheduler(
-    plan: Plan,
-    session: Session,
-    metrics: Metrics,
-    campaign: Campaign | None,
-    originals: Originals | None,
-    extenders: Extenders | None,
-) -> Scheduler:
+def _machine(plan: Plan, metrics: Metrics) -> Machine:
     parts = Parts.fresh()
-    machine = build_machine(
+    return build_machine(
         plan.configuration,
         parts,
         measured_runners(plan, plan.configuration, parts, metrics),
@@ -118,6 +113,17 @@ def _scheduler(
         observer=metrics.scheduler,
         max_in_unschedulable_s=plan.max_in_unschedulable_s,
     )
+
+
+def _scheduler(
+    plan: Plan,
+    session: Session,
+    machine: Machine,
+    metrics: Metrics,
+    campaign: Campaign | None,
+    originals: Originals | None,
+    extenders: Extenders | None,
+) -> Scheduler:
     metrics.client.know_lanes(tuple(lane.name.lower() for lane in Lane))
     options = DispatchOptions(
         concurrency={**CONCURRENCY, Lane.BINDING: plan.bind_concurrency},

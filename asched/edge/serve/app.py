@@ -159,7 +159,7 @@ def _certificate(request: web.BaseRequest) -> x509.Certificate | None:
 
 
 def _response(page: Page) -> web.Response:
-    headers = {"Cache-Control": "no-cache, private", **page.headers}
+    headers = {"Cache-Control": "no-cache, private", "Server": "asched", **page.headers}
     if page.content_type:
         headers["Content-Type"] = page.content_type
     response = web.Response(body=page.body, status=page.status, headers=headers)

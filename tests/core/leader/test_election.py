@@ -1,0 +1,298 @@
+"""The election as plays against a lease in memory, and the recorded rhythms of kube-scheduler."""
+
+import json
+import random
+import re
+
+import pytest
+
+from asched.core.leader.election import Create, Election, Lost, Read, Record, Rules, Wait, Write
+from tests.shared import shared_path
+
+RULES = Rules("me", lease_s=15.0, renew_s=10.0, retry_s=2.0)
+
+
+class World:
+    """One lease, its API server, and a clock that jumps to whoever wakes next."""
+
+    def __init__(self) -> None:
+        self.lease = None
+        self.version = 0
+        self.is_up = True
+        self.now_s = 1_000.0
+        #: (time, method, holder written or None, succeeded)
+        self.requests = []
+
+    def perform(self, election, act):
+        """Carry out requests until the candidate waits or has lost."""
+        while not isinstance(act, Wait | Lost):
+            act = self._once(election, act)
+        return act
+
+    def _once(self, election, act):
+        method = {Read: "GET", Create: "POST", Write: "PUT"}[type(act)]
+        record = getattr(act, "record", None)
+        succeeds = self.is_up and self._accepts(act)
+        self.requests.append((self.now_s, method, record and record.holder, succeeds))
+        if not succeeds:
+            return election.failed(self.now_s)
+        if isinstance(act, Read):
+            return election.found(self.lease, self.now_s)
+        self.put(record)
+        return election.written(self.lease, self.now_s)
+
+    def _accepts(self, act):
+        if isinstance(act, Create):
+            return self.lease is None
+        if isinstance(act, Write):
+            return act.lease["metadata"]["resourceVersion"] == str(self.version)
+        return True
+
+    def put(self, record):
+        self.version += 1
+        self.lease = {
+            "metadata": {"name": "l", "resourceVersion": str(self.version)},
+            "spec": record.spec(),
+        }
+
+    def run(self, candidates, until_s):
+        """Wake candidates in turn; gives (time, who) of every moment somebody begins to lead."""
+        waits = {name: self.now_s for name in candidates}
+        began = []
+        while waits:
+            name = min(waits, key=waits.get)
+            if waits[name] > until_s:
+                break
+            self.now_s = max(self.now_s, waits.pop(name))
+            election = candidates[name]
+            was_leader = election.is_leader
+            act = self.perform(election, election.woke(self.now_s))
+            if election.is_leader and not was_leader:
+                began.append((self.now_s, name))
+            if isinstance(act, Wait):
+                waits[name] = act.until_s
+        self.now_s = until_s
+        return began
+
+
+def candidate(name="me", draw=lambda: 0.5, rules=RULES):
+    return Election(Rules(name, rules.lease_s, rules.renew_s, rules.retry_s), draw)
+
+
+def test_without_a_lease_it_is_created_and_renewed_at_once():
+    world, me = World(), candidate()
+
+    act = world.perform(me, me.woke(world.now_s))
+
+    assert [request[1] for request in world.requests] == ["GET", "POST", "PUT"]
+    assert me.is_leader
+    assert act == Wait(world.now_s + 2)
+    assert Record.of(world.lease).transitions == 0
+
+
+def test_a_leader_writes_without_reading():
+    world, me = World(), candidate()
+    world.run({"me": me}, 1_010.0)
+
+    assert [request[1] for request in world.requests] == ["GET", "POST", "PUT"] + ["PUT"] * 5
+
+
+def test_a_follower_looks_every_one_to_two_point_two_retries():
+    world = World()
+    world.put(Record("other", 1_000, "", "", 3))
+    me = candidate(draw=random.Random(1).random)
+    world.run({"me": me}, 1_100.0)
+
+    times = [request[0] for request in world.requests]
+    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    assert all(2.0 <= gap < 4.4 for gap in gaps)
+    assert max(gaps) > 3.5
+    assert min(gaps) < 2.5
+
+
+def test_a_dead_leader_is_replaced_after_the_lease_as_we_saw_it():
+    """The record's own times are a century off; only our clock counts."""
+    world, me = World(), candidate()
+    world.put(Record("dead", 15, "1926-01-01T00:00:00.000000Z", "1926-01-01T00:00:00Z", 3))
+
+    ((began_s, who),) = world.run({"me": me}, 1_100.0)
+
+    assert who == "me"
+    assert 15.0 < began_s - 1_000.0 < 15.0 + 2 * 2.2
+    assert Record.of(world.lease).transitions == 4
+
+
+def test_a_released_lease_is_taken_at_the_next_look():
+    world, me, other = World(), candidate(), candidate("other")
+    world.run({"other": other}, 1_001.0)
+    handed = other.release(world.lease, world.now_s)
+    world.put(handed.record)
+
+    act = world.perform(me, me.woke(1_001.5))
+
+    assert isinstance(act, Wait)
+    assert me.is_leader
+    assert handed.record == Record("", 1, handed.record.acquire_time, handed.record.acquire_time, 0)
+
+
+def test_nobody_releases_what_is_not_theirs():
+    world, me = World(), candidate()
+    world.put(Record("other", 15, "", "", 0))
+
+    assert me.release(world.lease, 5.0) is None
+
+
+def test_a_leader_cut_off_stops_before_anybody_else_can_start():
+    world, me = World(), candidate()
+    world.run({"me": me}, 1_004.5)
+    world.is_up = False
+    fence_s = me.fence_s
+
+    world.run({"me": me}, 1_060.0)
+
+    assert not me.is_leader
+    assert fence_s == 1_004.0 + 2.0 + 10.0
+    assert fence_s < 1_004.0 + 15.0
+    assert max(request[0] for request in world.requests) <= fence_s
+
+
+def test_a_stopped_process_that_wakes_up_late_does_not_believe_itself():
+    world, me = World(), candidate()
+    world.run({"me": me}, 1_004.5)
+
+    assert world.now_s + 3_600 > me.fence_s
+    assert isinstance(me.woke(world.now_s + 3_600), Lost)
+
+
+def test_a_short_lease_fences_earlier_than_the_renew_deadline():
+    """14 s to renew every 2 s would end after the lease of 15 s."""
+    rules = Rules("me", 15.0, 14.0, 2.0)
+    world, me = World(), candidate(rules=rules)
+    world.run({"me": me}, 1_004.5)
+
+    assert me.fence_s == 1_004.0 + 15.0
+
+
+def test_a_stranger_in_the_lease_ends_leadership():
+    world, me = World(), candidate()
+    world.run({"me": me}, 1_004.5)
+    world.put(Record("stranger", 60, "", "", 9))
+
+    world.run({"me": me}, 1_030.0)
+
+    methods = [request[1] for request in world.requests if request[0] > 1_004.2]
+    assert methods[:2] == ["PUT", "GET"]
+    assert set(methods[2:]) == {"GET"}
+    assert me.phase.value == "lost"
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_never_two_leaders_whatever_fails(seed):
+    """Candidates come, are cut off, are stopped for a while; between two leaders lies no overlap."""
+    rng = random.Random(seed)
+    world = World()
+    names = ["a", "b", "c"]
+    candidates = {name: candidate(name, rng.random) for name in names}
+    waits = {name: world.now_s + rng.random() * 5 for name in names}
+    while waits and world.now_s < 1_400:
+        name = min(waits, key=waits.get)
+        world.now_s = max(world.now_s, waits.pop(name))
+        if rng.random() < 0.05:
+            waits[name] = world.now_s + rng.choice((1, 20, 40))  # the process stands still
+            continue
+        world.is_up = rng.random() > 0.2
+        election = candidates[name]
+        act = world.perform(election, election.woke(world.now_s))
+        acting = [n for n, e in candidates.items() if e.is_leader and world.now_s < e.fence_s]
+        assert len(acting) <= 1, f"seed {seed}: {acting} at {world.now_s}"
+        if isinstance(act, Wait):
+            waits[name] = act.until_s
+
+
+# --- recordings -----------------------------------------------------------------------------------
+
+
+def recorded(name):
+    lines = shared_path(f"outside/api/{name}.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def lease_requests(rows, since=0.0, until=1e9):
+    return [
+        row
+        for row in rows
+        if row["kind"] == "request" and "/leases" in row["path"] and since <= row["at"] < until
+    ]
+
+
+def test_the_recorded_rhythm_of_a_leader():
+    """First lease, twelve seconds of renewals, an outage, the end."""
+    rows = recorded("leader_rhythm")
+    theirs = lease_requests(rows)
+    start_s = theirs[0]["at"]
+    down_s = next(row["at"] for row in rows if row["kind"] == "step")
+    end_s = next(row["at"] for row in rows if row.get("step", "").startswith("the scheduler ends"))
+    world, me = World(), candidate()
+    world.now_s = 0.0
+    world.run({"me": me}, down_s - start_s)
+    ours = list(world.requests)
+    world.is_up = False
+    world.run({"me": me}, 100.0)
+
+    assert [row[1] for row in ours] == [row["method"] for row in theirs]
+    for row, other in zip(ours, theirs, strict=True):
+        assert row[0] == pytest.approx(other["at"] - start_s, abs=0.1)
+    assert me.fence_s == pytest.approx(end_s - start_s, abs=0.1)
+    assert me.phase.value == "lost"
+
+
+def test_the_recorded_bodies_of_a_leader():
+    """What stands in each write: holder, duration, transitions, and which time moves."""
+    rows = lease_requests(recorded("leader_election"), until=7.865)
+    mine = [
+        row
+        for row in rows
+        if row.get("body", {}).get("spec", {}).get("holderIdentity", "").endswith("uid1")
+    ]
+    world, me = World(), candidate(rules=Rules("me", 6.0, 4.0, 1.0))
+    written = []
+    act = me.woke(world.now_s)
+    while len(written) < len(mine):
+        while not isinstance(act, Wait):
+            if isinstance(act, Create | Write):
+                written.append(act.record)
+            act = world._once(me, act)
+        world.now_s = act.until_s
+        act = me.woke(world.now_s)
+
+    for record, row in zip(written, mine, strict=False):
+        spec = row["body"]["spec"]
+        assert record.spec().keys() == spec.keys()
+        assert record.duration_s == spec["leaseDurationSeconds"]
+        assert record.transitions == spec["leaseTransitions"]
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", record.renew_time)
+    assert len({record.acquire_time for record in written}) == 1
+    assert len({record.renew_time for record in written}) == len(written) - 1
+
+
+def test_the_recorded_take_overs():
+    """After a release within 2.2 retries, after a kill within the lease and 2.2 retries."""
+    rows = recorded("leader_election")
+    takes = [
+        row["at"]
+        for row in lease_requests(rows)
+        if row["method"] == "PUT"
+        and row["code"] == 200
+        and re.search("uid[34]", row["body"]["spec"]["holderIdentity"])
+        and row["body"]["spec"]["acquireTime"] == row["body"]["spec"]["renewTime"]
+    ]
+    released_s = next(r["at"] for r in rows if r.get("step") == "A gets SIGTERM")
+    rules = Rules("next", 6.0, 4.0, 1.0)
+    for draw in (0.0, 0.999):
+        world, leader, follower = World(), candidate("lead", rules=rules), None
+        follower = Election(rules, lambda draw=draw: draw)
+        world.run({"lead": leader, "next": follower}, 1_010.3)
+        world.put(leader.release(world.lease, world.now_s).record)
+        ((released, _),) = world.run({"next": follower}, 1_030.0)
+        assert released - 1_010.3 <= 2.2
+    assert takes[0] - released_s <= 2.2
