@@ -23,7 +23,9 @@ from asched.core.cycle.binding import Binding
 from asched.core.cycle.desk import Attempt, Desk
 from asched.core.cycle.scheduling import Background, schedule_one
 from asched.core.framework.effects import Effect, Together, WaitFor
+from asched.core.model.pod import Pod
 from asched.core.queue import sightings
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.facts import Answer, Done, Fact, Listed, Returned, TimedOut
 
 #: How long one turn runs cycles before the driver may look at its sockets again. Measured on 2
@@ -146,10 +148,27 @@ class Machine:
                 queue.update(step.old, step.new, desk.now_s)
                 return "UnschedulablePodUpdate"
             case sightings.Withdraw():
-                queue.delete(step.pod)
+                self._withdraw(step.pod)
             case sightings.Release():
                 self._release(step.pod.uid)
         return ""
+
+    def _withdraw(self, pod: Pod) -> None:
+        """A pod waits no longer. Room that was promised to it, and maybe nowhere written, is
+        free unless the pod took it.
+        """
+        desk = self.desk
+        promised = desk.nominator.node_of(pod.uid) or pod.status.nominated_node_name
+        desk.queue.delete(pod)
+        info = desk.cluster.placed.get(pod.uid)
+        if promised and (info is None or info.node_name != promised):
+            freed = Change(
+                ASSIGNED_POD_DELETE,
+                pod.on(promised),
+                priority_at_most=pod.priority,
+                only_if_fits=True,
+            )
+            desk.queue.move(freed, desk.now_s)
 
     def _release(self, uid: str) -> None:
         """An assumed pod went away before it was bound."""
@@ -159,7 +178,9 @@ class Machine:
             return
         info = self.desk.cluster.placed.get(uid)
         if info is not None and info.assumed:
+            held = info.pod.on(info.node_name)
             self.desk.cluster.forget(info)
+            self.desk.queue.move(Change(ASSIGNED_POD_DELETE, held), self.desk.now_s)
 
     # --- tasks -----------------------------------------------------------------------------------
 

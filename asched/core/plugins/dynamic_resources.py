@@ -104,6 +104,9 @@ class DynamicResources(
     def registrations(self) -> Sequence[Registration]:
         return self._hints.registrations()
 
+    def overlooked(self) -> Sequence[Registration]:
+        return self._hints.overlooked()
+
     def pre_enqueue(self, pod: Pod) -> Status:
         try:
             claims_of(pod, self._cluster)

@@ -1,8 +1,9 @@
 """When a pod that DynamicResources rejected is worth another attempt.
 
 A claim that lost its allocation frees devices for everybody; beyond that only the pod's own claims
-matter, and only once all of them can be used. New nodes, slices and classes always count. A claim
-that is removed makes no change: it was deallocated before.
+matter, and only once all of them can be used. New nodes, slices and classes always count. What
+upstream does not listen to is `overlooked`: claims that are removed without being deallocated,
+slices and classes that go, promises to pods whose binding failed.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
 """
@@ -35,6 +36,24 @@ class ClaimHints:
             Registration(Trigger(DEVICE_CLASS.resource, appeared)),
             Registration(Trigger(RESOURCE_SLICE.resource, appeared)),
         )
+
+    def overlooked(self) -> Sequence[Registration]:
+        return (
+            Registration(Trigger(RESOURCE_CLAIM.resource, Action.DELETE), self.claim_gone),
+            Registration(Trigger(RESOURCE_SLICE.resource, Action.DELETE)),
+            Registration(Trigger(DEVICE_CLASS.resource, Action.DELETE)),
+            Registration(Trigger(POD.resource, Action.DELETE), self.pod_gone),
+        )
+
+    def claim_gone(self, pod: Pod, old: ResourceClaim, new: None) -> Hint:  # noqa: ARG002
+        """Its devices are free, if it held any."""
+        return Hint.SKIP if old.status.allocation is None else Hint.QUEUE
+
+    def pod_gone(self, pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG002
+        """Devices that a pod on its way was promised; one that ran leaves them to its claims."""
+        known = self._cluster.pods_seen.get(old.key)
+        on_its_way = known is not None and not known.spec.node_name
+        return Hint.QUEUE if on_its_way else Hint.SKIP
 
     def claim_changed(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> Hint:
         try:

@@ -2,12 +2,12 @@
 
 A pod that goes always may; one that shrinks if it gives back something the waiting pod wants. A
 node may if the pod would fit it were it empty, and it is new or has grown in what the pod wants.
-Ignored resources are not ignored here, as upstream has it: a pod may sleep longer than it must.
+Ignored resources are not ignored here, as upstream has it; `overlooked` makes up for that.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.claim import DeviceClass
@@ -27,9 +27,15 @@ Amounts = Mapping[str, int]
 class FitHints:
     """The hint functions, with the classes of pods that remember their requests."""
 
-    def __init__(self, classes: PodClasses, delegation: Delegation) -> None:
+    def __init__(
+        self,
+        classes: PodClasses,
+        delegation: Delegation,
+        is_ignored: Callable[[str], bool] = lambda _: False,
+    ) -> None:
         self._classes = classes
         self._delegation = delegation
+        self._is_ignored = is_ignored
 
     def registrations(self) -> Sequence[Registration]:
         pod = Trigger(POD.resource, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
@@ -40,6 +46,15 @@ class FitHints:
             Registration(node, self._node_changed),
             Registration(device_class, self._device_class_changed),
         )
+
+    def overlooked(self) -> Sequence[Registration]:
+        node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        return (Registration(node, self._wants_ignored),)
+
+    def _wants_ignored(self, pod: Pod, old: Node | None, new: Node) -> Hint:  # noqa: ARG002
+        """The node lacks something that does not count."""
+        wants = any(map(self._is_ignored, self._requests_of(pod)))
+        return Hint.QUEUE if wants else Hint.SKIP
 
     def _pod_changed(self, pod: Pod, old: Pod, new: Pod | None) -> Hint:
         if new is None:

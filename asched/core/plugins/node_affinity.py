@@ -85,6 +85,13 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_LABEL)
         return (Registration(node, self._node_changed),)
 
+    def overlooked(self) -> Sequence[Registration]:
+        if self._enforced is None:
+            return ()
+        return (
+            Registration(Trigger(NODE.resource, Action.UPDATE_NODE_LABEL), self._comes_to_match),
+        )
+
     def share_key(self, pod: PodInfo) -> Hashable:
         return self._wish(pod.cls)
 
@@ -128,6 +135,12 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         if not _selects(pod, new):
             return Hint.SKIP
         return Hint.QUEUE if old is None or not _selects(pod, old) else Hint.SKIP
+
+    def _comes_to_match(self, pod: Pod, old: Node, new: Node) -> Hint:  # noqa: ARG002
+        """The hint compares the pod's own part alone."""
+        enforced = self._enforced or ()
+        comes = _matches_any(enforced, new) and not _matches_any(enforced, old)
+        return Hint.QUEUE if comes else Hint.SKIP
 
 
 def _wish_of(cls: PodClass) -> Wish:

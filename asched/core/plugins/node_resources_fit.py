@@ -100,7 +100,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._kernel = _kernel(args.scoring_strategy)
         self._delegation = Delegation(cluster)
         self._devices = DeviceTally(cluster, self._delegation)
-        self._hints = FitHints(cluster.classes, self._delegation)
+        self._hints = FitHints(cluster.classes, self._delegation, self._is_ignored)
         self._demand = PerClass(self._demand_of)
         self._scored = PerClass(self._scored_of)
         self._kernel_one = KERNELS_ONE.get(args.scoring_strategy.type)
@@ -108,6 +108,10 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def registrations(self) -> Sequence[Registration]:
         return self._hints.registrations()
+
+    def overlooked(self) -> Sequence[Registration]:
+        ignores = bool(self._ignored or self._ignored_groups)
+        return self._hints.overlooked() if ignores else ()
 
     def share_key(self, pod: PodInfo) -> Hashable:
         cls = pod.cls

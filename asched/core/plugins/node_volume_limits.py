@@ -11,6 +11,7 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodevolume
 """
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -28,9 +29,13 @@ from asched.core.framework.status import SKIP, Reason, Status, failure, unresolv
 from asched.core.model.kinds import (
     CSI_DRIVER,
     CSI_NODE,
+    NODE,
+    PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     POD,
+    STORAGE_CLASS,
     VOLUME_ATTACHMENT,
+    Kind,
 )
 from asched.core.model.migration import CsiVolume
 from asched.core.model.pod import Pod
@@ -169,6 +174,30 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             ),
         )
 
+    def overlooked(self) -> Sequence[Registration]:
+        gone = Action.UPDATE | Action.DELETE
+        found = [
+            Registration(Trigger(NODE.resource, Action.ADD)),
+            Registration(Trigger(CSI_NODE.resource, gone)),
+            Registration(Trigger(VOLUME_ATTACHMENT.resource, Action.DELETE), detached),
+            *(
+                Registration(Trigger(kind.resource, Action.ALL), partial(self._is_named, kind))
+                for kind in (PERSISTENT_VOLUME_CLAIM, PERSISTENT_VOLUME, STORAGE_CLASS)
+            ),
+        ]
+        if self._scaling:
+            found.append(Registration(Trigger(CSI_DRIVER.resource, gone)))
+        return found
+
+    def _is_named(self, kind: Kind, pod: Pod, old: Any, new: Any) -> Hint:
+        """The object decides what a claim counts as: one of the pod's, or of a placed pod's."""
+        key = (new or old).metadata.key
+        mine = any(
+            (kind.plural, key) in self._cluster.volumes.names_of(use)
+            for use in storage_of(pod).claims
+        )
+        return Hint.QUEUE if mine or self._cluster.volumes.is_named(kind, key) else Hint.SKIP
+
 
 def _counts(pod: PodInfo) -> bool:
     storage = pod.cls.storage
@@ -200,6 +229,11 @@ def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
 
 def after_claim_added(pod: Pod, old: None, new: PersistentVolumeClaim) -> Hint:  # noqa: ARG001
     return Hint.QUEUE if uses_claim(pod, new, ephemeral=True) else Hint.SKIP
+
+
+def detached(pod: Pod, old: VolumeAttachment, new: None) -> Hint:  # noqa: ARG001
+    """Claims made for the pod hope as well."""
+    return Hint.QUEUE if storage_of(pod).claims else Hint.SKIP
 
 
 def after_attachment_deleted(pod: Pod, old: VolumeAttachment, new: None) -> Hint:  # noqa: ARG001

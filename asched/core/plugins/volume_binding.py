@@ -41,6 +41,7 @@ from asched.core.model.kinds import (
     NODE,
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
+    POD,
     STORAGE_CLASS,
 )
 from asched.core.model.selector import compile_selector
@@ -202,6 +203,15 @@ class VolumeBinding(
             Registration(
                 Trigger(CSI_STORAGE_CAPACITY.resource, both), after.after_capacity_changed
             ),
+        )
+
+    def overlooked(self) -> Sequence[Registration]:
+        gone = Action.UPDATE | Action.DELETE
+        return (
+            Registration(Trigger(STORAGE_CLASS.resource, gone)),
+            Registration(Trigger(CSI_NODE.resource, gone)),
+            Registration(Trigger(CSI_DRIVER.resource, gone)),
+            Registration(Trigger(POD.resource, Action.DELETE), volume_hints.volumes_are_free),
         )
 
 

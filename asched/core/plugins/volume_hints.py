@@ -6,7 +6,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebindin
 from asched.core.framework.points import Hint
 from asched.core.model.migration import MIGRATED_PLUGINS
 from asched.core.model.pod import Pod
-from asched.core.model.storage import uses_claim
+from asched.core.model.storage import storage_of, uses_claim
 from asched.core.model.volume import (
     CsiDriver,
     CsiNode,
@@ -54,6 +54,11 @@ def after_capacity_changed(
 ) -> Hint:
     grew = old is None or volume_limit_bytes(new) > volume_limit_bytes(old)
     return Hint.QUEUE if grew else Hint.SKIP
+
+
+def volumes_are_free(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
+    """A pod with claims goes, or its binding failed: volumes promised to it are free again."""
+    return Hint.QUEUE if storage_of(old).claims else Hint.SKIP
 
 
 def _moved(csi_node: CsiNode) -> str:

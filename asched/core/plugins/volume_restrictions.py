@@ -24,6 +24,7 @@ from asched.core.framework.points import (
 )
 from asched.core.framework.status import SKIP, Reason, unresolvable
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME_CLAIM, POD
+from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.storage import (
     NO_STORAGE,
@@ -135,6 +136,12 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             Registration(Trigger(PERSISTENT_VOLUME_CLAIM.resource, Action.ADD), after_claim_added),
         )
 
+    def overlooked(self) -> Sequence[Registration]:
+        return (
+            Registration(Trigger(POD.resource, Action.DELETE), disk_is_free),
+            Registration(Trigger(NODE.resource, Action.DELETE), claim_is_free),
+        )
+
 
 def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
     """A pod of the same namespace let go of a disk or a claim."""
@@ -144,6 +151,18 @@ def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
     helps = any(conflict(disk, other) for disk in mine.disks for other in freed.disks)
     helps = helps or not set(mine.direct).isdisjoint(freed.direct)
     return Hint.QUEUE if helps else Hint.SKIP
+
+
+def disk_is_free(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
+    """A pod of whatever namespace let go of a disk."""
+    mine, freed = storage_of(pod).disks, storage_of(old).disks
+    helps = any(conflict(disk, other) for disk in mine for other in freed)
+    return Hint.QUEUE if helps else Hint.SKIP
+
+
+def claim_is_free(pod: Pod, old: Node, new: None) -> Hint:  # noqa: ARG001
+    """Claims that only pods of a lost node use count as unused."""
+    return Hint.QUEUE if storage_of(pod).direct else Hint.SKIP
 
 
 def after_claim_added(pod: Pod, old: None, new: PersistentVolumeClaim) -> Hint:  # noqa: ARG001

@@ -222,7 +222,7 @@ class Cluster(Objects):
     def _lose_pod(self, known: Pod, last: Pod) -> Sight:
         self.pods_seen.pop(known.key, None)
         info = self.placed.get(known.uid)
-        if info is not None and not info.assumed:
+        if info is not None and (not info.assumed or last.spec.node_name):
             self._unplace(info)
         # The last version tells of a placement that the watch may have missed.
         return Sight(POD, last if last.spec.node_name else known, None)

@@ -139,6 +139,14 @@ class VolumeIndex:
         # No driver gives out such a handle, so an unbound claim never equals a volume.
         return _counted(CsiVolume(driver, f"\0{use.key}"))
 
+    def names_of(self, use: ClaimUse) -> tuple[tuple[str, str], ...]:
+        """(plural, key) of the objects that decide what a claim is counted as."""
+        return self._names(use)
+
+    def is_named(self, kind: Kind, key: str) -> bool:
+        """Whether an object decides what a claim of some placed pod is counted as."""
+        return (kind.plural, key) in self._named_by
+
     # --- pods ------------------------------------------------------------------------------------
 
     def move(self, info: PodInfo, row: int, sign: int, *, on_trial: bool) -> None:

@@ -337,3 +337,44 @@ def test_a_recreated_pod_is_another_pod() -> None:
     assert play.of(PatchPodStatus) == []
     play.bound(second)
     assert play.notes() == ["Scheduled: Successfully assigned default/web to n1"]
+
+
+def test_the_room_of_a_pod_that_is_deleted_while_it_is_bound_wakes_those_who_wait_for_it() -> None:
+    play = Play(a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10"))
+    first = a_pod("a").requests(cpu="800m")
+    play.see(first)
+    play.the(Bind)
+    play.see(a_pod("b").requests(cpu="800m"))
+    play.turn(after_s=5)
+
+    play.lose(first)
+
+    assert play.the(Bind).pod.name == "b"
+
+
+def test_a_pod_that_is_gone_before_the_watch_showed_its_node_holds_no_room() -> None:
+    play = Play(a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10"))
+    first = a_pod("a").requests(cpu="800m")
+    play.see(first)
+    bind = play.the(Bind)
+    play.see(a_pod("b").requests(cpu="800m"))
+    play.turn(after_s=5)
+
+    play.lose(a_pod("a").requests(cpu="800m").on("n1"))
+
+    assert play.node_of(bind.pod.uid) == ""
+    assert play.the(Bind).pod.name == "b"
+
+
+def test_room_promised_to_a_pod_that_was_placed_elsewhere_is_free_for_others() -> None:
+    play = Play(a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10").labels(disk="ssd"))
+    waiting = a_pod("a").requests(cpu="800m").priority(10).selects(disk="hdd")
+    play.see(waiting.spec(preemptionPolicy="Never").status(nominatedNodeName="n1"))
+    play.see(a_pod("b").requests(cpu="800m"))
+    assert play.of(Bind) == []
+    play.turn(after_s=5)
+    taken = a_pod("a").requests(cpu="800m").priority(10).selects(disk="hdd")
+
+    play.see(taken.status(nominatedNodeName="n1").metadata(resourceVersion="2").on("n2"))
+
+    assert play.the(Bind).pod.name == "b"

@@ -21,6 +21,7 @@ from asched.core.framework.status import SKIP, SUCCESS, failure, unresolvable
 from asched.core.model.kinds import NAMESPACE, NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
+from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity.attraction import Attraction, normalize
 from asched.core.plugins.inter_pod_affinity.hints import hint_of_node, hint_of_pod
 from asched.core.plugins.inter_pod_affinity.nearness import (
@@ -29,6 +30,7 @@ from asched.core.plugins.inter_pod_affinity.nearness import (
     UNWANTED,
     Nearness,
 )
+from asched.core.plugins.inter_pod_affinity.overlooked import namespace_may_help, pod_may_help
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces
 from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.per_pod import PerPod
@@ -120,6 +122,23 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         return hint_of_node(self._terms(pod), old, new)
+
+    def overlooked(self) -> Sequence[Registration]:
+        moved = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
+        return (
+            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_may_help),
+            Registration(Trigger(NODE.resource, moved)),
+            Registration(Trigger(NAMESPACE.resource, Action.ALL), self._namespace_may_help),
+        )
+
+    def _pod_may_help(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+        gone = self._terms(old) if new is None else NO_TERMS
+        helps = pod_may_help(self._terms(pod), gone, self._namespaces, pod, old, new)
+        return Hint.QUEUE if helps else Hint.SKIP
+
+    def _namespace_may_help(self, pod: Pod, old: Namespace | None, new: Namespace | None) -> Hint:
+        helps = namespace_may_help(self._terms(pod), pod, old, new)
+        return Hint.QUEUE if helps else Hint.SKIP
 
     def _terms(self, pod: Pod | None) -> AffinityTerms:
         """Raises ValueError if a term makes no sense."""

@@ -39,6 +39,27 @@ def hint_of_node(constraints: Constraints, old: Node | None, new: Node | None) -
     return Hint.QUEUE if has and changed else Hint.SKIP
 
 
+def pod_may_help(constraints: Constraints, pod: Pod, old: Pod, new: Pod) -> bool:
+    """What the hint overlooks: a counted pod that starts to terminate counts no more; without the
+    labels that services selected, the waiting pod itself has no constraints any longer.
+    """
+    if new.uid == pod.uid:
+        return not constraints
+    if not _is_involved(new, pod) or old.is_terminating or not new.is_terminating:
+        return False
+    return any(c.matches(old.labels) for c in constraints)
+
+
+def node_may_help(constraints: Constraints, old: Node, new: Node) -> bool:
+    """What the hint overlooks: a node with all keys that the pod's own node affinity may find
+    eligible now, or no longer.
+    """
+    if not any(constraint.honors_affinity for constraint in constraints):
+        return False
+    keys = [constraint.topology_key for constraint in constraints]
+    return any(all(key in node.labels for key in keys) for node in (old, new))
+
+
 def _hint_of_update(constraints: Constraints, pod: Pod, old: Pod, new: Pod) -> Hint:
     tolerates_anew = (old.spec.tolerations or ()) != (new.spec.tolerations or ())
     if new.uid == pod.uid and tolerates_anew and any(c.honors_taints for c in constraints):

@@ -33,8 +33,13 @@ from asched.core.plugins.pod_topology_spread.constraints import (
     own_constraints,
 )
 from asched.core.plugins.pod_topology_spread.domains import LAYOUT, DomainsMemory
-from asched.core.plugins.pod_topology_spread.hints import hint_of_node, hint_of_pod
-from asched.core.plugins.pod_topology_spread.selectors import DefaultSelectors
+from asched.core.plugins.pod_topology_spread.hints import (
+    hint_of_node,
+    hint_of_pod,
+    node_may_help,
+    pod_may_help,
+)
+from asched.core.plugins.pod_topology_spread.selectors import SOURCES, DefaultSelectors
 from asched.core.plugins.pod_topology_spread.skew import NO_LABEL, SKEWED, HardSide
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
@@ -136,6 +141,31 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node | None) -> Hint:
         return hint_of_node(self._hard_constraints(pod), old, new)
+
+    def overlooked(self) -> Sequence[Registration]:
+        found = [
+            Registration(Trigger(POD.resource, Action.UPDATE), self._pod_may_help),
+            Registration(Trigger(NODE.resource, Action.UPDATE_NODE_LABEL), self._node_may_help),
+        ]
+        if any(default.when_unsatisfiable == DO_NOT_SCHEDULE for default in self._defaults):
+            found += [
+                Registration(Trigger(kind.resource, Action.ALL), self._source_may_help)
+                for kind in SOURCES
+            ]
+        return found
+
+    def _pod_may_help(self, pod: Pod, old: Pod, new: Pod) -> Hint:
+        helps = pod_may_help(self._hard_constraints(pod), pod, old, new)
+        return Hint.QUEUE if helps else Hint.SKIP
+
+    def _node_may_help(self, pod: Pod, old: Node, new: Node) -> Hint:
+        return Hint.QUEUE if node_may_help(self._hard_constraints(pod), old, new) else Hint.SKIP
+
+    def _source_may_help(self, pod: Pod, old: Any, new: Any) -> Hint:
+        """What default constraints get their selector from."""
+        has_own = bool(pod.spec.topology_spread_constraints)
+        near = (new or old).metadata.namespace == pod.metadata.namespace
+        return Hint.QUEUE if near and not has_own else Hint.SKIP
 
     def _hard_constraints(self, pod: Pod) -> Constraints:
         if pod.spec.topology_spread_constraints:

@@ -1,0 +1,84 @@
+"""Changes that may let a pod in and that the hints, which follow upstream, say nothing of.
+
+Rule    of pods: terms are judged as the filter judges them, namespaces included; of several
+        anti-affinity terms each counts by itself; the last member of a group that goes lets a pod
+        that matches its own terms begin the group anew elsewhere.
+        Of nodes: whatever comes, goes or is relabelled moves the pods it carries between domains.
+        Of namespaces: labels that selectors of terms read.
+"""
+
+from asched.core.model.pod import Pod
+from asched.core.model.workload import Namespace
+from asched.core.plugins.inter_pod_affinity.terms import Namespaces
+from asched.core.state.pods import AffinityTerm, AffinityTerms
+
+
+def pod_may_help(
+    terms: AffinityTerms,
+    gone_terms: AffinityTerms,
+    namespaces: Namespaces,
+    pod: Pod,
+    old: Pod | None,
+    new: Pod | None,
+) -> bool:
+    """`terms` are those of the waiting `pod`, `gone_terms` those of an `old` one that goes."""
+    if any(other is not None and not _has_place(other) for other in (old, new)):
+        return False
+    wanted, unwanted = terms.required_affinity, terms.required_anti_affinity
+    if wanted:
+        was_near, is_near = (
+            other is not None and all(_matches(namespaces, term, other) for term in wanted)
+            for other in (old, new)
+        )
+        if is_near and not was_near:
+            return True
+        if was_near and not is_near and all(_matches(namespaces, t, pod) for t in wanted):
+            return True
+    if old is not None and any(
+        _matches(namespaces, term, old) and not (new and _matches(namespaces, term, new))
+        for term in unwanted
+    ):
+        return True
+    return new is None and any(
+        _speaks_of(namespaces, term, pod) for term in gone_terms.required_anti_affinity
+    )
+
+
+def namespace_may_help(
+    terms: AffinityTerms, pod: Pod, old: Namespace | None, new: Namespace | None
+) -> bool:
+    """Whether selectors of the pod's terms, or of terms that speak of it, read other labels."""
+    one = new or old
+    if one is None or _labels(old) == _labels(new):
+        return False
+    own = (*terms.required_affinity, *terms.required_anti_affinity)
+    return one.metadata.name == pod.metadata.namespace or any(
+        term.namespace_selector is not None for term in own
+    )
+
+
+def _labels(namespace: Namespace | None) -> dict[str, str]:
+    return (namespace.metadata.labels if namespace is not None else None) or {}
+
+
+def _matches(namespaces: Namespaces, term: AffinityTerm, pod: Pod) -> bool:
+    """Whether a term of the waiting pod matches another pod."""
+    predicate = namespaces.predicate(term)
+    if predicate is None:
+        return False
+    inside = predicate.namespaces is None or pod.metadata.namespace in predicate.namespaces
+    return inside and predicate.selector.matches(pod.labels)
+
+
+def _speaks_of(namespaces: Namespaces, term: AffinityTerm, pod: Pod) -> bool:
+    """Whether a term of another pod matches the waiting one."""
+    namespace = pod.metadata.namespace
+    inside = namespace in term.namespaces or (
+        term.namespace_selector is not None
+        and term.namespace_selector.matches(namespaces.labels_of(namespace))
+    )
+    return inside and term.selector is not None and term.selector.matches(pod.labels)
+
+
+def _has_place(pod: Pod) -> bool:
+    return bool(pod.spec.node_name or pod.status.nominated_node_name)
