@@ -1,0 +1,123 @@
+"""The protocol's JSON: keys in any case in, Go's names out, Go's words for what is wrong."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.extender import wire
+from asched.core.extender.fields import WireError
+
+POD = {"metadata": {"name": "web"}}
+NODE = {"metadata": {"name": "n1"}, "spec": {"any": "thing"}}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"NodeNames": ["n1"], "FailedNodes": {"n2": "no"}},
+        {"nodenames": ["n1"], "failednodes": {"n2": "no"}, "comment": 1},
+        {"nodeNames": ["n1"], "FAILEDNODES": {"n2": "no"}, "Nodes": None, "Error": None},
+    ],
+)
+def test_keys_are_read_in_any_case(value: Any) -> None:
+    result = wire.filter_result(value)
+    assert result == wire.FilterResult(("n1",), None, {"n2": "no"}, {}, "")
+
+
+@pytest.mark.parametrize("value", [None, {}])
+def test_nothing_is_an_empty_result(value: Any) -> None:
+    assert wire.filter_result(value) == wire.FilterResult(None, None, {}, {}, "")
+    assert wire.priorities(None) == []
+    assert wire.preemption_result(value) == {}
+    assert wire.binding_error(value) == ""
+
+
+def test_of_whole_nodes_the_name_counts() -> None:
+    value = {"Nodes": {"metadata": {}, "items": [NODE, {"metadata": None}]}}
+    assert wire.filter_result(value).nodes == ("n1", "")
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ([], "array into Go value of type v1.ExtenderFilterResult"),
+        ("x", "string into Go value of type v1.ExtenderFilterResult"),
+        ({"Error": 1}, "number into Go struct field ExtenderFilterResult.Error of type string"),
+        (
+            {"NodeNames": [True]},
+            "bool into Go struct field ExtenderFilterResult.NodeNames of type string",
+        ),
+        (
+            {"FailedNodes": []},
+            "array into Go struct field ExtenderFilterResult.FailedNodes of type v1.FailedNodesMap",
+        ),
+        (
+            {"Nodes": {"items": {}}},
+            "object into Go struct field NodeList.Nodes.items of type []v1.Node",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_filter_result_is_said_as_go_says_it(value: Any, why: str) -> None:
+    with pytest.raises(WireError) as raised:
+        wire.filter_result(value)
+    assert str(raised.value) == f"json: cannot unmarshal {why}"
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ({}, "object into Go value of type v1.HostPriorityList"),
+        ([1], "number into Go value of type v1.HostPriority"),
+        ([{"Score": 1.5}], "number 1.5 into Go struct field HostPriority.Score of type int64"),
+        ([{"Score": "7"}], "string into Go struct field HostPriority.Score of type int64"),
+        (
+            [{"Score": 2**63}],
+            f"number {2**63} into Go struct field HostPriority.Score of type int64",
+        ),
+    ],
+)
+def test_what_is_wrong_with_priorities_is_said_as_go_says_it(value: Any, why: str) -> None:
+    with pytest.raises(WireError) as raised:
+        wire.priorities(value)
+    assert str(raised.value) == f"json: cannot unmarshal {why}"
+
+
+def test_victims_are_read_from_the_meta_form_alone() -> None:
+    value = {
+        "NodeNameToMetaVictims": {"n1": {"pods": [{"uid": "u1"}, None], "numPDBViolations": 2}},
+        "NodeNameToVictims": {"n2": {"Pods": []}},
+    }
+    assert wire.preemption_result(value) == {"n1": wire.MetaVictims(("u1", ""), 2)}
+
+
+def test_questions_are_read_in_both_forms_and_answered_in_the_same() -> None:
+    names = wire.read_arguments({"pod": POD, "nodenames": ["n1", "n2"], "nodes": None})
+    assert (names.pod, names.nodes, names.node_names) == (POD, None, ("n1", "n2"))
+    answer = wire.filter_answer(names, ["n2"], {"n1": "no"}, {})
+    assert (answer["NodeNames"], answer["Nodes"], answer["FailedNodes"]) == (
+        ["n2"],
+        None,
+        {"n1": "no"},
+    )
+
+    whole = wire.read_arguments({"Pod": POD, "Nodes": {"items": [NODE]}, "NodeNames": None})
+    assert whole.node_names == ("n1",)
+    answer = wire.filter_answer(whole, ["n1"], {}, {})
+    assert (answer["NodeNames"], answer["Nodes"]["items"]) == (None, [NODE])
+
+
+def test_victims_of_a_question_are_read_in_both_forms() -> None:
+    meta = {"n1": {"Pods": [{"UID": "u1"}], "NumPDBViolations": 1}}
+    found = wire.read_preemption_arguments({"Pod": POD, "NodeNameToMetaVictims": meta})
+    whole = {"n1": {"Pods": [{"metadata": {"name": "v", "uid": "u1"}}], "NumPDBViolations": 1}}
+    other = wire.read_preemption_arguments({"Pod": POD, "NodeNameToVictims": whole})
+    assert found.victims == other.victims == {"n1": wire.MetaVictims(("u1",), 1)}
+    assert wire.preemption_answer(found.victims) == {"NodeNameToMetaVictims": meta}
+
+
+def test_a_binding_is_read_and_answered() -> None:
+    question = {"PodName": "web", "PodNamespace": "default", "PodUID": "u", "Node": "n1"}
+    assert wire.read_binding_arguments(question) == wire.BindingArguments(
+        "web", "default", "u", "n1"
+    )
+    assert wire.binding_error(wire.binding_answer("no")) == "no"
