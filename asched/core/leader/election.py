@@ -37,6 +37,11 @@ class Rules:
     renew_s: float
     retry_s: float
 
+    @property
+    def duration_s(self) -> int:
+        """The lease as others see it: whole seconds."""
+        return max(int(self.lease_s), 1)
+
 
 @dataclass(frozen=True, slots=True)
 class Record:
@@ -144,7 +149,7 @@ class Election:
     @property
     def fence_s(self) -> float:
         """Until when a leader may act without another renewal."""
-        return min(self._deadline_s, self._renewed_s + self.rules.lease_s)
+        return min(self._deadline_s, self._renewed_s + self.rules.duration_s)
 
     @property
     def renewed_s(self) -> float:
@@ -241,7 +246,7 @@ class Election:
 
     def _fresh(self, now_s: float, transitions: int) -> Record:
         stamp = micro_time(now_s)
-        return Record(self.rules.identity, int(self.rules.lease_s), stamp, stamp, transitions)
+        return Record(self.rules.identity, self.rules.duration_s, stamp, stamp, transitions)
 
     def _kept(self, now_s: float) -> Record:
         return replace(

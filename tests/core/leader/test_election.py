@@ -3,6 +3,7 @@
 import json
 import random
 import re
+from itertools import pairwise
 
 import pytest
 
@@ -57,7 +58,7 @@ class World:
 
     def run(self, candidates, until_s):
         """Wake candidates in turn; gives (time, who) of every moment somebody begins to lead."""
-        waits = {name: self.now_s for name in candidates}
+        waits = dict.fromkeys(candidates, self.now_s)
         began = []
         while waits:
             name = min(waits, key=waits.get)
@@ -104,7 +105,7 @@ def test_a_follower_looks_every_one_to_two_point_two_retries():
     world.run({"me": me}, 1_100.0)
 
     times = [request[0] for request in world.requests]
-    gaps = [after - before for before, after in zip(times, times[1:], strict=False)]
+    gaps = [after - before for before, after in pairwise(times)]
     assert all(2.0 <= gap < 4.4 for gap in gaps)
     assert max(gaps) > 3.5
     assert min(gaps) < 2.5
@@ -188,7 +189,7 @@ def test_a_stranger_in_the_lease_ends_leadership():
 
 @pytest.mark.parametrize("seed", range(30))
 def test_never_two_leaders_whatever_fails(seed):
-    """Candidates come, are cut off, are stopped for a while; between two leaders lies no overlap."""
+    """Candidates are cut off or stand still for a while; two leaders never overlap."""
     rng = random.Random(seed)
     world = World()
     names = ["a", "b", "c"]

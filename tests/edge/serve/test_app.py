@@ -39,9 +39,9 @@ def differences(row, answer, body):
     for name, value in row.get("headers", {}).items():
         if name in KEPT_HEADERS and answer.headers.get(name) != value:
             found.append(f"{name} {value} became {answer.headers.get(name)}")
-    if "headers" in row and "x-content-type-options" not in row["headers"]:
-        if "X-Content-Type-Options" in answer.headers:
-            found.append("nosniff was added")
+    is_guessable = "x-content-type-options" not in row.get("headers", KEPT_HEADERS)
+    if is_guessable and "X-Content-Type-Options" in answer.headers:
+        found.append("nosniff was added")
     wanted = row.get("body")
     if wanted is not None:
         found.extend(_body_differences(row["path"], wanted, body.decode()))

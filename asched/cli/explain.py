@@ -1,0 +1,131 @@
+"""`asched explain NAMESPACE/POD`: why a pod is where it is, told by the scheduler that decides.
+
+Exit status: 0 if it could be told, 1 if nobody answered, may be asked, or knows the pod; 2 for
+usage.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import quote
+
+from asched.cli.pages import PageError, add_server_flags, fetch
+
+PATH: Final = "/debug/asched/pods/{}/{}"
+#: Lines of the story that are shown unless all are asked for.
+STORY_LINES: Final = 8
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "explain", help="tell why a pod is where it is", description=__doc__
+    )
+    parser.add_argument("pod", metavar="[NAMESPACE/]POD")
+    parser.add_argument("-n", "--namespace", default="default")
+    parser.add_argument("--all", action="store_true", help="the whole story, not only its end")
+    parser.add_argument("--json", action="store_true", help="as the scheduler tells it")
+    add_server_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Fetch the explanation and print it."""
+    namespace, slash, name = args.pod.rpartition("/")
+    namespace = namespace if slash else args.namespace
+    if not name or not namespace or "/" in namespace:
+        return _fail(f"{args.pod!r} is no pod; write POD or NAMESPACE/POD", 2)
+    try:
+        status, body = fetch(args, PATH.format(quote(namespace), quote(name)))
+    except PageError as error:
+        return _fail(str(error), 1)
+    if status in (401, 403):
+        return _fail(
+            "the scheduler does not show this to you; give --token of somebody who may get the"
+            " nonResourceURL /debug/asched/*",
+            1,
+        )
+    if status == 404:
+        return _fail(f"the scheduler knows nothing of pod {namespace}/{name}", 1)
+    if status != 200:
+        return _fail(f"the scheduler answered {status}: {body[:200].decode(errors='replace')}", 1)
+    told = json.loads(body)
+    if args.json:
+        sys.stdout.write(json.dumps(told, indent=2) + "\n")
+    else:
+        lines = STORY_LINES if not args.all else len(told["story"])
+        sys.stdout.write("\n".join(explanation(told, lines)) + "\n")
+    return 0
+
+
+def explanation(told: Mapping[str, Any], story_lines: int = STORY_LINES) -> Iterator[str]:
+    """The lines to print."""
+    where = f" on {told['node']}" if told.get("node") else ""
+    yield f"pod {told['pod']}: {told['place']}{where}"
+    facts = [
+        f"{told['attempts']} attempts" if "attempts" in told else "",
+        f"rejected by {', '.join(told['rejectedBy'])}" if told.get("rejectedBy") else "",
+        f"held by {told['gatedBy']}" if told.get("gatedBy") else "",
+        f"profile {told['schedulerName']}" if "schedulerName" in told else "",
+        f"priority {told['priority']}" if "priority" in told else "",
+    ]
+    yield "  " + ", ".join(filter(None, facts))
+    last = next((line for line in reversed(told["story"]) if "reasons" in line), None)
+    if last is not None:
+        yield ""
+        yield f"last rejection, {_time(last['at'])}"
+        yield from _reasons(last["reasons"])
+    if "now" in told:
+        yield ""
+        yield from _now(told["now"])
+    if told["story"]:
+        yield ""
+        yield "story"
+        for line in told["story"][-story_lines:]:
+            yield f"  {_time(line['at'])}  #{line['attempt']}  {line['what']}{_details(line)}"
+
+
+def _reasons(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for one in sorted(reasons, key=lambda one: -one["nodes"]):
+        yield f"  {one['nodes']:7d} nodes  {one['plugin'] or 'PreFilter'}: {one['reason']}"
+
+
+def _now(now: Mapping[str, Any]) -> Iterator[str]:
+    if "preFilter" in now:
+        yield f"now: {now['plugin']} rules out all {now['nodes']} nodes: {now['preFilter']}"
+        return
+    if not now["nodes"]:
+        yield "now: the cluster has no nodes"
+        return
+    yield f"now: {now['feasible']} of {now['nodes']} nodes fit"
+    width = max((len(step["plugin"]) for step in now["funnel"]), default=0)
+    for step in now["funnel"]:
+        stopped = step["of"] - step["left"]
+        if stopped:
+            yield f"  {step['plugin']:{width}}  stops {stopped:6d}, leaves {step['left']:6d}"
+    if not now["feasible"] and now["nearestMisses"]:
+        yield "nearest misses"
+        for miss in now["nearestMisses"]:
+            said = "; ".join(f"{one['plugin']}: {one['reason']}" for one in miss["objections"])
+            yield f"  {miss['node']}: {said}"
+
+
+def _details(line: Mapping[str, Any]) -> str:
+    if "reasons" in line:
+        count = sum(one["nodes"] for one in line["reasons"])
+        return f": {count} nodes said no"
+    details = line.get("details")
+    if isinstance(details, list):
+        return ": " + ", ".join(str(part) for part in details if part is not None)
+    return f": {details}" if details is not None else ""
+
+
+def _time(at_s: float) -> str:
+    return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%S.%f")[:-3] + "Z"
+
+
+def _fail(message: str, status: int) -> int:
+    sys.stderr.write(f"asched explain: {message}\n")
+    return status

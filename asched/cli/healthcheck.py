@@ -1,0 +1,32 @@
+"""`asched healthcheck`: ask the scheduler on this host whether it is well; for Docker's
+HEALTHCHECK.
+
+Exit status: 0 if it is, 1 if it is not or does not answer.
+"""
+
+import argparse
+import sys
+from typing import Any
+
+from asched.cli.pages import PageError, add_server_flags, fetch
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "healthcheck", help="ask a running scheduler whether it is well", description=__doc__
+    )
+    add_server_flags(parser)
+    parser.add_argument("--path", default="/healthz", help="/healthz (default), /livez or /readyz")
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask once."""
+    try:
+        status, body = fetch(args, args.path)
+    except PageError as error:
+        sys.stderr.write(f"asched healthcheck: {error}\n")
+        return 1
+    text = body.decode(errors="replace").strip()
+    sys.stdout.write(f"{text or status}\n")
+    return 0 if status == 200 else 1

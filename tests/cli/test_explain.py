@@ -1,0 +1,136 @@
+"""What `asched explain` and `asched healthcheck` print, asked of a port with a made-up inside."""
+
+import asyncio
+import json
+import sys
+
+import pytest
+
+from asched.cli.explain import explanation
+from tests.edge.serve.world import a_port
+
+TOLD = {
+    "pod": "default/web",
+    "place": "unschedulable",
+    "node": "",
+    "attempts": 3,
+    "rejectedBy": ["NodeResourcesFit", "TaintToleration"],
+    "gatedBy": "",
+    "schedulerName": "asched",
+    "priority": 7,
+    "story": [
+        {"at": 1.0, "attempt": 4, "what": "node chosen", "details": ["n1", 300, 2]},
+        {
+            "at": 2.5,
+            "attempt": 9,
+            "what": "no node",
+            "reasons": [
+                {"plugin": "TaintToleration", "code": "x", "reason": "tainted", "nodes": 3},
+                {"plugin": "NodeResourcesFit", "code": "x", "reason": "no cpu", "nodes": 17},
+            ],
+        },
+    ],
+    "now": {
+        "nodes": 20,
+        "lookedAt": 20,
+        "feasible": 0,
+        "funnel": [
+            {"plugin": "TaintToleration", "refuses": 3, "left": 17, "of": 20},
+            {"plugin": "NodeName", "refuses": 0, "left": 17, "of": 17},
+            {"plugin": "NodeResourcesFit", "refuses": 19, "left": 0, "of": 17},
+        ],
+        "nearestMisses": [
+            {"node": "n7", "objections": [{"plugin": "NodeResourcesFit", "reason": "no cpu"}]}
+        ],
+    },
+}
+
+
+def test_a_pod_that_fits_nowhere_gets_its_funnel():
+    assert list(explanation(TOLD)) == [
+        "pod default/web: unschedulable",
+        "  3 attempts, rejected by NodeResourcesFit, TaintToleration, profile asched, priority 7",
+        "",
+        "last rejection, 00:00:02.500Z",
+        "       17 nodes  NodeResourcesFit: no cpu",
+        "        3 nodes  TaintToleration: tainted",
+        "",
+        "now: 0 of 20 nodes fit",
+        "  TaintToleration   stops      3, leaves     17",
+        "  NodeResourcesFit  stops     17, leaves      0",
+        "nearest misses",
+        "  n7: NodeResourcesFit: no cpu",
+        "",
+        "story",
+        "  00:00:01.000Z  #4  node chosen: n1, 300, 2",
+        "  00:00:02.500Z  #9  no node: 20 nodes said no",
+    ]
+
+
+def test_a_bound_pod_is_told_in_two_lines():
+    told = {"pod": "a/b", "place": "bound", "node": "n1", "story": [], "schedulerName": "x"}
+
+    assert list(explanation(told)) == ["pod a/b: bound on n1", "  profile x"]
+
+
+@pytest.fixture
+async def port():
+    async with a_port() as opened:
+        opened.inspector.told["default/web"] = TOLD
+        yield opened
+
+
+async def asched(*words):
+    """Exit status, standard output, standard error of a command."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "asched", *words),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    out, err = await process.communicate()
+    return process.returncode, out.decode(), err.decode()
+
+
+async def test_the_command_asks_a_running_scheduler(port):
+    server = f"--server=https://127.0.0.1:{port.server.port}"
+
+    status, out, _ = await asched("explain", "web", server, "--token=admin", "--json")
+
+    assert (status, json.loads(out)) == (0, TOLD)
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "text"),
+    [
+        (("web",), 1, "does not show this to you"),
+        (("web", "--token=wrong"), 1, "does not show this to you"),
+        (("other", "--token=admin"), 1, "knows nothing of pod default/other"),
+        (("a/b/c", "--token=admin"), 2, "'a/b/c' is no pod"),
+    ],
+)
+async def test_what_goes_wrong_is_told_in_one_line(port, words, status, text):
+    server = f"--server=https://127.0.0.1:{port.server.port}"
+
+    ended, _, err = await asched("explain", *words, server)
+
+    assert ended == status
+    assert text in err
+    assert len(err.splitlines()) == 1
+
+
+async def test_a_server_that_is_not_there_is_told_in_one_line():
+    status, _, err = await asched("explain", "web", "--server=https://127.0.0.1:1")
+
+    assert status == 1
+    assert "cannot reach https://127.0.0.1:1" in err
+
+
+async def test_the_health_check_follows_the_checks(port):
+    server = f"--server=https://127.0.0.1:{port.server.port}"
+    assert (await asched("healthcheck", server))[:2] == (0, "ok\n")
+
+    port.troubles["leaderElection"] = "too long without a lease"
+
+    status, out, _ = await asched("healthcheck", server)
+    assert status == 1
+    assert "[-]leaderElection failed" in out
