@@ -19,14 +19,14 @@ import random
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 from asched.core.framework.effects import COURTESY_LANES, AskExtender, Bind, Effect, EmitEvent, Lane
 from asched.core.state.facts import Answer, Refused, Unknown
 from asched.edge.client.errors import TransportError, read_status
 from asched.edge.client.events import FINISH_S, REFRESH_S, EventRecorder, EventWrite
 from asched.edge.client.extenders import Extenders
-from asched.edge.client.lanes import QUEUE_MAX, Job, LaneState, StatusQueue
+from asched.edge.client.lanes import QUEUE_MAX, Job, LaneState, StatusQueue, given_up, not_done
 from asched.edge.client.rate import TokenBucket
 from asched.edge.client.retries import ATTEMPT_TIMEOUT_S, Again, Outcome, next_step, overload_wait_s
 from asched.edge.client.session import Session
@@ -114,7 +114,7 @@ class Dispatcher:
     def submit(self, effect: Effect) -> None:
         """Take an effect on. Never blocks; what cannot be taken on is answered at once."""
         if self._closed:
-            self._answer((effect.id,), Refused(effect.id, 0, "shutting down"))
+            self._answer((effect.id,), not_done(effect, "shutting down"))
             return
         state = self._lanes[effect.lane]
         job = Job(effect.lane, effect, self._loop.time(), (effect.id,))
@@ -154,7 +154,7 @@ class Dispatcher:
             except TimeoutError:
                 log.warning("not all writes were finished within %.1f s", timeout_s)
         for job in (*self._held.values(), *self._delayed):
-            self._answer(job.ids, _given_up(job, "shut down before it was sent"))
+            self._answer(job.ids, given_up(job, "shut down before it was sent"))
         for timer in self._delayed.values():
             timer.cancel()
         self._held.clear()
@@ -163,7 +163,7 @@ class Dispatcher:
             while len(state.queue):
                 job = state.queue.drop_oldest()
                 state.dropped_count += 1
-                self._answer(job.ids, _given_up(job, "shut down before it was sent"))
+                self._answer(job.ids, given_up(job, "shut down before it was sent"))
         self._stop.set()
 
     def queued_count(self, lane: Lane) -> int:
@@ -184,17 +184,17 @@ class Dispatcher:
         if state.queue.is_full:
             state.dropped_count += 1
             if state.lane not in COURTESY_LANES:
-                self._answer(job.ids, Refused(job.effect.id, 0, f"lane {state.lane.name} is full"))
+                self._answer(job.ids, not_done(job.effect, f"lane {state.lane.name} is full"))
                 return
             dropped = state.queue.drop_oldest()
-            self._answer(dropped.ids, _given_up(dropped, "given up under pressure"))
+            self._answer(dropped.ids, given_up(dropped, "given up under pressure"))
         state.queue.put(job)
 
     def _overtake_status(self, effect: Bind) -> None:
         """A binding writes PodScheduled itself; a waiting patch of the same pod is pointless."""
         overtaken = self._statuses.overtaken_by_binding(effect.pod.uid)
         if overtaken is not None:
-            self._answer(overtaken.ids, _given_up(overtaken, "overtaken by the binding of the pod"))
+            self._answer(overtaken.ids, given_up(overtaken, "overtaken by the binding of the pod"))
 
     def _pump(self) -> None:
         """Start what may start, the important lanes first."""
@@ -393,8 +393,3 @@ class Dispatcher:
                 job = Job(Lane.EVENT, write.series.effect, self._loop.time(), event=write)
                 self._enqueue(state, job)
             self._pump()
-
-
-def _given_up(job: Job, why: str) -> Answer:
-    effect: Any = job.effect
-    return Unknown(effect.id, why) if job.maybe_done else Refused(effect.id, 0, why)

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from asched import names
-from asched.core.framework.effects import Effect, Lane, PatchPodStatus
+from asched.core.framework.effects import Effect, Lane, PatchPodStatus, ReadPod
+from asched.core.state.facts import Answer, Refused, Unknown
 from asched.edge.client.events import EventWrite
 
 #: The figures are guesses with room: a burst of 50,000 pods must fit into the lane of events.
@@ -181,3 +182,15 @@ def fold(older: PatchPodStatus, newer: PatchPodStatus) -> PatchPodStatus:
 def _patch(effect: Effect) -> PatchPodStatus:
     assert isinstance(effect, PatchPodStatus)
     return effect
+
+
+def given_up(job: Job, why: str) -> Answer:
+    """The answer to work that will not be tried (again)."""
+    return Unknown(job.effect.id, why) if job.maybe_done else not_done(job.effect, why)
+
+
+def not_done(effect: Effect, why: str) -> Answer:
+    """Who was not read back is no wiser; everything else is refused, for certain."""
+    if isinstance(effect, ReadPod):
+        return Unknown(effect.id, why)
+    return Refused(effect.id, 0, why)

@@ -416,6 +416,14 @@ async def test_draining_answers_what_could_not_be_finished():
         assert by_id == {1: Unknown, 2: Refused}
 
 
+async def test_a_pod_that_is_not_read_back_any_more_stays_unknown():
+    """1. A binding's answer is lost. 2. The process shuts down. 3. No read may say no for certain."""
+    async with bench(accept) as made:
+        await made.dispatcher.drain(1.0)
+        made.submit(ReadPod(id=7, pod=pod()))
+        assert made.answers == [Unknown(7, "shutting down")]
+
+
 async def test_a_body_that_is_no_json_is_refused():
     async with bench(accept) as made:
         made.submit(Create(id=1, kind=NODE, namespace="", body={"x": object()}))
