@@ -75,7 +75,7 @@ def test_a_plugin_that_raises_costs_its_pod_an_error_status(method: str) -> None
 
 
 @pytest.mark.parametrize("method", POINTS)
-@pytest.mark.parametrize("answer", [3.5, {"a": 1}, object()], ids=repr)
+@pytest.mark.parametrize("answer", [3.5, {"a": 1}, object()], ids=lambda value: type(value).__name__)
 def test_nonsense_costs_the_same(method: str, answer: Any) -> None:
     world = given(NODES, plugins=[mischief(**{method: lambda *_: answer})])
 
