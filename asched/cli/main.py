@@ -19,6 +19,8 @@ COMMANDS: Final = {
     "apiserver": "run an in-memory Kubernetes API server for trying things out",
     "bench": "measure throughput with scheduler_perf's workload files",
     "config": "check, view or migrate configuration files",
+    "explain": "tell why a pod is where it is",
+    "healthcheck": "ask a running scheduler whether it is well",
     "extender": "answer a stock kube-scheduler as an HTTP extender, with plugins of your own",
     "plugins": "list plugins, or start a new one",
     "doctor": "what stands in the way: reach, rights, lease, rivals, each with its cure",
