@@ -13,7 +13,7 @@ from typing import Final
 from asched.cli.flags import EXIT_OK, EXIT_USAGE
 from asched.core.config.gates import GateError, Gates
 from asched.core.config.gates import parse as parse_gates
-from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
+from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.legacy import is_legacy
 from asched.core.config.text import effective, to_yaml
 from asched.core.config.translation import Fate, Translation
@@ -25,6 +25,7 @@ from asched.edge.host.config_file import (
     load_config,
     read_text,
 )
+from asched.edge.host.user_plugins import PluginLoadError, discover
 
 STDIN: Final = "-"
 STDIN_NAME: Final = "<stdin>"
@@ -48,16 +49,19 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
             metavar="GATE=BOOL,...",
             help="feature gates as kube-scheduler takes them",
         )
+        command.add_argument("--plugin", action="append", default=[], metavar="WHICH")
+        command.add_argument("--plugin-dir", default="", metavar="DIR")
     parser.set_defaults(run=run)
 
 
-def run(args: argparse.Namespace, known: KnownPlugins = IN_TREE_POINTS) -> int:
-    """Run one of the commands; `known` also holds the plugins of the user."""
+def run(args: argparse.Namespace) -> int:
+    """Run one of the commands."""
     try:
         gates = parse_gates(args.feature_gates)
+        known = discover(args.plugin, args.plugin_dir).known
         name, text = _text(args.file)
         loaded = _load(name, text, gates, known)
-    except (GateError, UnreadableFileError) as error:
+    except (GateError, PluginLoadError, UnreadableFileError) as error:
         _say([f"asched config: {error}"])
         return EXIT_USAGE
     except ConfigError as error:

@@ -67,12 +67,12 @@ def test_loose_args_are_passed_as_written() -> None:
         (
             Declared,
             {"prise": 1},
-            'args.prise: unknown field (did you mean "price"?); there are price, nodeLabel, windows',
+            'args.prise: unknown field (did you mean "price"?); there are price, nodeLabel,',
         ),
         (
             Declared,
             {"price": 1, "windows": [{}, {"from": 1}]},
-            'args.windows[1].from: unknown field (did you mean "fromHour"?); there are fromHour, toHour',
+            'windows[1].from: unknown field (did you mean "fromHour"?); there are fromHour, toHour',
         ),
         (
             Declared,

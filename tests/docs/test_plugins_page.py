@@ -1,0 +1,57 @@
+"""The examples of docs/plugins.md work as they are written, from the top to the bottom."""
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from asched.edge.host.config_file import load_config
+from asched.edge.host.user_plugins import Catalogue, of_class
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
+
+
+def blocks(language: str) -> list[tuple[int, str]]:
+    """(line, text) of every fenced block in a language."""
+    text = PAGE.read_text(encoding="utf-8")
+    found = re.finditer(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    return [(text[: m.start()].count("\n") + 1, m[1]) for m in found]
+
+
+@pytest.fixture
+def namespace(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """What the Python blocks define, all of them run."""
+    module = ModuleType("plugins_page")
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    for line, text in blocks("python"):
+        exec(compile("\n" * line + text, str(PAGE), "exec"), vars(module))
+    return vars(module)
+
+
+def test_every_python_block_runs_and_its_assertions_hold(namespace: dict[str, Any]) -> None:
+    assert {"SpareCores", "OpenNodes", "Careless", "SpareCoresFast"} <= namespace.keys()
+    source = "".join(text for _, text in blocks("python"))
+    assert source.count("assert ") >= 7
+
+
+def test_the_configuration_can_be_used(namespace: dict[str, Any]) -> None:
+    ((_, text),) = blocks("yaml")
+    catalogue = Catalogue([of_class(namespace["SpareCores"], "the page")])
+    loaded = load_config(text=text, known=catalogue.known)
+    scorers = {entry.name: entry.weight for entry in loaded.profiles[0].at("score")}
+    assert scorers["SpareCores"] == 3
+    args = loaded.configuration.profiles[0].plugin_config["SpareCores"]
+    from asched.core.state.cluster import Cluster
+
+    made: Any = catalogue.factories["SpareCores"](args, Cluster())
+    assert made.user.args.free_cores == 1.5
+
+
+def test_the_table_names_every_method() -> None:
+    from asched.core.framework.per_node import METHODS
+
+    text = PAGE.read_text(encoding="utf-8")
+    assert [name for name in METHODS if f"`{name}(" not in text] == []
