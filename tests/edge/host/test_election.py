@@ -1,0 +1,183 @@
+"""Two schedulers, one lease, the embedded API server: who binds, who stands by, who takes over."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+
+from asched.core.leader.election import Rules
+from asched.edge.client.session import ConnectionOptions, connect
+from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.edge.host.clock import counter_s
+from asched.edge.host.config_file import load_config
+from asched.edge.host.election import Campaign
+from asched.edge.host.loops import LostLeadershipError, Scheduler
+from asched.edge.host.measured import MeasuredDispatcher
+from asched.edge.telemetry.metrics import Metrics
+from asched.lab.apiserver.faults import Fault
+from asched.lab.apiserver.server import ApiServer
+
+#: Short, and as far apart as the real ones.
+RULES = {"lease_s": 2.0, "renew_s": 1.0, "retry_s": 0.2}
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: asched}]
+"""
+
+
+def a_node(name):
+    resources = {"cpu": "64", "memory": "64Gi", "pods": "500"}
+    return {
+        "metadata": {"name": name},
+        "status": {"allocatable": resources, "capacity": resources},
+    }
+
+
+def a_pod(name):
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1m"}}}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulerName": "asched", "containers": [container]},
+    }
+
+
+@pytest.fixture
+async def server(tmp_path):
+    server = ApiServer()
+    await server.start()
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+    server.create("nodes", a_node("n1"))
+    yield server
+    await server.stop()
+
+
+class Replica:
+    def __init__(self, scheduler, campaign, metrics):
+        self.scheduler = scheduler
+        self.campaign = campaign
+        self.metrics = metrics
+        self.task = None
+
+    def status(self):
+        page = self.metrics.render().decode()
+        (line,) = [
+            at for at in page.splitlines() if at.startswith("leader_election_master_status{")
+        ]
+        return line
+
+
+@asynccontextmanager
+async def a_replica(name, tmp_path):
+    """A scheduler that takes part in the election."""
+    configuration = load_config(text=CONFIGURATION).configuration
+    metrics, parts = Metrics(), Parts.fresh()
+    machine = build_machine(
+        configuration, parts, build_runners(configuration, parts), counter_s=counter_s
+    )
+    session = await connect(ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")))
+    campaign = Campaign(
+        session,
+        Rules(name, **RULES),
+        namespace="kube-system",
+        name="asched",
+        component="asched",
+        metrics=metrics.leader,
+    )
+    scheduler = Scheduler(
+        session,
+        machine,
+        make_dispatcher=partial(
+            MeasuredDispatcher, metrics=metrics.client, may_send=campaign.may_act
+        ),
+        leadership=campaign,
+    )
+    replica = Replica(scheduler, campaign, metrics)
+    replica.task = asyncio.ensure_future(scheduler.run())
+    try:
+        yield replica
+    finally:
+        scheduler.stop()
+        await asyncio.gather(replica.task, return_exceptions=True)
+
+
+async def until(condition, patience_s=10.0):
+    async with asyncio.timeout(patience_s):
+        while not condition():  # noqa: ASYNC110 - the store rings no bell
+            await asyncio.sleep(0.01)
+
+
+def bound(server):
+    return {p["metadata"]["name"] for p in server.list("pods") if p["spec"].get("nodeName")}
+
+
+def holder(server):
+    (lease,) = server.list("leases")
+    return lease["spec"]["holderIdentity"]
+
+
+async def test_only_the_leader_binds_and_the_standby_sees_everything(server, tmp_path):
+    async with a_replica("a", tmp_path) as first:
+        await until(first.campaign.is_leading.is_set)
+        async with a_replica("b", tmp_path) as second:
+            await until(lambda: second.scheduler.is_synced)
+            server.create("pods", a_pod("web"))
+            await until(lambda: bound(server) == {"web"})
+            standby = second.scheduler.machine
+            await until(
+                lambda: standby.desk.cluster.pods_seen["default/web"].spec.node_name == "n1"
+            )
+
+            assert not standby.is_active
+            assert first.status().endswith('{name="asched"} 1.0')
+            assert second.status().endswith('{name="asched"} 0.0')
+
+
+async def test_an_orderly_end_hands_the_lease_on(server, tmp_path):
+    async with a_replica("a", tmp_path) as first:
+        await until(first.campaign.is_leading.is_set)
+        async with a_replica("b", tmp_path) as second:
+            await until(lambda: second.scheduler.is_synced)
+            first.scheduler.stop()
+            await first.task
+            server.create("pods", a_pod("web"))
+
+            await until(lambda: bound(server) == {"web"}, 2.2 * RULES["retry_s"] + 1.0)
+
+            assert holder(server) == "b"
+            told = [e["note"] if "note" in e else e["message"] for e in server.list("events")]
+            assert {"a became leader", "b became leader"} <= set(told)
+
+
+async def test_a_leader_whose_api_server_freezes_for_it_stops_and_another_goes_on(server, tmp_path):
+    """1. Renewals of `a` hang. 2. `a` ends before its lease does. 3. `b` binds what is left."""
+    async with a_replica("a", tmp_path) as first:
+        await until(first.campaign.is_leading.is_set)
+        async with a_replica("b", tmp_path) as second:
+            await until(lambda: second.scheduler.is_synced)
+            renewed_s = first.campaign.election.renewed_s
+            server.faults.add(Fault("delay", path="/leases", seconds=30.0))
+            with pytest.raises(LostLeadershipError):
+                await first.task
+            clock = first.scheduler.clock
+
+            assert clock.now_s() < renewed_s + RULES["lease_s"] + RULES["retry_s"]
+            assert not first.scheduler.machine.is_active
+            assert not second.campaign.election.is_leader
+
+            server.faults.clear()
+            server.create("pods", a_pod("web"))
+            await until(lambda: bound(server) == {"web"}, RULES["lease_s"] + 3.0)
+
+
+async def test_a_leader_that_lost_sends_nothing_that_still_waited(server, tmp_path):
+    async with a_replica("a", tmp_path) as first:
+        await until(first.campaign.is_leading.is_set)
+        first.campaign.election._renewed_s -= 3_600  # as after a process that stood still
+
+        server.create("pods", a_pod("late"))
+        with pytest.raises(LostLeadershipError):
+            await first.task
+
+        assert bound(server) == set()
