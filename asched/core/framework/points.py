@@ -20,7 +20,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Hashable, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
@@ -103,6 +103,12 @@ class PreEnqueuePlugin(Plugin):
         by one. A plugin that cannot tell without being asked names nobody.
         """
         return ()
+
+    def expecting(self) -> Mapping[str, str]:
+        """Key of a pod to the node on which room is being made for it. Pods that leave other nodes
+        wake it only if it fits somewhere.
+        """
+        return {}
 
 
 class PreFilterResult(NamedTuple):

@@ -9,7 +9,7 @@ Cost      one pass over the nodes per kind of preemptor, then the rows that chan
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
 """
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from typing import Final
 
 from asched import names
@@ -109,6 +109,9 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
 
     def holding(self) -> Collection[str]:
         return self._under_way.holding()
+
+    def expecting(self) -> Mapping[str, str]:
+        return self._under_way.expecting()
 
     def post_filter(
         self, pod: PodInfo, rejection: Rejection, trial: Trial

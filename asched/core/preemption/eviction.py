@@ -66,21 +66,28 @@ class UnderWay:
         if self._busy.get(pod.key) == pod.uid:
             return True
         uid, victim = self._last.get(pod.key, ("", None))
-        if uid != pod.uid or victim is None:
-            return False
-        if self._is_there(victim):
-            return True
-        del self._last[pod.key]
-        return False
+        return uid == pod.uid and victim is not None and self._stays(victim)
 
     def holding(self) -> Collection[str]:
         """Keys of all preemptors that are held back (or were, before they were made anew)."""
-        ending = {key for key, (_, victim) in self._last.items() if self._is_there(victim)}
-        return ending.union(self._busy) if ending else self._busy
+        staying = {key for key, (_, victim) in self._last.items() if self._stays(victim)}
+        return staying.union(self._busy) if staying else self._busy
 
-    def _is_there(self, victim: Pod) -> bool:
+    def expecting(self) -> dict[str, str]:
+        """Key of each preemptor whose last victim is not gone yet, to the node it leaves."""
+        for key in [key for key, (_, victim) in self._last.items() if self._now(victim) is None]:
+            del self._last[key]
+        return {key: victim.spec.node_name for key, (_, victim) in self._last.items()}
+
+    def _now(self, victim: Pod) -> Pod | None:
+        """The victim as it was last seen; None if it is gone."""
         now = self._cluster.pods_seen.get(victim.key)
-        return now is not None and now.uid == victim.uid and not now.is_terminating
+        return now if now is not None and now.uid == victim.uid else None
+
+    def _stays(self, victim: Pod) -> bool:
+        """Whether it has not even begun to leave."""
+        now = self._now(victim)
+        return now is not None and not now.is_terminating
 
 
 class Eviction:

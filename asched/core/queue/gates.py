@@ -44,6 +44,13 @@ class Gates:
                 return candidate.holding()
         return ()
 
+    def expecting(self, profile: str) -> Mapping[str, str]:
+        """Key of a pod to the node on which room is being made for it."""
+        found: dict[str, str] = {}
+        for plugin in self._plugins.get(profile, ()):
+            found.update(plugin.expecting())
+        return found
+
     def _ask(self, queued: QueuedPod, profile: str) -> bool:
         plugins = self._plugins.get(profile, ())
         if queued.gated_by:

@@ -4,6 +4,10 @@
     they say nothing, but a hint for overlooked changes does   it is, if the pod fits now
     otherwise                                                  the pod rests on
 
+A pod for which room is being made on some node is the exception: until that is done, pods that
+leave other nodes wake it only if it fits now. Hundreds of them would else be tried in vain for
+every single pod that goes.
+
 Pods of one class and group share all that this depends on, except who they are: they are asked
 about once. The second look costs what the filters of an attempt cost; it spares the pod an attempt
 in vain, which hints as upstream has them would not have made either.
@@ -21,7 +25,7 @@ from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Judge, Memo, Worth
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.resting import Group
-from asched.core.state.changes import Change
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 
 #: Classes of pods that are looked at a second time for one change; further ones are woken unseen.
 #: A guess: with kept answers a look takes about as long as waking the pod.
@@ -46,11 +50,35 @@ class Looks:
             known = self._seen[key] = len(self._seen) >= LOOKS_MAX or fits(queued.pod)
         return Worth.AFTER_BACKOFF if known else Worth.SKIP
 
+    def worth_to_its_like(self, queued: QueuedPod) -> Worth:
+        """As if room that is promised to this very pod did not matter."""
+        if queued.class_key is None:
+            return self.worth(queued)
+        key = ("its like", queued.class_key)
+        known = self._seen.get(key)
+        if known is None:
+            known = self._seen[key] = self._fits[queued.pod.spec.scheduler_name](queued.pod)
+        return Worth.AFTER_BACKOFF if known else Worth.SKIP
+
 
 class _Round:
-    """One change on its way through the groups. `hears`, `profits`: who of the present one does."""
+    """One change on its way through the groups. `hears`, `profits`: who of the present one does.
 
-    __slots__ = ("change", "except_uid", "hears", "looks", "memo", "profits", "second_memo")
+    `left`: the node that a pod left, if the change is of that kind; `expecting`: where room is
+    being made for pods of the present profile.
+    """
+
+    __slots__ = (
+        "change",
+        "except_uid",
+        "expecting",
+        "hears",
+        "left",
+        "looks",
+        "memo",
+        "profits",
+        "second_memo",
+    )
 
     def __init__(self, change: Change, except_uid: str, looks: Looks) -> None:
         self.change = change
@@ -59,6 +87,9 @@ class _Round:
         self.memo: Memo = {}
         self.second_memo: Memo = {}
         self.hears = self.profits = False
+        gone = change.old if change.trigger == ASSIGNED_POD_DELETE else None
+        self.left = gone.spec.node_name if isinstance(gone, Pod) else ""
+        self.expecting: Mapping[str, str] = {}
 
 
 class Waking:
@@ -78,8 +109,13 @@ class Waking:
         judge, trigger = self._judge, change.trigger
         one = _Round(change, except_uid, Looks(self._fits))
         found: list[tuple[QueuedPod, Worth]] = []
+        expecting: dict[str, Mapping[str, str]] = {}
         for group in groups:
             key = group.key
+            if one.left:
+                if key.profile not in expecting:
+                    expecting[key.profile] = self._gates.expecting(key.profile)
+                one.expecting = expecting[key.profile]
             one.hears, one.profits = judge.may_hear(key, trigger), judge.may_profit(key, trigger)
             if one.hears or one.profits:
                 held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
@@ -132,6 +168,10 @@ class Waking:
                 if shared is Worth.SKIP and not (looks or change.trigger.is_wildcard):
                     break
                 worth = shared
+            if worth is not Worth.SKIP and one.expecting:
+                node = one.expecting.get(queued.key)
+                if node is not None and node != one.left:
+                    worth = one.looks.worth_to_its_like(queued)
             if worth is not Worth.SKIP:
                 found.append((queued, worth))
         return found

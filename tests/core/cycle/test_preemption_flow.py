@@ -15,10 +15,10 @@ from asched.core.framework.effects import (
 )
 from asched.core.framework.points import PermitPlugin
 from asched.core.framework.status import SUCCESS, Code, Status
-from asched.core.model.kinds import POD
+from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod, PodCondition
 from asched.core.state.facts import Bound, Done, Fact, Gone, Refused, Seen, Unknown
-from tests.builders import a_node, a_pod
+from tests.builders import NodeBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.preemption.stage import a_high, a_low
 
@@ -34,6 +34,10 @@ class World:
         self.leaving: list[Pod] = []
         self.log: list[Effect] = []
         self.notes: list[str] = []
+        self.goes_at_once = True
+
+    def add_nodes(self, *nodes: NodeBuilder) -> None:
+        self.play.turn(*(Seen(NODE, node.build()) for node in nodes))
 
     def add(self, *pods: Pod) -> None:
         for pod in pods:
@@ -44,8 +48,10 @@ class World:
         """Answer until nothing is asked any more."""
         for _ in range(TURNS_MAX):
             effects = self.play.effects
-            facts = [Gone(POD, self.pods.pop(pod.key)) for pod in self.leaving]
-            self.leaving = []
+            facts: list[Fact] = []
+            if self.goes_at_once:
+                facts += [Gone(POD, self.pods.pop(pod.key)) for pod in self.leaving]
+                self.leaving = []
             for effect in effects:
                 facts += self.answers(effect)
             if not facts and not effects:
@@ -154,6 +160,8 @@ def test_as_many_preemptors_as_nodes_all_get_one(count: int) -> None:
         == 1
     )
     assert len(world.play.parts.nominator) == 0
+    tried_in_vain = [note for note in world.notes if note.startswith("FailedScheduling pre")]
+    assert len(tried_in_vain) == count, "departures elsewhere wake nobody who cannot profit"
 
 
 def test_all_but_the_last_victim_go_at_once_and_the_preemptor_waits_meanwhile() -> None:
@@ -167,6 +175,24 @@ def test_all_but_the_last_victim_go_at_once_and_the_preemptor_waits_meanwhile() 
     world.run()
     assert gate.pre_enqueue(world.pods["default/pre"]).is_success
     assert world.pods["default/pre"].spec.node_name == "n0"
+
+
+def test_departures_elsewhere_wake_a_preemptor_only_if_it_fits_there() -> None:
+    world = full_world(1, per_node=4)
+    world.add_nodes(a_node("n9").allocatable(cpu="4"))
+    staying = [a_low(f"big{i}", "n9", priority=5000, cpu="2").build() for i in range(2)]
+    world.add(*staying)
+    world.goes_at_once = False
+    world.add(a_high("pre", cpu="4").build())
+    world.run()
+    assert {pod.metadata.name for pod in world.leaving} == {f"low-0-{j}" for j in range(4)}
+    tried = len(world.notes)
+    world.play.turn(Gone(POD, staying[0]), after_s=20)
+    world.run()
+    assert len(world.notes) == tried, "half of the other node is not enough"
+    world.play.turn(Gone(POD, staying[1]), after_s=20)
+    world.run()
+    assert world.pods["default/pre"].spec.node_name == "n9"
 
 
 def test_a_failed_eviction_sends_the_preemptor_back_at_once() -> None:
