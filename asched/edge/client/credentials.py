@@ -106,7 +106,7 @@ class Credentials:
         self._due_s = monotonic() + TOKEN_CHECK_S
         try:
             await self._refresh_token()
-        except Exception as error:  # noqa: BLE001  # plugins and readers raise anything
+        except Exception as error:  # noqa: BLE001 - plugins and readers raise anything
             log.warning("credentials could not be renewed, going on with the old ones: %s", error)
             return
         self.authorization = self._header()

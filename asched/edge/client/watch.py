@@ -59,6 +59,7 @@ from asched.edge.client.reading import (
     runs_backwards,
 )
 from asched.edge.client.transport import Stream, StreamingTransport
+from asched.edge.client.turns import NoStreaming, Relist
 
 log = logging.getLogger(__name__)
 
@@ -84,19 +85,6 @@ ANY_VERSION: Final = "0"
 POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
 Sleep = Callable[[float], Awaitable[None]]
-
-
-class _Relist(Exception):  # noqa: N818  # a turn of the story, not an error
-    """Go back to chapter 1; `version` is the least the list must show, "" the newest."""
-
-    def __init__(self, version: str, why: str, *, pause: bool = False) -> None:
-        super().__init__(why)
-        self.version = version
-        self.pause = pause
-
-
-class _NoStreaming(Exception):  # noqa: N818
-    """The server does not stream lists, or not now."""
 
 
 @dataclass(slots=True)
@@ -158,7 +146,7 @@ class Reflector:
         while True:
             try:
                 await self._once(want)
-            except _Relist as turn:
+            except Relist as turn:
                 log.info("%s: listing again: %s", self.kind.plural, turn)
                 want = turn.version
                 if turn.pause:
@@ -171,7 +159,7 @@ class Reflector:
         if self._options.streaming:
             try:
                 await self._stream_list(want)
-            except _NoStreaming as refused:
+            except NoStreaming as refused:
                 log.info("%s: no streaming list (%s), listing in pages", self.kind.plural, refused)
                 await self._page_list(want)
         else:
@@ -224,27 +212,27 @@ class Reflector:
             async with asyncio.timeout(INITIAL_SILENCE_S):
                 sights = await reading.next()
         except TimeoutError:
-            raise _NoStreaming("silence before the end of the initial events") from None
+            raise NoStreaming("silence before the end of the initial events") from None
         if sights is None:
-            raise _NoStreaming("the stream ended before the initial events did")
+            raise NoStreaming("the stream ended before the initial events did")
         return sights
 
     async def _streaming_refused(self, stream: Stream) -> Exception:
         """What a non-200 answer to a streaming list means."""
         error = api_error(stream.status, await stream.read_all(), stream.header("Retry-After"))
         if isinstance(error, Expired):
-            return _Relist("", str(error))
+            return Relist("", str(error))
         if isinstance(error, TooManyRequests | Unauthorized | Forbidden | NotFound):
             return error
-        return _NoStreaming(str(error))
+        return NoStreaming(str(error))
 
     def _raise_initial_error(self, status: Status) -> None:
         """An ERROR among the initial events: a server may promise streaming lists in vain."""
         if status.code == 410 or status.is_too_large_version:
-            raise _Relist("", status.message)
+            raise Relist("", status.message)
         if status.code == 429:
             raise TooManyRequests(429, status.message, status.reason)
-        raise _NoStreaming(status.message or "an ERROR event without a message")
+        raise NoStreaming(status.message or "an ERROR event without a message")
 
     async def _page_list(self, want: str) -> None:
         """A list in pages. While one is parsed the next is already on its way."""
@@ -282,7 +270,7 @@ class Reflector:
         status = read_status(reply.body)
         if isinstance(error, Expired) or (status is not None and status.is_too_large_version):
             # An expired continue token too: its fresh one would mix pages of two moments.
-            raise _Relist("", str(error), pause="resourceVersion" not in query)
+            raise Relist("", str(error), pause="resourceVersion" not in query)
         raise error
 
     def _listed(self, objects: tuple[Record, ...], version: str) -> None:
@@ -314,7 +302,7 @@ class Reflector:
                     )
                 await self._follow(LineReader(stream, self._codec), started_s)
         except Expired as error:
-            raise _Relist(self._version, str(error)) from error
+            raise Relist(self._version, str(error)) from error
         except (TransportError, TooManyRequests) as error:
             self._complain(error)
             self._on_failure(self.kind, error)
@@ -330,7 +318,7 @@ class Reflector:
                 heard = heard or bool(sights)
                 self._deliver(sights)
         except ProtocolBroken as error:  # asked again, the server would say the same again
-            raise _Relist(self._version, str(error), pause=True) from error
+            raise Relist(self._version, str(error), pause=True) from error
         except DeadlineExceeded:
             log.info("%s: the stream outlived its time, opening another", self.kind.plural)
         except TransportError as error:
@@ -338,7 +326,7 @@ class Reflector:
         if heard or started_s is None:  # initial events are a sign of life, too
             return
         if self._options.clock() - started_s < SHORT_STREAM_S:
-            raise _Relist(self._version, "the stream ended as soon as it began", pause=True)
+            raise Relist(self._version, "the stream ended as soon as it began", pause=True)
 
     def _deliver(self, sights: list[Sight]) -> None:
         """Hand over what a piece of the stream contained."""
@@ -351,7 +339,7 @@ class Reflector:
             if sight.type == codec.ERROR:
                 raise self._stream_error(sight.status or Status())
             if runs_backwards(self._version, sight.version):
-                raise _Relist("", f"versions run backwards ({self._version}, then {sight.version})")
+                raise Relist("", f"versions run backwards ({self._version}, then {sight.version})")
             if sight.version:
                 self._version = sight.version
             if sight.obj is None:
@@ -363,7 +351,7 @@ class Reflector:
             wait_s = status.details.retry_after_seconds if status.details is not None else 0
             return TooManyRequests(429, status.message, status.reason, retry_after_s=wait_s or None)
         why = f"the server ended the stream: {status.message or status.reason or status.code}"
-        return _Relist(self._version, why, pause=status.code != 410)
+        return Relist(self._version, why, pause=status.code != 410)
 
     # --- chapter 5: what goes wrong --------------------------------------------------------------
 

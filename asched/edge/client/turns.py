@@ -1,0 +1,14 @@
+"""Turns in the story of a watch stream: raised where they happen, taken where the story is told."""
+
+
+class Relist(Exception):  # noqa: N818 - a turn of the story, not an error
+    """Go back to the list; `version` is the least it must show, "" the newest."""
+
+    def __init__(self, version: str, why: str, *, pause: bool = False) -> None:
+        super().__init__(why)
+        self.version = version
+        self.pause = pause
+
+
+class NoStreaming(Exception):  # noqa: N818 - a turn of the story, not an error
+    """The server does not stream lists, or not now."""
