@@ -115,10 +115,10 @@ class ClassState:
 
     def _look_again(self, pod: PodInfo) -> None:
         cluster = self._cluster
+        self._may_be_quick = False  # nor if a plugin fails on the way
         self.outcome = pre_filter(pod, cluster, self._profile.pre_filters, self._verdicts)
         self._epoch, self._counts = cluster.epoch, cluster.counts
         if self.outcome.rejection is not None:
-            self._may_be_quick = False
             return
         log_end = cluster.nodes.log.end
         rows = changed_rows(cluster, self._cursor, ALL_ASPECTS) if self._cursor >= 0 else None
@@ -223,8 +223,9 @@ class ClassState:
         """
         if feasible is not None:
             return self.ranking.once(pod, feasible)
-        changed, self.changed = self.changed, NO_ROWS
-        return self.ranking.update(pod, self.feasible, self.feasible_version, changed)
+        ranking = self.ranking.update(pod, self.feasible, self.feasible_version, self.changed)
+        self.changed = NO_ROWS  # a plugin that failed leaves them for the next attempt
+        return ranking
 
     def data_of(self, plugin: str) -> Any:
         """What a plugin's PreFilter prepared; None if it has no such half."""

@@ -136,7 +136,16 @@ def registrations_of(
     resolved: ResolvedProfile, made: Mapping[str, Plugin]
 ) -> dict[str, tuple[Registration, ...]]:
     """What wakes the pods each plugin may reject: every plugin that can reject at some point."""
-    return {name: with_implicit(made[name].registrations()) for name in _rejecting(resolved)}
+    found = {}
+    for name in _rejecting(resolved):
+        try:
+            found[name] = with_implicit(made[name].registrations())
+        except Exception as error:
+            text = f"{type(error).__name__}: {error}"
+            raise CannotBuildError(
+                f'plugin "{name}" cannot tell its registrations: {text}'
+            ) from error
+    return found
 
 
 def _rejecting(resolved: ResolvedProfile) -> Iterable[str]:

@@ -87,7 +87,25 @@ class WeightedPoints:
         rows: I32 | None,
         work: Work,
     ) -> bool:
-        """Bring the points up to date. True if every row may have changed."""
+        """Bring the points up to date. True if every row may have changed.
+
+        If a plugin fails, all is made anew next time.
+        """
+        try:
+            return self._refresh(pod, cluster, feasible, mask_version, rows, work)
+        except Exception:
+            self._version = self._mask_version = None
+            raise
+
+    def _refresh(
+        self,
+        pod: PodInfo,
+        cluster: Cluster,
+        feasible: Mask,
+        mask_version: Any,
+        rows: I32 | None,
+        work: Work,
+    ) -> bool:
         kept, scorer = self._kept, self._scorer
         plugin = scorer.plugin
         same_mask = mask_version is not None and mask_version == self._mask_version

@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from asched.core.framework.profile import CannotBuildError
 from asched.plugin import (
     Action,
+    Aspect,
     FilterPlugin,
     Hint,
     PreBindPlugin,
@@ -75,7 +77,9 @@ def test_a_plugin_that_raises_costs_its_pod_an_error_status(method: str) -> None
 
 
 @pytest.mark.parametrize("method", POINTS)
-@pytest.mark.parametrize("answer", [3.5, {"a": 1}, object()], ids=lambda value: type(value).__name__)
+@pytest.mark.parametrize(
+    "answer", [3.5, {"a": 1}, object()], ids=lambda value: type(value).__name__
+)
 def test_nonsense_costs_the_same(method: str, answer: Any) -> None:
     world = given(NODES, plugins=[mischief(**{method: lambda *_: answer})])
 
@@ -237,3 +241,36 @@ def test_plugins_over_columns_are_contained_as_well(cls: type[Any], words: str) 
     assert words in outcome.message
     assert [p for p, _, _ in world.raised] == [cls.__name__]
     assert world.schedule(pod("again")).reason == "SchedulerError"
+
+
+def test_a_score_that_failed_once_leaves_no_stale_ranking() -> None:
+    """A decision after a failed one sees every row that changed meanwhile."""
+
+    class Moody(ScorePlugin):
+        depends_on = Aspect.NODE
+        failures = 0
+
+        def score(self, pod: Any, nodes: Any, data: Any) -> Any:
+            if Moody.failures:
+                Moody.failures -= 1
+                raise ValueError("not now")
+            return np.zeros(nodes.size, dtype=np.int64)
+
+    nodes = [node(f"n{i}", cpu=2) for i in range(4)]
+    world = given(nodes, plugins=[Moody])
+    used = [world.schedule(pod(f"a{i}", cpu=1)).node for i in range(4)]
+    world.add(node("n9", cpu=1))
+    Moody.failures = 1
+    assert world.schedule(pod("bad", cpu=1)).reason == "SchedulerError"
+    world.remove(pod("bad", cpu=1))
+    used += [world.schedule(pod(f"b{i}", cpu=1)).node for i in range(5)]
+    assert sorted(used) == sorted([f"n{i}" for i in range(4)] * 2 + ["n9"])
+    assert world.schedule(pod("late", cpu=1)).node == ""
+
+
+def test_registrations_that_fail_stop_the_start_with_one_line() -> None:
+    cls = type("Bad", (), {"registrations": boom, "filter": lambda *_: None})
+    with pytest.raises(CannotBuildError) as refused:
+        given(NODES, plugins=[cls])
+    expected = 'plugin "Bad" cannot tell its registrations: ValueError: boom'
+    assert str(refused.value) == expected
