@@ -45,6 +45,7 @@ class AddNodes(Step):
     count: int = 1
     name: str = ""
     cpu: tuple[int, ...] = (1, 2, 4)
+    pods: tuple[int, ...] = (3, 10, 110)
 
     def do(self, world: World) -> None:
         for _ in range(self.count):
@@ -54,7 +55,7 @@ class AddNodes(Step):
             amounts = {
                 "cpu": str(world.rng.choice(self.cpu)),
                 "memory": "8Gi",
-                "pods": str(world.rng.choice((3, 10, 110))),
+                "pods": str(world.rng.choice(self.pods)),
             }
             labels = {"kubernetes.io/hostname": name, "disk": world.rng.choice(("ssd", "hdd"))}
             if world.rng.random() < 0.9:

@@ -24,7 +24,7 @@ class OldNames(Scenario):
 
     def setup(self, world: World) -> None:
         for number in range(NODES):
-            AddNodes(name=f"node-{number}").do(world)
+            a_node(number).do(world)
 
     def start(self, world: World) -> Iterator[Step]:
         for _ in range(STEPS):
@@ -36,4 +36,9 @@ class OldNames(Scenario):
             elif roll < 0.92 and world.node_names():
                 yield RemoveNode(node=world.rng.choice(world.node_names()))
             else:
-                yield AddNodes(name=f"node-{world.rng.randrange(NODES)}")
+                yield a_node(world.rng.randrange(NODES))
+
+
+def a_node(number: int) -> AddNodes:
+    """Always as big as before: a smaller one would be overcommitted by old news."""
+    return AddNodes(name=f"node-{number}", cpu=(2,), pods=(5,))

@@ -1,0 +1,110 @@
+"""When the API server burns, every pod is still bound exactly once."""
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from asched.core.state import audit
+from asched.lab.apiserver.faults import Fault
+from tests.e2e.inside import Cluster, a_cluster
+
+BINDING = r"/pods/[^/]+/binding$"
+PODS = 40
+
+FIRES = {
+    "connections break before anything is written": Fault("reset_before", BINDING, count=25),
+    "connections break after the binding was written": Fault("reset_after", BINDING, count=25),
+    "every tenth request of any kind breaks": Fault("reset_after", "/pods/", "POST", rate=0.1),
+    "the server is overloaded": Fault("refuse", BINDING, count=6, retry_after_s=1),
+    "the server fails": Fault(
+        "refuse", BINDING, count=25, status=500, retry_after_s=None, text="etcd is away"
+    ),
+    "answers come later than anybody waits": Fault("delay", BINDING, count=20, seconds=2.5),
+    "reading back fails as well": Fault("reset_before", r"/pods/[^/]+(/binding)?$", count=50),
+    "watches of pods break": Fault("drop_watch", r"/pods$", rate=0.3),
+    "watches of pods expire": Fault("expire_watch", r"/pods$", count=5),
+    "watches of everything expire": Fault("expire_watch", "", count=10),
+}
+
+
+@pytest.mark.parametrize("name", FIRES)
+async def test_every_pod_is_bound_exactly_once_although(name: str, tmp_path: Path) -> None:
+    fault = FIRES[name]
+    fault.hits = 0
+    async with a_cluster(tmp_path, nodes=3) as cluster:
+        cluster.server.faults.add(fault)
+        cluster.add_pods(PODS)
+        await cluster.until_bound(PODS)
+
+        assert fault.hits, "the fire never burned"
+        await settled(cluster)
+        assert_placed_once(cluster)
+
+
+async def test_all_of_it_at_once(tmp_path: Path) -> None:
+    """1. Everything burns. 2. The fire ends. 3. Who fits is placed once, the rest is told why."""
+    async with a_cluster(tmp_path, nodes=2, cpu="3") as cluster:
+        for fault in FIRES.values():
+            cluster.server.faults.add(
+                Fault(
+                    fault.action,
+                    fault.path,
+                    fault.method,
+                    rate=0.15,
+                    status=fault.status,
+                    retry_after_s=fault.retry_after_s,
+                    text=fault.text,
+                    seconds=fault.seconds,
+                )
+            )
+        cluster.add_pods(PODS, cpu="200m")
+        await cluster.until_bound(15)
+        cluster.server.faults.clear()
+        await cluster.until_bound(30)
+        await cluster.until(lambda: sum(map(is_told, cluster.pods())) == PODS - 30)
+
+        await settled(cluster)
+        assert_placed_once(cluster)
+        assert len(cluster.placed()) == 30
+
+
+async def test_places_of_lost_bindings_are_not_given_away(tmp_path: Path) -> None:
+    """1. Two pods fit. 2. Both bindings are written and nobody hears of it. 3. The third waits."""
+    async with a_cluster(tmp_path, nodes=1, cpu="1") as cluster:
+        cluster.server.faults.add(Fault("reset_after", BINDING))
+        cluster.add_pods(3, cpu="450m")
+        await cluster.until(lambda: any(map(is_told, cluster.pods())))
+
+        await settled(cluster)
+        assert len(cluster.placed()) == 2
+        assert_placed_once(cluster)
+
+
+def is_told(pod: dict) -> bool:
+    """Whether the pod says that it cannot be scheduled."""
+    return any(
+        c["type"] == "PodScheduled" and c["status"] == "False" and c["reason"] == "Unschedulable"
+        for c in pod["status"].get("conditions") or ()
+    )
+
+
+def assert_placed_once(cluster: Cluster) -> None:
+    assert set(cluster.bindings.values()) == {1}
+    assert cluster.broken_rules() == []
+    assert audit.recount(cluster.scheduler.machine.desk.cluster) == []
+
+
+async def settled(cluster: Cluster) -> None:
+    """Wait until the scheduler knows what the server knows, and nothing is under way."""
+    machine = cluster.scheduler.machine
+    cluster.server.faults.clear()
+    async with asyncio.timeout(20):
+        while True:
+            known = machine.desk.cluster
+            assumed = any(info.assumed for info in known.placed.values())
+            seen = {uid for uid, info in known.placed.items() if not info.assumed}
+            theirs = {pod["metadata"]["uid"] for pod in cluster.placed()}
+            if machine.is_idle and not assumed and seen == theirs:
+                return
+            await asyncio.sleep(0.02)
