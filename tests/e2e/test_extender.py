@@ -61,7 +61,7 @@ def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
 async def until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
     async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession() as session:
         while True:
-            assert process.poll() is None, log.read_text()
+            assert process.poll() is None, await asyncio.to_thread(log.read_text)
             try:
                 async with session.get(f"{url}/readyz") as answer:
                     if answer.status == 200:
@@ -162,7 +162,7 @@ async def test_a_stock_scheduler_follows_our_plugins(
     stock_scheduler: str,
     real_kubeconfig: str,  # noqa: F811
     unused_tcp_port: int,
-    by_name: bool,  # noqa: FBT001
+    by_name: bool,
 ) -> None:
     """1. Our score decides. 2. Our refusal is told. 3. Victims are agreed on. 4. We bind."""
     async with stock_with_asched(

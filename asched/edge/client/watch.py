@@ -84,8 +84,6 @@ ANY_VERSION: Final = "0"
 #: Pods that are through do not take part; kube-scheduler asks with the same words.
 POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
-Sleep = Callable[[float], Awaitable[None]]
-
 
 @dataclass(slots=True)
 class ReflectorOptions:
@@ -96,7 +94,7 @@ class ReflectorOptions:
     #: Try streaming lists first.
     streaming: bool = True
     rng: random.Random = field(default_factory=random.Random)
-    sleep: Sleep = asyncio.sleep
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = monotonic
 
 
@@ -237,10 +235,7 @@ class Reflector:
     async def _page_list(self, want: str) -> None:
         """A list in pages. While one is parsed the next is already on its way."""
         query = {"resourceVersion": want} if want else {}
-        if want in {
-            "",
-            ANY_VERSION,
-        }:  # with another version a limit would mean exactly that version
+        if want in {"", ANY_VERSION}:  # with another one a limit would mean exactly that version
             query["limit"] = str(PAGE_SIZE)
         objects: list[Record] = []
         body = await self._get_page(query)

@@ -151,14 +151,17 @@ class _Following:
         )
 
     async def run(self) -> None:
-        stop_on_signals(self._scheduler.stop)
-        sending = asyncio.create_task(self._binding.dispatcher.run())
-        try:
-            await self._scheduler.run()
-            await self._binding.dispatcher.drain(DRAIN_S / 2)
-        finally:
-            sending.cancel()
-            await asyncio.gather(sending, return_exceptions=True)
+        self._scheduler.tasks.spawn("bindings of others", self._binding.dispatcher.run())
+        stop_on_signals(self._ending)
+        await self._scheduler.run()
+
+    def _ending(self) -> None:
+        self._scheduler.tasks.spawn("last bindings", self._end())
+
+    async def _end(self) -> None:
+        """Whoever asked for a binding gets an answer, then the watch ends."""
+        await self._binding.dispatcher.drain(DRAIN_S / 2)
+        self._scheduler.stop()
 
 
 class _Alone:

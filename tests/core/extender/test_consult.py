@@ -1,5 +1,7 @@
 """What extenders are asked, and what comes of their answers, told as plays."""
 
+from typing import Any
+
 import msgspec
 import pytest
 
@@ -8,7 +10,7 @@ from asched.core.extender.consult import IN_VAIN_S, wants_victims, whole_kinds
 from asched.core.framework.effects import AskExtender, Bind, DeletePod, PatchPodStatus, Wholes
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Done, Gone, Replied, Seen
-from tests.builders import a_node, a_pod
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.extender.playing import ExtendedPlay, an_extender
 
 DEVICE = "example.com/dev"
@@ -17,11 +19,11 @@ SCORE = an_extender(prioritizeVerb="score", weight=2)
 ONLY_DEVICES = an_extender(filterVerb="filter", managedResources=[{"name": DEVICE}])
 
 
-def nodes(count: int = 3, **amounts: str):
+def nodes(count: int = 3, **amounts: str) -> list[NodeBuilder]:
     return [a_node(f"n{number}").allocatable({DEVICE: "9", **amounts}) for number in range(count)]
 
 
-def scores(**points: int):
+def scores(**points: int) -> list[dict[str, Any]]:
     return [{"Host": host, "Score": score} for host, score in points.items()]
 
 
@@ -104,7 +106,7 @@ def test_ignorable_extenders_come_last_and_their_failures_are_passed_over() -> N
         ([1], "json: cannot unmarshal array into Go value of type v1.ExtenderFilterResult"),
     ],
 )
-def test_nonsense_costs_the_pod_its_turn_with_a_reason(value, why) -> None:
+def test_nonsense_costs_the_pod_its_turn_with_a_reason(value: Any, why: str) -> None:
     play = ExtendedPlay(*nodes(1), extenders=[FILTER])
     play.see(a_pod("web"))
     play.reply(value)
@@ -209,7 +211,7 @@ def test_all_that_score_are_asked_at_the_same_time() -> None:
 
 
 @pytest.mark.parametrize("value", [None, [{"Host": "n1", "Score": 1.5}], "nonsense", [3]])
-def test_points_that_make_no_sense_are_no_points(value) -> None:
+def test_points_that_make_no_sense_are_no_points(value: Any) -> None:
     play = ExtendedPlay(*nodes(), extenders=[SCORE])
     play.see(a_pod("web"))
     play.reply(value)
@@ -233,7 +235,7 @@ def test_one_node_needs_no_points() -> None:
 # --- preempt -------------------------------------------------------------------------------------
 
 
-def a_full_cluster(**extender) -> ExtendedPlay:
+def a_full_cluster(**extender: Any) -> ExtendedPlay:
     """Two nodes, each with room for its victim alone."""
     play = ExtendedPlay(*nodes(2, cpu="2"), extenders=[an_extender(**extender)])
     for number in range(2):
@@ -241,11 +243,11 @@ def a_full_cluster(**extender) -> ExtendedPlay:
     return play
 
 
-def preemptor():
+def preemptor() -> PodBuilder:
     return a_pod("web").requests(cpu="2").priority(5)
 
 
-def victims(**uids: str):
+def victims(**uids: str) -> dict[str, Any]:
     return {"NodeNameToMetaVictims": {node: {"Pods": [{"UID": uid}]} for node, uid in uids.items()}}
 
 
@@ -292,7 +294,7 @@ def test_candidates_are_proposed_and_the_answer_is_followed() -> None:
         ({}, "no candidate node for preemption"),
     ],
 )
-def test_nobody_is_evicted_on_a_false_answer(value, why) -> None:
+def test_nobody_is_evicted_on_a_false_answer(value: Any, why: str) -> None:
     play = a_full_cluster(preemptVerb="preempt")
     play.see(a_pod("important").priority(7).on("n0"))
     play.turn(Seen(NODE, a_node("free").taints("a=b:NoSchedule").build()))
@@ -317,7 +319,7 @@ def test_after_room_was_made_in_vain_nobody_else_is_evicted_for_a_while() -> Non
     play.see(preemptor())
     play.reply({"NodeNames": ["n0", "n1"]})
     patches = {patch.pod.name: patch for patch in play.of(PatchPodStatus)}
-    node = patches["web"].nominated_node_name
+    node = patches["web"].nominated_node_name or ""
     victim = next(name for name in patches if name != "web")
     play.answer(Done(patches[victim].id))
     play.answer(Done(play.the(DeletePod).id))
