@@ -1,0 +1,65 @@
+"""The manifests as kubectl renders them, and the folders they come from."""
+
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.shared import ROOT
+
+DEPLOY = ROOT / "deploy"
+OVERLAYS = ("single", "ha", "kind", "monitoring")
+
+JsonObject = dict[str, Any]
+
+
+def program(name: str, origin: str) -> str:
+    """A program beside this Python or on the PATH, or a visible skip of the calling test."""
+    found = shutil.which(name, path=str(Path(sys.executable).parent)) or shutil.which(name)
+    if found is None:
+        pytest.skip(f"{name} is not installed ({origin})")
+    return found
+
+
+def kubectl() -> str:
+    return program("kubectl", "it renders the manifests")
+
+
+@cache
+def _rendered(kubectl_path: str, folder: Path) -> str:
+    made = subprocess.run(
+        [kubectl_path, "kustomize", str(folder)], capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0, made.stderr
+    return made.stdout
+
+
+def rendered(folder: Path) -> list[JsonObject]:
+    """The objects of a kustomization; fresh ones each time."""
+    return list(yaml.safe_load_all(_rendered(kubectl(), folder)))
+
+
+def overlay(name: str) -> list[JsonObject]:
+    return rendered(DEPLOY / "overlays" / name)
+
+
+def documents(path: Path) -> list[JsonObject]:
+    """The objects of one file, without kubectl."""
+    return list(yaml.safe_load_all(path.read_text(encoding="utf-8")))
+
+
+def one(objects: list[JsonObject], kind: str, name: str = "") -> JsonObject:
+    """The only object of a kind, or the one of this name."""
+    found = [o for o in objects if o["kind"] == kind and name in ("", o["metadata"]["name"])]
+    assert len(found) == 1, [o["metadata"]["name"] for o in found]
+    return found[0]
+
+
+def container(deployment: JsonObject) -> JsonObject:
+    (only,) = deployment["spec"]["template"]["spec"]["containers"]
+    return dict(only)

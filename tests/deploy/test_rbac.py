@@ -1,0 +1,255 @@
+"""Least privilege: what is granted is what is used, on paper and in a run."""
+
+import ast
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from asched.core.config.defaults import default_configuration, default_profile
+from asched.core.config.in_tree import IN_TREE_POINTS
+from asched.core.config.merge import resolve
+from asched.core.config.v1 import LeaderElection
+from asched.core.model import kinds
+from asched.edge.client.session import ConnectionOptions, connect
+from asched.edge.client.transport import Observer
+from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.edge.host.loops import Scheduler
+from asched.edge.host.permissions import WRITES, Right, group_of, lease_rights, needed
+from asched.lab.apiserver.call import User
+from asched.lab.apiserver.server import ApiServer
+from tests.deploy.manifests import DEPLOY, JsonObject, documents
+from tests.shared import ROOT
+
+ELECTION = LeaderElection(resource_name="asched", resource_namespace="asched-system")
+ACCOUNT = "system:serviceaccount:asched-system:asched"
+RBAC = [*documents(DEPLOY / "base/rbac.yaml"), *documents(DEPLOY / "base/rbac-serving.yaml")]
+READER = "extension-apiserver-authentication-reader"
+
+
+def rights_in(manifests: list[JsonObject]) -> Iterator[Right]:
+    """Every right the roles among some manifests grant."""
+    for manifest in manifests:
+        if manifest["kind"] not in ("ClusterRole", "Role"):
+            continue
+        namespace = manifest["metadata"].get("namespace", "")
+        for rule in manifest["rules"]:
+            objects = rule.get("resourceNames") or [""]
+            cases = product(rule["verbs"], rule["apiGroups"], rule["resources"], objects)
+            for verb, group, resource, name in cases:
+                yield Right(verb, group, resource, namespace, name)
+
+
+def default_plugins() -> tuple[str, ...]:
+    return resolve(default_profile("asched"), IN_TREE_POINTS, 0).plugin_names
+
+
+def test_the_manifests_grant_what_the_default_profile_needs_and_nothing_else() -> None:
+    granted = list(rights_in(RBAC))
+    assert len(granted) == len(set(granted)), "a right is granted twice"
+    wanted = {need.right for need in needed(default_plugins(), ELECTION)}
+    # The client CA's role is the cluster's own; the manifests only bind it.
+    wanted = {right for right in wanted if right.resource != "configmaps"}
+    assert set(granted) == wanted
+    assert any(m["kind"] == "RoleBinding" and m["roleRef"]["name"] == READER for m in RBAC)
+
+
+def test_everything_is_bound_to_our_account_only() -> None:
+    bindings = [m for m in RBAC if m["kind"].endswith("Binding")]
+    assert {(s["namespace"], s["name"]) for m in bindings for s in m["subjects"]} == {
+        ("asched-system", "asched")
+    }
+
+
+def test_the_example_may_renew_its_own_lease() -> None:
+    """create comes with system:kube-scheduler; events about the lease too."""
+    granted = set(rights_in(documents(DEPLOY / "examples/my-scheduler/rbac.yaml")))
+    wanted = {right for right in lease_rights("kube-system", "my-scheduler") if right.name}
+    assert granted == wanted
+
+
+def effects_written() -> Iterator[Right]:
+    """What the plugins' code asks to be written: Patch, Create and Delete with a literal kind."""
+    verbs = {"Patch": "patch", "Create": "create", "Delete": "delete", "Write": "patch"}
+    for path in sorted((ROOT / "asched/core").rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Name):
+                verb = verbs.get(call.func.id)
+                if verb is not None and (kind := _kind(call)) is not None:
+                    sub = _keyword(call, "subresource")
+                    slash = f"/{sub.value}" if isinstance(sub, ast.Constant) else ""
+                    yield Right(verb, group_of(kind), f"{kind.plural}{slash}")
+
+
+def _keyword(call: ast.Call, name: str) -> ast.expr | None:
+    return next((word.value for word in call.keywords if word.arg == name), None)
+
+
+def _kind(call: ast.Call) -> kinds.Kind | None:
+    candidates = [_keyword(call, "kind"), *call.args[:1]]
+    for found in candidates:
+        if isinstance(found, ast.Name):
+            kind = getattr(kinds, found.id, None)
+            if isinstance(kind, kinds.Kind):
+                return kind
+    return None
+
+
+def test_every_write_in_the_code_is_in_the_table() -> None:
+    found = set(effects_written())
+    assert Right("create", "resource.k8s.io", "resourceclaims") in found
+    assert Right("patch", "", "persistentvolumeclaims") in found
+    assert found <= {need.right for need in needed(WRITES, ELECTION)}
+
+
+# --- a run with these rights and no others -------------------------------------------------------
+
+
+class Refusals:
+    """Counts what the API server forbade."""
+
+    def __init__(self) -> None:
+        self.codes: list[str] = []
+
+    def observe(self) -> Observer:
+        return lambda method, _host, code, _seconds: self.codes.append(f"{method} {code}")
+
+    @property
+    def forbidden(self) -> list[str]:
+        return [code for code in self.codes if code.endswith(" 403")]
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    groups = ("system:serviceaccounts", "system:serviceaccounts:asched-system")
+    account = User(ACCOUNT, (*groups, "system:authenticated"))
+    made = ApiServer(users={"scheduler": account}, kubelet=True)
+    await made.start(token="administrator")
+    namespace, service_account = documents(DEPLOY / "base/namespace.yaml")
+    for manifest in (namespace, service_account, *RBAC):
+        made.create("", manifest)
+    try:
+        yield made
+    finally:
+        await made.stop()
+
+
+def kubeconfig(server: ApiServer, folder: Path) -> str:
+    path = folder / "kubeconfig"
+    path.write_text(server.kubeconfig().replace("administrator", "scheduler"))
+    return str(path)
+
+
+def a_pod(name: str, **spec: object) -> JsonObject:
+    container = {
+        "name": "c",
+        "image": "i",
+        "resources": {"requests": {"cpu": spec.pop("cpu", "100m")}},
+    }
+    metadata = {"name": name, "namespace": "default"}
+    return {
+        "metadata": metadata,
+        "spec": {"schedulerName": "asched", "containers": [container], **spec},
+    }
+
+
+def fill(server: ApiServer) -> None:
+    """One node, full of a pod of no importance; a claim that waits; a pod that fits nowhere."""
+    amounts = {"cpu": "1", "memory": "1Gi", "pods": "20"}
+    server.create(
+        "nodes",
+        {
+            "metadata": {"name": "n1", "labels": {"zone": "a"}},
+            "status": {"allocatable": amounts, "capacity": amounts},
+        },
+    )
+    server.create("priorityclasses", {"metadata": {"name": "high"}, "value": 1000})
+    storage = {"provisioner": "kubernetes.io/no-provisioner"}
+    storage |= {"volumeBindingMode": "WaitForFirstConsumer"}
+    server.create("storageclasses", {"metadata": {"name": "local"}, **storage})
+    modes = {"accessModes": ["ReadWriteOnce"], "storageClassName": "local"}
+    server.create(
+        "persistentvolumes",
+        {
+            "metadata": {"name": "v1"},
+            "spec": {**modes, "capacity": {"storage": "1Gi"}, "local": {"path": "/d"},
+                     "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [
+                         {"key": "zone", "operator": "Exists"}]}]}}},
+        },
+    )  # fmt: skip
+    volume = server.get("persistentvolumes", "", "v1")
+    assert volume is not None
+    volume["status"]["phase"] = "Available"  # nobody else here says so
+    wanted = {"resources": {"requests": {"storage": "1Gi"}}}
+    server.create(
+        "persistentvolumeclaims",
+        {"metadata": {"name": "c1", "namespace": "default"}, "spec": {**modes, **wanted}},
+    )
+    server.create("pods", a_pod("low", cpu="900m"))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something holds in the store; the machine's own clock drives it."""
+    async with asyncio.timeout(20):
+        while not condition():  # noqa: ASYNC110 - the store is looked at from outside
+            await asyncio.sleep(0.02)
+
+
+def node_of(server: ApiServer, name: str) -> str:
+    pod = server.get("pods", "default", name)
+    return str(pod["spec"].get("nodeName", "")) if pod else "gone"
+
+
+async def test_a_scheduler_with_these_rights_is_never_forbidden_anything(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    refusals = Refusals()
+    fill(server)
+    options = ConnectionOptions(kubeconfig=kubeconfig(server, tmp_path))
+    session = await connect(options, observe=refusals.observe())
+    configuration = default_configuration("asched")
+    parts = Parts.fresh()
+    runners = build_runners(configuration, parts)
+    machine = build_machine(configuration, parts, runners, counter_s=lambda: 0.0)
+    scheduler = Scheduler(session, machine)
+    running = asyncio.ensure_future(scheduler.run())
+    try:
+        await until(lambda: node_of(server, "low") == "n1")
+        server.create("pods", a_pod("high", cpu="900m", priorityClassName="high"))
+        await until(lambda: node_of(server, "high") == "n1")  # by evicting low
+        assert node_of(server, "low") == "gone"
+        server.create("pods", a_pod("unfit", cpu="64"))
+        await until(lambda: _condition(server, "unfit") == "Unschedulable")
+        volumes = [{"name": "v", "persistentVolumeClaim": {"claimName": "c1"}}]
+        server.create("pods", a_pod("stored", cpu="10m", volumes=volumes))
+        await until(lambda: _is_claimed(server))
+    finally:
+        scheduler.stop()
+        await running
+    assert refusals.forbidden == []
+    assert any(event["reason"] == "Scheduled" for event in server.list("events"))
+
+
+def _condition(server: ApiServer, name: str) -> str:
+    conditions = (server.get("pods", "default", name) or {})["status"].get("conditions") or ()
+    return next((str(c.get("reason", "")) for c in conditions if c["type"] == "PodScheduled"), "")
+
+
+def _is_claimed(server: ApiServer) -> bool:
+    volume = server.get("persistentvolumes", "", "v1") or {}
+    return "claimRef" in volume["spec"]
+
+
+async def test_without_one_of_them_the_run_says_which(server: ApiServer, tmp_path: Path) -> None:
+    """The test above can fail: take a right away and the server forbids."""
+    role = server.get("clusterroles", "", "asched")
+    assert role is not None
+    role["rules"][:] = [rule for rule in role["rules"] if "nodes" not in rule["resources"]]
+    session = await connect(ConnectionOptions(kubeconfig=kubeconfig(server, tmp_path)))
+    try:
+        reply = await session.general.request("GET", "/api/v1/nodes")
+    finally:
+        await session.close()
+    assert reply.status == 403
