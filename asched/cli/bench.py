@@ -78,6 +78,7 @@ def run(args: argparse.Namespace) -> int:
     print(report.machine_line())
     print(report.table(results))
     if args.profile:
+        print("\n".join(report.facts_lines(results)))
         for result in results:
             if result.stages:
                 print(report.stage_table(result))

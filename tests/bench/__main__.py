@@ -11,6 +11,8 @@ mean of both, because other work on the machine comes and goes.
 Exit status: 0 if every pod of every row was bound, 1 if not, 2 for usage.
 """
 
+# ruff: noqa: T201 - a command prints
+
 import argparse
 import asyncio
 import contextlib
@@ -21,14 +23,13 @@ from collections.abc import AsyncIterator, Iterable
 from pathlib import Path
 from typing import Any
 
+from asched.edge.host.process import runner
+from asched.lab.bench.report import commit, machine_line
+from asched.lab.bench.world import WorkloadFailedError
 from tests.bench import real
 from tests.bench.crowds import Crowd, plain
 from tests.bench.measure import Cluster, EmbeddedServer, Row, measure
 from tests.bench.rows import BOUND, DECIDED, EVERY, GROUPS, Asked
-
-from asched.edge.host.process import runner
-from asched.lab.bench.report import commit, machine_line
-from asched.lab.bench.world import WorkloadFailedError
 
 COLUMNS = (
     "row", "nodes", "pods", "bound", "bound/s", "to bare", "first s", "last s", "CPU ms/pod",

@@ -3,8 +3,10 @@ nothing, so no scheduler of the same client on the same server can be faster.
 
     python -m tests.bench.bare KUBECONFIG NAMESPACE
 
-Same transport as the scheduler's, IN_FLIGHT requests at a time, bodies as the scheduler writes them.
+Same transport as the scheduler's, IN_FLIGHT requests at a time, bodies like the scheduler's.
 """
+
+# ruff: noqa: T201 - a command prints
 
 import asyncio
 import sys

@@ -4,12 +4,11 @@ import gc
 from collections.abc import Iterable
 from itertools import islice
 
-from tests.bench.crowds import Crowd, JsonObject, node
-from tests.bench.measure import Row
-
 from asched.core.config.defaults import default_configuration
 from asched.lab.bench.manifests import scheduled_by
 from asched.lab.bench.run_decide import DecideWorld
+from tests.bench.crowds import Crowd, JsonObject, node
+from tests.bench.measure import Row
 
 SCHEDULER = "asched-bench"
 CHUNK = 2000
@@ -44,7 +43,6 @@ async def measure(name: str, crowd: Crowd) -> Row:
     row.peak_rss_mb = facts["peak_rss_mb"]
     row.extra = {key: facts[key] for key in ("rows", "full_passes", "row_passes")}
     await world.close()
-    del world
     gc.collect()
     return row
 

@@ -9,19 +9,19 @@ import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
-from tests.bench.crowds import Crowd, JsonObject, node
 
 from asched.edge.client.session import read_json
 from asched.lab.bench.api import Api
 from asched.lab.bench.processes import Process
 from asched.lab.bench.run_bind import embedded_server, scheduler_config
 from asched.lab.bench.world import WorkloadFailedError
+from tests.bench.crowds import Crowd, JsonObject, node
 
 SCHEDULER = "asched-bench"
 CHUNK = 1000
@@ -58,14 +58,16 @@ class Row:
 class EmbeddedServer:
     """The embedded API server as a process: for machines without a real one."""
 
-    description = "EMBEDDED API server of asched (no KUBEBUILDER_ASSETS): not comparable with a real one"
+    description = (
+        "EMBEDDED API server of asched (no KUBEBUILDER_ASSETS): not comparable with a real one"
+    )
 
     def __init__(self) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="asched-bench-")
         self._process: Process | None = None
         self.kubeconfig = ""
 
-    async def __aenter__(self) -> "EmbeddedServer":
+    async def __aenter__(self) -> Self:
         self._process, self.kubeconfig = await embedded_server(Path(self._folder.name))
         return self
 
@@ -115,7 +117,9 @@ class Cluster:
     async def new_namespace(self) -> str:
         self._namespaces += 1
         name = f"bench-{self._namespaces}"
-        await self.api.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, "")
+        await self.api.create(
+            {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}, ""
+        )
         return name
 
     async def empty(self, namespace: str) -> None:
@@ -193,8 +197,7 @@ async def _until_bound(cluster: Cluster, client: Process, keys: set[str], *, is_
     left, count = set(keys), -1
     changed_s = time.monotonic()
     while left:
-        if not is_bare:
-            client.check()
+        client.check(may_end=is_bare)
         cluster.check()
         if len(cluster.bound_at_s) != count:
             count, changed_s = len(cluster.bound_at_s), time.monotonic()
@@ -266,12 +269,14 @@ async def measure_arrival(cluster: Cluster, name: str, per_second: float, second
 def _waits(cluster: Cluster, keys: list[str]) -> dict[str, float]:
     """Seen-to-bound percentiles, and the longest time nothing was bound while somebody waited."""
     pairs = [
-        (cluster.seen_at_s[key], cluster.bound_at_s[key]) for key in keys if key in cluster.bound_at_s
+        (cluster.seen_at_s[key], cluster.bound_at_s[key])
+        for key in keys
+        if key in cluster.bound_at_s
     ]
     waits_ms = np.array([(bound - seen) * 1000 for seen, bound in pairs])
     seen, bound = np.sort([s for s, _ in pairs]), np.sort([b for _, b in pairs])
     pause_s = 0.0
-    for start_s, end_s in zip(bound[:-1], bound[1:], strict=True):
+    for start_s, end_s in pairwise(bound):
         # Somebody waits from the first sight after `start_s`, or already at it.
         at = int(np.searchsorted(bound, start_s, side="right"))
         waits_from_s = max(start_s, float(seen[at])) if at < len(seen) else end_s

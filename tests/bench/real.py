@@ -10,7 +10,7 @@ Bounds  READY_S until the API server says it is ready.
 """
 
 import asyncio
-import datetime
+import datetime as dt
 import ipaddress
 import json
 import os
@@ -22,6 +22,7 @@ import time
 import urllib.error
 import urllib.request
 from pathlib import Path
+from typing import Self
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -58,7 +59,7 @@ class RealServer:
         self._processes: list[Process] = []
         self.kubeconfig = str(self.folder / "kubeconfig")
 
-    async def __aenter__(self) -> "RealServer":
+    async def __aenter__(self) -> Self:
         try:
             await self._start()
         except BaseException:
@@ -147,9 +148,7 @@ class RealServer:
 
 
 def _is_ready(url: str, context: ssl.SSLContext) -> bool:
-    request = urllib.request.Request(
-        f"{url}/readyz", headers={"Authorization": f"Bearer {TOKEN}"}
-    )
+    request = urllib.request.Request(f"{url}/readyz", headers={"Authorization": f"Bearer {TOKEN}"})
     try:
         with urllib.request.urlopen(request, context=context, timeout=2) as reply:
             return bool(reply.status == 200)
@@ -167,7 +166,7 @@ def _certificates(folder: Path) -> Path:
     """A self-signed serving certificate for loopback, and a key that signs account tokens."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "asched-bench")])
-    today = datetime.datetime.now(datetime.UTC)
+    today = dt.datetime.now(dt.UTC)
     names = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
     certificate = (
         x509.CertificateBuilder()
@@ -175,8 +174,8 @@ def _certificates(folder: Path) -> Path:
         .issuer_name(name)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(today - datetime.timedelta(hours=1))
-        .not_valid_after(today + datetime.timedelta(days=2))
+        .not_valid_before(today - dt.timedelta(hours=1))
+        .not_valid_after(today + dt.timedelta(days=2))
         .add_extension(x509.SubjectAlternativeName(names), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())

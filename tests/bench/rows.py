@@ -73,9 +73,7 @@ BOUND: dict[str, BoundRow] = {
     "arrival": BoundRow(
         "a stream of 300 pods a second", lambda a: a.nodes, _arrival, is_compared=False
     ),
-    "start": BoundRow(
-        "start at 5,000 nodes and 50,000 pods", lambda _: 5000, _start, True, False
-    ),
+    "start": BoundRow("start at 5,000 nodes and 50,000 pods", lambda _: 5000, _start, True, False),
 }
 
 
@@ -86,12 +84,12 @@ def _decide(crowd: Crowd) -> Callable[[str], Awaitable[Row]]:
 #: Rows in process. The sizes are those of the bars, not of the command line.
 DECIDED: dict[str, Callable[[str], Awaitable[Row]]] = {
     **{
-        f"decide-{name}": _decide(Crowd(5000, ((maker, 10_000 if name != "anti-affinity" else 5000),)))
+        f"decide-{name}": _decide(
+            Crowd(5000, ((maker, 10_000 if name != "anti-affinity" else 5000),))
+        )
         for name, maker in SHAPES.items()
     },
-    "decide-preemption": _decide(
-        Crowd(1000, ((high, 1000),), placed=(low, 4000), also=(HIGH,))
-    ),
+    "decide-preemption": _decide(Crowd(1000, ((high, 1000),), placed=(low, 4000), also=(HIGH,))),
     "decide-100k-nodes": _decide(Crowd(100_000, ((plain, 20_000),))),
     "decide-150k-running": _decide(Crowd(5000, ((plain, 10_000),), placed=(running, 150_000))),
 }

@@ -68,6 +68,19 @@ class Api:
         made.setdefault("kind", manifest.get("kind"))
         return made
 
+    async def read(self, res: Resource, namespace: str, name: str) -> JsonObject:
+        """GET one object."""
+        path = f"{collection(res, namespace)}/{name}"
+        return self._checked("read", await self.request("GET", path))
+
+    async def replace(
+        self, res: Resource, namespace: str, name: str, body: JsonObject, sub: str
+    ) -> None:
+        """PUT over whatever version there is: nobody else writes the objects of a measurement."""
+        metadata = {k: v for k, v in body["metadata"].items() if k != "resourceVersion"}
+        path = f"{collection(res, namespace)}/{name}" + (f"/{sub}" if sub else "")
+        self._checked("update", await self.request("PUT", path, {**body, "metadata": metadata}))
+
     async def patch(
         self, res: Resource, namespace: str, name: str, body: Any, sub: str = ""
     ) -> None:

@@ -103,7 +103,32 @@ def with_defaults(manifest: JsonObject) -> JsonObject:
         return _default_node(manifest)
     if kind == "Pod":
         return _default_pod(manifest)
+    if kind == "ResourceClaim":
+        return {**manifest, "spec": _default_claim_spec(manifest["spec"])}
+    if kind == "ResourceClaimTemplate":
+        spec = manifest["spec"]
+        return {**manifest, "spec": {**spec, "spec": _default_claim_spec(spec["spec"])}}
     return manifest
+
+
+def _default_claim_spec(spec: JsonObject) -> JsonObject:
+    """A request that does not say how many devices it wants, wants one."""
+    devices = spec.get("devices") or {}
+    requests = []
+    for request in devices.get("requests") or ():
+        filled = dict(request)
+        if filled.get("exactly"):
+            filled["exactly"] = _default_request(filled["exactly"])
+        if filled.get("firstAvailable"):
+            filled["firstAvailable"] = [_default_request(one) for one in filled["firstAvailable"]]
+        requests.append(filled)
+    return {**spec, "devices": {**devices, "requests": requests}}
+
+
+def _default_request(request: JsonObject) -> JsonObject:
+    if request.get("allocationMode", "ExactCount") != "ExactCount":
+        return request
+    return {"count": 1, **request, "allocationMode": "ExactCount"}
 
 
 def _default_node(node: JsonObject) -> JsonObject:
@@ -134,6 +159,18 @@ def matches(selector: Mapping[str, str] | None, labels: Mapping[str, str] | None
     if not selector:
         return True
     return labels is not None and all(labels.get(k) == v for k, v in selector.items())
+
+
+def updated(old: JsonObject, manifest: JsonObject) -> JsonObject:
+    """What an update (PUT) makes of an object: the manifest, with what the server keeps."""
+    kept = {k: v for k, v in old["metadata"].items() if k not in ("labels", "annotations")}
+    new = {**old, **manifest, "metadata": {**manifest["metadata"], **kept}}
+    if manifest.get("kind") == "Pod":
+        names_kept = ("nodeName", "schedulerName", "priority")
+        spec = {name: old["spec"][name] for name in names_kept if name in old["spec"]}
+        new["spec"] = {**manifest["spec"], **spec}
+        new["status"] = old["status"]
+    return new
 
 
 def merged(target: Any, patch: Any) -> Any:

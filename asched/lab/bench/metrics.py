@@ -9,6 +9,7 @@ Rules   throughput is sampled: nothing is recorded before the first pod, the fir
 Source  kubernetes/kubernetes v1.36 test/integration/scheduler_perf (throughput collector)
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -89,7 +90,7 @@ def throughput(collection: Collection, run: str, *, is_fine: bool) -> DataItem:
         data = spread(taken)
     else:
         data = {"Average": whole_rate(times_s, collection.started_s)}
-        labels["sampled"] = "no: over before the second sample, so pods per second of the whole"
+        labels["sampled"] = "over before the second sample, so pods per second of the whole"
     data["Whole"] = whole_rate(times_s, collection.started_s)
     return DataItem(f"{run}/{collection.name}", "SchedulingThroughput", "pods/s", data, labels)
 
@@ -116,9 +117,7 @@ def curve_of(collection: Collection) -> list[tuple[float, float]]:
         return []
     span_s = times_s[-1] - collection.started_s
     width_s = min(INTERVAL_S, span_s / CURVE_POINTS)
-    counts = [0] * (int(span_s / width_s) + 1)
+    counts = [0] * math.ceil(span_s / width_s)
     for time_s in times_s:
-        counts[int((time_s - collection.started_s) / width_s)] += 1
-    if len(counts) > 1 and span_s / width_s < len(counts) - 1 + 0.5:  # the rest of an interval
-        counts[-2] += counts.pop()
+        counts[min(int((time_s - collection.started_s) / width_s), len(counts) - 1)] += 1
     return [(slot * width_s, number / width_s) for slot, number in enumerate(counts)]

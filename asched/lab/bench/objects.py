@@ -45,6 +45,7 @@ from asched.lab.bench.manifests import (
     merged,
     named,
     served_version,
+    updated,
     with_defaults,
 )
 
@@ -118,12 +119,7 @@ class Objects:
         old = self.get(plural, where, name)
         if old is None:
             raise ValueError(f"{plural} {name!r} is to be updated, but does not exist")
-        metadata = {**old["metadata"], **manifest["metadata"]}
-        new = {**old, **manifest, "metadata": metadata}
-        if plural == "pods":
-            new["spec"] = _updated_pod_spec(old["spec"], manifest["spec"])
-            new["status"] = old["status"]
-        return self._put(plural, (where, name), new)
+        return self._put(plural, (where, name), updated(old, manifest))
 
     def patch(
         self, plural: str, namespace: str, name: str, body: Mapping[str, Any]
@@ -143,12 +139,19 @@ class Objects:
                 return []
             marked = {**metadata, "deletionTimestamp": "2026-01-01T00:00:00Z"}
             return self._put(plural, (namespace, name), {**obj, "metadata": marked})
+        return self._drop(plural, namespace, name)
+
+    def _drop(self, plural: str, namespace: str, name: str) -> list[Fact]:
+        """Remove an object for good, and the claims that live for it."""
+        obj = self.get(plural, namespace, name)
+        if obj is None:
+            return []
         del self._tables[plural][namespace, name]
         facts = self._told(plural, obj, gone=True)
         if plural == "pods":
             self._gone_pods.append(f"{namespace}/{name}")
             for claim in self._claims_of(obj):
-                facts += self.delete("resourceclaims", namespace, claim)
+                facts += self._drop("resourceclaims", namespace, claim)
         return facts
 
     def _claims_of(self, pod: JsonObject) -> Iterator[str]:
@@ -272,9 +275,3 @@ def _missing(effect_id: int) -> Answer:
 def _with_condition(status: JsonObject, condition: Mapping[str, Any]) -> JsonObject:
     others = [c for c in status.get("conditions") or () if c.get("type") != condition["type"]]
     return {**status, "conditions": [*others, dict(condition)]}
-
-
-def _updated_pod_spec(old: JsonObject, new: JsonObject) -> JsonObject:
-    """A pod's spec after an update: where it runs and who places it does not change."""
-    kept = ("nodeName", "schedulerName", "priority")
-    return {**new, **{name: old[name] for name in kept if name in old}}

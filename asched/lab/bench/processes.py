@@ -58,9 +58,10 @@ class Process:
                 raise WorkloadFailedError(f"{self.name} was not ready within {READY_S:.0f} s")
             await asyncio.sleep(POLL_S)
 
-    def check(self) -> None:
-        """Raises WorkloadFailedError with its last words if it has ended."""
-        if self._child is not None and self._child.returncode is not None:
+    def check(self, *, may_end: bool = False) -> None:
+        """Raises WorkloadFailedError with its last words if it has ended; `may_end`: badly."""
+        status = self._child.returncode if self._child is not None else None
+        if status is not None and not (may_end and status == 0):
             text = self.log.read_text(encoding="utf-8", errors="replace").strip()
             words = " | ".join(text.splitlines()[-3:])
             raise WorkloadFailedError(f"{self.name} ended: {words}")

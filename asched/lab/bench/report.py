@@ -3,7 +3,8 @@
 import json
 import platform
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,8 @@ MODE_TEXT: Final = {
     "decide": "decide mode: in process, no API server; pods per second of engine time",
     "bind": "bind mode: through an API server; pods per second of wall time",
 }
+#: Marks averages that are no means of samples.
+NOT_SAMPLED: Final = "* not sampled:"
 #: Seconds git may take to say which commit this is.
 GIT_TIMEOUT_S: Final = 5.0
 
@@ -64,7 +67,7 @@ def _row(result: Result, item: DataItem) -> tuple[str, ...]:
     return (
         name,
         item.labels["pods"],
-        f"{data['Average']:.0f}",
+        f"{data['Average']:.0f}" + ("*" if "sampled" in item.labels else ""),
         *(f"{data[key]:.0f}" if key in data else "-" for key in _PERCENTILE_KEYS),
         f"{data['Whole']:.0f}",
         _pair(result.of_metric(SCHEDULING, name)),
@@ -81,22 +84,38 @@ def _pair(item: DataItem | None) -> str:
     return "-" if item is None else f"{item.data['Perc50']:.2f}/{item.data['Perc99']:.2f}"
 
 
-def _remarks(results: Iterable[Result]) -> list[str]:
+def _remarks(results: Sequence[Result]) -> list[str]:
+    """What cannot be run and what failed, each by name; then notes, each once with its number."""
     lines: list[str] = []
+    notes: Counter[str] = Counter()
     for result in results:
         name = result.workload.full_name
         if result.reason:
             lines.append(f"not run: {name}: {result.reason}")
         if result.error:
             lines.append(f"failed: {name}: {result.error}")
-        lines += [f"note: {name}: {note}" for note in result.notes]
-        for item in result.throughputs:
-            if "sampled" in item.labels:
-                lines.append(f"note: {item.name}: sampled: {item.labels['sampled']}")
+        notes.update(result.notes)
+        notes.update(
+            f"{NOT_SAMPLED} {item.labels['sampled']}"
+            for item in result.throughputs
+            if "sampled" in item.labels
+        )
         lines += [f"complaint: {name}: {text}" for text in result.facts.get("complaints") or ()]
+    lines += [
+        note if note.startswith(NOT_SAMPLED) else f"note ({count}x): {note}"
+        for note, count in notes.items()
+    ]
+    return lines
+
+
+def facts_lines(results: Sequence[Result]) -> list[str]:
+    """Plain figures per workload, for whoever wants to know more."""
+    lines = []
+    for result in results:
         facts = {k: v for k, v in result.facts.items() if k != "complaints"}
         if facts:
-            lines.append(f"facts: {name}: " + ", ".join(f"{k} {v}" for k, v in facts.items()))
+            text = ", ".join(f"{k} {v}" for k, v in facts.items())
+            lines.append(f"{result.workload.full_name}: {text}")
     return lines
 
 

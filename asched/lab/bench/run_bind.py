@@ -29,6 +29,7 @@ from asched.lab.bench.manifests import (
     named,
     scheduled_by,
     served_version,
+    updated,
 )
 from asched.lab.bench.preparation import Prepared
 from asched.lab.bench.processes import Process
@@ -125,14 +126,11 @@ class BindWorld(World):
         res = resource_of(manifest)
         where = in_namespace(manifest, namespace) if res.namespaced else ""
         name = manifest["metadata"]["name"]
-        body = {k: v for k, v in manifest.items() if k not in ("apiVersion", "kind")}
-        if res.kind == "Pod":
-            spec = {k: v for k, v in body["spec"].items() if k != "schedulerName"}
-            body["spec"] = {"schedulingGates": None, **spec}
-        if res.kind == "Node":
-            body["spec"] = {"taints": None, "unschedulable": None, **(body.get("spec") or {})}
-        for sub in tuple(subresources) or ("", *(("status",) if "status" in body else ())):
-            await self.api.patch(res, where, name, body, sub)
+        old = await self.api.read(res, where, name)
+        body = updated(old, manifest)
+        has_status = res.kind == "Node" and "status" in manifest
+        for sub in tuple(subresources) or ("", *(("status",) if has_status else ())):
+            await self.api.replace(res, where, name, body, sub)
 
     async def patch(
         self, plural: str, namespace: str, name: str, body: JsonObject, subresource: str = ""

@@ -33,6 +33,8 @@ from asched.lab.bench.world import Step, WorkloadFailedError, World
 #: Jumps of the clock to the next deadline without progress; the queue's sweep of 5 minutes is among
 #: them, so more of them change nothing.
 JUMPS_MAX: Final = 60
+#: Points whose duration is mostly somebody else's answer.
+WAITING_POINTS: Final = frozenset({"Bind", "Permit", "PreBind"})
 #: Turns of a few milliseconds between two looks at the progress.
 SHOW_EVERY_TURNS: Final = 64
 #: The machine's clock starts here: zero would look like "never" to anybody who asks.
@@ -244,7 +246,11 @@ class DecideWorld(World):
     def stages(self) -> list[tuple[str, float, int]]:
         """The Observer's reports, and what remains of the time inside `Machine.handle`."""
         recorder = self.recorder
-        found = [(f"point {name}", s, int(n)) for name, (s, n) in sorted(recorder.points.items())]
+        found = [
+            (f"point {name}", s, int(n))
+            for name, (s, n) in sorted(recorder.points.items())
+            if name not in WAITING_POINTS
+        ]
         found += [(f"fact {name}", s, int(n)) for name, (s, n) in sorted(recorder.facts.items())]
         algorithm = (
             "filter and score, all points",

@@ -195,7 +195,6 @@ async def allocate_claims(world: World, namespace: str) -> None:
     free = [
         (slice_["spec"], device)
         for slice_ in await world.listed("resourceslices")
-        if slice_["spec"].get("nodeName")
         for device in slice_["spec"].get("devices") or ()
     ]
     for claim in await world.listed("resourceclaims", namespace):
@@ -204,8 +203,12 @@ async def allocate_claims(world: World, namespace: str) -> None:
         if len(requests) != 1 or exactly.get("count", 1) != 1 or not exactly:
             raise CannotRunError("allocResourceClaims is done for claims of one device only")
         device_class = classes.get(exactly["deviceClassName"])
-        at = next((i for i, (spec, d) in enumerate(free) if _selects(device_class, spec, d)), None)
-        if at is None:
+        selectors = [
+            *((device_class or {}).get("spec", {}).get("selectors") or ()),
+            *(exactly.get("selectors") or ()),
+        ]
+        at = next((i for i, (spec, d) in enumerate(free) if _selects(selectors, spec, d)), None)
+        if device_class is None or at is None:
             raise ValueError(f"no device is left for claim {claim['metadata']['name']}")
         spec, device = free.pop(at)
         await world.patch(
@@ -217,14 +220,12 @@ async def allocate_claims(world: World, namespace: str) -> None:
         )
 
 
-def _selects(device_class: JsonObject | None, spec: JsonObject, device: JsonObject) -> bool:
-    if device_class is None:
-        return False
+def _selects(selectors: list[JsonObject], spec: JsonObject, device: JsonObject) -> bool:
     shown = device_variable(spec["driver"], decode(Device, device))
     try:
         return all(
             compile_expression(selector["cel"]["expression"]).matches(shown)
-            for selector in device_class["spec"].get("selectors") or ()
+            for selector in selectors
         )
     except CelError:
         return False
@@ -237,8 +238,10 @@ def _allocation(request: str, spec: JsonObject, device: JsonObject) -> dict[str,
         "pool": spec["pool"]["name"],
         "device": device["name"],
     }
-    on_node = {"key": "metadata.name", "operator": "In", "values": [spec["nodeName"]]}
-    return {
-        "devices": {"results": [result]},
-        "nodeSelector": {"nodeSelectorTerms": [{"matchFields": [on_node]}]},
-    }
+    allocation: dict[str, Any] = {"devices": {"results": [result]}}
+    if spec.get("nodeName"):
+        on_node = {"key": "metadata.name", "operator": "In", "values": [spec["nodeName"]]}
+        allocation["nodeSelector"] = {"nodeSelectorTerms": [{"matchFields": [on_node]}]}
+    elif spec.get("nodeSelector"):
+        allocation["nodeSelector"] = spec["nodeSelector"]
+    return allocation
