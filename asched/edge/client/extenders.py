@@ -6,6 +6,7 @@ the answer is ignored. With `enableHTTPS` and no CA nothing is verified (as upst
 https prefix is verified against the system's roots.
 """
 
+import logging
 import ssl
 import tempfile
 from collections.abc import Sequence
@@ -22,6 +23,8 @@ from asched.core.state.facts import Answer, Refused, Replied, Unknown
 from asched.edge.client import go_words
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.originals import MissingOriginalError, Originals
+
+log = logging.getLogger("asched.extenders")
 
 #: kube-scheduler's default (`httpTimeout` 0 means this).
 HTTP_TIMEOUT_S: Final = 5.0
@@ -42,6 +45,8 @@ class Extenders:
     ) -> None:
         self._extenders = tuple(extenders)
         self._tls = tuple(_tls_of(extender) for extender in extenders)
+        #: (extender, verb) -> what was last said of its failing, empty while it answers
+        self._complaints: dict[tuple[int, str], str] = {}
         self._encoder = msgspec.json.Encoder(enc_hook=(originals or Originals(())).splice)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -52,6 +57,25 @@ class Extenders:
 
     async def ask(self, effect: AskExtender) -> Answer:
         """One question. Where nobody knows whether it was heard the answer is Unknown."""
+        answer = await self._ask(effect)
+        self._tell(effect, answer)
+        return answer
+
+    def _tell(self, effect: AskExtender, answer: Answer) -> None:
+        """Name a failure once, until it is another or over: ignorable ones are silent elsewhere."""
+        place = effect.extender, effect.verb
+        now = answer.message if isinstance(answer, Refused | Unknown) else ""
+        before = self._complaints.get(place, "")
+        if now == before:
+            return
+        self._complaints[place] = now
+        prefix = self._extenders[effect.extender].url_prefix
+        if now:
+            log.warning("extender %s does not answer %s: %s", prefix, effect.verb, now)
+        else:
+            log.info("extender %s answers %s again", prefix, effect.verb)
+
+    async def _ask(self, effect: AskExtender) -> Answer:
         extender = self._extenders[effect.extender]
         url = f"{extender.url_prefix.rstrip('/')}/{effect.verb}"
         fault = go_words.url_fault(url)

@@ -152,6 +152,24 @@ async def test_whole_objects_are_spliced_in_without_what_nobody_passes_on(server
     assert gone == Refused(3, 0, 'pods "p" not found')
 
 
+async def test_a_failure_is_named_once_and_its_end_too(server, caplog):
+    codes = [500, 500, 503, 200]
+
+    async def answer(_seen, _wire):
+        return reply(codes.pop(0), {})
+
+    server.handler = answer
+    caplog.set_level("INFO", "asched.extenders")
+    async with asking(server) as extenders:
+        for _ in range(4):
+            await extenders.ask(question())
+    assert [record.getMessage().rpartition(", ")[2] for record in caplog.records] == [
+        "code 500",
+        "code 503",
+        f"extender {server.url}/sched// answers filter again",
+    ]
+
+
 async def test_the_timeout_covers_the_whole_question(server):
     async def never(_seen, _wire):
         await asyncio.Event().wait()
