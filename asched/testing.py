@@ -35,7 +35,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Bound, Done, Fact, Gone, Raised, Returned, Seen
+from asched.core.state.facts import Bound, Done, Fact, Gone, Raised, Returned, Seen, TimedOut
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.config_file import load_config
 from asched.edge.host.user_plugins import Catalogue, of_class
@@ -321,7 +321,11 @@ def _called(effect: CallPlugin) -> Fact:
 
     async def call() -> None:
         try:
-            found.append(Returned(effect.id, await effect.call()))
+            async with asyncio.timeout(effect.timeout_s) as limit:
+                found.append(Returned(effect.id, await effect.call()))
+        except TimeoutError as error:
+            expired = limit.expired()
+            found.append(TimedOut(effect.id) if expired else Raised(effect.id, error))
         except Exception as error:  # noqa: BLE001 - the machine tells the pod
             found.append(Raised(effect.id, error))
 

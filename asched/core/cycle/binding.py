@@ -160,6 +160,8 @@ class Binding:
             status = yield from driven(steps, plugin.name, "permit")
             if status.is_success:
                 waiting.allow(plugin.name)
+            elif status.code is Code.WAIT:  # its time is up
+                waiting.expire()
             elif waiting.decision is None:
                 is_error = not status.is_rejection
                 waiting.decision = (

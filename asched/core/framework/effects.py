@@ -164,12 +164,13 @@ class EmitEvent(Effect):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallPlugin(Effect):
-    """Run a coroutine of a user's plugin in the binding task."""
+    """Run a coroutine of a user's plugin in the binding task, for `timeout_s` at most."""
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (facts.Returned, facts.Raised)
+    answers: ClassVar = (facts.Returned, facts.Raised, facts.TimedOut)
     plugin: str
     call: Callable[[], Awaitable[Any]] = field(compare=False)
+    timeout_s: float | None = None
 
 
 class Whole:

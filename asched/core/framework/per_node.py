@@ -46,7 +46,7 @@ from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX
 from asched.core.model.pod import Pod as PodRecord
 from asched.core.state.changes import WILDCARD, Action, Trigger
 from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Answer, Raised, Returned
+from asched.core.state.facts import Answer, Raised, Returned, TimedOut
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
@@ -85,16 +85,25 @@ class PerNode(Plugin):
         raw = self.cluster.node_of(name)
         return None if raw is None else LateNode(self.cluster, raw)
 
-    def late(self, method: str, pod: PodInfo, node: str) -> Generator[Effect, Answer, Any]:
-        """Call a method that may be plain, a coroutine function or a generator function."""
+    def late(
+        self, method: str, pod: PodInfo, node: str, timeout_s: float | None = None
+    ) -> Generator[Effect, Answer, Any]:
+        """Call a method that may be plain, a coroutine function or a generator function.
+
+        Answers what it returned; WAIT for a coroutine that took longer than `timeout_s`.
+        """
         call = getattr(self.user, method)
         seen, where = Pod(pod.pod, pod), self.node(node)
         if where is None:
             return failure(f"node {node} is gone")
         if inspect.iscoroutinefunction(call):
-            answer = yield CallPlugin(plugin=self.name, call=lambda: call(seen, where))
+            answer = yield CallPlugin(
+                plugin=self.name, call=lambda: call(seen, where), timeout_s=timeout_s
+            )
             if isinstance(answer, Raised):
                 raise answer.error
+            if isinstance(answer, TimedOut):
+                return Status(Code.WAIT)
             return answer.value if isinstance(answer, Returned) else answer
         found = call(seen, where)
         if inspect.isgenerator(found):
@@ -259,10 +268,14 @@ class PerNodeReserve(PerNode, points.ReservePlugin):
 class PerNodePermit(PerNode, points.PermitPlugin):
     """An `async` permit lets the pod wait, for `permit_timeout_s` of the class at most."""
 
+    @property
+    def _patience_s(self) -> float:
+        own = getattr(self.user, "permit_timeout_s", PERMIT_TIMEOUT_S_MAX)
+        return min(float(own), PERMIT_TIMEOUT_S_MAX)
+
     def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:
         if inspect.iscoroutinefunction(self.user.permit):
-            patience_s = getattr(self.user, "permit_timeout_s", PERMIT_TIMEOUT_S_MAX)
-            return Status(Code.WAIT), float(patience_s)
+            return Status(Code.WAIT), self._patience_s
         where = self.node(node)
         answer = False if where is None else self.user.permit(Pod(pod.pod, pod), where)
         return status_of(answer, self.name, "permit"), 0.0
@@ -273,7 +286,7 @@ class PerNodePermit(PerNode, points.PermitPlugin):
         return self._permit_late(pod, node)
 
     def _permit_late(self, pod: PodInfo, node: str) -> Late:
-        answer = yield from self.late("permit", pod, node)
+        answer = yield from self.late("permit", pod, node, self._patience_s)
         return status_of(answer, self.name, "permit")
 
 

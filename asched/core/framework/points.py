@@ -270,7 +270,9 @@ class PermitPlugin(Plugin):
         """SUCCESS, a rejection, or WAIT with the seconds it may take."""
 
     def permit_late(self, pod: PodInfo, node: str) -> Late | None:  # noqa: ARG002
-        """What decides about a pod that this plugin lets wait: SUCCESS lets it go. None: others."""
+        """What decides about a pod that this plugin lets wait: SUCCESS lets it go, WAIT says that
+        the time is up. None: others decide.
+        """
         return None
 
 

@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import CallPlugin, Effect, Lane
 from asched.core.model.kinds import KINDS, Kind
-from asched.core.state.facts import Answer, Fact, Raised, Returned
+from asched.core.state.facts import Answer, Fact, Raised, Returned, TimedOut
 from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.errors import ApiError, ClientError
 from asched.edge.client.originals import Originals
@@ -221,7 +221,15 @@ class Scheduler:
         """Run a coroutine of a user's plugin; whatever it raises becomes its answer."""
         answer: Fact
         try:
-            answer = Returned(effect.id, await effect.call())
+            async with asyncio.timeout(effect.timeout_s) as limit:
+                answer = Returned(effect.id, await effect.call())
+        except TimeoutError as error:
+            answer = TimedOut(effect.id) if limit.expired() else Raised(effect.id, error)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise  # it is us who are to end
+            answer = Raised(effect.id, RuntimeError("its coroutine was cancelled"))
         except Exception as error:  # noqa: BLE001 - the machine tells the pod and the operator
             answer = Raised(effect.id, error)
         self.inbox.put(answer)
@@ -229,9 +237,10 @@ class Scheduler:
     # --- start -----------------------------------------------------------------------------------
 
     async def _until_synced(self) -> None:
-        gate = asyncio.gather(*(r.synced.wait() for r in self.reflectors.values()))
+        gate = asyncio.ensure_future(self._all_listed())
         while True:
-            await self._first(gate, self.tasks.failed, self._cannot_start, timeout_s=SYNC_WARN_S)
+            cannot, stop = self._cannot_start, self._stop.wait()
+            await self._first(gate, stop, cannot, self.tasks.failed, timeout_s=SYNC_WARN_S)
             if self._cannot_start.done():
                 gate.cancel()
                 raise CannotStartError(self._cannot_start.result())
@@ -246,6 +255,10 @@ class Scheduler:
             log.warning("still waiting for the first list of %s%s", names, why and f": {why}")
         while self.inbox:  # the machine has to have seen what was listed
             await self._turn()
+
+    async def _all_listed(self) -> None:
+        for reflector in self.reflectors.values():
+            await reflector.synced.wait()
 
     def _on_failure(self, kind: Kind, error: ClientError) -> None:
         """A list or watch failed. What no waiting cures ends the start-up with one line."""

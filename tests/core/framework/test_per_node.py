@@ -175,6 +175,18 @@ def test_permit_may_decide_at_once_or_later() -> None:
     assert "the budget is spent" in late.message
 
 
+def test_permit_waits_no_longer_than_its_patience() -> None:
+    class Mine:
+        permit_timeout_s = 0.02
+
+        async def permit(self, pod: Any, node: Any) -> None:
+            await asyncio.Event().wait()
+
+    outcome = outcome_of(Mine)
+    assert (outcome.node, outcome.reason) == ("", "Unschedulable")
+    assert "rejected due to timeout after waiting 20ms at plugin Mine" in outcome.message
+
+
 def test_a_late_point_may_yield_effects() -> None:
     class Mine:
         def pre_bind(self, pod: Any, node: Any) -> Any:
