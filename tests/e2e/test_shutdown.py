@@ -1,0 +1,120 @@
+"""Ctrl-C and SIGTERM: no pod is popped any more, bindings under way are finished or given back."""
+
+import asyncio
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from asched.lab.apiserver.faults import Fault
+from asched.lab.apiserver.server import ApiServer
+from asched.lab.sim.checker import EndState
+from tests.e2e.inside import SCHEDULER, a_node, a_pod
+from tests.e2e.outside import a_process
+
+#: The promise: a signal ends the process within this.
+END_S = 10.0
+BINDING = r"/binding$"
+FLAGS = ("--leader-elect=false", "--secure-port=0", f"--scheduler-name={SCHEDULER}")
+
+
+async def a_server(folder: Path, *, pods: int, nodes: int = 10) -> tuple[ApiServer, str]:
+    server = ApiServer(kubelet=True)
+    await server.start()
+    for number in range(nodes):
+        server.create("nodes", a_node(f"node-{number}"))
+    for number in range(pods):
+        server.create("pods", a_pod(f"pod-{number}", "50m"))
+    path = folder / "kubeconfig"
+    path.write_text(server.kubeconfig(), encoding="utf-8")
+    return server, str(path)
+
+
+async def until_some_are_bound(server: ApiServer, number: int) -> None:
+    async with asyncio.timeout(60):
+        while sum(1 for pod in server.list("pods") if pod["spec"].get("nodeName")) < number:  # noqa: ASYNC110 - another process does it
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+async def test_a_signal_in_the_middle_of_a_burst(number: signal.Signals, tmp_path: Path) -> None:
+    """1. Bindings take their time. 2. A signal. 3. Those under way land; nothing begins anew."""
+    server, kubeconfig = await a_server(tmp_path, pods=1000)
+    server.faults.add(Fault("delay", BINDING, seconds=0.5))
+    try:
+        async with a_process(tmp_path, f"--kubeconfig={kubeconfig}", *FLAGS) as process:
+            await until_some_are_bound(server, 100)
+            process.signal(number)
+            status = await process.ended(within_s=END_S)
+            words = process.words
+        bound = sum(1 for pod in server.list("pods") if pod["spec"].get("nodeName"))
+    finally:
+        await server.stop()
+
+    assert status == 0
+    assert "Traceback" not in words
+    assert '"bindings_left": 0' in words or "bindings_left=0" in words, words
+    assert 100 <= bound < 1000
+    assert EndState(server.list("nodes"), server.list("pods")).broken_rules() == []
+
+
+async def test_bindings_that_never_come_back_do_not_hold_it_up(tmp_path: Path) -> None:
+    """1. The server swallows bindings. 2. SIGTERM. 3. It ends in time all the same."""
+    server, kubeconfig = await a_server(tmp_path, pods=200)
+    server.faults.add(Fault("delay", BINDING, seconds=60.0))
+    try:
+        async with a_process(tmp_path, f"--kubeconfig={kubeconfig}", *FLAGS) as process:
+            await until_some_are_bound(server, 50)
+            began_s = time.monotonic()
+            process.signal(signal.SIGTERM)
+            status = await process.ended(within_s=END_S + 5)
+            took_s = time.monotonic() - began_s
+            words = process.words
+    finally:
+        server.faults.clear()
+        await server.stop()
+
+    assert status == 0
+    assert took_s < END_S
+    assert "Traceback" not in words
+
+
+async def test_a_second_scheduler_carries_on(tmp_path: Path) -> None:
+    """1. One is ended in the middle of a burst. 2. Another begins. 3. Every pod has one place."""
+    server, kubeconfig = await a_server(tmp_path, pods=600)
+    server.faults.add(Fault("delay", BINDING, seconds=0.2))
+    places: Counter[str] = Counter()
+    try:
+        for signalled in (signal.SIGKILL, signal.SIGTERM):
+            async with a_process(tmp_path, f"--kubeconfig={kubeconfig}", *FLAGS) as process:
+                if signalled is signal.SIGKILL:
+                    await until_some_are_bound(server, 100)
+                else:
+                    await until_some_are_bound(server, 600)
+                process.signal(signalled)
+                await process.ended(within_s=END_S)
+        places.update(pod["spec"]["nodeName"] for pod in server.list("pods"))
+        broken = EndState(server.list("nodes"), server.list("pods")).broken_rules()
+    finally:
+        await server.stop()
+
+    assert places.total() == 600
+    assert broken == []
+
+
+async def test_a_signal_before_anything_was_listed(tmp_path: Path) -> None:
+    server, kubeconfig = await a_server(tmp_path, pods=0)
+    server.faults.add(Fault("refuse", r"/nodes$", "GET", retry_after_s=1))
+    try:
+        async with a_process(tmp_path, f"--kubeconfig={kubeconfig}", *FLAGS) as process:
+            await process.says("starting")
+            process.signal(signal.SIGTERM)
+            status = await process.ended(within_s=END_S / 2)
+            words = process.words
+    finally:
+        await server.stop()
+
+    assert status == 0, words
+    assert "Traceback" not in words
