@@ -46,11 +46,14 @@ class Observed:
         self.server = server
         self.scheduler = scheduler
         self.writes = writes
+        self.pulse = asyncio.Event()  # set with every request
 
     async def until(self, reached) -> None:
+        """Look again after every request."""
         async with asyncio.timeout(PATIENCE_S):
             while not reached():
-                await asyncio.sleep(0)
+                await self.pulse.wait()
+                self.pulse.clear()
 
 
 @pytest.fixture
@@ -62,6 +65,7 @@ async def observed():
 
     async def counted(request):
         call = await answer(request)
+        made.pulse.set()
         if call.method != "GET":
             writes[f"{call.method} {call.path.rpartition('/')[2]}"] += 1
         return call
@@ -76,8 +80,9 @@ async def observed():
     )
     session = await connect(ConnectionOptions(master=server.url))
     scheduler = Scheduler(session, machine)
+    made = Observed(server, scheduler, writes)
     running = asyncio.create_task(scheduler.run())
-    yield Observed(server, scheduler, writes)
+    yield made
     scheduler.stop()
     await running
     await server.stop()
