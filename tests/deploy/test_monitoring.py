@@ -11,6 +11,7 @@ import yaml
 
 from asched.edge.telemetry.metrics import Metrics
 from tests.deploy.manifests import DEPLOY, documents, one, overlay, program
+from tests.shared import ROOT
 
 FOLDER = DEPLOY / "components" / "monitoring"
 RULES = documents(FOLDER / "rules.yaml")[0]["spec"]
@@ -40,6 +41,9 @@ def known_metrics() -> set[str]:
     for name, family in metrics.families._families.items():
         is_histogram = family.metric().type == "histogram"
         names |= {name + end for end in ("_bucket", "_sum", "_count")} if is_histogram else {name}
+    # Looked up when a page is made, hence registered by the running process only.
+    pulled = (ROOT / "asched/edge/host/figures.py").read_text(encoding="utf-8")
+    names |= set(re.findall(r'"((?:scheduler|asched)_\w+)"', pulled))
     page = metrics.render().decode()
     return names | set(re.findall(r"^# TYPE (process_\w+)", page, re.MULTILINE))
 
