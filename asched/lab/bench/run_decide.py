@@ -3,10 +3,12 @@
     make objects ──facts──> [ Machine.handle ] ──effects──> perform on the store ──facts──> ...
                               only this is timed
 
-The clock shows the time that the machine has taken, plus waits that were skipped: where everybody
-waits for a backoff to end, the clock jumps there. So neither the making of objects nor this file's
-own work counts, and a run that would sit still for ten seconds does not. What a binding changes is
-told back to the machine as its watch would, and that is timed as well.
+The clock shows the processor time that the machine has taken, plus waits that were skipped: where
+everybody waits for a backoff to end, the clock jumps there. The engine is one thread and never
+waits, so on a quiet computer that is its wall time, and neighbours on a busy one do not count. So
+neither the making of objects nor this file's own work counts, and a run that would sit still for
+ten seconds does not. What a binding changes is told back to the machine as its watch would, and
+that is timed as well.
 
 Bounds  JUMPS_MAX jumps without a pod being scheduled end a wait that leads nowhere.
 """
@@ -184,9 +186,9 @@ class DecideWorld(World):
         """One turn of the machine; whether there is more to do at once."""
         facts, self._facts = self._facts, []
         now_s = self.now_s
-        started_s = time.perf_counter()
+        started_s = time.thread_time()
         effects = self.machine.handle(facts, now_s)
-        self.engine_s += time.perf_counter() - started_s
+        self.engine_s += time.thread_time() - started_s
         for effect in effects:
             self._perform(effect)
         deadline_s = self.machine.next_deadline_s()
