@@ -1,7 +1,7 @@
 """Leader election on a Lease, as a state machine: answers and times come in, what to do comes out.
 
     acquiring ──try: written──> leading ──a try succeeds every retry period──> leading
-        └─held by another: wait retry x (1 … 2.2)      └─none did for the renew deadline──> LOST
+        └─held: wait retry x (1 … 1.2), or its end     └─none did for the renew deadline──> LOST
 
 A try of the leader writes at once, guarded by the version it saw last; if that fails, or while
 nobody leads, it reads first. Whether a holder still lives is judged by local time since its record
@@ -22,8 +22,11 @@ from typing import Any, Final
 
 from asched.core.model.timestamp import micro_time
 
-#: A follower waits up to so many retry periods more than one.
+#: The least that the renew deadline must be of the retry period.
 JITTER_FACTOR: Final = 1.2
+#: A follower waits up to so much of a retry period more than one. Upstream waits up to 1.2 more and
+#: does not wake when the lease ends, so that a take-over may come a third of a lease late.
+FOLLOWER_JITTER: Final = 0.2
 #: What a leader that goes leaves behind as the lease's duration, in seconds.
 RELEASED_DURATION_S: Final = 1
 
@@ -183,7 +186,9 @@ class Election:
             self._seen, self._seen_s = record, now_s
         self._lease = lease
         if record.holder and not self._holds() and self._is_valid(now_s):
-            return self._again(now_s)
+            again = self._again(now_s)
+            end_s = self._seen_s + record.duration_s
+            return Wait(min(again.until_s, end_s)) if isinstance(again, Wait) else again
         if self._holds():
             self.slow_renewals += 1
             return Write(lease, self._kept(now_s))
@@ -228,7 +233,7 @@ class Election:
 
     def _again(self, now_s: float) -> Act:
         if not self.is_leader:
-            pause_s = self.rules.retry_s * (1 + JITTER_FACTOR * self._draw())
+            pause_s = self.rules.retry_s * (1 + FOLLOWER_JITTER * self._draw())
             return Wait(now_s + pause_s)
         if now_s >= self.fence_s:
             return self._lost()
