@@ -23,6 +23,7 @@ pods=5000
 nodes=500
 keep=no
 existing=no
+created=no
 wait_s=${WAIT_S:-600}
 poll_s=${POLL_S:-2}
 
@@ -54,7 +55,7 @@ need() {
 }
 
 tear_down() {
-  if [ "$existing" = no ] && [ "$keep" = no ]; then
+  if [ "$created" = yes ] && [ "$keep" = no ]; then
     say "deleting the cluster"
     kind delete cluster --name "$cluster" > /dev/null 2>&1 || true
   fi
@@ -63,7 +64,10 @@ tear_down() {
 
 start_cluster() {
   docker info > /dev/null 2>&1 || fail 2 "the docker daemon does not answer"
+  ! kind get clusters 2> /dev/null | grep -qx "$cluster" ||
+    fail 2 "a kind cluster '$cluster' exists; delete it, or use --existing"
   say "creating the kind cluster '$cluster'"
+  created=yes
   kind create cluster --config "$here/cluster.yaml" --wait 120s
   say "building and loading the image"
   docker build --quiet --tag "$image" "$root" > /dev/null

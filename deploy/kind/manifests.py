@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Manifests of the load test, as one JSON list on standard output, for `kubectl apply -f -`.
+"""Manifests of the load test, one JSON object a line, for `kubectl create -f -`.
 
     manifests.py nodes COUNT    simulated nodes as KWOK looks after them, three zones
     manifests.py pods COUNT     pods for asched that only such nodes take
@@ -83,12 +83,12 @@ MAKERS = {"nodes": node, "pods": pod}
 
 
 def main(words: list[str]) -> int:
-    """Print the list; 2 for wrong use."""
+    """Print them; 2 for wrong use."""
     if len(words) != 2 or words[0] not in MAKERS or not words[1].isdecimal():
         print("usage: manifests.py nodes|pods COUNT", file=sys.stderr)
         return 2
-    items = [MAKERS[words[0]](number) for number in range(int(words[1]))]
-    json.dump({"apiVersion": "v1", "kind": "List", "items": items}, sys.stdout)
+    for number in range(int(words[1])):
+        print(json.dumps(MAKERS[words[0]](number)))
     return 0
 
 
