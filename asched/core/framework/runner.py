@@ -12,7 +12,7 @@ says why there is none. A plugin that fails raises `PointError`, which ends the 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go
 """
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from asched.core.framework.ranking import NOT_FEASIBLE, choose
 from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import WaitingPods
+from asched.core.model.node import Node
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
 from asched.core.state.nominated import Nominator
@@ -115,7 +116,9 @@ class Runner:
             decision = yield from self._on_nominated(pod, state, nominated)
             if decision is not None:
                 return decision
-        if self.consults(pod):
+        chain = self._extenders
+        may_ask = chain is not None and (chain.has_filter or chain.has_prioritize)
+        if may_ask and self.consults(pod):
             return (yield from self._consulting(pod, state, seed))
         statuses = self.overlay.judge(pod, state)
         feasible = self._feasible(state, statuses)
@@ -178,14 +181,16 @@ class Runner:
             return self.rejection(pod, state, refused, blamed)
         extra = None
         if count > 1 and self._extenders.has_prioritize:
+            before = list(self.cluster.nodes.node_at)
             extra = yield from self._extenders.prioritize(pod, granted)
-            granted, statuses = self._still(pod, state, granted)
+            granted, statuses = self._still(pod, state, self._same(granted, before))
             count = int(np.count_nonzero(granted))
             if count == 0:
                 return self.rejection(pod, state, statuses)
         if count == 1:
             return self._decision(state, int(np.argmax(granted)), 1, None)
-        ranking = state.rank(pod, granted)
+        is_all = np.array_equal(granted, state.feasible)
+        ranking = state.rank(pod, None if is_all else granted)
         if meter is not None:
             meter.ranked(*state.ranking.asked, count)
         if extra is not None:
@@ -194,6 +199,16 @@ class Runner:
             ranking = np.where(granted, ranking + more, NOT_FEASIBLE)
         row = choose(np.where(granted, ranking, NOT_FEASIBLE), seed)
         return self._decision(state, row, count, int(ranking[row]))
+
+    def _same(self, granted: Mask, before: Sequence[Node | None]) -> Mask:
+        """The rows that have not gone to another node since."""
+        now = self.cluster.nodes.node_at
+        kept = granted.copy()
+        for row in np.flatnonzero(granted).tolist():
+            was, node = before[row], now[row]
+            if was is not node and (was is None or node is None or was.name != node.name):
+                kept[row] = False
+        return kept
 
     def _still(
         self, pod: PodInfo, state: ClassState, granted: Mask

@@ -110,8 +110,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     def holding(self) -> Collection[str]:
         return self._under_way.holding()
 
-    def expecting(self) -> Mapping[str, str]:
-        return self._under_way.expecting()
+    def expecting(self, departed: Pod) -> Mapping[str, str]:
+        return self._under_way.expecting(departed)
 
     def post_filter(
         self, pod: PodInfo, rejection: Rejection, trial: Trial
@@ -125,7 +125,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         findings = self._search.find(pod, rejection, trial)
         if not len(findings.open):
             return self._nothing(pod, findings, rejection, trial)
-        if trial.extenders is not None and trial.extenders.has_preempt:
+        extenders = trial.extenders
+        if extenders is not None and extenders.has_preempt and extenders.is_interested(pod):
             return self._with_extenders(now, pod, findings, trial)
         return self._make_room(now, self._search.best(pod, findings, trial), trial)
 

@@ -178,6 +178,16 @@ def test_a_node_that_went_away_meanwhile_is_not_taken_nor_the_one_on_its_row() -
     assert play.condition()["reason"] == "Unschedulable"
 
 
+def test_points_for_a_node_do_not_go_to_the_one_on_its_row() -> None:
+    play = ExtendedPlay(*nodes(2), extenders=[SCORE])
+    play.see(a_pod("web"))
+    question = play.question()
+    play.turn(Gone(NODE, a_node("n1").build()))
+    play.turn(Seen(NODE, a_node("other").build()))
+    play.answer(Replied(question.id, scores(n1=9, other=9)))
+    assert play.the(Bind).node == "n0"
+
+
 def test_a_pod_that_went_away_meanwhile_leaves_nothing_behind() -> None:
     play = ExtendedPlay(*nodes(1), extenders=[FILTER])
     pod = a_pod("web")
