@@ -1,0 +1,74 @@
+"""deploy/examples/my-scheduler: its configuration, its rights and its three pods, in a run."""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from asched.lab.apiserver.call import User
+from asched.lab.apiserver.server import ApiServer
+from tests.deploy.manifests import DEPLOY, JsonObject, container, documents, one
+from tests.shared import ROOT
+
+FOLDER = DEPLOY / "examples" / "my-scheduler"
+WAIT_S = 20.0
+GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
+
+
+def objects(name: str) -> list[JsonObject]:
+    return documents(FOLDER / f"{name}.yaml")
+
+
+def command_line(folder: Path) -> list[str]:
+    """The Deployment's flags, the mounted ConfigMap being a folder here."""
+    config_map = one(objects("config"), "ConfigMap")
+    for key, text in config_map["data"].items():
+        (folder / key).write_text(text, encoding="utf-8")
+    started = container(one(objects("deployment"), "Deployment"))
+    mount = started["volumeMounts"][0]["mountPath"]
+    return [word.replace(mount, str(folder)) for word in started["command"][1:]]
+
+
+async def test_the_third_pod_is_placed_and_the_others_are_left_alone(tmp_path: Path) -> None:
+    account = User("system:serviceaccount:kube-system:my-scheduler", GROUPS)
+    server = ApiServer(users={"scheduler": account})
+    await server.start(token="administrator")
+    try:
+        amounts = {"cpu": "4", "memory": "8Gi", "pods": "20"}
+        status = {"allocatable": amounts, "capacity": amounts}
+        server.create("nodes", {"metadata": {"name": "n1"}, "status": status})
+        for manifest in (*objects("rbac"), *objects("pods")):
+            server.create("", manifest)
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(server.kubeconfig().replace("administrator", "scheduler"))
+        words = [*command_line(tmp_path), "--secure-port=0"]
+        scheduler = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "asched", "run", *words),
+            cwd=ROOT,
+            env={**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(tmp_path)},
+        )
+        try:
+            async with asyncio.timeout(WAIT_S):
+                while not node_of(server, "pod-my-scheduler"):
+                    assert scheduler.returncode is None
+                    await asyncio.sleep(0.05)
+        finally:
+            if scheduler.returncode is None:
+                scheduler.terminate()
+            status_code = await scheduler.wait()
+        assert status_code == 0
+        assert node_of(server, "pod-my-scheduler") == "n1"
+        assert node_of(server, "pod-unnamed") == node_of(server, "pod-default-scheduler") == ""
+        lease = server.get("leases", "kube-system", "my-scheduler")
+        assert lease is not None
+        assert lease["spec"]["holderIdentity"] == ""  # released on the way out
+        (event,) = [e for e in server.list("events") if e["reason"] == "Scheduled"]
+        assert event["reportingComponent"] == "my-scheduler"
+    finally:
+        await server.stop()
+
+
+def node_of(server: ApiServer, name: str) -> str:
+    pod = server.get("pods", "default", name)
+    assert pod is not None
+    return str(pod["spec"].get("nodeName", ""))
