@@ -104,9 +104,9 @@ class PreEnqueuePlugin(Plugin):
         """
         return ()
 
-    def expecting(self) -> Mapping[str, str]:
-        """Key of a pod to the node on which room is being made for it. Pods that leave other nodes
-        wake it only if it fits somewhere.
+    def expecting(self, departed: Pod) -> Mapping[str, str]:  # noqa: ARG002
+        """Key of a pod to the node on which room is being made for it, now that one more pod has
+        gone. Pods that leave other nodes wake it only if it fits somewhere.
         """
         return {}
 

@@ -8,7 +8,7 @@ try again (`UnderWay`). Nominations of less important pods to the node are taken
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from asched import names
@@ -32,24 +32,37 @@ from asched.core.state.facts import Answer, Done, Refused, Returned, Unknown
 
 NOT_FOUND: Final = 404
 ACTION: Final = "Preempting"
+#: Preemptions under way before those are looked for whose last victim went unnoticed.
+SWEEP_MIN: Final = 256
 
 
 class UnderWay:
-    """Preemptors whose victims are being evicted. The last victim is known once its turn came."""
+    """Preemptors whose victims are being evicted, and then leave. The last victim is known once its
+    turn came; what is known of a preemptor goes with that pod.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._busy: dict[str, str] = {}  # preemptor's key -> uid
         self._last: dict[str, tuple[str, Pod]] = {}  # preemptor's key -> uid, its last victim
+        self._nodes: dict[str, str] = {}  # preemptor's key -> the node of its last victim
+        self._for: dict[str, str] = {}  # last victim's uid -> preemptor's key
+        self._sweep_at = SWEEP_MIN
 
     def start(self, preemptor: Pod) -> None:
+        self._forget(preemptor.key)
         self._busy[preemptor.key] = preemptor.uid
 
-    def last(self, preemptor: Pod, victim: Pod) -> None:
+    def last(self, preemptor: Pod, victim: Pod, node: str) -> None:
         """Only this victim is left."""
-        if self._busy.get(preemptor.key) == preemptor.uid:
-            del self._busy[preemptor.key]
-            self._last[preemptor.key] = (preemptor.uid, victim)
+        key = preemptor.key
+        if self._busy.get(key) == preemptor.uid:
+            del self._busy[key]
+            self._last[key] = (preemptor.uid, victim)
+            self._nodes[key] = node
+            self._for[victim.uid] = key
+            if len(self._last) >= self._sweep_at:
+                self._sweep()
 
     def end(self, preemptor: Pod, *, is_deleted: bool) -> None:
         """Nothing more is written. If the last victim was deleted, that counts once it is seen: an
@@ -59,35 +72,45 @@ class UnderWay:
             del self._busy[preemptor.key]
         uid, _ = self._last.get(preemptor.key, ("", None))
         if uid == preemptor.uid and not is_deleted:
-            del self._last[preemptor.key]
+            self._forget(preemptor.key)
 
     def holds_back(self, pod: Pod) -> bool:
         """Whether an attempt would come too early."""
         if self._busy.get(pod.key) == pod.uid:
             return True
         uid, victim = self._last.get(pod.key, ("", None))
-        return uid == pod.uid and victim is not None and self._stays(victim)
+        if uid != pod.uid or victim is None:
+            return False
+        now = self._now(victim)
+        return now is not None and not now.is_terminating
 
     def holding(self) -> Collection[str]:
-        """Keys of all preemptors that are held back (or were, before they were made anew)."""
-        staying = {key for key, (_, victim) in self._last.items() if self._stays(victim)}
-        return staying.union(self._busy) if staying else self._busy
+        """Keys of preemptors that are surely held back (or were, before they were made anew)."""
+        return self._busy
 
-    def expecting(self) -> dict[str, str]:
+    def expecting(self, departed: Pod) -> Mapping[str, str]:
         """Key of each preemptor whose last victim is not gone yet, to the node it leaves."""
+        key = self._for.get(departed.uid)
+        if key is not None:
+            self._forget(key)
+        return self._nodes
+
+    def _forget(self, key: str) -> None:
+        _, victim = self._last.pop(key, ("", None))
+        self._nodes.pop(key, None)
+        if victim is not None and self._for.get(victim.uid) == key:
+            del self._for[victim.uid]
+
+    def _sweep(self) -> None:
+        """Victims may have gone while nobody was waiting."""
         for key in [key for key, (_, victim) in self._last.items() if self._now(victim) is None]:
-            del self._last[key]
-        return {key: victim.spec.node_name for key, (_, victim) in self._last.items()}
+            self._forget(key)
+        self._sweep_at = max(SWEEP_MIN, 2 * len(self._last))
 
     def _now(self, victim: Pod) -> Pod | None:
         """The victim as it was last seen; None if it is gone."""
         now = self._cluster.pods_seen.get(victim.key)
         return now if now is not None and now.uid == victim.uid else None
-
-    def _stays(self, victim: Pod) -> bool:
-        """Whether it has not even begun to leave."""
-        now = self._now(victim)
-        return now is not None and not now.is_terminating
 
 
 class Eviction:
@@ -132,7 +155,7 @@ class Eviction:
                 answer = yield Together(parts=tuple(self._evict(victim) for victim in others))
                 assert isinstance(answer, Returned)
                 failed = next((s for s in answer.value if not s.is_success), SUCCESS)
-            self._under_way.last(self._preemptor, last)
+            self._under_way.last(self._preemptor, last, self._node)
             status = yield from self._evict(last)
             is_deleted = status.is_success and self._trial.waiting.get(last.uid) is None
         finally:

@@ -8,9 +8,11 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
         (runPreEnqueuePlugins)
 """
 
+from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.queued import QueuedPod
 
@@ -44,12 +46,11 @@ class Gates:
                 return candidate.holding()
         return ()
 
-    def expecting(self, profile: str) -> Mapping[str, str]:
+    def expecting(self, profile: str, departed: Pod) -> Mapping[str, str]:
         """Key of a pod to the node on which room is being made for it."""
-        found: dict[str, str] = {}
-        for plugin in self._plugins.get(profile, ()):
-            found.update(plugin.expecting())
-        return found
+        told = [plugin.expecting(departed) for plugin in self._plugins.get(profile, ())]
+        some = [nodes for nodes in told if nodes]
+        return some[0] if len(some) == 1 else ChainMap(*map(dict, some))
 
     def _ask(self, queued: QueuedPod, profile: str) -> bool:
         plugins = self._plugins.get(profile, ())

@@ -64,16 +64,16 @@ class Looks:
 class _Round:
     """One change on its way through the groups. `hears`, `profits`: who of the present one does.
 
-    `left`: the node that a pod left, if the change is of that kind; `expecting`: where room is
-    being made for pods of the present profile.
+    `departed`: the pod that left its node, if the change is of that kind; `expecting`: where room
+    is being made for pods of the present profile.
     """
 
     __slots__ = (
         "change",
+        "departed",
         "except_uid",
         "expecting",
         "hears",
-        "left",
         "looks",
         "memo",
         "profits",
@@ -88,7 +88,7 @@ class _Round:
         self.second_memo: Memo = {}
         self.hears = self.profits = False
         gone = change.old if change.trigger == ASSIGNED_POD_DELETE else None
-        self.left = gone.spec.node_name if isinstance(gone, Pod) else ""
+        self.departed = gone if isinstance(gone, Pod) else None
         self.expecting: Mapping[str, str] = {}
 
 
@@ -112,9 +112,9 @@ class Waking:
         expecting: dict[str, Mapping[str, str]] = {}
         for group in groups:
             key = group.key
-            if one.left:
+            if one.departed is not None:
                 if key.profile not in expecting:
-                    expecting[key.profile] = self._gates.expecting(key.profile)
+                    expecting[key.profile] = self._gates.expecting(key.profile, one.departed)
                 one.expecting = expecting[key.profile]
             one.hears, one.profits = judge.may_hear(key, trigger), judge.may_profit(key, trigger)
             if one.hears or one.profits:
@@ -151,6 +151,7 @@ class Waking:
 
     def _of_class(self, pods: Iterable[QueuedPod], one: _Round) -> list[tuple[QueuedPod, Worth]]:
         change = one.change
+        left = one.departed.spec.node_name if one.departed is not None else ""
         priority_max = change.priority_at_most
         looks = one.profits or change.only_if_fits
         shared: Worth | None = None
@@ -170,7 +171,7 @@ class Waking:
                 worth = shared
             if worth is not Worth.SKIP and one.expecting:
                 node = one.expecting.get(queued.key)
-                if node is not None and node != one.left:
+                if node is not None and node != left:
                     worth = one.looks.worth_to_its_like(queued)
             if worth is not Worth.SKIP:
                 found.append((queued, worth))
