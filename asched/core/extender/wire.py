@@ -15,7 +15,17 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/extender/v
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from asched.core.extender.fields import OUTSIDE, Place, entries, fields, integer, items, text
+from asched.core.extender.fields import (
+    INT64_MAX,
+    INT64_MIN,
+    OUTSIDE,
+    Place,
+    entries,
+    fields,
+    integer,
+    items,
+    text,
+)
 from asched.core.framework.effects import Whole, Wholes
 from asched.core.framework.trial import Candidate
 from asched.core.model.kinds import NODE, POD
@@ -118,6 +128,11 @@ def priorities(value: Any) -> list[HostPriority]:
     """Raises WireError."""
     result = []
     for item in items(value, "v1.HostPriorityList", OUTSIDE) or ():
+        if type(item) is dict and len(item) == 2:  # as everybody writes it, thousands of them
+            host, score = item.get("Host"), item.get("Score")
+            if type(host) is str and type(score) is int and INT64_MIN <= score <= INT64_MAX:
+                result.append(HostPriority(host, score))
+                continue
         found = fields(item, "v1.HostPriority", OUTSIDE, ("Host", "Score"))
         host = text(found.get("Host"), OUTSIDE.field("HostPriority", "Host"))
         score = integer(found.get("Score"), OUTSIDE.field("HostPriority", "Score"))
