@@ -28,6 +28,7 @@ from asched.lab.bench.report import commit, machine_line
 from asched.lab.bench.world import WorkloadFailedError
 from tests.bench import real
 from tests.bench.crowds import Crowd, plain
+from tests.bench.engine import measure_apart
 from tests.bench.measure import Cluster, EmbeddedServer, Row, measure
 from tests.bench.rows import BOUND, DECIDED, EVERY, GROUPS, Asked
 
@@ -50,6 +51,7 @@ def main(argv: list[str] | None = None) -> int:
         help=f"comma-separated; groups {', '.join(GROUPS)}; rows {', '.join(EVERY)}",
     )  # fmt: skip
     parser.add_argument("--embedded", action="store_true", help="never use a real API server")
+    parser.add_argument("--here", action="store_true", help="decide rows in this very process")
     parser.add_argument("--json", default="", metavar="OUT", help="also write the rows here")
     args = parser.parse_args(argv)
     names: list[str] = []
@@ -60,9 +62,10 @@ def main(argv: list[str] | None = None) -> int:
         print(f"no row is called {', '.join(unknown)}; see --help", file=sys.stderr)
         return 2
     print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
+    asked = Asked(args.nodes, args.pods)
     rows: list[Row] = []
     try:
-        runner()(run(names, Asked(args.nodes, args.pods), args.embedded, rows))
+        runner()(run(names, asked, embedded=args.embedded, here=args.here, rows=rows))
     except WorkloadFailedError as error:
         print(f"make bench: {error}", file=sys.stderr)
         return 1
@@ -80,7 +83,9 @@ def _expected(row: Row) -> int:
     return row.pods // 2 if row.name == "wall" else row.pods
 
 
-async def run(names: list[str], asked: Asked, embedded: bool, rows: list[Row]) -> int:
+async def run(
+    names: list[str], asked: Asked, *, embedded: bool, here: bool, rows: list[Row]
+) -> int:
     """All rows, each printed when it is done."""
     print(_line(COLUMNS), flush=True)
     shared = [name for name in names if name in BOUND and not BOUND[name].own_server]
@@ -92,7 +97,7 @@ async def run(names: list[str], asked: Asked, embedded: bool, rows: list[Row]) -
             async with _cluster(row.nodes(asked), embedded) as cluster:
                 _tell(await row.run(cluster, name, asked), rows)
         elif name in DECIDED:
-            _tell(await DECIDED[name](name), rows)
+            _tell(await (DECIDED[name](name) if here else measure_apart(name)), rows)
     return 0
 
 

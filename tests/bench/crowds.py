@@ -20,6 +20,11 @@ HIGH = {
     "metadata": {"name": "bench-high"},
     "value": 1000,
 }
+TEAM = {
+    "apiVersion": "v1",
+    "kind": "Namespace",
+    "metadata": {"name": "bench", "labels": {"team": "devops"}},
+}
 
 
 def node(index: int, zones: int = ZONES) -> JsonObject:
@@ -162,6 +167,15 @@ def mixed(i: int, _nodes: int) -> JsonObject:
     elif roll < 0.7:
         more["tolerations"] = [{"key": "dedicated", "operator": "Exists"}]
     return pod(f"mixed-{i:06d}", **more)
+
+
+def drawn_to_teams(i: int, _nodes: int) -> JsonObject:
+    """Near pods of its own colour in the zones of every namespace of a team."""
+    labels = {"color": "blue"}
+    rule = affinity("podAffinity", ZONE, labels)
+    (term,) = rule["podAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    term["namespaceSelector"] = {"matchLabels": {"team": "devops"}}
+    return pod(f"drawn-{i:06d}", labels=labels, affinity=rule)
 
 
 def giant(i: int, _nodes: int) -> JsonObject:

@@ -1,18 +1,39 @@
 """Rows of the decide mode: the engine in process, with the same crowds."""
 
+import asyncio
 import gc
+import json
+import sys
+import tempfile
 from collections.abc import Iterable
 from itertools import islice
+from pathlib import Path
 
 from asched.core.config.defaults import default_configuration
 from asched.lab.bench.manifests import scheduled_by
 from asched.lab.bench.run_decide import DecideWorld
+from asched.lab.bench.world import WorkloadFailedError
 from tests.bench.crowds import Crowd, JsonObject, node
 from tests.bench.measure import Row
 
 SCHEDULER = "asched-bench"
 CHUNK = 2000
 TIMEOUT_S = 3600.0
+
+
+async def measure_apart(name: str) -> Row:
+    """A row in a process of its own, so that its memory is its own as well."""
+    with tempfile.TemporaryDirectory(prefix="asched-bench-") as folder:
+        out = Path(folder) / "row.json"
+        arguments = ("-m", "tests.bench", "--rows", name, "--here", "--json", str(out))
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, *arguments, stdout=asyncio.subprocess.DEVNULL
+        )
+        await child.wait()
+        if not out.exists():
+            raise WorkloadFailedError(f"row {name} could not be measured")
+        (fields,) = json.loads(out.read_text(encoding="utf-8"))["rows"]
+        return Row(**fields)
 
 
 async def measure(name: str, crowd: Crowd) -> Row:

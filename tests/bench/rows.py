@@ -4,7 +4,18 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from tests.bench import engine, measure
-from tests.bench.crowds import HIGH, SHAPES, Crowd, giant, high, low, plain, running
+from tests.bench.crowds import (
+    HIGH,
+    SHAPES,
+    TEAM,
+    Crowd,
+    drawn_to_teams,
+    giant,
+    high,
+    low,
+    plain,
+    running,
+)
 from tests.bench.measure import Cluster, Row
 
 ARRIVAL_PER_SECOND = 300.0
@@ -89,6 +100,7 @@ DECIDED: dict[str, Callable[[str], Awaitable[Row]]] = {
         )
         for name, maker in SHAPES.items()
     },
+    "decide-namespace-selectors": _decide(Crowd(5000, ((drawn_to_teams, 5000),), also=(TEAM,))),
     "decide-preemption": _decide(Crowd(1000, ((high, 1000),), placed=(low, 4000), also=(HIGH,))),
     "decide-100k-nodes": _decide(Crowd(100_000, ((plain, 20_000),))),
     "decide-150k-running": _decide(Crowd(5000, ((plain, 10_000),), placed=(running, 150_000))),

@@ -19,7 +19,7 @@ HEADER: Final = (
     "end-to-end ms p50/p99", "upstream", "ratio",
 )  # fmt: skip
 MODE_TEXT: Final = {
-    "decide": "decide mode: in process, no API server; pods per second of the engine's processor time",
+    "decide": "decide mode: in process, no API server; pods per second of processor time",
     "bind": "bind mode: through an API server; pods per second of wall time",
 }
 #: Marks averages that are no means of samples.
