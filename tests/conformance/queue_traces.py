@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from asched.core.framework.points import Hint, HintFunction
+from asched.core.framework.points import Hint, HintFunction, PreEnqueuePlugin
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.decode import decode
 from asched.core.model.kinds import KINDS, NODE, POD, Kind
@@ -62,7 +62,7 @@ def _outcome(trace: Json, path: Path) -> tuple[bool, str]:
     return True, ""
 
 
-class SchedulingGates:
+class SchedulingGates(PreEnqueuePlugin):
     name = "SchedulingGates"
 
     def pre_enqueue(self, pod: Pod) -> Status:

@@ -25,7 +25,7 @@ from asched.core.cycle.scheduling import Background, schedule_one
 from asched.core.framework.effects import Effect, Together, WaitFor
 from asched.core.model.pod import Pod
 from asched.core.queue import sightings
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change
 from asched.core.state.facts import Answer, Done, Fact, Listed, Returned, TimedOut
 
 #: How long one turn runs cycles before the driver may look at its sockets again. Measured on 2
@@ -145,7 +145,7 @@ class Machine:
                 queue.add(step.pod, desk.now_s)
                 return "UnschedulablePodAdd"
             case sightings.Refresh():
-                queue.update(step.old, step.new, desk.now_s)
+                self._refresh(step.old, step.new)
                 return "UnschedulablePodUpdate"
             case sightings.Withdraw():
                 self._withdraw(step.pod)
@@ -153,22 +153,33 @@ class Machine:
                 self._release(step.pod.uid)
         return ""
 
+    def _refresh(self, old: Pod, new: Pod) -> None:
+        """A waiting pod has a new version. If room is promised to it, it may need less now."""
+        desk = self.desk
+        desk.queue.update(old, new, desk.now_s)
+        node = desk.nominator.node_of(new.uid)
+        if node and old.status.nominated_node_name in ("", new.status.nominated_node_name):
+            actions = {trigger.action for trigger in sightings.pod_triggers(old, new)}
+            if actions & {Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN}:
+                self._room_is_free(old, node)
+
     def _withdraw(self, pod: Pod) -> None:
         """A pod waits no longer. Room that was promised to it, and maybe nowhere written, is
         free unless the pod took it.
         """
         desk = self.desk
-        promised = desk.nominator.node_of(pod.uid) or pod.status.nominated_node_name
+        node = desk.nominator.node_of(pod.uid) or pod.status.nominated_node_name
         desk.queue.delete(pod)
         info = desk.cluster.placed.get(pod.uid)
-        if promised and (info is None or info.node_name != promised):
-            freed = Change(
-                ASSIGNED_POD_DELETE,
-                pod.on(promised),
-                priority_at_most=pod.priority,
-                only_if_fits=True,
-            )
-            desk.queue.move(freed, desk.now_s)
+        if node and (info is None or info.node_name != node):
+            self._room_is_free(pod, node)
+
+    def _room_is_free(self, pod: Pod, node: str) -> None:
+        """Pods that had to respect a promise to another hear of it, upstream's silence or not."""
+        freed = Change(
+            ASSIGNED_POD_DELETE, pod.on(node), priority_at_most=pod.priority, only_if_fits=True
+        )
+        self.desk.queue.move(freed, self.desk.now_s)
 
     def _release(self, uid: str) -> None:
         """An assumed pod went away before it was bound."""

@@ -9,28 +9,32 @@ import numpy as np
 from asched.core.framework.runner import Runner
 from asched.core.model.pod import Pod
 
+NOBODY: frozenset[str] = frozenset()
 
-def fits(runner: Runner, pod: Pod) -> bool:
-    """Whether some node passes every filter, nominated pods respected.
 
-    True where only an attempt can tell: an extender has a say, or a plugin raises.
+def blamed(runner: Runner, pod: Pod) -> frozenset[str] | None:
+    """The plugins that stand against a pod, nominated pods respected; None if some node is left.
+
+    None, too, where only an attempt can tell: an extender has a say, or a plugin raises.
     """
     if not runner.cluster.nodes.count:
-        return False
+        return NOBODY
     work = runner.cache.work
     meter, work.meter = work.meter, None
     try:
         info = runner.cluster.classes.info_of(pod)
         state = runner.cache.state_of(info)
-        if state.update(info).rejection is not None or not state.feasible_count:
-            return False
-        if runner.consults(info):
-            return True
-        refused = runner.overlay.judge(info, state)
-        left = state.feasible.copy()
-        left[list(refused)] = False
-        return bool(np.any(left))
+        refused = {}
+        if state.update(info).rejection is None and state.feasible_count:
+            if runner.consults(info):
+                return None
+            refused = runner.overlay.judge(info, state)
+            left = state.feasible.copy()
+            left[list(refused)] = False
+            if np.any(left):
+                return None
+        return runner.rejection(info, state, refused).unschedulable_plugins
     except Exception:  # noqa: BLE001 - whatever it is, the attempt reports it where it belongs
-        return True
+        return None
     finally:
         work.meter = meter

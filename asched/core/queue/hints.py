@@ -159,20 +159,42 @@ class Judge:
         return not (asked.isdisjoint(group.rejected_by) and asked.isdisjoint(group.pending_on))
 
     def may_profit(self, group: GroupKey, trigger: Trigger) -> bool:
-        """The same for changes that are overlooked otherwise."""
-        asked = self._overlooked.get(group.profile, _NOBODY_ASKED).asked(trigger)
-        if not asked or (group.gated_by and group.gated_by not in asked):
+        """The same for what is overlooked otherwise: changes that hints say nothing of, and those
+        that only plugins hear of which were blamed after the attempt.
+        """
+        asked = self._overlooked.get(group.profile, _NOBODY_ASKED).asked(trigger).keys()
+        if group.gated_by and group.gated_by not in asked:
             return False
-        return not (
-            asked.keys().isdisjoint(group.rejected_by) and asked.keys().isdisjoint(group.pending_on)
-        )
+        everybody = (group.rejected_by, group.pending_on, group.also_blamed)
+        if asked and not all(map(asked.isdisjoint, everybody)):
+            return True
+        heard = self._interests.get(group.profile, _NOBODY_ASKED).asked(trigger).keys()
+        return not heard.isdisjoint(group.also_blamed)
 
-    def profits(self, queued: QueuedPod, change: Change, memo: Memo | None = None) -> bool:
-        """Whether an overlooked change might help the pod, which is for its fit to decide."""
-        interest = self._overlooked.get(queued.pod.spec.scheduler_name, _NOBODY_ASKED)
+    def profits(
+        self,
+        queued: QueuedPod,
+        change: Change,
+        memo: Memo | None = None,
+        second_memo: Memo | None = None,
+    ) -> bool:
+        """Whether such a change might help the pod, which is for its fit to decide.
+
+        `memo` is that of `worth`.
+        """
+        profile, trigger = queued.pod.spec.scheduler_name, change.trigger
+        also = queued.also_blamed
+        interest = self._overlooked.get(profile, _NOBODY_ASKED)
+        if any(
+            (plugin in queued.rejectors or plugin in also)
+            and self._says_queue(plugin, hints, queued, change, second_memo)
+            for plugin, hints in interest.asked(trigger).items()
+        ):
+            return True
+        heard = self._interests.get(profile, _NOBODY_ASKED).asked(trigger) if also else {}
         return any(
-            plugin in queued.rejectors and self._says_queue(plugin, hints, queued, change, memo)
-            for plugin, hints in interest.asked(change.trigger).items()
+            plugin in also and self._says_queue(plugin, hints, queued, change, memo)
+            for plugin, hints in heard.items()
         )
 
     def worth(self, queued: QueuedPod, change: Change, memo: Memo | None = None) -> Worth:

@@ -94,6 +94,7 @@ class Places:
             queued.rejected_by,
             queued.pending_on,
             queued.gated_by,
+            queued.also_blamed,
         ):
             return False
         self.leave(queued)

@@ -27,7 +27,7 @@ from asched.core.queue.hints import Interest, Judge, Worth
 from asched.core.queue.inflight import InFlight
 from asched.core.queue.observer import QueueObserver, Silent
 from asched.core.queue.places import Places
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import NOBODY, QueuedPod
 from asched.core.queue.sightings import pod_triggers
 from asched.core.queue.waking import Waking
 from asched.core.state.changes import (
@@ -60,14 +60,15 @@ class QueueProfile:
     """What the queue knows of a profile: data, never a plugin by name.
 
     `registrations` are resolved (`hints.registered`). All profiles sort alike: the first one's key
-    counts. `overlooked`: further changes, which a pod follows only if it `fits` at that moment.
+    counts. `overlooked`: further changes, which a pod follows only if it fits at that moment:
+    `blame` tells who stands against it then, None if nobody.
     """
 
     sort_key: Callable[[Pod, float], Any]
     registrations: Mapping[str, Sequence[Registration]]
     pre_enqueue: Sequence["PreEnqueuePlugin"] = ()
     overlooked: Mapping[str, Sequence[Registration]] = field(default_factory=dict)
-    fits: Callable[[Pod], bool] = lambda _: True
+    blame: Callable[[Pod], frozenset[str] | None] = lambda _: None
 
 
 class SchedulingQueue:
@@ -104,8 +105,8 @@ class SchedulingQueue:
         self._judge = Judge(interests, self._observer, self._counter_s, overlooked)
         gates = {name: profile.pre_enqueue for name, profile in profiles.items()}
         self._gates = Gates(gates, self._observer, self._counter_s)
-        fits = {name: profile.fits for name, profile in profiles.items()}
-        self._waking = Waking(self._judge, self._gates, fits)
+        blame = {name: profile.blame for name, profile in profiles.items()}
+        self._waking = Waking(self._judge, self._gates, blame)
         self._backoff_rule = backoff
 
     # --- what the watch says ----------------------------------------------------------------------
@@ -130,6 +131,7 @@ class SchedulingQueue:
             return
         for trigger in pod_triggers(old, new):
             worth = self._waking.of_itself(queued, Change(trigger, old, new))
+            self._take_notes()
             if self._requeue(queued, worth, trigger.label, now_s):
                 break
 
@@ -154,6 +156,7 @@ class SchedulingQueue:
         groups = self.places.resting.groups()
         for queued, worth in self._waking.woken(groups, change, except_uid):
             moved += self._requeue(queued, worth, label, now_s)
+        self._take_notes()
         self.in_flight.record(change)
         return moved
 
@@ -210,6 +213,7 @@ class SchedulingQueue:
         queued.pod = pod_now
         queued.class_key = self._class_key_of(pod_now)
         queued.rejected_by, queued.pending_on = frozenset(rejectors), frozenset(pending_rejectors)
+        queued.also_blamed = NOBODY
         if queued.rejectors:
             queued.unschedulable_count += 1
             queued.consecutive_errors = 0
@@ -289,7 +293,17 @@ class SchedulingQueue:
         missed = self.in_flight.changes_since(uid)
         if not queued.rejectors or missed is None:
             return Worth.AFTER_BACKOFF
-        return self._waking.of_missed(queued, missed)
+        worth = self._waking.of_missed(queued, missed)
+        self._take_notes()
+        return worth
+
+    def _take_notes(self) -> None:
+        """File pods that rest on under those who were blamed anew."""
+        for queued, blamed in self._waking.notes:
+            queued.also_blamed |= blamed
+            if queued.group is not None:
+                self.places.to_rest(queued)
+        self._waking.notes.clear()
 
     def _requeue(self, queued: QueuedPod, worth: Worth, label: str, now_s: float) -> bool:
         """Put a pod where a decision sends it; whether that is not at rest."""

@@ -25,12 +25,15 @@ class QueuedPod:
                       in flight
     rejected_by       plugins that rejected the last attempt, and the one that gates it
     pending_on        plugins that answered Pending: their call skips the backoff
+    also_blamed       plugins that stood against it at later looks: it follows what they hear of
+                      only if it fits then
     gated_by          the plugin that keeps it from becoming active, or ""
     was_flushed       it was given another try because of its age alone
     class_key         equal for pods for which every hint answers alike; None shares nothing
     """
 
     __slots__ = (
+        "also_blamed",
         "attempts",
         "backoff_until_s",
         "class_key",
@@ -61,6 +64,7 @@ class QueuedPod:
         self.backoff_until_s: float | None = None
         self.rejected_by = NOBODY
         self.pending_on = NOBODY
+        self.also_blamed = NOBODY
         self.gated_by = ""
         self.was_flushed = False
         # Where it is: in a lane under a ticket, or at rest in a group; neither while in flight.

@@ -18,6 +18,7 @@ class GroupKey(NamedTuple):
     rejected_by: frozenset[str]
     pending_on: frozenset[str]
     gated_by: str
+    also_blamed: frozenset[str] = frozenset()
 
 
 class Group:
@@ -51,7 +52,11 @@ class RestingPods:
     def add(self, queued: QueuedPod) -> None:
         assert queued.group is None, f"{queued} rests already"
         key = GroupKey(
-            queued.pod.spec.scheduler_name, queued.rejected_by, queued.pending_on, queued.gated_by
+            queued.pod.spec.scheduler_name,
+            queued.rejected_by,
+            queued.pending_on,
+            queued.gated_by,
+            queued.also_blamed,
         )
         group = self._groups.get(key)
         if group is None:

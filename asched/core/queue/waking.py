@@ -8,6 +8,9 @@ A pod for which room is being made on some node is the exception: until that is 
 leave other nodes wake it only if it fits now. Hundreds of them would else be tried in vain for
 every single pod that goes.
 
+A pod that was looked at in vain keeps in mind who stood against it then, beside those who rejected
+its attempt: what they hear of later may be its chance. It follows that, too, only if it fits.
+
 Pods of one class and group share all that this depends on, except who they are: they are asked
 about once. The second look costs what the filters of an attempt cost; it spares the pod an attempt
 in vain, which hints as upstream has them would not have made either.
@@ -23,7 +26,7 @@ from typing import Final
 from asched.core.model.pod import Pod
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Judge, Memo, Worth
-from asched.core.queue.queued import QueuedPod
+from asched.core.queue.queued import NOBODY, QueuedPod
 from asched.core.queue.resting import Group
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 
@@ -32,33 +35,40 @@ from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 LOOKS_MAX: Final = 64
 
 
+#: Who stands against a pod now, None if it fits; by scheduler name.
+Blame = Mapping[str, Callable[[Pod], frozenset[str] | None]]
+
+
 class Looks:
-    """Which classes of pods fit now; lives as long as one change. `fits` by scheduler name."""
+    """Which classes of pods fit now, and who stands against the others; lives as long as one
+    change.
+    """
 
-    __slots__ = ("_fits", "_seen")
+    __slots__ = ("_blame", "_seen")
 
-    def __init__(self, fits: Mapping[str, Callable[[Pod], bool]]) -> None:
-        self._fits = fits
-        self._seen: dict[Hashable, bool] = {}
+    def __init__(self, blame: Blame) -> None:
+        self._blame = blame
+        self._seen: dict[Hashable, frozenset[str] | None] = {}
 
     def worth(self, queued: QueuedPod) -> Worth:
-        is_alone = queued.class_key is None or _is_nominated(queued)
-        key = queued if is_alone else queued.class_key
-        known = self._seen.get(key)
-        if known is None:
-            fits = self._fits[queued.pod.spec.scheduler_name]
-            known = self._seen[key] = len(self._seen) >= LOOKS_MAX or fits(queued.pod)
-        return Worth.AFTER_BACKOFF if known else Worth.SKIP
+        return self._look(queued, _own_key(queued), bounded=True)
 
     def worth_to_its_like(self, queued: QueuedPod) -> Worth:
         """As if room that is promised to this very pod did not matter."""
-        if queued.class_key is None:
-            return self.worth(queued)
-        key = ("its like", queued.class_key)
-        known = self._seen.get(key)
-        if known is None:
-            known = self._seen[key] = self._fits[queued.pod.spec.scheduler_name](queued.pod)
-        return Worth.AFTER_BACKOFF if known else Worth.SKIP
+        return self._look(queued, _key_of_its_like(queued), bounded=False)
+
+    def noted(self, queued: QueuedPod) -> frozenset[str]:
+        """Who was blamed when this pod, or its like, was looked at; nobody if it was not."""
+        own, like = _own_key(queued), _key_of_its_like(queued)
+        return (self._seen.get(own) or NOBODY) | (self._seen.get(like) or NOBODY)
+
+    def _look(self, queued: QueuedPod, key: Hashable, *, bounded: bool) -> Worth:
+        if key not in self._seen:
+            blamed = None
+            if not bounded or len(self._seen) < LOOKS_MAX:
+                blamed = self._blame[queued.pod.spec.scheduler_name](queued.pod)
+            self._seen[key] = blamed
+        return Worth.AFTER_BACKOFF if self._seen[key] is None else Worth.SKIP
 
 
 class _Round:
@@ -93,21 +103,20 @@ class _Round:
 
 
 class Waking:
-    """Decides; it moves nobody."""
+    """Decides; it moves nobody. `notes`: pods that rest on, and who was blamed for it anew."""
 
-    def __init__(
-        self, judge: Judge, gates: Gates, fits: Mapping[str, Callable[[Pod], bool]]
-    ) -> None:
+    def __init__(self, judge: Judge, gates: Gates, blame: Blame) -> None:
         self._judge = judge
         self._gates = gates
-        self._fits = fits
+        self._blame = blame
+        self.notes: list[tuple[QueuedPod, frozenset[str]]] = []
 
     def woken(
         self, groups: Iterable[Group], change: Change, except_uid: str
     ) -> list[tuple[QueuedPod, Worth]]:
         """Every pod of the groups that the change is worth an attempt for."""
         judge, trigger = self._judge, change.trigger
-        one = _Round(change, except_uid, Looks(self._fits))
+        one = _Round(change, except_uid, Looks(self._blame))
         found: list[tuple[QueuedPod, Worth]] = []
         expecting: dict[str, Mapping[str, str]] = {}
         for group in groups:
@@ -130,7 +139,7 @@ class Waking:
         """What a change of the pod itself is worth to it."""
         worth = self._judge.worth(queued, change)
         if worth is Worth.SKIP and self._judge.profits(queued, change):
-            return Looks(self._fits).worth(queued)
+            return self._second_look(queued)
         return worth
 
     def of_missed(self, queued: QueuedPod, missed: Iterable[Change]) -> Worth:
@@ -146,8 +155,19 @@ class Waking:
             if best is Worth.IMMEDIATELY:
                 break
         if best is Worth.SKIP and may_profit:
-            return Looks(self._fits).worth(queued)
+            return self._second_look(queued)
         return best
+
+    def _second_look(self, queued: QueuedPod) -> Worth:
+        looks = Looks(self._blame)
+        worth = looks.worth(queued)
+        self._note(queued, looks)
+        return worth
+
+    def _note(self, queued: QueuedPod, looks: Looks) -> None:
+        blamed = looks.noted(queued) - queued.rejectors - queued.also_blamed
+        if blamed:
+            self.notes.append((queued, blamed))
 
     def _of_class(self, pods: Iterable[QueuedPod], one: _Round) -> list[tuple[QueuedPod, Worth]]:
         change = one.change
@@ -175,6 +195,8 @@ class Waking:
                     worth = one.looks.worth_to_its_like(queued)
             if worth is not Worth.SKIP:
                 found.append((queued, worth))
+            elif looks:
+                self._note(queued, one.looks)
         return found
 
     def _worth(self, queued: QueuedPod, one: _Round) -> Worth:
@@ -183,9 +205,18 @@ class Waking:
             worth = self._judge.worth(queued, one.change, one.memo)
         if worth is not Worth.SKIP:
             return one.looks.worth(queued) if one.change.only_if_fits else worth
-        if one.profits and self._judge.profits(queued, one.change, one.second_memo):
+        if one.profits and self._judge.profits(queued, one.change, one.memo, one.second_memo):
             return one.looks.worth(queued)
         return Worth.SKIP
+
+
+def _own_key(queued: QueuedPod) -> Hashable:
+    is_alone = queued.class_key is None or _is_nominated(queued)
+    return queued if is_alone else queued.class_key
+
+
+def _key_of_its_like(queued: QueuedPod) -> Hashable:
+    return queued if queued.class_key is None else ("its like", queued.class_key)
 
 
 def _is_nominated(queued: QueuedPod) -> bool:

@@ -23,7 +23,7 @@ from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.points import POINTS, Plugin, QueueSortPlugin, Registration
 from asched.core.framework.profile import CannotBuildError, Factory
 from asched.core.framework.runner import Runner
-from asched.core.framework.second_look import fits
+from asched.core.framework.second_look import blamed
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE
 from asched.core.queue.backoff import Backoff
@@ -125,7 +125,7 @@ def queue_profiles(
             registrations=_with_extenders(runner),
             pre_enqueue=runner.profile.pre_enqueue,
             overlooked=runner.profile.overlooked,
-            fits=partial(fits, runner),
+            blame=partial(blamed, runner),
         )
         for name, runner in runners.items()
     }
