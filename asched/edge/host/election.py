@@ -28,7 +28,7 @@ from asched.edge.telemetry.component_metrics import LeaderMetrics
 
 log = logging.getLogger("asched.leader")
 
-EVENT_S: Final = 5.0
+EVENT_S: Final = 1.0
 #: The lock's client gives up after half the renew deadline, but not before this.
 REQUEST_S_MIN: Final = 1.0
 #: As long past the lease's end the health check still believes in a leader.
@@ -86,9 +86,13 @@ class Campaign:
         """Campaign and lead; returns when leadership is lost."""
         log.info("Attempting to acquire leader lease...", extra={"lock": self._label})
         act: Act = self.election.woke(self._clock.now_s())
-        while not isinstance(act, Lost):
-            act = await self._perform(act)
-            self._tell()
+        async with asyncio.TaskGroup() as group:
+            while not isinstance(act, Lost):
+                was_leader = self.election.is_leader
+                act = await self._perform(act)
+                if self.election.is_leader and not was_leader:
+                    group.create_task(self._emit("became leader"))
+                self._tell()
         self.is_leading.clear()
         self._metrics.leads(self._client.name, is_leader=False)
         log.error("Leaderelection lost", extra={"lock": self._label})
@@ -150,7 +154,6 @@ class Campaign:
         log.info("Successfully acquired lease", extra={"lock": self._label})
         self._metrics.leads(self._client.name, is_leader=True)
         self.is_leading.set()
-        self._event_task = asyncio.create_task(self._emit("became leader"), name="leader event")
 
     def _tell(self) -> None:
         holder = self.election.holder

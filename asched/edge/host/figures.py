@@ -3,7 +3,7 @@
 They are read in the thread that renders the page; each reader copies what it goes through.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from asched.core.framework.effects import Lane
@@ -11,169 +11,124 @@ from asched.core.framework.runner import Runner
 from asched.core.state.changes import UNSCHEDULABLE_TIMEOUT
 from asched.edge.host.clock import monotonic_s
 from asched.edge.host.loops import Scheduler
+from asched.edge.telemetry.instruments import Families
 from asched.edge.telemetry.metrics import Metrics
 
-#: (name, kind, help, labels, reader)
-Figure = tuple[str, str, str, tuple[str, ...], Callable[[], Mapping[tuple[str, ...], float]]]
+Values = Mapping[tuple[str, ...], float]
 
 
-def show_figures(scheduler: Scheduler, metrics: Metrics) -> None:
-    """Register every value that is looked up rather than counted."""
-    for name, kind, text, labels, read in _figures(scheduler, metrics):
-        metrics.families.pulled(name, kind, text, labels, read)
+class Figures:
+    """What can be read off a running scheduler."""
 
+    def __init__(self, scheduler: Scheduler, metrics: Metrics) -> None:
+        self._scheduler = scheduler
+        self._metrics = metrics
+        self._desk = scheduler.machine.desk
 
-def _figures(scheduler: Scheduler, metrics: Metrics) -> Iterable[Figure]:
-    machine, desk = scheduler.machine, scheduler.machine.desk
-    cluster, queue, dispatcher = desk.cluster, desk.queue, scheduler.dispatcher
+    def show(self) -> None:
+        """Put all of them on the page."""
+        self._show_upstream(self._metrics.families)
+        self._show_lanes(self._metrics.families)
+        self._show_work(self._metrics.families)
+        self._show_watches(self._metrics.families)
 
-    def by_lane(read: Callable[[Lane], float]) -> Callable[[], Mapping[tuple[str, ...], float]]:
-        return lambda: {(lane.name.lower(),): read(lane) for lane in Lane}
+    def _show_upstream(self, families: Families) -> None:
+        text = "[STABLE] Pods that wait, by queue."
+        families.pulled("scheduler_pending_pods", "gauge", text, ("queue",), self.pending)
+        text = "[ALPHA] Nodes, pods and assumed pods known."
+        families.pulled("scheduler_cache_size", "gauge", text, ("type",), self.sizes)
+        text = "[ALPHA] Changes kept for attempts under way."
+        families.pulled("scheduler_inflight_events", "gauge", text, ("event",), self.in_flight)
+        text = "[BETA] Activities under way, by what they do."
+        families.pulled("scheduler_goroutines", "gauge", text, ("operation",), self.routines)
 
-    def by_kind(read: Callable[[Any], float]) -> Callable[[], Mapping[tuple[str, ...], float]]:
-        return lambda: {(k.plural,): read(r) for k, r in scheduler.reflectors.items()}
+    def _show_lanes(self, families: Families) -> None:
+        dispatcher = self._scheduler.dispatcher
+        text = "[BETA] Writes that wait, by lane."
+        read = self._by_lane(dispatcher.queued_count)
+        families.pulled("workqueue_depth", "gauge", text, ("name",), read)
+        text = "[ALPHA] Writes that wait, by lane."
+        families.pulled("asched_lane_queued", "gauge", text, ("lane",), read)
+        text = "[ALPHA] Requests under way, by lane."
+        read = self._by_lane(dispatcher.in_flight_count)
+        families.pulled("asched_lane_requests_in_flight", "gauge", text, ("lane",), read)
+        text = "[ALPHA] Writes given up under pressure, by lane."
+        read = self._by_lane(dispatcher.dropped_count)
+        families.pulled("asched_lane_dropped_total", "counter", text, ("lane",), read)
 
-    def by_runner(
-        read: Callable[[Runner], float],
-    ) -> Callable[[], Mapping[tuple[str, ...], float]]:
-        return lambda: {(name,): read(runner) for name, runner in desk.runners.items()}
+    def _show_work(self, families: Families) -> None:
+        machine, inbox = self._scheduler.machine, self._scheduler.inbox
+        text = "[ALPHA] Facts that wait for the deciding loop."
+        families.pulled("asched_inbox_depth", "gauge", text, (), lambda: {(): len(inbox)})
+        text = "[ALPHA] Pods on their way to their node."
+        families.pulled(
+            "asched_bindings_under_way", "gauge", text, (), lambda: {(): machine.bindings}
+        )
+        text = "[ALPHA] Pods woken by nothing but a timer."
+        families.pulled("asched_sweep_rescues_total", "counter", text, (), self.rescues)
+        text = "[ALPHA] Node rows that plugins judged or scored."
+        read = self._by_runner(lambda runner: runner.cache.work.rows)
+        families.pulled("asched_rows_computed_total", "counter", text, ("profile",), read)
+        text = "[ALPHA] Answers of a plugin made anew for all rows."
+        read = self._by_runner(lambda runner: runner.cache.work.full_passes)
+        families.pulled("asched_full_passes_total", "counter", text, ("profile",), read)
+        text = "[ALPHA] Classes of equal pods whose work is kept."
+        read = self._by_runner(lambda runner: runner.cache.size)
+        families.pulled("asched_class_states", "gauge", text, ("profile",), read)
 
-    def sizes() -> Mapping[tuple[str, ...], float]:
-        placed = list(cluster.placed.values())
+    def _show_watches(self, families: Families) -> None:
+        text = "[ALPHA] Time since a watch was heard of."
+        read = self._by_kind(_staleness_s)
+        families.pulled("asched_watch_staleness_seconds", "gauge", text, ("resource",), read)
+        text = "[ALPHA] Complete lists taken in."
+        read = self._by_kind(lambda reflector: reflector.list_count)
+        families.pulled("asched_watch_lists_total", "counter", text, ("resource",), read)
+        text = "[ALPHA] Objects that could not be read."
+        read = self._by_kind(lambda reflector: reflector.malformed_count)
+        families.pulled("asched_malformed_objects_total", "counter", text, ("resource",), read)
+
+    # --- readers ---------------------------------------------------------------------------------
+
+    def pending(self) -> Values:
+        """Pods by queue."""
+        pending = self._desk.queue.places.pending()
+        return {(name,): count for name, count in pending._asdict().items()}
+
+    def sizes(self) -> Values:
+        """Objects by kind."""
+        placed = list(self._desk.cluster.placed.values())
         return {
             ("assumed_pods",): sum(info.assumed for info in placed),
-            ("nodes",): cluster.nodes.count,
+            ("nodes",): self._desk.cluster.nodes.count,
             ("pods",): len(placed),
         }
 
-    def pending() -> Mapping[tuple[str, ...], float]:
-        return {(name,): count for name, count in queue.places.pending()._asdict().items()}
+    def in_flight(self) -> Values:
+        """Markers and changes by label."""
+        counts = self._desk.queue.in_flight.counts.copy()
+        return {(label,): count for label, count in counts.items()}
 
-    def rescues() -> Mapping[tuple[str, ...], float]:
-        incoming = metrics.scheduler.incoming_pods.children.copy()
+    def routines(self) -> Values:
+        """Bindings under way, once there was an attempt."""
+        if not self._metrics.scheduler.attempts.children:
+            return {}
+        return {("binding",): self._scheduler.machine.bindings}
+
+    def rescues(self) -> Values:
+        """Pods that a timer moved."""
+        incoming = self._metrics.scheduler.incoming_pods.children.copy()
         label = UNSCHEDULABLE_TIMEOUT.label
-        return {(): sum(c.value for (_, event), c in incoming.items() if event == label)}
+        return {(): sum(child.value for (_, event), child in incoming.items() if event == label)}
 
-    def in_flight() -> Mapping[tuple[str, ...], float]:
-        return {(label,): count for label, count in queue.in_flight.counts.copy().items()}
+    def _by_lane(self, read: Callable[[Lane], float]) -> Callable[[], Values]:
+        return lambda: {(lane.name.lower(),): read(lane) for lane in Lane}
 
-    def routines() -> Mapping[tuple[str, ...], float]:
-        return {("binding",): machine.bindings} if metrics.scheduler.attempts.children else {}
+    def _by_kind(self, read: Callable[[Any], float]) -> Callable[[], Values]:
+        reflectors = self._scheduler.reflectors
+        return lambda: {(kind.plural,): read(one) for kind, one in reflectors.items()}
 
-    return (
-        (
-            "scheduler_pending_pods",
-            "gauge",
-            "[STABLE] Pods that wait, by queue.",
-            ("queue",),
-            pending,
-        ),
-        (
-            "scheduler_cache_size",
-            "gauge",
-            "[ALPHA] Nodes, pods and assumed pods known.",
-            ("type",),
-            sizes,
-        ),
-        (
-            "scheduler_inflight_events",
-            "gauge",
-            "[ALPHA] Changes kept for attempts under way.",
-            ("event",),
-            in_flight,
-        ),
-        (
-            "scheduler_goroutines",
-            "gauge",
-            "[BETA] Activities under way, by what they do.",
-            ("operation",),
-            routines,
-        ),
-        (
-            "workqueue_depth",
-            "gauge",
-            "[BETA] Writes that wait, by lane.",
-            ("name",),
-            by_lane(dispatcher.queued_count),
-        ),
-        (
-            "asched_lane_requests_in_flight",
-            "gauge",
-            "[ALPHA] Requests under way, by lane.",
-            ("lane",),
-            by_lane(dispatcher.in_flight_count),
-        ),
-        (
-            "asched_lane_dropped_total",
-            "counter",
-            "[ALPHA] Writes given up under pressure, by lane.",
-            ("lane",),
-            by_lane(dispatcher.dropped_count),
-        ),
-        (
-            "asched_sweep_rescues_total",
-            "counter",
-            "[ALPHA] Pods woken by nothing but a timer.",
-            (),
-            rescues,
-        ),
-        (
-            "asched_inbox_depth",
-            "gauge",
-            "[ALPHA] Facts that wait for the deciding loop.",
-            (),
-            lambda: {(): len(scheduler.inbox)},
-        ),
-        (
-            "asched_bindings_under_way",
-            "gauge",
-            "[ALPHA] Pods on their way to their node.",
-            (),
-            lambda: {(): machine.bindings},
-        ),
-        (
-            "asched_rows_computed_total",
-            "counter",
-            "[ALPHA] Node rows that plugins judged or scored.",
-            ("profile",),
-            by_runner(lambda r: r.cache.work.rows),
-        ),
-        (
-            "asched_full_passes_total",
-            "counter",
-            "[ALPHA] Answers of a plugin made anew for all rows.",
-            ("profile",),
-            by_runner(lambda r: r.cache.work.full_passes),
-        ),
-        (
-            "asched_class_states",
-            "gauge",
-            "[ALPHA] Classes of equal pods whose work is kept.",
-            ("profile",),
-            by_runner(lambda r: r.cache.size),
-        ),
-        (
-            "asched_watch_staleness_seconds",
-            "gauge",
-            "[ALPHA] Time since a watch was heard of.",
-            ("resource",),
-            by_kind(_staleness_s),
-        ),
-        (
-            "asched_watch_lists_total",
-            "counter",
-            "[ALPHA] Complete lists taken in.",
-            ("resource",),
-            by_kind(lambda r: r.list_count),
-        ),
-        (
-            "asched_malformed_objects_total",
-            "counter",
-            "[ALPHA] Objects that could not be read.",
-            ("resource",),
-            by_kind(lambda r: r.malformed_count),
-        ),
-    )
+    def _by_runner(self, read: Callable[[Runner], float]) -> Callable[[], Values]:
+        return lambda: {(name,): read(one) for name, one in self._desk.runners.items()}
 
 
 def _staleness_s(reflector: Any) -> float:

@@ -11,7 +11,7 @@ from typing import Final
 
 from asched.edge.host.access import Access
 from asched.edge.host.election import Campaign
-from asched.edge.host.figures import show_figures
+from asched.edge.host.figures import Figures
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.loops import Scheduler
 from asched.edge.serve.app import Server
@@ -75,7 +75,7 @@ class Serving:
         is_profiling: bool,
     ) -> "Serving":
         """Listen. Raises CannotServeError or ConnectError."""
-        show_figures(scheduler, metrics)
+        Figures(scheduler, metrics).show()
         access = await Access.open(plan.access, metrics.access)
         try:
             routes = Routes(

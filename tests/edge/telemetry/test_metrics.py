@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 import subprocess
+import time
 import timeit
 
 import pytest
@@ -178,7 +179,7 @@ def test_no_input_makes_the_page_grow_without_end():
 
 
 def test_the_reports_of_one_bound_pod_cost_little():
-    """Measured 4 µs on one core; the bound leaves room for a busy machine."""
+    """Measured 5 µs of CPU; the bound leaves room for a slower one."""
     seen = Metrics().scheduler
     points = ("PreFilter", "Filter", "PreScore", "Score", "Reserve", "Permit", "PreBind", "Bind")
 
@@ -193,9 +194,9 @@ def test_the_reports_of_one_bound_pod_cost_little():
         seen.pod_scheduled("p", 1, 0.5, was_flushed=False)
         seen.pod_bound("ns/a", "n1", 5, 5)
 
-    best_s = min(timeit.repeat(one_pod, number=200, repeat=20)) / 200
+    best_s = min(timeit.repeat(one_pod, number=100, repeat=50, timer=time.thread_time)) / 100
 
-    assert best_s < 30e-6
+    assert best_s < 15e-6
 
 
 def test_promtool_finds_nothing_to_say():
