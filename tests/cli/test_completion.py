@@ -1,0 +1,121 @@
+"""Completion: for kubectl by itself, for shells by shtab where it is installed."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from asched.cli import completion
+from asched.cli.completion import FILES, NO_FILES, candidates, full_parser
+from asched.cli.flag_table import ALL
+from asched.cli.main import COMMANDS, main
+
+PARSER = full_parser()
+
+
+def test_every_command_is_offered() -> None:
+    assert candidates(PARSER, [""]) == (sorted(COMMANDS), NO_FILES)
+
+
+@pytest.mark.parametrize(
+    ("line", "found", "directive"),
+    [
+        ("conf", ["config"], NO_FILES),
+        ("config ch", ["check"], NO_FILES),
+        ("config check ", [], FILES),
+        ("config check --feature", ["--feature-gates"], NO_FILES),
+        ("run --leader-elect-lease", ["--leader-elect-lease-duration"], NO_FILES),
+        ("run --config ", [], FILES),
+        ("doctor --as-", ["--as-group"], NO_FILES),
+        ("doctor --kubeconfig ", [], FILES),
+        ("completion z", ["zsh"], NO_FILES),
+        ("completion zsh ", [], NO_FILES),
+        ("nonsense ", sorted(COMMANDS), NO_FILES),
+        ("no-such-", [], NO_FILES),
+    ],
+)
+def test_what_may_stand_here(line: str, found: list[str], directive: int) -> None:
+    assert candidates(PARSER, line.split(" ")) == (found, directive)
+
+
+def test_every_flag_of_run_is_known() -> None:
+    offered, _ = candidates(PARSER, ["run", "--"])
+    assert {f"--{flag.name}" for flag in ALL} <= set(offered)
+    assert "--json" not in offered
+    assert "--json" in candidates(PARSER, ["doctor", "--"])[0]
+
+
+def test_kubectl_is_told_candidates_and_a_directive(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["kubectl_complete-asched", "config", ""])
+    assert completion.complete_for_kubectl() == 0
+    assert capsys.readouterr().out.splitlines() == ["check", "migrate", "view", ":4"]
+
+
+def test_as_a_plugin_it_calls_itself_as_the_user_did(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["/somewhere/kubectl-asched"])
+    with pytest.raises(SystemExit) as ended:
+        main(["--help"])
+    assert ended.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: kubectl asched ")
+
+
+def test_kubectl_finds_the_plugin(tmp_path: Path) -> None:
+    kubectl = shutil.which("kubectl")
+    plugin = Path(sys.executable).parent / "kubectl-asched"
+    if kubectl is None or not plugin.exists():
+        pytest.skip("kubectl is not on the PATH, or asched is not installed with its scripts")
+    environment = {"PATH": f"{plugin.parent}:/usr/bin:/bin", "HOME": str(tmp_path)}
+    made = subprocess.run(
+        [kubectl, "asched", "--help"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert made.returncode == 0
+    assert made.stdout.startswith("usage: kubectl asched ")
+
+
+def test_exit_statuses_are_in_the_help(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    said = capsys.readouterr().out
+    assert "exit status:" in said
+    assert all(f"\n  {status}" in said for status in (0, 1, 2, 130))
+
+
+def test_without_shtab_it_says_what_to_install(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "shtab", None)
+    assert main(["completion", "bash"]) == 2
+    assert capsys.readouterr().err.endswith("pip install 'asched[completion]'\n")
+
+
+@pytest.mark.parametrize("shell", completion.SHELLS)
+def test_the_script_is_one_the_shell_can_read(shell: str) -> None:
+    shtab = pytest.importorskip("shtab", reason="shtab is absent: pip install 'asched[completion]'")
+    program = shutil.which(shell)
+    if program is None:
+        pytest.skip(f"{shell} is not installed")
+    text = completion.script(shtab, shell)
+    made = subprocess.run([program, "-n"], input=text, capture_output=True, text=True, check=False)
+    assert (made.returncode, made.stderr) == (0, "")
+
+
+def test_bash_completes_a_command() -> None:
+    shtab = pytest.importorskip("shtab", reason="shtab is absent: pip install 'asched[completion]'")
+    bash = shutil.which("bash")
+    if bash is None:
+        pytest.skip("bash is not installed")
+    ask = 'COMP_WORDS=(asched doc); COMP_CWORD=1; _shtab_asched; echo "${COMPREPLY[@]}"\n'
+    made = subprocess.run(
+        [bash, "--norc"],
+        input=completion.script(shtab, "bash") + "\n" + ask,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert made.stdout.split() == ["doctor"]

@@ -1,0 +1,111 @@
+"""`asched doctor` as a command: flags, output, exit status."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from asched.cli.doctor import as_json, as_text, main, split
+from asched.cli.flags import UsageError
+from asched.edge.host.doctor_notes import Finding, State
+from asched.lab.apiserver.server import ApiServer
+from tests.shared import ROOT
+
+FINDINGS = [
+    Finding("reach", State.OK, "it answers"),
+    Finding("clock", State.WARNING, "it is late", "wind it up"),
+    Finding("scheduler name", State.PROBLEM, "taken", "take another"),
+]
+
+
+def test_one_line_a_finding_and_its_cure_below() -> None:
+    assert as_text(FINDINGS).splitlines() == [
+        "ok       reach           it answers",
+        "warning  clock           it is late",
+        "                         -> wind it up",
+        "problem  scheduler name  taken",
+        "                         -> take another",
+        "",
+        "1 problem, 1 warning",
+    ]
+    assert as_text(FINDINGS[:1]).splitlines()[-1] == "nothing stands in the way"
+
+
+def test_json_has_the_same() -> None:
+    assert json.loads(as_json(FINDINGS))[1] == {
+        "check": "clock",
+        "state": "warning",
+        "text": "it is late",
+        "cure": "wind it up",
+    }
+
+
+def test_our_flags_are_taken_out_and_the_rest_is_runs() -> None:
+    words = ["--config=x", "--as", "bob", "--json", "--as-group=a", "--as-group", "b", "-v", "2"]
+    own, rest = split(words)
+    assert rest == ["--config=x", "-v", "2"]
+    assert own.as_json
+    assert own.other is not None
+    assert own.other.groups == ("a", "b", "system:authenticated")
+
+
+@pytest.mark.parametrize("words", [["--as"], ["--as-group=x"]])
+def test_half_a_flag_is_refused(words: list[str]) -> None:
+    with pytest.raises(UsageError):
+        split(words)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--config=/nonexistent"], "asched doctor: "),
+        (["--confg=x"], "asched doctor: unknown flag: --confg"),
+        (["--as"], "asched doctor: flag needs an argument: --as"),
+    ],
+)
+def test_wrong_use_is_two(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith(said)
+
+
+def test_help_names_the_flags(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    assert "--as USER" in capsys.readouterr().out
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[ApiServer]:
+    made = ApiServer()
+    await made.start()
+    try:
+        yield made
+    finally:
+        await made.stop()
+
+
+async def doctor(home: Path, *words: str) -> tuple[int, str]:
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "asched", "doctor", *words),
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], "HOME": str(home)},
+        stdout=asyncio.subprocess.PIPE,
+    )
+    output, _ = await asyncio.wait_for(process.communicate(), 30)
+    assert process.returncode is not None
+    return process.returncode, output.decode()
+
+
+async def test_a_healthy_cluster_is_zero_and_an_absent_one_is_one(
+    server: ApiServer, tmp_path: Path
+) -> None:
+    status, output = await doctor(tmp_path, f"--master={server.url}", "--json")
+    assert status == 0
+    assert {finding["state"] for finding in json.loads(output)} <= {"ok", "skipped"}
+    status, output = await doctor(tmp_path, "--master=http://127.0.0.1:1")
+    assert status == 1
+    assert output.startswith("problem  reach")
+    assert output.rstrip().endswith("1 problem")
