@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _results(workloads: list[Workload], args: argparse.Namespace, show: Show) -> list[Result]:
     async def decide(_: Workload, prepared: Prepared) -> World:
-        return DecideWorld(prepared.configuration, seed=args.seed)
+        return DecideWorld(prepared.configuration, seed=args.seed, is_profiled=args.profile)
 
     async def bind(_: Workload, prepared: Prepared) -> World:
         return await BindWorld.started(prepared, kubeconfig=args.kubeconfig)

@@ -7,8 +7,23 @@ is traced, so measuring costs well under a microsecond per report.
 
 # ruff: noqa: ARG002 - an observer takes all it is told
 from collections import defaultdict
+from collections.abc import Iterable
 
 from asched.core.cycle.observer import Silent
+
+
+class Sums:
+    """Seconds and counts by name."""
+
+    def __init__(self) -> None:
+        self._sums: dict[str, tuple[float, int]] = {}
+
+    def add(self, name: str, seconds: float) -> None:
+        known_s, count = self._sums.get(name, (0.0, 0))
+        self._sums[name] = (known_s + seconds, count + 1)
+
+    def items(self) -> Iterable[tuple[str, tuple[float, int]]]:
+        return self._sums.items()
 
 
 class Recorder(Silent):
@@ -22,9 +37,10 @@ class Recorder(Silent):
         self.attempts: list[float] = []
         self.algorithms: list[float] = []
         self.results: dict[str, int] = defaultdict(int)
-        self.points: dict[str, list[float]] = defaultdict(lambda: [0.0, 0])
-        self.facts: dict[str, list[float]] = defaultdict(lambda: [0.0, 0])
-        self.hints = [0.0, 0]
+        self.points = Sums()
+        self.plugins = Sums()
+        self.facts = Sums()
+        self.hints = (0.0, 0)
         self.complaints: list[str] = []
         self.flushed = 0
 
@@ -41,18 +57,17 @@ class Recorder(Silent):
         self.flushed += was_flushed
 
     def point_ran(self, point: str, profile: str, status: str, duration_s: float) -> None:
-        entry = self.points[point]
-        entry[0] += duration_s
-        entry[1] += 1
+        self.points.add(point, duration_s)
+
+    def plugin_ran(self, plugin: str, point: str, status: str, duration_s: float) -> None:
+        self.plugins.add(f"{point} {plugin}", duration_s)
 
     def fact_handled(self, label: str, duration_s: float) -> None:
-        entry = self.facts[label]
-        entry[0] += duration_s
-        entry[1] += 1
+        self.facts.add(label, duration_s)
 
     def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None:
-        self.hints[0] += duration_s
-        self.hints[1] += 1
+        seconds, count = self.hints
+        self.hints = (seconds + duration_s, count + 1)
 
     def complaint(self, message: str) -> None:
         self.complaints.append(message)
