@@ -1,0 +1,202 @@
+"""A whole process in the test's own loop: pages of a live scheduler, signals, and its end."""
+
+import asyncio
+import json
+import logging
+import os
+import signal
+import socket
+import ssl
+from contextlib import asynccontextmanager
+
+import aiohttp
+import pytest
+
+from asched.edge.client.session import ConnectionOptions
+from asched.edge.host import serving
+from asched.edge.host.config_file import load_config
+from asched.edge.host.process import Plan, schedule
+from asched.edge.host.serving import ServingPlan
+from asched.edge.serve.options import (
+    AccessOptions,
+    AuthenticationOptions,
+    AuthorizationOptions,
+    ServingOptions,
+)
+from asched.lab.apiserver.server import ApiServer
+
+CONFIGURATION = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: %s, resourceName: asched}
+profiles: [{schedulerName: asched}]
+"""
+
+
+def free_port():
+    with socket.socket() as made:
+        made.bind(("127.0.0.1", 0))
+        return made.getsockname()[1]
+
+
+def a_node(name):
+    resources = {"cpu": "4", "memory": "4Gi", "pods": "50"}
+    return {
+        "metadata": {"name": name},
+        "status": {"allocatable": resources, "capacity": resources},
+    }
+
+
+def a_pod(name, cpu="100m"):
+    container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": cpu}}}
+    return {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"schedulerName": "asched", "containers": [container]},
+    }
+
+
+class Process:
+    def __init__(self, server, session, port, task):
+        self.server = server
+        self.session = session
+        self.port = port
+        self.task = task
+
+    async def ask(self, path, token="sesame"):
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        url = f"https://127.0.0.1:{self.port}{path}"
+        try:
+            async with self.session.get(url, headers=headers, ssl=tls) as answer:
+                return answer.status, (await answer.read()).decode()
+        except aiohttp.ClientConnectionError:
+            return 0, ""
+
+    async def until(self, path, wanted, token="sesame"):
+        """Ask until the answer is as wanted; gives its text."""
+        async with asyncio.timeout(20):
+            while True:
+                status, text = await self.ask(path, token)
+                if wanted(status, text):
+                    return text
+                await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def a_process(tmp_path, *, elects=True):
+    server = ApiServer()
+    await server.start(token="sesame")
+    kubeconfig = str(tmp_path / "kubeconfig")
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+    server.create("nodes", a_node("n1"))
+    server.create("pods", a_pod("web"))
+    server.create("pods", a_pod("big", "64"))
+    port = free_port()
+    plan = Plan(
+        configuration=load_config(text=CONFIGURATION % str(elects).lower()).configuration,
+        connection=ConnectionOptions(kubeconfig=kubeconfig),
+        serving=ServingPlan(
+            ServingOptions(bind_address="127.0.0.1", secure_port=port),
+            AccessOptions(
+                AuthenticationOptions(authentication_kubeconfig=kubeconfig),
+                AuthorizationOptions(authorization_kubeconfig=kubeconfig),
+            ),
+            {"config": "x"},
+        ),
+    )
+    task = asyncio.ensure_future(schedule(plan))
+    async with aiohttp.ClientSession() as session:
+        process = Process(server, session, port, task)
+        try:
+            await process.until("/readyz", lambda status, _: status == 200, token="")
+            yield process
+        finally:
+            if not task.done():
+                os.kill(os.getpid(), signal.SIGTERM)
+            await asyncio.wait((task,), timeout=20)
+            await server.stop()
+    assert task.exception() is None
+
+
+async def test_pages_of_a_live_scheduler(tmp_path):
+    async with a_process(tmp_path) as process:
+        told = json.loads(
+            await process.until(
+                "/debug/asched/pods/default/big", lambda _, text: "unschedulable" in text
+            )
+        )
+        page = await process.until(
+            "/metrics", lambda _, t: 'attempts_total{profile="asched",result="scheduled"} 1.0' in t
+        )
+        _, resources = await process.ask("/metrics/resources")
+        _, configz = await process.ask("/configz")
+        _, queue = await process.ask("/debug/asched/queue")
+        _, cache = await process.ask("/debug/asched/cache")
+
+    assert told["rejectedBy"] == ["NodeResourcesFit"]
+    assert told["now"]["feasible"] == 0
+    assert told["now"]["nearestMisses"][0]["node"] == "n1"
+    for label in ("active", "backoff", "gated", "unschedulable"):
+        assert f'scheduler_pending_pods{{queue="{label}"}}' in page
+    for label in ("assumed_pods", "nodes", "pods"):
+        assert f'scheduler_cache_size{{type="{label}"}}' in page
+    assert 'scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="asched"} 1.0' in page
+    assert 'leader_election_master_status{name="asched"} 1.0' in page
+    assert (
+        'pod="big",priority="0",resource="cpu",scheduler="asched",unit="cores"} 64.0' in resources
+    )
+    assert json.loads(configz)["componentconfig"]["leaderElection"]["resourceName"] == "asched"
+    assert [one["pod"] for one in json.loads(queue)["unschedulable"]] == ["default/big"]
+    assert json.loads(cache)["nodes"][0]["pods"] == ["default/web"]
+
+
+async def test_every_extension_point_of_a_plain_pod_is_timed(tmp_path):
+    async with a_process(tmp_path, elects=False) as process:
+        page = await process.until("/metrics", lambda _, text: 'extension_point="PostBind"' in text)
+
+    points = {
+        line.partition('extension_point="')[2].partition('"')[0]
+        for line in page.splitlines()
+        if line.startswith("scheduler_framework_extension_point_duration_seconds_count")
+    }
+    assert points == {
+        *("PreEnqueue", "PreFilter", "Filter", "PostFilter", "Reserve", "Permit"),
+        *("PreBindPreFlight", "PreBind", "Bind", "PostBind"),
+    }
+
+
+async def test_an_api_server_that_went_away_is_no_secret(tmp_path, monkeypatch):
+    monkeypatch.setattr(serving, "DEAF_S", 0.2)
+    async with a_process(tmp_path, elects=False) as process:
+        await process.server.stop()
+
+        text = await process.until("/readyz?verbose", lambda status, _: status == 500, token="")
+        assert "[-]sched-handler-sync failed" in text
+        assert (await process.ask("/livez", token=""))[0] == 200
+
+
+async def test_a_signal_compares_the_columns_with_the_server(tmp_path, caplog):
+    logging.getLogger("asched").propagate = True
+    with caplog.at_level(logging.INFO, "asched"):
+        async with a_process(tmp_path, elects=False):
+            os.kill(os.getpid(), signal.SIGUSR2)
+            async with asyncio.timeout(10):
+                while "Dump of scheduling queue" not in caplog.text:  # noqa: ASYNC110
+                    await asyncio.sleep(0.02)
+
+    assert "Cache mismatch" not in caplog.text
+    assert "Dump of cached NodeInfo" in caplog.text
+
+
+async def test_a_port_in_use_is_one_clear_line(tmp_path):
+    from asched.edge.serve.tls import CannotServeError
+
+    async with a_process(tmp_path, elects=False) as process:
+        plan = Plan(
+            configuration=load_config(text=CONFIGURATION % "false").configuration,
+            connection=ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")),
+            serving=ServingPlan(ServingOptions(bind_address="127.0.0.1", secure_port=process.port)),
+        )
+        with pytest.raises(CannotServeError, match=f"cannot listen on 127.0.0.1:{process.port}"):
+            await schedule(plan)
