@@ -2,11 +2,14 @@
 
 from collections import OrderedDict
 from collections.abc import Hashable
+from itertools import count
 from typing import Any, Final
 
 from asched.core.framework.classes import ClassState
 from asched.core.framework.kept import KeptScores, KeptVerdict, Work
 from asched.core.framework.profile import Profile
+from asched.core.framework.ranking import Ranking
+from asched.core.framework.weighted import WeightedPoints
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
@@ -17,6 +20,10 @@ CLASSES_MAX: Final = 256
 ANSWERS_MAX: Final = 512
 
 
+#: Each cache has a number of its own: a class of pods may outlive the profile it was asked about.
+_numbers: Final = count(1)
+
+
 class ClassCache:
     """Makes the states of classes, and shares the answers of single plugins between them."""
 
@@ -24,6 +31,7 @@ class ClassCache:
         self.profile = profile
         self.cluster = cluster
         self.work = Work()
+        self._number = next(_numbers)
         self._states: OrderedDict[Hashable, ClassState] = OrderedDict()
         self._verdicts: list[OrderedDict[Hashable, KeptVerdict]] = [
             OrderedDict() for _ in profile.filters
@@ -46,28 +54,38 @@ class ClassCache:
         key = self._key_of(pod)
         state = self._states.get(key)
         if state is None:
-            state = self._states[key] = ClassState(self, pod)
+            state = self._states[key] = self._make(pod)
             if len(self._states) > CLASSES_MAX:
                 self._states.popitem(last=False)
         else:
             self._states.move_to_end(key)
         return state
 
+    def _make(self, pod: PodInfo) -> ClassState:
+        profile = self.profile
+        verdicts = [self._verdict(index, pod) for index in range(len(profile.filters))]
+        points = [
+            WeightedPoints(self._kept_scores(index, pod), scorer)
+            for index, scorer in enumerate(profile.scorers)
+        ]
+        ranking = Ranking(self.cluster, self.work, points)
+        return ClassState(self.cluster, profile, self.work, verdicts, ranking)
+
     def _key_of(self, pod: PodInfo) -> Hashable:
         """All share keys together. Plugins may tell classes apart once objects or terms change."""
         cluster = self.cluster
         now = (cluster.epoch, cluster.topology.terms_generation)
-        known = pod.cls.keys.get(id(self))
+        known = pod.cls.keys.get(self._number)
         if known is not None and known[0] == now:
             return known[1]
         key = (
             tuple([filterer.plugin.share_key(pod) for filterer in self.profile.filters]),
             tuple([scorer.plugin.share_key(pod) for scorer in self.profile.scorers]),
         )
-        pod.cls.keys[id(self)] = (now, key)
+        pod.cls.keys[self._number] = (now, key)
         return key
 
-    def verdict(self, index: int, pod: PodInfo) -> KeptVerdict:
+    def _verdict(self, index: int, pod: PodInfo) -> KeptVerdict:
         filterer = self.profile.filters[index]
         key = filterer.plugin.share_key(pod)
         kept = self._verdicts[index].get(key)
@@ -76,7 +94,7 @@ class ClassCache:
             _remember(self._verdicts[index], key, kept)
         return kept
 
-    def scores(self, index: int, pod: PodInfo) -> KeptScores:
+    def _kept_scores(self, index: int, pod: PodInfo) -> KeptScores:
         plugin = self.profile.scorers[index].plugin
         if plugin.reads_feasible:  # belongs to one feasible set, so to one class
             return KeptScores(plugin)

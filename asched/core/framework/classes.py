@@ -14,7 +14,8 @@ row are asked, about those rows (`_quick`). Whatever else happened leads through
 `_look_again`.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,17 +25,17 @@ from asched.core.framework.kept import (
     ALL_ASPECTS,
     NO_ROWS,
     KeptVerdict,
+    Work,
     changed_rows,
     rows_with_pods,
 )
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.pre_filter import PreFilterOutcome, pre_filter
+from asched.core.framework.profile import Profile
 from asched.core.framework.ranking import Ranking
+from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
-
-if TYPE_CHECKING:
-    from asched.core.framework.class_cache import ClassCache
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -44,16 +45,22 @@ Mask = npt.NDArray[np.bool_]
 class ClassState:
     """The kept verdicts and ranking of one class. Valid for the pod it was updated for last."""
 
-    def __init__(self, cache: "ClassCache", pod: PodInfo) -> None:
-        self._cluster = cache.cluster
-        self._profile = cache.profile
-        self._work = cache.work
-        verdicts = [cache.verdict(index, pod) for index in range(len(cache.profile.filters))]
+    def __init__(
+        self,
+        cluster: Cluster,
+        profile: Profile,
+        work: Work,
+        verdicts: Sequence[KeptVerdict],
+        ranking: Ranking,
+    ) -> None:
+        self._cluster = cluster
+        self._profile = profile
+        self._work = work
         self._verdicts = {id(verdict.plugin): verdict for verdict in verdicts}
         self._counting = [v for v in verdicts if v.plugin.reads_counts]
         self._moving: list[KeptVerdict] = []
         self._may_be_quick = False
-        self.ranking = Ranking(cache, pod)
+        self.ranking = ranking
         self.outcome = PreFilterOutcome()
         self.feasible: Mask = np.zeros(0, dtype=np.bool_)
         self.feasible_count = 0

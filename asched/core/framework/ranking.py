@@ -9,18 +9,17 @@ Points fall into three kinds, and after a decision only the last two are touched
     each time
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.draw import draw, draw_again
+from asched.core.framework.kept import Work
 from asched.core.framework.weighted import WeightedPoints
+from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
-
-if TYPE_CHECKING:
-    from asched.core.framework.class_cache import ClassCache
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -57,13 +56,10 @@ def choose(ranking: I64, seed: int, peaks: I64 | None = None) -> int:
 class Ranking:
     """`points` in profile order; those that skipped themselves are not `is_active`."""
 
-    def __init__(self, cache: "ClassCache", pod: PodInfo) -> None:
-        self._cluster = cache.cluster
-        self._work = cache.work
-        self.points = [
-            WeightedPoints(cache.scores(index, pod), scorer)
-            for index, scorer in enumerate(cache.profile.scorers)
-        ]
+    def __init__(self, cluster: Cluster, work: Work, points: list[WeightedPoints]) -> None:
+        self._cluster = cluster
+        self._work = work
+        self.points = points
         self._moving: list[WeightedPoints] = []
         self._sensitive: list[WeightedPoints] = []
         self._resting_sum: I64 = np.zeros(0, dtype=np.int64)
