@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 NODES ?= 1000
 PODS ?= 5000
 
-.PHONY: demo test check run bench e2e clean help
+.PHONY: demo test check run bench e2e lock clean help
 
 help:
 	@echo "make demo    place $(PODS) pods on $(NODES) nodes of an embedded API server (NODES=, PODS=)"
@@ -43,6 +43,13 @@ run: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m tests.bench $(ARGS)
+
+# The image's dependencies, by hash and without registry addresses; needs uv (pip install uv).
+LOCK := uv pip compile --quiet --python-version 3.13 --python-platform x86_64-unknown-linux-gnu \
+  --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock"
+lock:
+	$(LOCK) --output-file deploy/requirements.lock pyproject.toml
+	echo 'hatchling>=1.27' | $(LOCK) --output-file deploy/build.lock -
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis
