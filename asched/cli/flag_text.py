@@ -22,7 +22,7 @@ def flag_texts(given: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _default(flag: Flag) -> str:
-    if flag.kind in ("strings", "int32Slice", "namedCertKey"):
+    if flag.kind in ("strings", "int32Slice", "namedCertKey", "stringToString"):
         return f"[{flag.default}]"
     return flag.default
 

@@ -57,6 +57,15 @@ class Lane:
             self._live -= 1
         return queued
 
+    def empty(self) -> list[QueuedPod]:
+        """Everybody leaves, in the order in which they would have been taken."""
+        left = self.in_order()
+        self._heap.clear()
+        self._live = 0
+        for queued in left:
+            queued.lane = None
+        return left
+
     def in_order(self) -> list[QueuedPod]:
         """All pods as they would be taken; for listings, not for the hot path."""
         return [entry[2] for entry in sorted(filter(self._is_live, self._heap), key=_order)]

@@ -51,8 +51,7 @@ class Places:
         """Order everything that waits by another queue sort."""
         self._sort_key = sort_key
         for lane in (self.active, self.backoff, self.errors):
-            for queued in lane.in_order():
-                lane.discard(queued)
+            for queued in lane.empty():  # keys of two kinds in one heap cannot be compared
                 lane.push(queued, self._order(queued, lane))
 
     def get(self, key: str) -> QueuedPod | None:

@@ -1,0 +1,114 @@
+"""What `asched run` makes of its words before anything runs."""
+
+import re
+
+import pytest
+
+from asched.cli import run
+from asched.cli.flag_text import flag_texts
+from asched.cli.flags import parse
+from asched.edge.client.errors import ConnectError
+from asched.edge.client.session import ConnectionOptions
+from asched.edge.host.policy_configmap import fetch_policy
+from asched.lab.apiserver.server import ApiServer
+from tests.shared import shared_path
+
+POLICY = '{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "PodFitsHostPorts"}]}'
+
+
+def test_the_effective_configuration_is_written_and_that_is_all(tmp_path):
+    file = tmp_path / "effective.yaml"
+
+    assert run.main([f"--write-config-to={file}", "--scheduler-name=mine"]) == 0
+
+    assert "schedulerName: mine" in file.read_text()
+
+
+def test_a_file_that_cannot_be_written_is_one_line(tmp_path, capsys):
+    assert run.main([f"--write-config-to={tmp_path}/no/such/folder"]) == 2
+
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "no/such/folder: No such file or directory" in line
+
+
+def test_serving_and_access_follow_the_flags():
+    plan = run.plan_of(
+        parse(
+            [
+                "--secure-port=1234",
+                "--authorization-always-allow-paths=/healthz,/metrics",
+                "--authentication-token-webhook-cache-ttl=3s",
+            ]
+        )
+    )
+
+    assert plan.serving.options.secure_port == 1234
+    rules = plan.serving.access
+    assert rules.authorization.authorization_always_allow_paths == ("/healthz", "/metrics")
+    assert rules.authentication.authentication_token_webhook_cache_ttl == 3.0
+
+
+def test_port_0_serves_nothing():
+    assert not run.plan_of(parse(["--secure-port=0"])).serving.is_on
+    assert run.plan_of(parse([])).serving.options.secure_port == 10259
+
+
+def test_flags_are_shown_as_kube_scheduler_shows_them():
+    """Names and defaults of the recorded page, apart from what a run was given."""
+    text = shared_path("outside/log/startup_text.log").read_text()
+    recorded = dict(re.findall(r'FLAG: --([\w-]+)="(.*?)"\n', text))
+    ours = flag_texts({})
+    given = {name for name, value in recorded.items() if "$" in value} | {
+        *("bind-address", "secure-port", "v", "leader-elect", "cert-dir"),
+        *("help", "version", "scheduler-name"),
+        "leader-elect-resource-name",  # a lease of our own, unless we serve default-scheduler
+    }
+
+    shared = (recorded.keys() & ours.keys()) - given
+
+    assert len(shared) > 40
+    assert {name: ours[name] for name in shared} == {name: recorded[name] for name in shared}
+
+
+def test_given_values_are_shown_in_gos_words():
+    options = parse(
+        [
+            "--leader-elect-lease-duration=90s",
+            "--leader-elect=false",
+            "--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384",
+        ]
+    )
+
+    shown = flag_texts(options.given)
+
+    assert shown["leader-elect-lease-duration"] == "1m30s"
+    assert shown["leader-elect"] == "false"
+    assert shown["tls-cipher-suites"] == "[TLS_AES_128_GCM_SHA256,TLS_AES_256_GCM_SHA384]"
+
+
+@pytest.fixture
+async def server(tmp_path):
+    server = ApiServer()
+    await server.start()
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+    for name, data in (("good", {"policy.cfg": POLICY}), ("empty", {"other": "x"})):
+        metadata = {"name": name, "namespace": "kube-system"}
+        server.create("configmaps", {"metadata": metadata, "data": data})
+    yield ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig"))
+    await server.stop()
+
+
+async def test_a_policy_is_fetched_from_its_config_map(server):
+    assert await fetch_policy(server, "kube-system", "good") == POLICY
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("empty", 'configmap kube-system/empty has no key "policy.cfg"'),
+        ("absent", "couldn't get policy config map kube-system/absent"),
+    ],
+)
+async def test_a_policy_that_is_not_there_is_one_clear_line(server, name, text):
+    with pytest.raises(ConnectError, match=text):
+        await fetch_policy(server, "kube-system", name)

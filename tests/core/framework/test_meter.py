@@ -1,0 +1,85 @@
+"""The stopwatch: which points and plugins are told of, with a counter that a test moves."""
+
+from asched.core.framework.meter import SAMPLE_EVERY, Meter
+from asched.core.framework.points import PreFilterResult
+from asched.core.framework.status import Code, Status
+
+
+class Ears:
+    def __init__(self):
+        self.points = []
+        self.plugins = []
+        self.asked = []
+
+    def point_ran(self, point, profile, status, duration_s):
+        self.points.append((point, status, duration_s))
+
+    def plugin_ran(self, plugin, point, status, duration_s):
+        self.plugins.append((plugin, point, status, duration_s))
+
+    def evaluated(self, point, profile, plugins, times):
+        self.asked.append((point, plugins, times))
+
+
+class Watch:
+    now_s = 0.0
+
+    def __call__(self):
+        return self.now_s
+
+
+def a_meter():
+    ears, watch = Ears(), Watch()
+    return Meter(ears, "p", watch), ears, watch
+
+
+def test_the_time_of_pre_filter_is_taken_from_the_stretch_it_lies_in():
+    meter, ears, watch = a_meter()
+
+    def plugin():
+        watch.now_s += 2
+        return PreFilterResult()
+
+    meter.begin()
+    watch.now_s += 5
+    meter.call_aside("Mine", "PreFilter", plugin)
+    watch.now_s += 1
+    meter.filtered(("Mine",), ("Mine", "Yours"), 40)
+
+    assert ears.points == [("PreFilter", "Success", 2.0), ("Filter", "Success", 6.0)]
+    assert ears.asked == [("PreFilter", ("Mine",), 1), ("Filter", ("Mine", "Yours"), 40)]
+
+
+def test_scores_follow_filters():
+    meter, ears, watch = a_meter()
+    meter.begin()
+    watch.now_s += 3
+    meter.filtered((), (), 0)
+    watch.now_s += 4
+    meter.ranked(("Mine",), ("Mine", "Yours"), 7)
+
+    assert ears.points[2:] == [("PreScore", "Success", 0.0), ("Score", "Success", 4.0)]
+    assert ears.asked[2:] == [("PreScore", ("Mine",), 1), ("Score", ("Mine", "Yours"), 7)]
+
+
+def test_a_rejection_by_pre_filter_ends_the_attempt():
+    meter, ears, watch = a_meter()
+    meter.begin()
+    watch.now_s += 1
+    meter.pre_filtered(("Mine",), Code.UNSCHEDULABLE.text)
+
+    assert ears.points == [("PreFilter", "Unschedulable", 1.0)]
+
+
+def test_single_plugins_are_timed_in_one_attempt_of_ten():
+    meter, ears, watch = a_meter()
+
+    def plugin(cost_s):
+        watch.now_s += cost_s
+        return PreFilterResult(Status(Code.SKIP))
+
+    for _ in range(3 * SAMPLE_EVERY):
+        meter.begin()
+        assert meter.call("Mine", "PreFilter", plugin, 2).status.code is Code.SKIP
+
+    assert ears.plugins == [("Mine", "PreFilter", "Skip", 2.0)] * 3

@@ -1,0 +1,74 @@
+"""Other profiles for a queue that is in use."""
+
+from asched.core.framework.points import Registration
+from asched.core.queue.backoff import Backoff
+from asched.core.queue.queue import QueueProfile, SchedulingQueue
+from asched.core.queue.reprofile import reprofile
+from asched.core.state.changes import Action, Trigger
+from asched.core.state.nominated import Nominator
+from tests.builders import a_pod
+
+NODE_ADD = (Registration(Trigger("Node", Action.ADD)),)
+NOW_S = 1_000.0
+
+
+def by_name(pod, timestamp_s):
+    return pod.metadata.name
+
+
+def by_name_backwards(pod, timestamp_s):
+    return tuple(-ord(letter) for letter in pod.metadata.name)
+
+
+def a_profile(sort_key=by_name):
+    return QueueProfile(sort_key=sort_key, registrations={"Fit": NODE_ADD})
+
+
+def a_queue(*names):
+    return SchedulingQueue(dict.fromkeys(names, a_profile()), Nominator({}.get))
+
+
+def of(name, scheduler="one"):
+    return a_pod(name).spec(schedulerName=scheduler).build()
+
+
+def reject(queue, pod):
+    queue.add(pod, NOW_S)
+    queued = queue.pop(NOW_S)
+    queue.return_failed(queued, pod, ["Fit"], [], NOW_S)
+
+
+def names(queued):
+    return [one.pod.metadata.name for one in queued]
+
+
+def test_the_active_lane_is_sorted_anew():
+    queue = a_queue("one")
+    for name in "bac":
+        queue.add(of(name), NOW_S)
+
+    reprofile(queue, {"one": a_profile(by_name_backwards)}, Backoff(), NOW_S)
+
+    assert names(queue.places.listing().active) == ["c", "b", "a"]
+
+
+def test_what_rests_is_tried_again():
+    queue = a_queue("one")
+    reject(queue, of("a"))
+    assert names(queue.places.listing().unschedulable) == ["a"]
+
+    reprofile(queue, {"one": a_profile()}, Backoff(), NOW_S)
+
+    assert names(queue.places.listing().active) == ["a"]
+
+
+def test_pods_of_a_profile_that_went_leave_from_wherever_they_are():
+    queue = a_queue("one", "two")
+    reject(queue, of("resting", "two"))
+    queue.add(of("waiting", "two"), NOW_S)
+    queue.add(of("mine"), NOW_S)
+
+    reprofile(queue, {"one": a_profile()}, Backoff(), NOW_S)
+
+    assert len(queue.places) == 1
+    assert names(queue.places.listing().active) == ["mine"]
