@@ -7,6 +7,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from asched import names
+from asched.core.config.policy_table import (
+    PREDICATES,
+    PRIORITIES,
+    STRATEGIES,
+    UNSUPPORTED_PRIORITIES,
+)
 
 _STRATEGY: Final = f"use the scoringStrategy of {names.NODE_RESOURCES_FIT}"
 
@@ -34,4 +40,23 @@ ADVICE: Final[Mapping[str, str]] = {
     "NodeResourcesMostAllocated": f"it is gone; {_STRATEGY}, type MostAllocated",
     "RequestedToCapacityRatio": f"it is gone; {_STRATEGY}, type RequestedToCapacityRatio",
     "NodeResourceLimits": f"it is gone; {names.NODE_RESOURCES_FIT} scores requests only",
+    # Names of the old Policy, where a plugin is wanted.
+    **{
+        old: f"it is a predicate of the old Policy; enable {' and '.join(new)} instead"
+        for old, new in PREDICATES.items()
+    },
+    **{
+        old: f"it is a priority of the old Policy; enable {new} instead"
+        for old, new in PRIORITIES.items()
+    },
+    **{
+        old: f"it is a priority of the old Policy; {_STRATEGY}, type {new}"
+        for old, new in STRATEGIES.items()
+    },
+    **{
+        old: f"it is a priority of the old Policy: {fate}"
+        for old, fate in UNSUPPORTED_PRIORITIES.items()
+    },
+    "CheckServiceAffinity": f"it is gone; use pod affinity ({names.INTER_POD_AFFINITY})",
+    "CheckNodeLabelPresence": f"it is gone; use {names.NODE_AFFINITY} with addedAffinity",
 }
