@@ -64,10 +64,10 @@ class Access:
     async def follow(self, certificates: Certificates) -> None:
         """Keep up with the cluster's authorities until cancelled."""
         while True:
-            certificates.trust(self.authorities())
             await asyncio.sleep(LOOK_AGAIN_S)
             try:
                 await self._look()
+                certificates.trust(self.authorities())
             except (ClientError, CannotServeError) as error:
                 log.info("The authentication ConfigMap was not read: %s", error, extra={"v": 2})
 

@@ -11,6 +11,7 @@ from asched.core.framework.runner import Runner
 from asched.core.state.changes import UNSCHEDULABLE_TIMEOUT
 from asched.edge.host.clock import monotonic_s
 from asched.edge.host.loops import Scheduler
+from asched.edge.host.measured import MeasuredDispatcher
 from asched.edge.telemetry.instruments import Families
 from asched.edge.telemetry.metrics import Metrics
 
@@ -47,6 +48,14 @@ class Figures:
         text = "[BETA] Writes that wait, by lane."
         read = self._by_lane(dispatcher.queued_count)
         families.pulled("workqueue_depth", "gauge", text, ("name",), read)
+        if isinstance(dispatcher, MeasuredDispatcher):
+            text = "[BETA] Seconds spent on writes under way, by lane; it grows where one is stuck."
+            read_s = self._by_lane(dispatcher.unfinished_s)
+            families.pulled("workqueue_unfinished_work_seconds", "gauge", text, ("name",), read_s)
+            text = "[BETA] Seconds spent on the oldest write under way, by lane."
+            name = "workqueue_longest_running_processor_seconds"
+            read_s = self._by_lane(dispatcher.longest_s)
+            families.pulled(name, "gauge", text, ("name",), read_s)
         text = "[ALPHA] Writes that wait, by lane."
         families.pulled("asched_lane_queued", "gauge", text, ("lane",), read)
         text = "[ALPHA] Requests under way, by lane."

@@ -63,6 +63,15 @@ class ClientMetrics:
             ("name",),
         )
 
+        self.claims = families.counter(
+            "scheduler_resourceclaim_creates_total",
+            "[ALPHA] Resource claims made for extended resources: success or failure.",
+            ("status",),
+        )
+
+    def created_claim(self, *, is_created: bool) -> None:
+        self.claims.of("success" if is_created else "failure").value += 1
+
     def requested(self, method: str, host: str, code: str, duration_s: float) -> None:
         """One exchange with the API server (`edge.client.transport.Observer`)."""
         self.requests.of(code, method, host).value += 1

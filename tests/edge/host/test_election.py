@@ -69,7 +69,7 @@ class Replica:
 
 
 @asynccontextmanager
-async def a_replica(name, tmp_path):
+async def a_replica(name, tmp_path, *, delay_cache=False):
     """A scheduler that takes part in the election."""
     configuration = load_config(text=CONFIGURATION).configuration
     metrics, parts = Metrics(), Parts.fresh()
@@ -92,6 +92,7 @@ async def a_replica(name, tmp_path):
             MeasuredDispatcher, metrics=metrics.client, may_send=campaign.may_act
         ),
         leadership=campaign,
+        delay_cache=delay_cache,
     )
     replica = Replica(scheduler, campaign, metrics)
     replica.task = asyncio.ensure_future(scheduler.run())
@@ -181,3 +182,18 @@ async def test_a_leader_that_lost_sends_nothing_that_still_waited(server, tmp_pa
             await first.task
 
         assert bound(server) == set()
+
+
+async def test_with_a_delayed_cache_a_standby_lists_nothing_until_it_leads(server, tmp_path):
+    async with a_replica("a", tmp_path) as first:
+        await until(first.campaign.is_leading.is_set)
+        async with a_replica("b", tmp_path, delay_cache=True) as second:
+            await until(lambda: second.campaign.election.holder == "a")
+            assert not second.scheduler.is_synced
+            assert all(r.list_count == 0 for r in second.scheduler.reflectors.values())
+
+            first.scheduler.stop()
+            await until(lambda: second.scheduler.is_synced)
+
+            server.create("pods", a_pod("web"))
+            await until(lambda: bound(server) == {"web"})

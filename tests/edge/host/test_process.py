@@ -143,6 +143,8 @@ async def test_pages_of_a_live_scheduler(tmp_path):
         assert f'scheduler_cache_size{{type="{label}"}}' in page
     assert 'scheduler_unschedulable_pods{plugin="NodeResourcesFit",profile="asched"} 1.0' in page
     assert 'leader_election_master_status{name="asched"} 1.0' in page
+    for name in ("depth", "unfinished_work_seconds", "longest_running_processor_seconds"):
+        assert f'workqueue_{name}{{name="binding"}} 0.0' in page
     assert (
         'pod="big",priority="0",resource="cpu",scheduler="asched",unit="cores"} 64.0' in resources
     )
