@@ -70,6 +70,15 @@ class Cluster:
     async def until_bound(self, count: int) -> None:
         await self.until(lambda: len(self.placed()) >= count)
 
+    async def until_told(self, namespace: str, name: str, text: str) -> None:
+        """Wait for an event about a pod with some words in it."""
+        async with asyncio.timeout(PATIENCE_S):
+            while not any(  # noqa: ASYNC110 - the scheduler writes it when it likes
+                event["regarding"].get("name") == name and text in event["note"]
+                for event in self.server.list("events", namespace)
+            ):
+                await asyncio.sleep(0.05)
+
     def broken_rules(self) -> list[str]:
         return EndState(self.server.list("nodes"), self.pods()).broken_rules()
 
@@ -91,14 +100,23 @@ def a_pod(name: str, cpu: str = "100m", **spec: Any) -> Json:
 
 @asynccontextmanager
 async def a_cluster(
-    folder: Path, *, nodes: int = 4, cpu: str = "8", attempt_timeout_s: float = 2.0
+    folder: Path,
+    *,
+    nodes: int = 4,
+    cpu: str = "8",
+    attempt_timeout_s: float = 2.0,
+    prepare: Callable[[ApiServer], None] = lambda _: None,
 ) -> AsyncIterator[Cluster]:
-    """Both running, the scheduler synced; both stopped in good order at the end."""
+    """Both running, the scheduler synced; both stopped in good order at the end.
+
+    `prepare` does something to the server before the scheduler comes.
+    """
     server = ApiServer(kubelet=True)
     await server.start()
     try:
         for number in range(nodes):
             server.create("nodes", a_node(f"node-{number}", cpu))
+        prepare(server)
         kubeconfig = folder / "kubeconfig"
         kubeconfig.write_text(server.kubeconfig(), encoding="utf-8")
         effective = configuration({"profiles": [{"schedulerName": SCHEDULER}]})

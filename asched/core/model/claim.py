@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from asched.core.model.meta import ObjectMeta, Record
-from asched.core.model.quantity import Quantity
+from asched.core.model.quantity import Quantity, check
 from asched.core.model.selector import NodeSelector
 
 #: Keeps an allocated claim from being deleted under its pods.
@@ -219,11 +219,17 @@ class CapacityRequestPolicy(Record, frozen=True, gc=False):
 
 class DeviceCapacity(Record, frozen=True, gc=False):
     value: Quantity = "0"
+
+    def __post_init__(self) -> None:
+        check((self.value,))
     request_policy: CapacityRequestPolicy | None = None
 
 
 class Counter(Record, frozen=True, gc=False):
     value: Quantity = "0"
+
+    def __post_init__(self) -> None:
+        check((self.value,))
 
 
 class CounterSet(Record, frozen=True, gc=False):

@@ -2,6 +2,7 @@
 
 from asched.core.model.meta import ObjectMeta, Record
 from asched.core.model.pod import NO_LABELS, ResourceList
+from asched.core.model.quantity import check
 from asched.core.model.taint import Taint
 
 
@@ -26,6 +27,10 @@ class NodeStatus(Record, frozen=True, gc=False):
     conditions: tuple[NodeCondition, ...] | None = None
     images: tuple[ContainerImage, ...] | None = None
     declared_features: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.allocatable is not None:
+            check(self.allocatable.values())
 
 
 class Node(Record, frozen=True, gc=False):

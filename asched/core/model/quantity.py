@@ -9,6 +9,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/api/reso
 """
 
 import re
+from collections.abc import Iterable
 from fractions import Fraction
 from functools import lru_cache
 from typing import Final
@@ -53,6 +54,17 @@ def parse(text: Quantity) -> Fraction:
     scale = Fraction(10) ** int(exponent) if exponent is not None else _SCALE[suffix or ""]
     value = Fraction(digits if not digits.endswith(".") else digits[:-1]) * scale
     return -value if sign == "-" else value
+
+
+def check(amounts: Iterable[Quantity | None]) -> None:
+    """Raises QuantityError for the first that is no quantity; None is nothing.
+
+    Called while an object is decoded, so that one with a broken amount counts as malformed there
+    and not as our own mistake everywhere else.
+    """
+    for amount in amounts:
+        if amount is not None:
+            parse(amount)
 
 
 def ceiling(value: Fraction) -> int:

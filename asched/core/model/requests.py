@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Final
 
 from asched.core.model.pod import Container, Pod, ResourceRequirements
-from asched.core.model.quantity import CACHE_SIZE, INT64_MAX, Quantity, parse
+from asched.core.model.quantity import CACHE_SIZE, INT64_MAX, Quantity, QuantityError, parse
 
 CPU: Final = "cpu"
 MEMORY: Final = "memory"
@@ -121,10 +121,16 @@ def is_simple(pod: Pod) -> bool:
 
 
 def is_scaled_down(old: Pod, new: Pod) -> bool:
-    """Whether any request went down or away between two versions of a pod."""
+    """Whether any request went down or away between two versions of a pod.
+
+    What cannot be read may have been anything, so that it did.
+    """
     if old.spec is new.spec and old.status is new.status:
         return False
-    before, after = _aggregate(old, resized=True), _aggregate(new, resized=True)
+    try:
+        before, after = _aggregate(old, resized=True), _aggregate(new, resized=True)
+    except QuantityError:
+        return True
     return any(name not in after or after[name] < amount for name, amount in before.items())
 
 

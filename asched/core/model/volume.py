@@ -12,7 +12,7 @@ from asched.core.model.pod import (
     ResourceList,
     ResourceRequirements,
 )
-from asched.core.model.quantity import Quantity
+from asched.core.model.quantity import Quantity, check
 from asched.core.model.selector import NodeSelector
 
 
@@ -39,6 +39,10 @@ class PersistentVolumeSpec(Record, frozen=True, gc=False):
     azure_disk: AzureDisk | None = None
     cinder: CinderVolume | None = None
     portworx_volume: PortworxVolume | None = None
+
+    def __post_init__(self) -> None:
+        if self.capacity is not None:
+            check(self.capacity.values())
 
 
 class PersistentVolumeStatus(Record, frozen=True, gc=False):
@@ -122,6 +126,9 @@ class CsiStorageCapacity(Record, frozen=True, gc=False):
     node_topology: LabelSelector | None = None
     capacity: Quantity | None = None
     maximum_volume_size: Quantity | None = None
+
+    def __post_init__(self) -> None:
+        check((self.capacity, self.maximum_volume_size))
 
 
 class VolumeAttachmentSource(Record, frozen=True, gc=False):

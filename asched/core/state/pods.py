@@ -15,6 +15,7 @@ import msgspec
 from asched.core.model import requests
 from asched.core.model.meta import LabelSelector
 from asched.core.model.pod import Pod, PodAffinityTerm, spec_key
+from asched.core.model.quantity import QuantityError
 from asched.core.model.selector import Selector, compile_selector
 from asched.core.model.storage import PodStorage, storage_of
 
@@ -96,19 +97,25 @@ class PodClass:
     @cached_property
     def accounted(self) -> dict[str, int]:
         """What a node loses to such a pod, a resize in place included; what nobody counts is left
-        out.
+        out, and so is everything if an amount cannot be read.
         """
         simple = self.is_simple
-        amounts = self.requests if simple else requests.accounted_requests(self.example)
+        try:
+            amounts = self.requests if simple else requests.accounted_requests(self.example)
+        except QuantityError:
+            return {}
         fixed = (requests.CPU, requests.MEMORY, requests.EPHEMERAL_STORAGE)
         return {n: a for n, a in amounts.items() if a and (n in fixed or requests.is_scalar(n))}
 
     @cached_property
     def accounted_nonzero(self) -> tuple[int, int]:
         """(milli-CPU, bytes) a node loses for scoring, with defaults for silent containers."""
-        if self.is_simple:
-            return self.scoring_nonzero
-        return requests.scoring_requests(self.example, pod_level=True, resized=True)
+        try:
+            if self.is_simple:
+                return self.scoring_nonzero
+            return requests.scoring_requests(self.example, pod_level=True, resized=True)
+        except QuantityError:
+            return 0, 0
 
     @cached_property
     def scoring_nonzero(self) -> tuple[int, int]:
