@@ -136,12 +136,16 @@ class Binding:
         waiting, desk = self.waiting, self.desk
         started_s = desk.counter_s()
         desk.tell(self.attempt, Step.WAITING, tuple(waiting.deadlines))
-        yield from self._ask_permits()
-        while not waiting.is_settled:
-            left_s = max(waiting.next_deadline_s - desk.now_s, 0.0)
-            answer = yield WaitFor(ready=lambda: waiting.is_settled, timeout_s=left_s)
-            if isinstance(answer, TimedOut) and not waiting.is_settled:
-                waiting.expire()
+        desk.waiting.held += 1
+        try:
+            yield from self._ask_permits()
+            while not waiting.is_settled:
+                left_s = max(waiting.next_deadline_s - desk.now_s, 0.0)
+                answer = yield WaitFor(ready=lambda: waiting.is_settled, timeout_s=left_s)
+                if isinstance(answer, TimedOut) and not waiting.is_settled:
+                    waiting.expire()
+        finally:
+            desk.waiting.held -= 1
         status = waiting.decision or SUCCESS
         desk.observer.permit_waited(status.code.text, desk.counter_s() - started_s)
         if status.code is Code.ERROR:

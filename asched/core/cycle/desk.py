@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from asched import names
 from asched.core.cycle.observer import Observer
 from asched.core.cycle.story import Step, Stories
 from asched.core.framework.effects import EmitEvent, PodRef
@@ -38,6 +39,12 @@ class Desk:
     now_s: float = 0.0
     waiting: WaitingPods = field(default_factory=WaitingPods)
     stories: Stories = field(default_factory=Stories)
+
+    @property
+    def knows_gangs(self) -> bool:
+        """Whether some profile holds pods of a gang back until there are enough of them."""
+        gangs = names.GANG_SCHEDULING
+        return any(gangs in runner.profile.plugins for runner in self.runners.values())
 
     def tell(self, attempt: "Attempt", step: Step, details: object = None) -> None:
         """Add a line to the story of the attempt's pod."""

@@ -11,7 +11,8 @@ and replay drive it in theirs; equal facts at equal times give equal effects.
 One cycle runs at a time, save that an extender's thinking costs only pods of its own their turn:
 meanwhile those run that consult nobody, and what the extender granted is judged again.
 
-Bounds  TURN_S of cycles a turn; BINDINGS_MAX bindings under way, beyond which no pod is popped;
+Bounds  TURN_S of cycles a turn; BINDINGS_MAX bindings under way, beyond which no pod is popped
+        (those that wait at Permit do not count: others may have to join them first);
         PARKED_MAX pods that wait for extenders.
 """
 
@@ -95,6 +96,8 @@ class Machine:
         self._has_more = False
         if self.is_active:
             self._run_cycles()
+            if desk.waiting.held:  # a pod may have let others go
+                self._look_at_waits()
         return out
 
     def next_deadline_s(self) -> float | None:
@@ -128,6 +131,7 @@ class Machine:
                 sight.new,
                 profiles=desk.runners,
                 is_assumed=desk.cluster.is_assumed,
+                announces_arrivals=desk.knows_gangs,
             )
             for step in steps:
                 label = self._take_step(step)
@@ -248,7 +252,7 @@ class Machine:
     def _run_cycles(self) -> None:
         desk = self.desk
         until_s = desk.counter_s() + self._turn_s
-        while self.bindings < self._bindings_max:
+        while self.bindings - desk.waiting.held < self._bindings_max:
             attempt = self._next_attempt()
             if attempt is None:
                 return

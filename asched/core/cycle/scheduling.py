@@ -136,6 +136,8 @@ def _reserve(desk: Desk, attempt: Attempt, decision: Decision) -> Generator[Effe
         return None
     waiting = WaitingPod(info, node, attempt.profile)
     status = _ask_permit(desk, attempt, waiting)
+    if asked_for := desk.waiting.take_asked_for():
+        desk.queue.activate(asked_for, desk.now_s)
     if not (status.is_success or status.code is Code.WAIT):
         yield from _turned_away(desk, attempt, node, status, "Permit")
         return None

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from asched.core.config.in_tree import NOT_COVERED
 from asched.core.config.merge import ResolvedProfile
 from asched.core.framework import points
 from asched.core.framework.points import (
@@ -90,7 +91,7 @@ def build(
     for name in resolved.plugin_names:
         factory = factories.get(name)
         if factory is None:
-            raise CannotBuildError(f"plugin {name!r} is enabled but nobody provides it")
+            raise CannotBuildError(_nobody_provides(name))
         try:
             made[name] = factory(args.get(name), cluster)
         except ValueError as error:
@@ -129,6 +130,16 @@ def build(
         post_binds=at("postBind"),
         registrations=registrations_of(resolved, made),
         overlooked={name: tuple(made[name].overlooked()) for name in _rejecting(resolved)},
+    )
+
+
+def _nobody_provides(name: str) -> str:
+    gate = NOT_COVERED.get(name)
+    if gate is None:
+        return f"plugin {name!r} is enabled but nobody provides it"
+    return (
+        f'plugin "{name}" is not covered: switch the feature gate {gate} off,'
+        " or disable the plugin in the profile"
     )
 
 

@@ -7,11 +7,13 @@ cancelled until PreBind is through. The first decision counts, later ones are ig
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/waiting_pods_map.go
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Final
 
 from asched.core.framework.status import Status, failure, unschedulable
+from asched.core.model.pod import Pod
+from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
 #: A Permit plugin may hold a pod up no longer than this (upstream's maxTimeout).
@@ -85,10 +87,17 @@ def _go_seconds(seconds: float) -> str:
 
 
 class WaitingPods:
-    """All pods on their way, by uid."""
+    """All pods on their way, by uid. `held`: how many of them stand at Permit."""
 
     def __init__(self) -> None:
         self._pods: dict[str, WaitingPod] = {}
+        self._asked_for: list[Pod] = []
+        self.held = 0
+
+    @classmethod
+    def of(cls, _cluster: Cluster) -> "WaitingPods":
+        """For `Cluster.companion`: plugins and cycles meet at the same ones."""
+        return cls()
 
     def __iter__(self) -> Iterator[WaitingPod]:
         return iter(list(self._pods.values()))
@@ -101,3 +110,12 @@ class WaitingPods:
 
     def drop(self, uid: str) -> None:
         self._pods.pop(uid, None)
+
+    def ask_for(self, pods: Iterable[Pod]) -> None:
+        """A Permit plugin wants these tried at once: the pod it lets wait may be their chance."""
+        self._asked_for.extend(pods)
+
+    def take_asked_for(self) -> list[Pod]:
+        """Whom Permit plugins asked for since the last call."""
+        asked_for, self._asked_for = self._asked_for, []
+        return asked_for

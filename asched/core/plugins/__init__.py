@@ -12,6 +12,7 @@ from asched.core.framework.points import Plugin
 from asched.core.plugins.default_binder import DefaultBinder
 from asched.core.plugins.default_preemption import DefaultPreemption
 from asched.core.plugins.dynamic_resources import DynamicResources
+from asched.core.plugins.gang_scheduling import GangScheduling
 from asched.core.plugins.image_locality import ImageLocality
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
 from asched.core.plugins.node_affinity import NodeAffinity
@@ -54,4 +55,5 @@ IN_TREE: Final[dict[str, Factory]] = {
     names.NODE_VOLUME_LIMITS: lambda _args, cluster: NodeVolumeLimits(cluster),
     names.VOLUME_BINDING: VolumeBinding,
     names.VOLUME_ZONE: lambda _args, cluster: VolumeZone(cluster),
+    names.GANG_SCHEDULING: lambda _args, cluster: GangScheduling(cluster),
 }

@@ -21,6 +21,7 @@ from asched.core.state.changes import (
     ASSIGNED_POD_ADD,
     ASSIGNED_POD_DELETE,
     UNSCHEDULABLE_POD,
+    UNSCHEDULABLE_POD_ADD,
     Action,
     Change,
     Trigger,
@@ -87,19 +88,23 @@ def steps(
     *,
     profiles: Container[str],
     is_assumed: Callable[[str], bool],
+    announces_arrivals: bool = False,
 ) -> list[Step]:
     """What follows from an object that appeared (no old), changed, or went (no new).
 
     `old` is the version known before. `profiles` are the names of our schedulers; `is_assumed`
-    tells by uid whether a pod holds a place that no watch has confirmed.
+    tells by uid whether a pod holds a place that no watch has confirmed. `announces_arrivals`:
+    resting pods hear of new pods without a node, too, as upstream has it for gangs only.
     """
     if kind is POD:
         assert old is None or isinstance(old, Pod)
         assert new is None or isinstance(new, Pod)
         if old is not None and new is not None and old.uid != new.uid:
-            gone = _pod_steps(old, None, profiles, is_assumed)
-            return gone + _pod_steps(None, new, profiles, is_assumed)
-        return _pod_steps(old, new, profiles, is_assumed)
+            found = _pod_steps(old, None, profiles, is_assumed)
+            found += _pod_steps(None, new, profiles, is_assumed)
+        else:
+            found = _pod_steps(old, new, profiles, is_assumed)
+        return _with_arrivals(found) if announces_arrivals else found
     if kind is NODE and old is not None and new is not None:
         assert isinstance(old, Node)
         assert isinstance(new, Node)
@@ -122,6 +127,16 @@ def _pod_steps(
     if not is_ours:
         return []
     return [Enqueue(new)] if old is None else _still_waiting(old, new, is_assumed)
+
+
+def _with_arrivals(found: list[Step]) -> list[Step]:
+    """The same steps; whoever enters the queue is announced as soon as it stands there."""
+    told: list[Step] = []
+    for step in found:
+        told.append(step)
+        if isinstance(step, Enqueue):
+            told.append(Announce(Change(UNSCHEDULABLE_POD_ADD, None, step.pod)))
+    return told
 
 
 def _still_waiting(old: Pod, new: Pod, is_assumed: Callable[[str], bool]) -> list[Step]:

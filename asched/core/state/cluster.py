@@ -28,6 +28,7 @@ from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.core.state.nodes import Aspect, NodeTable
 from asched.core.state.objects import Objects
 from asched.core.state.occupancy import Occupancy
+from asched.core.state.pod_groups import PodGroups
 from asched.core.state.pods import PodClasses, PodInfo
 from asched.core.state.topology import Topology
 from asched.core.state.view import NodeView
@@ -61,6 +62,7 @@ class Cluster(Objects):
         self.topology = Topology(self.nodes)
         self.occupancy = Occupancy()
         self.volumes = VolumeIndex(self.nodes, self.told)
+        self.pod_groups = PodGroups()
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
@@ -195,6 +197,7 @@ class Cluster(Objects):
             sights.append(self._lose_pod(old, old))
             old = None
         self.pods_seen[pod.key] = pod
+        self.pod_groups.see(pod)
         if pod.spec.node_name:
             self._settle(pod)
         return [*sights, Sight(POD, old, pod)]
@@ -224,6 +227,7 @@ class Cluster(Objects):
         info = self.placed.get(known.uid)
         if info is not None and (not info.assumed or last.spec.node_name):
             self._unplace(info)
+        self.pod_groups.lose(known)
         # The last version tells of a placement that the watch may have missed.
         return Sight(POD, last if last.spec.node_name else known, None)
 
@@ -252,6 +256,7 @@ class Cluster(Objects):
     def _put(self, info: PodInfo, node_name: str) -> None:
         info.node_name = node_name
         self.placed[info.pod.uid] = info
+        self.pod_groups.place(info.pod)
         row = self.nodes.row_of.get(node_name)
         if row is None:
             info.row = -1
@@ -261,6 +266,7 @@ class Cluster(Objects):
 
     def _unplace(self, info: PodInfo) -> None:
         self.placed.pop(info.pod.uid, None)
+        self.pod_groups.displace(info.pod)
         if info.row >= 0:
             self._displace(info)
         else:

@@ -24,6 +24,7 @@ from asched.core.framework.points import POINTS, Plugin, QueueSortPlugin, Regist
 from asched.core.framework.profile import CannotBuildError, Factory
 from asched.core.framework.runner import Runner
 from asched.core.framework.second_look import blamed
+from asched.core.framework.waiting import WaitingPods
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE
 from asched.core.queue.backoff import Backoff
@@ -111,6 +112,7 @@ def build_machine(
         observer=observer,
         counter_s=counter_s,
         seed=seed,
+        waiting=parts.cluster.companion(WaitingPods.of),
     )
     return Machine(desk, bindings_max=bindings_max)
 

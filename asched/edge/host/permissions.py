@@ -4,8 +4,9 @@
 compares deploy/base/rbac.yaml with the same list, so that the manifests grant exactly this.
 
 Rules   every kind of core.model.kinds is listed and watched, whatever the profiles enable, because
-        a profile may change while the process runs; what a plugin writes is needed only where a
-        profile enables it; extra rights of a user's plugin are the user's to grant.
+        a profile may change while the process runs; pod groups, and what a plugin writes, are
+        needed only where a profile enables it; extra rights of a user's plugin are the user's to
+        grant.
 """
 
 from collections.abc import Iterable
@@ -25,6 +26,7 @@ from asched.core.model.kinds import (
     PERSISTENT_VOLUME_CLAIM,
     POD,
     POD_DISRUPTION_BUDGET,
+    POD_GROUP,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     RESOURCE_CLAIM,
@@ -139,6 +141,10 @@ def needed(
     for kind in KINDS:
         for verb in ("list", "watch"):
             found.setdefault(Right(verb, group_of(kind), kind.plural), READERS[kind])
+    if names.GANG_SCHEDULING in enabled:
+        for verb in ("list", "watch"):
+            right = Right(verb, group_of(POD_GROUP), POD_GROUP.plural)
+            found.setdefault(right, names.GANG_SCHEDULING)
     for right in CORE:
         found.setdefault(right, SCHEDULING)
     for plugin, rights in WRITES.items():

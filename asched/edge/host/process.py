@@ -23,6 +23,7 @@ from asched.core.framework.meter import Meter
 from asched.core.framework.profile import Profile
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
+from asched.core.model.kinds import KINDS, POD_GROUP
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.edge.client.dispatch import CONCURRENCY, DispatchOptions
 from asched.edge.client.extenders import Extenders
@@ -139,6 +140,7 @@ def _scheduler(
             metrics=metrics.client,
             may_send=campaign.may_act if campaign is not None else lambda: True,
         ),
+        kinds=(*KINDS, POD_GROUP) if machine.desk.knows_gangs else KINDS,
         originals=originals,
         leadership=campaign,
         delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,
