@@ -1,8 +1,10 @@
 """Completion: for kubectl by itself, for shells by shtab where it is installed."""
 
+import importlib
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from asched.cli import completion
 from asched.cli.completion import FILES, NO_FILES, candidates, full_parser
 from asched.cli.flag_table import ALL
 from asched.cli.main import COMMANDS, main
+from tests.shared import ROOT
 
 PARSER = full_parser()
 
@@ -53,6 +56,14 @@ def test_kubectl_is_told_candidates_and_a_directive(
     monkeypatch.setattr(sys, "argv", ["kubectl_complete-asched", "config", ""])
     assert completion.complete_for_kubectl() == 0
     assert capsys.readouterr().out.splitlines() == ["check", "migrate", "view", ":4"]
+
+
+def test_kubectl_finds_both_programs_once_installed() -> None:
+    """An underscore in kubectl's name for them, a dash in ours."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    for name in ("kubectl-asched", "kubectl_complete-asched"):
+        module, _, function = project["scripts"][name].partition(":")
+        assert callable(getattr(importlib.import_module(module), function))
 
 
 def test_as_a_plugin_it_calls_itself_as_the_user_did(

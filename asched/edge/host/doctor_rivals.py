@@ -90,15 +90,18 @@ async def check_names(
     """One finding per scheduler name of ours, more if there are rivals."""
     election = configuration.leader_election
     lease = (election.resource_namespace, election.resource_name) if election.leader_elect else None
+    found: list[Finding] = []
+    served: list[Served] = []
     try:
         served = await _workloads(reader)
     except ClientError as error:
-        return [unreadable(NAME, "deployments and pods", error)]
-    found = []
+        found.append(unreadable(NAME, "deployments and pods", error))
     for name in dict.fromkeys(profile.scheduler_name for profile in configuration.profiles):
         rivals = [_rival(name, other, lease) for other in served if name in other.scheduler_names]
         rivals += await _reporters(reader, name, holder_host, now)
-        found += rivals or [Finding(NAME, State.OK, f'nobody else serves "{name}"')]
+        if not rivals and not found:
+            rivals = [Finding(NAME, State.OK, f'nobody else serves "{name}"')]
+        found += rivals
     return found
 
 
@@ -188,10 +191,12 @@ def flags_of(words: Iterable[str]) -> dict[str, str]:
 
 def served_by(workload: str, given: Mapping[str, str], document: Any, *, is_ours: bool) -> Served:
     """Names and lease, from flags and the configuration document (None: no file)."""
-    document = document if isinstance(document, Mapping) else {}
+    is_seen = isinstance(document, Mapping)
+    document = document if is_seen else {}
     profiles = [p for p in document.get("profiles") or () if isinstance(p, Mapping)]
     default = names.DEFAULT_SCHEDULER_NAME
-    if is_ours and "config" not in given:
+    if is_ours and not is_seen:
+        # No file, or one we may not see: the name it most likely has.
         default = given.get("scheduler-name", names.OUR_SCHEDULER_NAME)
     served = frozenset(str(p.get("schedulerName") or default) for p in profiles) or {default}
     election = document.get("leaderElection")

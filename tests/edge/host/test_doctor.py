@@ -158,6 +158,25 @@ async def test_what_may_not_be_read_is_skipped_and_the_rest_is_told(clinic: Clin
     assert any(f.state is State.PROBLEM for f in about(findings, "permissions"))
 
 
+async def test_several_names_are_looked_at_one_by_one(clinic: Clinic) -> None:
+    clinic.install("namespace", "deployment")
+    text = (DEPLOY / "base/scheduler.yaml").read_text(encoding="utf-8")
+    metadata = {"name": "asched-config", "namespace": "asched-system"}
+    clinic.server.create("configmaps", {"metadata": metadata, "data": {"config.yaml": text}})
+    both = replace(
+        CONFIGURATION,
+        profiles=(*CONFIGURATION.profiles, *default_configuration("asched-packing").profiles),
+    )
+    texts = [f.text for f in about(await clinic.examine(configuration=both), "scheduler name")]
+    assert texts == [
+        (
+            '"asched" is served by asched-system/asched under the same lease:'
+            " replicas of one installation"
+        ),
+        'nobody else serves "asched-packing"',
+    ]
+
+
 async def test_the_shared_level_is_told(clinic: Clinic) -> None:
     clinic.server.create("", CATCH_ALL)
     texts = [f.text for f in about(await clinic.examine(), "flow control")]

@@ -30,6 +30,7 @@ def test_flags_in_both_forms() -> None:
         (["--config=/f"], TWO, False, "a b", "kube-system/l"),
         (["--config=/f"], "profiles: [{}]", False, "default-scheduler", THEIRS),
         (["--config=/f"], "profiles: [{}]", True, "default-scheduler", THEIRS),
+        (["--config=/unseen"], "", True, "asched", "kube-system/asched"),
         (["--config=/f", "--leader-elect-resource-name=m"], TWO, True, "a b", "kube-system/m"),
         (["--leader-elect-resource-namespace=n"], "", True, "asched", "n/asched"),
         (["--leader-elect=false"], TWO, False, "a b", ""),
