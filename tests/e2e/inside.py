@@ -74,7 +74,7 @@ class Cluster:
         """Wait for an event about a pod with some words in it."""
         async with asyncio.timeout(PATIENCE_S):
             while not any(  # noqa: ASYNC110 - the scheduler writes it when it likes
-                event["regarding"].get("name") == name and text in event["note"]
+                event["involvedObject"].get("name") == name and text in event["message"]
                 for event in self.server.list("events", namespace)
             ):
                 await asyncio.sleep(0.05)

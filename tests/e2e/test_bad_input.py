@@ -150,7 +150,10 @@ def a_broken_pod(server: ApiServer) -> None:
 
 @pytest.mark.parametrize("quantity", ["a lot", "1..5", "--1", "1e", "12xyz"])
 async def test_a_pod_with_a_broken_quantity_suffers_alone(quantity: str, tmp_path: Path) -> None:
-    """1. A stored pod asks for nonsense. 2. The others are placed. 3. It is told what is wrong."""
+    """1. A stored pod asks for nonsense. 2. The others are placed. 3. An event says what is wrong.
+
+    No status can be written to it: the server cannot read the stored pod either.
+    """
     async with a_cluster(tmp_path) as cluster:
         pod = a_pod("odd", schedulingGates=[{"name": "x.y/z"}])
         made = cluster.server.create("pods", pod)
@@ -160,7 +163,6 @@ async def test_a_pod_with_a_broken_quantity_suffers_alone(quantity: str, tmp_pat
         cluster.server.store.put(PODS.storage, ("default", "odd"), {**made, "spec": spec})
         cluster.add_pods(10)
         await cluster.until_bound(10)
-        await cluster.until(lambda: quantity in said(cluster.server.get("pods", "default", "odd")))
         await cluster.until_told("default", "odd", quantity)
 
 
@@ -185,12 +187,3 @@ async def test_a_node_that_breaks_is_known_as_it_was(tmp_path: Path) -> None:
         a_broken_node(cluster.server)
         cluster.add_pods(3)
         await cluster.until_bound(3)
-
-
-def said(pod: dict[str, Any] | None) -> str:
-    """What the pod's PodScheduled condition says."""
-    assert pod is not None
-    for condition in pod["status"].get("conditions") or ():
-        if condition["type"] == "PodScheduled" and condition["status"] == "False":
-            return str(condition.get("message", ""))
-    return ""
