@@ -96,10 +96,11 @@ async def check_names(
         served = await _workloads(reader)
     except ClientError as error:
         found.append(unreadable(NAME, "deployments and pods", error))
+    is_whole = not found
     for name in dict.fromkeys(profile.scheduler_name for profile in configuration.profiles):
         rivals = [_rival(name, other, lease) for other in served if name in other.scheduler_names]
         rivals += await _reporters(reader, name, holder_host, now)
-        if not rivals and not found:
+        if not rivals and is_whole:
             rivals = [Finding(NAME, State.OK, f'nobody else serves "{name}"')]
         found += rivals
     return found
