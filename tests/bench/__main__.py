@@ -5,8 +5,8 @@
 
 Against a real API server where KUBEBUILDER_ASSETS names a folder with etcd and kube-apiserver, else
 against the embedded one, and it says which. The bare client binds round-robin and writes one event
-per pod, without deciding anything; it runs before the rows and after them, and the ratio is to the
-mean of both, because other work on the machine comes and goes.
+per pod, without deciding anything; it runs before and after every row, and the ratio is to the mean
+of both, because other work on the machine comes and goes.
 
 Exit status: 0 if every pod of every row was bound, 1 if not, 2 for usage.
 """
@@ -32,6 +32,7 @@ from tests.bench.engine import measure_apart
 from tests.bench.measure import Cluster, EmbeddedServer, Row, measure
 from tests.bench.rows import BOUND, DECIDED, EVERY, GROUPS, Asked
 
+BARE = "bare client"
 COLUMNS = (
     "row", "nodes", "pods", "bound", "bound/s", "to bare", "first s", "last s", "CPU ms/pod",
     "RSS MB", "events", "after s",
@@ -106,22 +107,20 @@ async def _on_one_server(
 ) -> None:
     async with _cluster(asked.nodes, embedded) as cluster:
         crowd = Crowd(asked.nodes, ((plain, asked.pods),))
-        before = await measure(cluster, "bare client, before", crowd, is_bare=True)
-        _tell(before, rows)
-        measured = []
+        before: Row | None = None
         for name in names:
+            if not BOUND[name].is_compared:
+                _tell(await BOUND[name].run(cluster, name, asked), rows)
+                continue
+            if before is None:
+                before = await measure(cluster, BARE, crowd, is_bare=True)
+                _tell(before, rows)
             row = await BOUND[name].run(cluster, name, asked)
-            row.ratio = round(row.rate / before.rate, 3) if BOUND[name].is_compared else None
+            after = await measure(cluster, BARE, crowd, is_bare=True)
+            row.ratio = round(row.rate / ((before.rate + after.rate) / 2), 3)
             _tell(row, rows)
-            measured.append(row)
-        after = await measure(cluster, "bare client, after", crowd, is_bare=True)
-        _tell(after, rows)
-        bare_rate = (before.rate + after.rate) / 2
-        for row in measured:
-            if row.ratio is not None:
-                row.ratio = round(row.rate / bare_rate, 3)
-        ratios = ", ".join(f"{row.name} {row.ratio:.2f}" for row in measured if row.ratio)
-        print(f"ratio to the mean of both bare runs ({bare_rate:.0f}/s): {ratios}", flush=True)
+            _tell(after, rows)
+            before = after
 
 
 @contextlib.asynccontextmanager

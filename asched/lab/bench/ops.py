@@ -241,11 +241,10 @@ class OpRunner:
         name = self.workload.full_name
         self.items.append(metrics.throughput(collection, name, is_fine=self.world.has_fine_clock))
         run = f"{name}/{collection.name}"
-        latencies = {**self.world.measured(), "pod_created_to_scheduled": collection.waited_s}
-        for metric, seconds in latencies.items():
-            item = metrics.latency(metric, run, seconds)
-            if item is not None:
-                self.items.append(item)
+        self.items += self.world.latencies(run)
+        waited = metrics.latency("pod_created_to_scheduled", run, collection.waited_s)
+        if waited is not None:
+            self.items.append(waited)
 
     # --- any object ------------------------------------------------------------------------------
 

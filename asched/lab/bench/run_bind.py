@@ -11,6 +11,7 @@ not take them. A pod counts as scheduled when this process's own watch shows its
 import asyncio
 import contextlib
 import shutil
+import socket
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -22,6 +23,7 @@ import yaml
 from asched import names
 from asched.edge.client.errors import ConnectError
 from asched.lab.apiserver.resources import find
+from asched.lab.bench import histograms
 from asched.lab.bench.api import Api, resource_of
 from asched.lab.bench.manifests import (
     JsonObject,
@@ -31,10 +33,16 @@ from asched.lab.bench.manifests import (
     served_version,
     updated,
 )
+from asched.lab.bench.metrics import DataItem
 from asched.lab.bench.preparation import Prepared
 from asched.lab.bench.processes import Process
 from asched.lab.bench.world import Step, WorkloadFailedError, World
 
+#: Histograms of the scheduler that become data items.
+LATENCIES: Final = (
+    "scheduler_scheduling_attempt_duration_seconds",
+    "scheduler_scheduling_algorithm_duration_seconds",
+)
 SCHEDULER_NAME: Final = "asched-bench"
 POLL_S: Final = 0.02
 SHOW_EVERY_S: Final = 0.5
@@ -55,6 +63,8 @@ class BindWorld(World):
         self._tasks: list[asyncio.Task[None]] = []
         self._made: list[tuple[str, str, str]] = []
         self._usage_before: Mapping[str, float] = {}
+        self._metrics_url = ""
+        self._histograms: dict[str, histograms.Histogram] = {}
 
     @classmethod
     async def started(cls, prepared: Prepared, *, kubeconfig: str = "") -> "BindWorld":
@@ -82,7 +92,13 @@ class BindWorld(World):
     async def _start_scheduler(self, prepared: Prepared, kubeconfig: str) -> None:
         file = self._folder / "scheduler.yaml"
         file.write_text(scheduler_config(prepared.config_text, kubeconfig), encoding="utf-8")
-        arguments = ["run", f"--config={file}", "--secure-port=0"]
+        port = free_port()
+        self._metrics_url = f"https://127.0.0.1:{port}/metrics"
+        arguments = [
+            *("run", f"--config={file}", f"--secure-port={port}", "--bind-address=127.0.0.1"),
+            f"--cert-dir={self._folder}",
+            "--authorization-always-allow-paths=/healthz,/livez,/readyz,/metrics",
+        ]
         if prepared.gates:
             pairs = (f"{gate}={str(value).lower()}" for gate, value in prepared.gates.items())
             arguments.append("--feature-gates=" + ",".join(pairs))
@@ -199,10 +215,17 @@ class BindWorld(World):
 
     # --- figures ---------------------------------------------------------------------------------
 
-    def measured(self) -> Mapping[str, Sequence[float]]:
-        return {}
+    def latencies(self, run: str) -> list[DataItem]:
+        now = histograms.fetch(self._metrics_url)
+        found = (
+            histograms.item(metric, run, now[metric].since(self._histograms.get(metric)))
+            for metric in LATENCIES
+            if metric in now
+        )
+        return [item for item in found if item is not None]
 
     def forget_measured(self) -> None:
+        self._histograms = histograms.fetch(self._metrics_url)
         if self.scheduler is not None:
             self._usage_before = self.scheduler.usage()
 
@@ -253,6 +276,13 @@ async def embedded_server(folder: Path) -> tuple[Process, str]:
     await server.start()
     await server.ready("export KUBECONFIG")
     return server, str(kubeconfig)
+
+
+def free_port() -> int:
+    """A port of loopback that nobody listens on just now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def scheduler_config(text: str, kubeconfig: str) -> str:

@@ -16,7 +16,7 @@ Bounds  JUMPS_MAX jumps without a pod being scheduled end a wait that leads nowh
 import gc
 import resource
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
@@ -30,6 +30,7 @@ from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.loops import GC_THRESHOLD
 from asched.lab.bench.engine_time import Recorder
 from asched.lab.bench.manifests import JsonObject
+from asched.lab.bench.metrics import DataItem, latency
 from asched.lab.bench.objects import Objects
 from asched.lab.bench.world import Step, WorkloadFailedError, World
 
@@ -223,11 +224,13 @@ class DecideWorld(World):
 
     # --- figures ---------------------------------------------------------------------------------
 
-    def measured(self) -> Mapping[str, Sequence[float]]:
-        return {
+    def latencies(self, run: str) -> list[DataItem]:
+        durations = {
             "scheduler_scheduling_attempt_duration_seconds": self.recorder.attempts,
             "scheduler_scheduling_algorithm_duration_seconds": self.recorder.algorithms,
         }
+        found = (latency(metric, run, seconds) for metric, seconds in durations.items())
+        return [item for item in found if item is not None]
 
     def forget_measured(self) -> None:
         """The collector is kept out of the way as the running scheduler keeps it."""

@@ -7,10 +7,11 @@ Two exist. `run_decide.py` holds the objects in process and counts only the time
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any
 
 from asched.lab.bench.manifests import JsonObject, Names
+from asched.lab.bench.metrics import DataItem
 from asched.lab.bench.watching import PodWatch
 
 #: A step of background work; False ends it.
@@ -84,8 +85,8 @@ class World(ABC):
         """Do a step now and again until it says False or the workload ends."""
 
     @abstractmethod
-    def measured(self) -> Mapping[str, Sequence[float]]:
-        """Durations by metric name, in seconds, since the last `forget_measured`."""
+    def latencies(self, run: str) -> list[DataItem]:
+        """What the scheduler took since the last `forget_measured`."""
 
     @abstractmethod
     def forget_measured(self) -> None:
