@@ -140,6 +140,26 @@ def test_pods(case: Case) -> None:
     assert steps_of(POD, case.old, case.new, case.assumed) == case.told
 
 
+def test_arrivals_are_announced_where_somebody_waits_for_them() -> None:
+    """A pod of the same name that replaces another one arrives, too; a new version does not."""
+    another = a_pod("web", uid="before")
+    for old, last in (
+        (None, ["enqueue u", "UnschedulablePodAdd/n"]),
+        (another, ["enqueue u", "UnschedulablePodAdd/n"]),
+        (web(), []),
+    ):
+        found = steps(
+            POD,
+            old,
+            web(),
+            profiles=(PROFILE,),
+            is_assumed=lambda _: False,
+            announces_arrivals=True,
+        )
+
+        assert told(found)[-2:] == last
+
+
 def test_nodes() -> None:
     plain, labelled = a_node("n"), a_node("n", zone="a")
     cordoned = msgspec.structs.replace(plain, spec=NodeSpec(unschedulable=True))

@@ -24,6 +24,12 @@ def test_writes_follow_the_plugins() -> None:
     assert evict in {need.right for need in needed([names.DEFAULT_PREEMPTION], ELECTION)}
 
 
+def test_pod_groups_are_read_only_where_gangs_are_known() -> None:
+    follow = {Right(verb, "scheduling.k8s.io", "podgroups") for verb in ("list", "watch")}
+    assert not follow & {need.right for need in needed((), ELECTION)}
+    assert follow <= {need.right for need in needed([names.GANG_SCHEDULING], ELECTION)}
+
+
 def test_no_right_is_asked_twice() -> None:
     rights = [need.right for need in needed(READERS.values(), ELECTION)]
     assert len(rights) == len(set(rights))
