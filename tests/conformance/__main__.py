@@ -1,9 +1,10 @@
 """Replays recorded decisions of kube-scheduler and prints how many agree.
 
-    python -m tests.conformance PATH... [--family NAME] [--json]
+    python -m tests.conformance PATH... [--family NAME] [--json] [--parity]
 
-PATH is a file of a corpus, or a folder of them. The exit status is 0 only if everything that was
-replayed agrees; what is not covered yet is listed, and never counts as passed.
+PATH is a file of a corpus, or a folder of them. `--parity` refreshes the tables of docs/parity.md
+as well. The exit status is 0 only if everything that was replayed agrees; what is not covered yet
+is listed, and never counts as passed.
 """
 
 import argparse
@@ -15,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tests.conformance import cases, hints, queue_traces, registrations_file, traces
+from tests.conformance import cases, hints, parity, queue_traces, registrations_file, traces
 from tests.conformance.cases import Result
 
 #: Differences shown per family.
@@ -28,6 +29,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("paths", nargs="+", type=Path, metavar="PATH")
     parser.add_argument("--family", help="replay this family alone")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead")
+    parser.add_argument("--parity", action="store_true", help="refresh docs/parity.md, too")
     options = parser.parse_args(arguments)
     absent = [path for path in options.paths if not path.exists()]
     if absent:
@@ -40,6 +42,12 @@ def main(arguments: list[str] | None = None) -> int:
         if options.family in (None, result.family)
     ]
     report(results, as_json=options.json)
+    if options.parity:
+        try:
+            parity.write(results)
+        except (OSError, parity.MarkersMissingError) as error:
+            sys.stderr.write(f"conformance: cannot refresh the parity page: {error}\n")
+            return 2
     return 1 if any(r.differences for r in results) else 0
 
 
@@ -65,16 +73,21 @@ def replay_file(path: Path) -> Iterator[Result]:
                 yield Result(name, "queue", [] if agrees else [text])
             return
         if family == "hints":
-            yield hints.replay(record)
+            yield _of(record, hints.replay(record))
         elif "steps" in record:
             yield traces.replay(record)
         elif "expect" in record:
-            yield cases.replay(record)
+            yield _of(record, cases.replay(record))
         elif "extenders" in record and "requests" in record:
             yield extender_scenario(record)
         else:
             yield from outside(path)
             return
+
+
+def _of(record: dict[str, Any], result: Result) -> Result:
+    result.plugins = parity.plugins_of(record)
+    return result
 
 
 def outside(path: Path) -> Iterator[Result]:

@@ -29,12 +29,18 @@ SEEDS = range(4)
 
 @dataclass
 class Result:
-    """`missing` names plugins that the case needs and that do not exist: then it is not covered."""
+    """`missing` names plugins that the case needs and that do not exist: then it is not covered.
+
+    `plugins` are those whose word the case records; `wakes_more`: ours wakes a pod that fits and
+    that kube-scheduler lets sleep.
+    """
 
     name: str
     family: str
     differences: list[str] = field(default_factory=list)
     missing: frozenset[str] = frozenset()
+    plugins: frozenset[str] = frozenset()
+    wakes_more: bool = False
 
     def compare(self, what: str, ours: Any, theirs: Any) -> None:
         if ours != theirs:
