@@ -1,0 +1,182 @@
+"""Changes that hints overlook: whom they wake, and what is remembered of a look in vain."""
+
+import pytest
+
+from asched.core.framework.points import Hint, Registration
+from asched.core.model.pod import Pod
+from asched.core.queue.backoff import Backoff
+from asched.core.queue.queue import QueueProfile
+from asched.core.queue.waking import LOOKS_MAX
+from asched.core.state.changes import Change, Trigger
+from tests.core.queue.waiting import (
+    NODE_ADDED,
+    NODE_LABEL,
+    PROFILE,
+    VOLUME_ADDED,
+    Gate,
+    Scene,
+    a_node,
+    a_pod,
+    by_priority,
+)
+
+
+class Looked:
+    """Answers looks; notes which pods were looked at."""
+
+    def __init__(self, **blamed: str) -> None:
+        self.blamed = blamed  # name of a pod -> who stands against it; others fit
+        self.asked: list[str] = []
+
+    def __call__(self, pod: Pod) -> frozenset[str] | None:
+        name = pod.metadata.name
+        self.asked.append(name)
+        return frozenset(self.blamed[name].split()) if name in self.blamed else None
+
+
+def scene(look: Looked, *, by_class: bool = False, gates: tuple[Gate, ...] = ()) -> Scene:
+    """Fit hears of nodes, Ports of volumes; Fit overlooks changes of labels."""
+    made = Scene(class_key_of=(lambda pod: pod.metadata.namespace) if by_class else lambda _: None)
+    profile = QueueProfile(
+        by_priority,
+        {"Fit": [Registration(NODE_ADDED)], "Ports": [Registration(VOLUME_ADDED)]},
+        gates,
+        overlooked={"Fit": [Registration(NODE_LABEL)]},
+        blame=look,
+    )
+    made.queue.learn({PROFILE: profile}, Backoff(1, 10))
+    return made
+
+
+def resting(one: Scene) -> list[str]:
+    return one.names().get("unschedulable", [])
+
+
+def test_a_pod_that_fits_follows_an_overlooked_change() -> None:
+    one = scene(Looked())
+    one.add(a_pod("web"))
+    one.reject("Fit", now_s=1.2)
+
+    assert one.move(NODE_LABEL, now_s=1.3) == 1
+    assert one.names() == {"backoff": ["web"]}
+
+
+def test_a_pod_that_does_not_fit_rests_on() -> None:
+    one = scene(Looked(web="Fit"))
+    one.add(a_pod("web"))
+    one.reject("Fit", now_s=1.2)
+
+    assert one.move(NODE_LABEL, now_s=1.3) == 0
+    assert resting(one) == ["web"]
+
+
+def test_nobody_is_looked_at_whom_a_hint_wakes_anyway_or_who_is_not_concerned() -> None:
+    look = Looked()
+    one = scene(look)
+    one.add(a_pod("a"), a_pod("b"))
+    one.reject("Fit", now_s=1.2)
+    one.reject("Ports", now_s=1.2)
+
+    one.move(NODE_ADDED, now_s=1.3)
+    one.move(NODE_LABEL, now_s=1.3)
+
+    assert look.asked == []
+    assert resting(one) == ["b"]
+
+
+def test_whoever_was_blamed_at_a_look_is_heard_from_then_on() -> None:
+    look = Looked(web="Ports")
+    one = scene(look)
+    one.add(a_pod("web"))
+    one.reject("Fit", now_s=1.2)
+    assert one.move(VOLUME_ADDED, now_s=1.3) == 0
+
+    one.move(NODE_LABEL, now_s=1.4)
+    assert one.move(VOLUME_ADDED, now_s=1.5) == 0, "it does not fit yet"
+    look.blamed.clear()
+
+    assert one.move(VOLUME_ADDED, now_s=1.6) == 1
+
+
+def test_the_next_attempt_forgets_who_was_blamed_between() -> None:
+    one = scene(Looked(web="Ports"))
+    one.add(a_pod("web"))
+    one.reject("Fit", now_s=1.2)
+    one.move(NODE_LABEL, now_s=1.3)
+    one.move(NODE_ADDED, now_s=5.0)
+    queued = one.reject("Fit", now_s=5.1)
+
+    assert queued.also_blamed == frozenset()
+    assert queued.rejectors == {"Fit"}
+
+
+def test_pods_of_a_class_are_looked_at_once() -> None:
+    look = Looked(a="Ports", b="Ports")
+    one = scene(look, by_class=True)
+    one.add(a_pod("a"), a_pod("b"))
+    for _ in range(2):
+        one.reject("Fit", now_s=1.2)
+
+    one.move(NODE_LABEL, now_s=1.3)
+    assert look.asked == ["a"]
+    look.blamed.clear()
+
+    assert one.move(VOLUME_ADDED, now_s=1.4) == 2, "both remember whom the look blamed"
+
+
+def test_one_change_causes_no_more_than_so_many_looks() -> None:
+    look = Looked(**{f"p{n}": "Fit" for n in range(LOOKS_MAX + 2)})
+    one = scene(look)
+    one.add(*(a_pod(f"p{n}") for n in range(LOOKS_MAX + 2)))
+    for _ in range(LOOKS_MAX + 2):
+        one.reject("Fit", now_s=1.2)
+
+    assert one.move(NODE_LABEL, now_s=1.3) == 2, "the rest is woken unseen"
+    assert len(look.asked) == LOOKS_MAX
+
+
+def test_a_change_that_upstream_does_not_make_wakes_only_who_fits() -> None:
+    one = scene(Looked(b="Fit"))
+    one.add(a_pod("a"), a_pod("b"))
+    for _ in range(2):
+        one.reject("Fit", now_s=1.2)
+
+    one.queue.move(Change(NODE_ADDED, None, a_node("n"), only_if_fits=True), 1.3)
+
+    assert resting(one) == ["b"]
+
+
+@pytest.mark.parametrize(("fits", "place"), [(True, "backoff"), (False, "unschedulable")])
+def test_an_overlooked_change_during_the_attempt_counts_when_the_pod_returns(
+    fits: bool, place: str
+) -> None:
+    one = scene(Looked() if fits else Looked(web="Fit"))
+    one.add(a_pod("web"))
+    queued = one.pop(1.0)
+    one.move(NODE_LABEL, now_s=1.1)
+
+    one.fail(queued, "Fit", now_s=1.2)
+
+    assert one.names() == {place: ["web"]}
+
+
+def test_a_gated_pod_hears_nothing_that_its_gate_does_not_overlook() -> None:
+    look = Looked()
+    one = scene(look, gates=(Gate("Gates"),))
+    one.add(a_pod("web", gates=["Gates"]))
+
+    assert one.move(NODE_LABEL) == 0
+    assert look.asked == []
+
+
+def test_a_hint_for_overlooked_changes_may_say_no() -> None:
+    look = Looked()
+    one = scene(look)
+    skip = Registration(Trigger(*NODE_LABEL[:2]), lambda pod, old, new: Hint.SKIP)
+    profile = QueueProfile(by_priority, {"Fit": []}, overlooked={"Fit": [skip]}, blame=look)
+    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
+    one.add(a_pod("web"))
+    one.reject("Fit", now_s=1.2)
+
+    assert one.move(NODE_LABEL, now_s=1.3) == 0
+    assert look.asked == []
