@@ -15,13 +15,23 @@ from urllib.parse import quote
 from asched.cli.pages import PageError, add_server_flags, fetch
 
 PATH: Final = "/debug/asched/pods/{}/{}"
+FROM_OUTSIDE: Final = """\
+from outside the cluster:
+  kubectl -n NAMESPACE port-forward deployment/asched 10259 &
+  asched explain POD --token "$(kubectl -n NAMESPACE create token ACCOUNT)"
+with replicas, ask the pod that holds the lease: the others know no story.
+"""
 #: Lines of the story that are shown unless all are asked for.
 STORY_LINES: Final = 8
 
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
-        "explain", help="tell why a pod is where it is", description=__doc__
+        "explain",
+        help="tell why a pod is where it is",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=FROM_OUTSIDE,
     )
     parser.add_argument("pod", metavar="[NAMESPACE/]POD")
     parser.add_argument("-n", "--namespace", default="default")
