@@ -7,6 +7,7 @@ import pytest
 from asched.core.framework.points import Hint
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
+from asched.core.model.kinds import POD
 from asched.core.plugins.dynamic_resources_hints import ClaimHints
 from tests.core.plugins.dra_world import DraWorld, a_claim_object, a_pod, allocated
 
@@ -54,3 +55,22 @@ def test_claims_that_go_are_not_listened_to() -> None:
     told = {r.trigger.label: r.hint is not None for r in registrations}
     assert len(told) == 5
     assert sum(told.values()) == 2
+
+
+def test_claims_that_go_with_their_devices_are_overlooked() -> None:
+    hints = ClaimHints(DraWorld(WAITING).cluster)
+    holding, idle = decode(ResourceClaim, OTHER_ALLOCATED), decode(ResourceClaim, OTHER)
+
+    assert hints.claim_gone(a_pod("c"), holding, None) is Hint.QUEUE
+    assert hints.claim_gone(a_pod("c"), idle, None) is Hint.SKIP
+
+
+def test_so_are_devices_promised_to_a_pod_whose_binding_failed() -> None:
+    world = DraWorld(WAITING)
+    failed = a_pod("o", name="q")
+    hints = ClaimHints(world.cluster)
+    assert hints.pod_gone(a_pod("c"), failed, None) is Hint.SKIP, "nobody knows it any more"
+
+    world.see(POD, failed)
+
+    assert hints.pod_gone(a_pod("c"), failed, None) is Hint.QUEUE

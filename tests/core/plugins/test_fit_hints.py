@@ -103,3 +103,14 @@ def test_device_classes() -> None:
     assert about(GPUS, unnamed) is Hint.SKIP
     assert about(None, unnamed) is Hint.SKIP
     assert about(None, {"metadata": {"name": "nics"}, "spec": {}}) is Hint.QUEUE
+
+
+def test_nodes_without_an_ignored_resource_are_overlooked_by_the_hint() -> None:
+    cluster = a_cluster()
+    hints = FitHints(cluster.classes, Delegation(cluster), lambda name: name == GPU)
+    (registration,) = hints.overlooked()
+    assert registration.hint is not None
+    node = a_node("n1").build()
+
+    assert registration.hint(a_pod().requests({GPU: "1"}).build(), None, node) is Hint.QUEUE
+    assert registration.hint(a_pod().requests(cpu="1").build(), None, node) is Hint.SKIP

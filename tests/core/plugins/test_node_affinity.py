@@ -212,3 +212,14 @@ def test_a_hint_about_a_senseless_term_is_an_error() -> None:
 
     with pytest.raises(ValueError, match="default/web"):
         registration.hint(pod, None, a_node("n1").build())
+
+
+def test_coming_to_match_the_operators_affinity_alone_is_overlooked_by_the_hint() -> None:
+    assert NodeAffinity().overlooked() == ()
+    (registration,) = NodeAffinity(ENFORCED).overlooked()
+    assert registration.hint is not None
+    inside, outside = a_node("n1").labels(zone="a").build(), a_node("n1").labels(zone="b").build()
+
+    assert registration.hint(a_pod().build(), outside, inside) is Hint.QUEUE
+    assert registration.hint(a_pod().build(), inside, outside) is Hint.SKIP
+    assert registration.hint(a_pod().build(), inside, inside) is Hint.SKIP

@@ -13,6 +13,7 @@ from asched.core.plugins.node_volume_limits import (
     after_claim_added,
     after_csi_node_updated,
     after_pod_deleted,
+    detached,
 )
 from asched.core.state.cluster import Cluster
 from tests.volume_builders import (
@@ -231,3 +232,27 @@ def test_a_limit_that_changes_is_heard() -> None:
     see(cluster, a_csi_node("n1", {"csi": 2}))
 
     assert rejected(plugin, cluster, pod) == set()
+
+
+def test_what_decides_how_claims_count_is_overlooked_by_hints() -> None:
+    used = a_pod("runs", "c2", node="n")
+    cluster = a_cluster(a_node("n"), a_class("s"), *a_pair(1), *a_pair(2), used)
+    told = {
+        registration.trigger.resource: registration.hint
+        for registration in NodeVolumeLimits(cluster).overlooked()
+    }
+    waiting = a_pod("p", "c1")
+    about_volume = told["PersistentVolume"]
+    assert about_volume is not None
+
+    assert about_volume(waiting, a_volume("pv1"), None) is Hint.QUEUE, "its own"
+    assert about_volume(waiting, a_volume("pv2"), None) is Hint.QUEUE, "that of a placed pod"
+    assert about_volume(waiting, a_volume("pv3"), None) is Hint.SKIP
+    assert told["Node"] is None
+    assert told["storage.k8s.io/CSINode"] is None
+
+
+def test_an_attachment_that_goes_helps_claims_made_for_the_pod_too() -> None:
+    gone = an_attachment("a", "csi", "n", "pv1")
+    assert detached(a_pod("p", ephemeral=["e"]), gone, None) is Hint.QUEUE
+    assert detached(a_pod("p"), gone, None) is Hint.SKIP

@@ -14,6 +14,8 @@ from asched.core.plugins.volume_restrictions import (
     VolumeRestrictions,
     after_claim_added,
     after_pod_deleted,
+    claim_is_free,
+    disk_is_free,
 )
 from tests.volume_builders import a_claim, a_cluster, a_node, a_pod, judge
 
@@ -174,3 +176,19 @@ def test_only_claims_of_the_pod_help() -> None:
     assert after_claim_added(waiting, None, a_claim("d")) is Hint.SKIP
     assert after_claim_added(waiting, None, a_claim("c", namespace="other")) is Hint.SKIP
     assert after_claim_added(waiting, None, a_claim("waiting-e")) is Hint.SKIP
+
+
+@pytest.mark.parametrize(
+    ("gone", "hint"),
+    [
+        (a_pod("gone", disks=[gce("a")], namespace="other"), Hint.QUEUE),
+        (a_pod("gone", disks=[gce("b")], namespace="other"), Hint.SKIP),
+    ],
+)
+def test_disks_are_free_whatever_the_namespace_of_who_held_them(gone: Any, hint: Hint) -> None:
+    assert disk_is_free(a_pod("waiting", disks=[gce("a")]), gone, None) is hint
+
+
+def test_a_node_that_goes_may_take_the_user_of_a_claim_along() -> None:
+    assert claim_is_free(a_pod("waiting", "c"), a_node("n"), None) is Hint.QUEUE
+    assert claim_is_free(a_pod("waiting", disks=[gce("a")]), a_node("n"), None) is Hint.SKIP

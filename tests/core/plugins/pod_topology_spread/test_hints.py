@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from asched.core.config.args import PodTopologySpreadArgs, TopologySpreadConstraint
 from asched.core.framework.points import Hint
+from asched.core.model.decode import decode
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
+from asched.core.model.workload import Service
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
 from tests.topology_world import World, a_node, a_pod, spread
 
@@ -91,3 +94,54 @@ def test_hint(case: Case) -> None:
     hint = about.hint(pod, case.old, case.new)
 
     assert hint is (Hint.QUEUE if case.wakes else Hint.SKIP)
+
+
+ENDING = placed("app=web", terminating=True)
+OVERLOOKED = [
+    Case("a counted pod starts to terminate", placed("app=web"), ENDING, wakes=True),
+    Case("another one does", placed("app=db"), placed("app=db", terminating=True), wakes=False),
+    Case("it terminates already", ENDING, ENDING, wakes=False),
+    Case(
+        "a node with all keys may be eligible now",
+        BOTH,
+        a_node("n", "zone=a host=n x=y"),
+        wakes=True,
+    ),
+    Case("a node without them", BARE, a_node("n", "zone=a x=y"), wakes=False),
+    Case(
+        "eligibility is not asked for",
+        BOTH,
+        a_node("n", "zone=a host=n x=y"),
+        wakes=False,
+        constraints=[spread("zone", nodeAffinityPolicy="Ignore")],
+    ),
+]
+
+
+@pytest.mark.parametrize("case", OVERLOOKED, ids=attrgetter("name"))
+def test_overlooked_changes(case: Case) -> None:
+    pods, nodes = PodTopologySpread(None, World().cluster).overlooked()
+    pod = a_pod("new", "app=web", topologySpreadConstraints=case.constraints or ZONED)
+    about = pods if isinstance(case.old, Pod) else nodes
+    assert about.hint is not None
+
+    assert about.hint(pod, case.old, case.new) is (Hint.QUEUE if case.wakes else Hint.SKIP)
+
+
+def test_what_default_constraints_come_from_is_listened_to_if_they_are_hard() -> None:
+    zone = TopologySpreadConstraint(1, "zone", "DoNotSchedule")
+    args = PodTopologySpreadArgs(default_constraints=(zone,), defaulting_type="List")
+    found = PodTopologySpread(args, World().cluster).overlooked()[2:]
+    assert [r.trigger.resource.rpartition("/")[2] for r in found] == [
+        "Service",
+        "ReplicationController",
+        "ReplicaSet",
+        "StatefulSet",
+    ]
+    near = decode(Service, {"metadata": {"name": "s", "namespace": "default"}})
+    far = decode(Service, {"metadata": {"name": "s", "namespace": "far"}})
+    hint = found[0].hint
+    assert hint is not None
+    assert hint(a_pod("new", "app=web"), near, None) is Hint.QUEUE
+    assert hint(a_pod("new", "app=web"), None, far) is Hint.SKIP
+    assert hint(me(), near, None) is Hint.SKIP, "it has constraints of its own"

@@ -1,0 +1,68 @@
+"""A second look tells who stands against a pod, and leaves no trace."""
+
+import pytest
+
+from asched.core.config.defaults import configuration
+from asched.core.framework.runner import Runner
+from asched.core.framework.second_look import blamed
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.pod import Pod
+from asched.core.state.facts import Seen
+from asched.edge.host.assemble import Parts, build_runners
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+
+
+def a_runner(*nodes: NodeBuilder, waiting: PodBuilder | None = None) -> Runner:
+    parts = Parts.fresh()
+    for node in nodes:
+        parts.cluster.apply(Seen(NODE, node.build()))
+    if waiting is not None:
+        pod = waiting.build()
+        parts.cluster.apply(Seen(POD, pod))
+        parts.nominator.add(pod)
+    return next(iter(build_runners(configuration({}), parts).values()))
+
+
+SMALL = a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10")
+
+
+@pytest.mark.parametrize(
+    ("pod", "expected"),
+    [
+        (a_pod().requests(cpu="1"), None),
+        (a_pod().requests(cpu="2"), {"NodeResourcesFit"}),
+        (a_pod().selects(disk="ssd"), {"NodeAffinity"}),
+    ],
+)
+def test_who_stands_against_a_pod(pod: PodBuilder, expected: set[str] | None) -> None:
+    assert blamed(a_runner(SMALL), pod.build()) == expected
+
+
+def test_each_node_may_have_another_reason() -> None:
+    runner = a_runner(SMALL, a_node("n2").allocatable(cpu="9", memory="1Gi", pods="9").cordoned())
+    found = blamed(runner, a_pod().requests(cpu="2").build())
+    assert found == {"NodeResourcesFit", "NodeUnschedulable"}
+
+
+def test_no_node_at_all_is_nobodys_fault() -> None:
+    assert blamed(a_runner(), a_pod().build()) == frozenset()
+
+
+def test_room_promised_to_another_is_respected() -> None:
+    promised = a_pod("other").requests(cpu="800m").status(nominatedNodeName="n1")
+    runner = a_runner(SMALL, waiting=promised)
+    assert blamed(runner, a_pod().requests(cpu="800m").build()) == {"NodeResourcesFit"}
+    assert blamed(runner, a_pod().requests(cpu="100m").build()) is None
+
+
+def test_a_plugin_that_raises_leaves_the_answer_to_an_attempt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runner = a_runner(SMALL)
+
+    def burst(_: Pod) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(runner.cache, "state_of", burst)
+    assert blamed(runner, a_pod().build()) is None
+    assert runner.cache.work.meter is runner.meter

@@ -1,0 +1,104 @@
+"""Changes that wake a pod kept out by affinity if it fits then: hints say nothing of them."""
+
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import pytest
+
+from asched.core.framework.points import Hint
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NAMESPACE
+from asched.core.model.pod import Pod
+from asched.core.model.workload import Namespace
+from asched.core.plugins.inter_pod_affinity import InterPodAffinity
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Seen
+from tests.topology_world import a_pod, affinity, term
+
+Json = dict[str, Any]
+NEAR, APART = affinity(near=[term("zone")]), affinity(apart=[term("zone")])
+TWO_APART = affinity(apart=[term("zone"), term("host", "tier=x")])
+WITHIN, WITHOUT = (
+    affinity(near=[term("zone", within="team=a")]),
+    affinity(apart=[term("zone", within="team=a")]),
+)
+WITHOUT_B = affinity(apart=[term("zone", within="team=b")])
+ELSEWHERE = affinity(near=[term("zone", "app=db")])
+WEB, DB = "app=web", "app=db"
+
+
+def a_namespace(name: str, **labels: str) -> Namespace:
+    return decode(Namespace, {"metadata": {"name": name, "labels": labels}})
+
+
+def a_plugin() -> InterPodAffinity:
+    """Pods live in `default`, of team b, or in `a`, of team a."""
+    cluster = Cluster()
+    cluster.apply(Seen(NAMESPACE, a_namespace("default", team="b")))
+    cluster.apply(Seen(NAMESPACE, a_namespace("a", team="a")))
+    return InterPodAffinity(None, cluster)
+
+
+def other(labels: str = "", **more: Any) -> Pod:
+    return a_pod("other", labels, **{"node": "n", **more})
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    affinity: Json | None
+    old: Pod | None
+    new: Pod | None
+    may_help: bool
+
+
+CASES = [
+    Case("a match in a selected namespace comes", WITHIN, None, other(WEB, namespace="a"), True),
+    Case("and one in another", WITHIN, None, other(WEB, namespace="x"), False),
+    Case(
+        "who was near in a selected namespace goes", WITHOUT, other(WEB, namespace="a"), None, True
+    ),
+    Case("one of two anti-affinity terms is met", TWO_APART, other(WEB), None, True),
+    Case("none is", TWO_APART, other(DB), None, False),
+    Case("one of its terms minded the pod", None, other(affinity=TWO_APART), None, True),
+    Case("it minded another team", None, other(affinity=WITHOUT), None, False),
+    Case("it minded this team", None, other(affinity=WITHOUT_B), None, True),
+    Case("the last of its group may be gone", NEAR, other(WEB), None, True),
+    Case("or relabelled", NEAR, other(WEB), other(DB), True),
+    Case("a pod that does not match itself gains nothing", ELSEWHERE, other(DB), None, False),
+    Case("a pod without a place", NEAR, None, a_pod("other", WEB), False),
+    Case("a match that stays one", NEAR, other(WEB), other("app=web x=y"), False),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
+def test_pods(case: Case) -> None:
+    pods, _, _ = a_plugin().overlooked()
+    assert pods.hint is not None
+
+    hint = pods.hint(a_pod("new", WEB, affinity=case.affinity), case.old, case.new)
+
+    assert hint is (Hint.QUEUE if case.may_help else Hint.SKIP)
+
+
+@pytest.mark.parametrize(
+    ("affinity", "name", "may_help"),
+    [(WITHIN, "x", True), (WITHOUT, "x", True), (NEAR, "x", False), (NEAR, "default", True)],
+)
+def test_labels_of_namespaces(affinity: Json, name: str, may_help: bool) -> None:
+    _, _, namespaces = a_plugin().overlooked()
+    assert namespaces.hint is not None
+    pod = a_pod("new", WEB, affinity=affinity)
+    plain, labelled = a_namespace(name), a_namespace(name, team="a")
+
+    wanted = Hint.QUEUE if may_help else Hint.SKIP
+    assert namespaces.hint(pod, plain, labelled) is wanted
+    assert namespaces.hint(pod, labelled, None) is wanted
+    assert namespaces.hint(pod, labelled, labelled) is Hint.SKIP
+
+
+def test_every_change_of_where_nodes_are_may_help() -> None:
+    _, nodes, _ = a_plugin().overlooked()
+    assert nodes.trigger.resource == "Node"
+    assert nodes.hint is None
