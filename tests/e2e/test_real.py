@@ -1,0 +1,197 @@
+"""asched as a process against a real kube-apiserver.
+
+Skipped where KUBEBUILDER_ASSETS names none. ASCHED_E2E_NODES and ASCHED_E2E_PODS enlarge the crowd.
+"""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+
+from asched.lab.sim import mix
+from asched.lab.sim.checker import EndState
+from tests.e2e.affairs import REQUIRED, broken_rules
+from tests.e2e.control_plane import (
+    NODES_COUNT,
+    PODS_COUNT,
+    ControlPlane,
+    all_placed,
+    all_settled,
+    refusal,
+)
+from tests.e2e.inside import SCHEDULER, a_node, a_pod
+from tests.e2e.outside import Asched, a_process
+
+Json = dict[str, Any]
+
+pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
+ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def shared_plane() -> AsyncIterator[ControlPlane]:
+    async with ControlPlane.here() as made, made.open_client():
+        namespaces = [{"metadata": {"name": name}} for name in mix.NAMESPACES]
+        await made.create("/api/v1/namespaces", namespaces)
+        classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
+        await made.create(classes, mix.priority_classes())
+        yield made
+
+
+@pytest_asyncio.fixture(loop_scope="module")
+async def plane(shared_plane: ControlPlane) -> AsyncIterator[ControlPlane]:
+    """A control plane without nodes and pods."""
+    yield shared_plane
+    await shared_plane.clear()
+
+
+def flags(plane: ControlPlane) -> tuple[str, ...]:
+    return (
+        f"--kubeconfig={plane.kubeconfig}",
+        "--leader-elect=false",
+        "--secure-port=0",
+        f"--scheduler-name={SCHEDULER}",
+    )
+
+
+def assert_calm(process: Asched) -> None:
+    assert "Traceback" not in process.words, process.words[-3000:]
+
+
+async def test_a_crowd_is_placed_and_the_rest_is_told(plane: ControlPlane, tmp_path: Path) -> None:
+    """Nothing is overcommitted, nobody is forgotten, and kubectl shows why."""
+    await plane.create("/api/v1/nodes", mix.nodes(NODES_COUNT))
+    await plane.create_pods(mix.pods(PODS_COUNT, SCHEDULER))
+    async with a_process(tmp_path, *flags(plane)) as process:
+        pods = await plane.until(all_settled)
+        nodes = await plane.every("/api/v1/nodes")
+        end = EndState(nodes, pods)
+        bound, waiting = end.placed[0]["metadata"], end.waiting[0]
+        told = await told_by_kubectl(plane, bound, "Successfully assigned")
+        told_not = await told_by_kubectl(plane, waiting["metadata"], "FailedScheduling")
+        listed = await plane.kubectl("get", "pods", "-A", "-o", "wide")
+        assert_calm(process)
+        assert "no streaming list" not in process.words
+
+    assert end.broken_rules() == []
+    assert end.could_be_placed() == []
+    assert len(end.placed) > 0.9 * PODS_COUNT
+    assert all("nodes are available" in refusal(pod) for pod in end.waiting)
+    assert "Scheduled" in told
+    assert refusal(waiting)[:40] in told_not
+    assert listed.count("\n") == PODS_COUNT + 1
+
+
+async def told_by_kubectl(plane: ControlPlane, metadata: Any, words: str) -> str:
+    """`kubectl describe pod`, once it shows these words; events come after bindings."""
+    name, namespace = metadata["name"], metadata["namespace"]
+    async with asyncio.timeout(30):
+        while True:
+            said = await plane.kubectl("describe", "pod", "-n", namespace, name)
+            if words in said:
+                return said
+            await asyncio.sleep(0.5)
+
+
+async def test_affinity_and_spread_hold(plane: ControlPlane, tmp_path: Path) -> None:
+    """A mix of friends, strangers and crowds, judged by an independent reading of the rules."""
+    await plane.create("/api/v1/nodes", zoned_nodes(12))
+    pods = picky_pods(random.Random(7), 240)
+    async with a_process(tmp_path, *flags(plane)) as process:
+        await process.says("synced")
+        await plane.create_pods(pods)
+        settled = await plane.until(all_settled)
+        assert_calm(process)
+
+    nodes = await plane.every("/api/v1/nodes")
+    assert broken_rules(nodes, settled) == []
+    placed = [pod for pod in settled if pod["spec"].get("nodeName")]
+    for kind in ("web", "db", "friend", "lone", "even"):
+        assert any(pod["metadata"]["labels"]["app"] == kind for pod in placed), kind
+
+
+def zoned_nodes(count: int) -> list[Json]:
+    nodes = []
+    for number in range(count):
+        node = a_node(f"node-{number:02}", cpu="4")
+        node["metadata"]["labels"][ZONE] = "abc"[number % 3]
+        nodes.append(node)
+    return nodes
+
+
+def picky_pods(rng: random.Random, count: int) -> list[Json]:
+    pods = []
+    for number in range(count):
+        app = rng.choice(("web", "db", "friend", "lone", "even", "even", "plain"))
+        pod = a_pod(f"{app}-{number}", rng.choice(("100m", "200m")))
+        pod["metadata"]["labels"] = {"app": app}
+        pod["spec"] |= rules_of(app)
+        pods.append(pod)
+    return pods
+
+
+def rules_of(app: str) -> Json:
+    def term(key: str, other: str) -> Json:
+        return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": other}}}
+
+    match app:
+        case "friend":
+            return {"affinity": {"podAffinity": {REQUIRED: [term(ZONE, "db")]}}}
+        case "lone":
+            return {"affinity": {"podAntiAffinity": {REQUIRED: [term(HOST, "lone")]}}}
+        case "web":
+            return {"affinity": {"podAntiAffinity": {REQUIRED: [term(HOST, "db")]}}}
+        case "even":
+            labels = {"matchLabels": {"app": "even"}}
+            hard = {"whenUnsatisfiable": "DoNotSchedule", "labelSelector": labels}
+            by_zone = {"maxSkew": 1, "topologyKey": ZONE, **hard}
+            by_host = {"maxSkew": 2, "topologyKey": HOST, **hard}
+            return {"topologySpreadConstraints": [by_zone, by_host]}
+    return {}
+
+
+async def test_the_api_server_dies_in_the_middle(plane: ControlPlane, tmp_path: Path) -> None:
+    """1. Half is placed. 2. The API server is killed and comes back. 3. All is placed, once."""
+    await plane.create("/api/v1/nodes", (a_node(f"node-{n}", cpu="16") for n in range(20)))
+    async with a_process(tmp_path, *flags(plane)) as process:
+        await process.says("synced")
+        filling = asyncio.ensure_future(plane.create_pods(small_pods("before", 400)))
+        await plane.until(lambda pods: sum(bool(p["spec"].get("nodeName")) for p in pods) > 100)
+        await asyncio.wait([filling])
+        await plane.kill_and_restart(away_s=1.0)
+        await plane.create_pods(small_pods("after", 100))
+        pods = await plane.until(lambda pods: len(pods) >= 500 and all_placed(pods))
+        assert_calm(process)
+
+    assert broken_rules(await plane.every("/api/v1/nodes"), pods) == []
+
+
+async def test_two_schedulers_want_the_same_pods(plane: ControlPlane, tmp_path: Path) -> None:
+    """Each pod gets one node from one of them; who lost does not talk the pod out of it."""
+    await plane.create("/api/v1/nodes", (a_node(f"node-{n}", cpu="32") for n in range(20)))
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        folder.mkdir()
+    async with (
+        a_process(folders[0], *flags(plane)) as one,
+        a_process(folders[1], *flags(plane)) as two,
+    ):
+        await one.says("synced")
+        await two.says("synced")
+        await plane.create_pods(small_pods("wanted", 300))
+        await plane.until(all_placed)
+        await asyncio.sleep(2.0)  # what the loser still wants to say would have been said
+        pods = await plane.until(all_placed)
+        for process in (one, two):
+            assert_calm(process)
+
+    assert broken_rules(await plane.every("/api/v1/nodes"), pods) == []
+    assert not [pod["metadata"]["name"] for pod in pods if refusal(pod)]
+
+
+def small_pods(prefix: str, count: int) -> list[Json]:
+    return [a_pod(f"{prefix}-{number}", "50m") for number in range(count)]
