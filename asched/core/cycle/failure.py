@@ -53,6 +53,7 @@ def fail(
         desk.queue.done(now.uid)
         return
     desk.queue.return_failed(attempt.queued, now, rejectors, pending, desk.now_s)
+    desk.cluster.pod_groups.turn_away(now)
     desk.nominator.add(now, nomination.node)
     yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note(message))
     patch = status_patch(now, reason, message, nomination, desk.now_s)

@@ -20,13 +20,17 @@ def group_key(pod: Pod) -> str:
 
 
 class GroupPods:
-    """The pods of one group by uid: those with a place, and those without."""
+    """The pods of one group by uid: those with a place, and those without.
 
-    __slots__ = ("placed", "unplaced")
+    `turned_away`: those of the latter whose last attempt failed.
+    """
+
+    __slots__ = ("placed", "turned_away", "unplaced")
 
     def __init__(self) -> None:
         self.placed: dict[str, Pod] = {}
         self.unplaced: dict[str, Pod] = {}
+        self.turned_away: dict[str, Pod] = {}
 
     @property
     def count(self) -> int:
@@ -59,6 +63,7 @@ class PodGroups:
             return
         group.placed.pop(pod.uid, None)
         group.unplaced.pop(pod.uid, None)
+        group.turned_away.pop(pod.uid, None)
         if not group.count:
             del self._groups[group_key(pod)]
 
@@ -67,6 +72,7 @@ class PodGroups:
         if pod.spec.scheduling_group is None or (group := self._of(pod)) is None:
             return
         if group.unplaced.pop(pod.uid, None) is not None:
+            group.turned_away.pop(pod.uid, None)
             group.placed[pod.uid] = pod
 
     def displace(self, pod: Pod) -> None:
@@ -75,6 +81,13 @@ class PodGroups:
             return
         if group.placed.pop(pod.uid, None) is not None:
             group.unplaced[pod.uid] = pod
+
+    def turn_away(self, pod: Pod) -> None:
+        """An attempt to place the pod failed."""
+        if pod.spec.scheduling_group is None or (group := self._of(pod)) is None:
+            return
+        if pod.uid in group.unplaced:
+            group.turned_away[pod.uid] = pod
 
     def _of(self, pod: Pod) -> GroupPods | None:
         return self._groups.get(group_key(pod))

@@ -44,6 +44,7 @@ class World:
             waiting = WaitingPod(info, "n1", "default-scheduler")
             waiting.deadlines[self.plugin.name] = (patience_s, patience_s)
             self.waiting.add(waiting)
+            self.waiting.held += 1
         return status, patience_s
 
 
@@ -115,13 +116,16 @@ def test_the_pod_that_completes_the_gang_lets_its_mates_go_and_nobody_else(world
     assert settled == {"a": True, "b": True, "x": False}
 
 
-def test_mates_without_a_place_are_asked_for_while_one_waits(world: World) -> None:
+def test_mates_that_were_turned_away_are_asked_for_while_one_waits(world: World) -> None:
     world.cluster.apply(Seen(POD_GROUP, a_group(gang=2)))
     a, b, c = a_member("a"), a_member("b"), a_member("c")
-    world.see(a, b, c, a_member("x", group="other"))
+    stranger = a_member("x", group="other")
+    world.see(a, b, c, stranger)
+    for pod in (a, b, stranger):
+        world.cluster.pod_groups.turn_away(pod)
 
     world.permit(a)
-    assert world.waiting.take_asked_for() == [b, c]
+    assert world.waiting.take_asked_for() == [b]
 
     world.permit(b)
     assert world.waiting.take_asked_for() == []

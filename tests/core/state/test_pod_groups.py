@@ -47,10 +47,34 @@ def test_a_pod_that_is_gone_gets_no_place_any_more() -> None:
     assert groups.get("default/crew").count == 1
 
 
+def test_a_pod_is_turned_away_until_it_has_a_place_or_goes() -> None:
+    groups = PodGroups()
+    pod, other = a_member("a"), a_member("b")
+    for one in (pod, other):
+        groups.see(one)
+        groups.turn_away(one)
+    group = groups.get("default/crew")
+    assert set(group.turned_away) == {pod.uid, other.uid}
+
+    groups.place(pod)
+    groups.lose(other)
+    assert not group.turned_away
+
+    groups.turn_away(pod)
+    groups.turn_away(other)
+    assert not group.turned_away
+
+
 def test_pods_without_a_group_leave_no_trace() -> None:
     groups = PodGroups()
     pod = a_pod("a").build()
-    for step in (groups.see, groups.place, groups.displace, groups.lose):
+    for step in (
+        groups.see,
+        groups.turn_away,
+        groups.place,
+        groups.displace,
+        groups.lose,
+    ):
         step(pod)
 
     assert len(groups) == 0
