@@ -12,6 +12,7 @@ from typing import Any
 
 from asched.core.config.defaults import configuration
 from asched.core.cycle.machine import Machine
+from asched.core.cycle.observer import Silent
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import NoNodesError, run_alone
 from asched.core.model.kinds import (
@@ -42,16 +43,43 @@ REST_S = 12
 NEVER_S = 1e9
 
 
-class Changing:
-    """`configured` is the configuration of the profile that most pods use."""
+class Rescues(Silent):
+    """Counts pods that are placed, and those of them that only the sweep had woken.
 
-    def __init__(self, seed: int, configured: Json | None = None, refusals: float = 0.03) -> None:
+    The sweep marks pods behind a gate as well, though it does not wake them: theirs is the first
+    attempt when the gate opens.
+    """
+
+    def __init__(self) -> None:
+        self.placed = self.rescued = 0
+
+    def pod_scheduled(
+        self, profile: str, attempts: int, since_first_attempt_s: float, *, was_flushed: bool
+    ) -> None:
+        self.placed += 1
+        self.rescued += was_flushed and attempts > 1
+
+
+class Changing:
+    """`configured` is the configuration of the profile that most pods use; `sweep_s` the age at
+    which pods at rest are tried again without a reason.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        configured: Json | None = None,
+        *,
+        refusals: float = 0.03,
+        sweep_s: float = NEVER_S,
+    ) -> None:
         self.rng = random.Random(seed)
         self.now_s = 1000.0
         self.make = Making(self.rng)
         self.api = Api(self.rng, refusals)
         first = {**(configured or {}), "schedulerName": OURS[0]}
         self._effective = configuration({"profiles": [first, {"schedulerName": OURS[1]}]})
+        self.rescues = Rescues()
         self.parts = Parts.fresh()
         self.runners = build_runners(self._effective, self.parts)
         self.machine: Machine = build_machine(
@@ -59,7 +87,8 @@ class Changing:
             self.parts,
             self.runners,
             counter_s=lambda: 0.0,
-            max_in_unschedulable_s=NEVER_S,
+            observer=self.rescues,
+            max_in_unschedulable_s=sweep_s,
         )
         for namespace in NAMESPACES:
             self.put(NAMESPACE, self.make.namespace(namespace))

@@ -264,7 +264,7 @@ class Making:
         return {"metadata": {"name": f"slice-{node}-{self.rng.randrange(2)}"}, "spec": spec}
 
     def resource_claim(self, namespace: str, name: str) -> Json:
-        exactly = {"deviceClassName": "gpu", "allocationMode": "ExactCount"}
+        exactly: Json = {"deviceClassName": "gpu", "allocationMode": "ExactCount"}
         exactly["count"] = self.rng.choice((1, 1, 2))
         if self.often(0.2):
             exactly = {"deviceClassName": "gpu", "allocationMode": "All"}
