@@ -104,6 +104,7 @@ def could_be_placed(world: World) -> list[str]:
         for pod in world.waiting()
         if not {"affinity", "schedulingGates", "topologySpreadConstraints"} & pod["spec"].keys()
         and not pod["metadata"].get("deletionTimestamp")
+        and not pod["spec"].get("volumes")
         and not any(c.get("ports") for c in pod["spec"]["containers"])
     }
     return [name for name in end.could_be_placed() if name in plain]

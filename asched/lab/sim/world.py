@@ -63,6 +63,8 @@ class World:
         self.inhabitants = Inhabitants(self.server, self.clock, random.Random(self.rng.random()))
         self.trace: deque[str] = deque(maxlen=TRACE_LINES)
         self.event_count = 0
+        #: who else looks at each binding that the server accepts
+        self.on_bound: list[Callable[[Bind], None]] = []
         self.numbers = count(1)
         self._config = configuration(config or {})
         self._bindings_max = self.rng.choice(BINDINGS_MAX)
@@ -146,6 +148,8 @@ class World:
     def _bound(self, bind: Bind, late: bool) -> None:
         self.note(f"{bind.pod.key} is on {bind.node}{' at last' * late}")
         self.ledger.bound(bind, self.pods(), self.nodes(), late=late)
+        for look in self.on_bound:
+            look(bind)
 
     # --- time ------------------------------------------------------------------------------------
 

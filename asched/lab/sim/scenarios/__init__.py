@@ -8,6 +8,7 @@ from asched.lab.sim.scenarios.churn import Churn
 from asched.lab.sim.scenarios.dying_scheduler import DyingScheduler
 from asched.lab.sim.scenarios.even_spread import EvenSpread
 from asched.lab.sim.scenarios.late_bindings import LateBindings
+from asched.lab.sim.scenarios.late_volumes import LateVolumes
 from asched.lab.sim.scenarios.old_names import OldNames
 from asched.lab.sim.scenarios.preemptors import Preemptors
 from asched.lab.sim.scenarios.rivalry import Rivalry
@@ -26,6 +27,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
         StrangersApart,
         EvenSpread,
         LateBindings,
+        LateVolumes,
         OldNames,
     )
 }
