@@ -12,6 +12,8 @@ from contextlib import asynccontextmanager
 import aiohttp
 import pytest
 
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.gates import parse as parse_gates
 from asched.edge.client.session import ConnectionOptions
 from asched.edge.host import serving
 from asched.edge.host.config_file import load_config
@@ -84,7 +86,7 @@ class Process:
 
 
 @asynccontextmanager
-async def a_process(tmp_path, *, elects=True):
+async def a_process(tmp_path, *, elects=True, gates=DEFAULT_GATES):
     server = ApiServer()
     await server.start(token="sesame")
     kubeconfig = str(tmp_path / "kubeconfig")
@@ -94,7 +96,9 @@ async def a_process(tmp_path, *, elects=True):
     server.create("pods", a_pod("big", "64"))
     port = free_port()
     plan = Plan(
-        configuration=load_config(text=CONFIGURATION % str(elects).lower()).configuration,
+        configuration=load_config(
+            text=CONFIGURATION % str(elects).lower(), gates=gates
+        ).configuration,
         connection=ConnectionOptions(kubeconfig=kubeconfig),
         serving=ServingPlan(
             ServingOptions(bind_address="127.0.0.1", secure_port=port),
@@ -151,6 +155,35 @@ async def test_pages_of_a_live_scheduler(tmp_path):
     assert json.loads(configz)["componentconfig"]["leaderElection"]["resourceName"] == "asched"
     assert [one["pod"] for one in json.loads(queue)["unschedulable"]] == ["default/big"]
     assert json.loads(cache)["nodes"][0]["pods"] == ["default/web"]
+
+
+def a_gang_member(name):
+    pod = a_pod(name)
+    pod["spec"]["schedulingGroup"] = {"podGroupName": "crew"}
+    return pod
+
+
+async def test_pod_groups_are_followed_and_waited_for_where_the_gate_is_on(tmp_path):
+    """This server has no alpha kinds: nobody's group exists, and everybody else is placed."""
+    gates = parse_gates(["GenericWorkload=true,GangScheduling=true"]).enabled
+    async with a_process(tmp_path, elects=False, gates=gates) as process:
+        process.server.create("pods", a_gang_member("a"))
+        queue = await process.until("/debug/asched/queue", lambda _, text: "default/a" in text)
+        cache = await process.until("/debug/asched/cache", lambda _, text: "default/web" in text)
+        page = await process.until("/metrics", lambda status, _: status == 200)
+
+    assert [p["pod"] for p in json.loads(queue)["gated"]] == ["default/a"]
+    assert json.loads(cache)["nodes"][0]["pods"] == ["default/web"]
+    assert "podgroups" in page
+
+
+async def test_groups_bother_nobody_while_the_gate_is_off(tmp_path):
+    async with a_process(tmp_path, elects=False) as process:
+        process.server.create("pods", a_gang_member("a"))
+        await process.until("/debug/asched/cache", lambda _, text: "default/a" in text)
+        page = await process.until("/metrics", lambda status, _: status == 200)
+
+    assert "podgroups" not in page
 
 
 async def test_every_extension_point_of_a_plain_pod_is_timed(tmp_path):
