@@ -44,11 +44,12 @@ class Looks:
     change.
     """
 
-    __slots__ = ("_blame", "_seen")
+    __slots__ = ("_blame", "_seen", "asked")
 
     def __init__(self, blame: Blame) -> None:
         self._blame = blame
         self._seen: dict[Hashable, frozenset[str] | None] = {}
+        self.asked = 0  # how often, whether that took a look or not
 
     def worth(self, queued: QueuedPod) -> Worth:
         return self._look(queued, _own_key(queued), bounded=True)
@@ -63,6 +64,7 @@ class Looks:
         return (self._seen.get(own) or NOBODY) | (self._seen.get(like) or NOBODY)
 
     def _look(self, queued: QueuedPod, key: Hashable, *, bounded: bool) -> Worth:
+        self.asked += 1
         if key not in self._seen:
             blamed = None
             if not bounded or len(self._seen) < LOOKS_MAX:
@@ -174,6 +176,7 @@ class Waking:
         left = one.departed.spec.node_name if one.departed is not None else ""
         priority_max = change.priority_at_most
         looks = one.profits or change.only_if_fits
+        asked = one.looks.asked
         shared: Worth | None = None
         found: list[tuple[QueuedPod, Worth]] = []
         for queued in pods:
@@ -186,16 +189,17 @@ class Waking:
             else:
                 if shared is None or change.trigger.is_wildcard:
                     shared = self._worth(queued, one)
-                if shared is Worth.SKIP and not (looks or change.trigger.is_wildcard):
-                    break
                 worth = shared
+                unseen = one.looks.asked == asked and not change.trigger.is_wildcard
+                if worth is Worth.SKIP and unseen:
+                    break  # the hints, which the class shares, have said no
             if worth is not Worth.SKIP and one.expecting:
                 node = one.expecting.get(queued.key)
                 if node is not None and node != left:
                     worth = one.looks.worth_to_its_like(queued)
             if worth is not Worth.SKIP:
                 found.append((queued, worth))
-            elif looks:
+            elif one.looks.asked != asked:
                 self._note(queued, one.looks)
         return found
 
