@@ -45,10 +45,15 @@ class Api:
     async def request(
         self, method: str, path: str, body: Any = None, content_type: str = "application/json"
     ) -> Reply:
-        """One request; whatever status it is answered with."""
+        """One request; whatever status it is answered with. Raises WorkloadFailedError without an
+        answer.
+        """
         data = orjson.dumps(body) if body is not None else None
         async with self._limit:
-            return await self._pool.request(method, path, data, content_type=content_type)
+            try:
+                return await self._pool.request(method, path, data, content_type=content_type)
+            except TransportError as error:
+                raise WorkloadFailedError(f"{method} {path}: {error}") from error
 
     async def many(self, steps: Sequence[Callable[[], Awaitable[Any]]]) -> list[Any]:
         """All of them, as many at a time as there are creators."""

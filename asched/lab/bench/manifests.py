@@ -16,6 +16,16 @@ SUFFIX_LENGTH: Final = 5
 _SUFFIX_LETTERS: Final = "bcdfghjklmnpqrstvwxz2456789"
 HOSTNAME_LABEL: Final = "kubernetes.io/hostname"
 
+#: Fields of a pod's spec that the server or the scheduler set, and that no update may change.
+KEPT_BY_UPDATES: Final = (
+    "nodeName",
+    "schedulerName",
+    "priority",
+    "priorityClassName",
+    "preemptionPolicy",
+    "serviceAccountName",
+    "serviceAccount",
+)
 #: What createNodes and createPods make where no template is named.
 DEFAULT_NODE: Final[JsonObject] = {
     "apiVersion": "v1",
@@ -166,8 +176,12 @@ def updated(old: JsonObject, manifest: JsonObject) -> JsonObject:
     kept = {k: v for k, v in old["metadata"].items() if k not in ("labels", "annotations")}
     new = {**old, **manifest, "metadata": {**manifest["metadata"], **kept}}
     if manifest.get("kind") == "Pod":
-        names_kept = ("nodeName", "schedulerName", "priority")
-        spec = {name: old["spec"][name] for name in names_kept if name in old["spec"]}
+        spec = {name: old["spec"][name] for name in KEPT_BY_UPDATES if name in old["spec"]}
+        asked = manifest["spec"].get("tolerations") or []
+        spec["tolerations"] = [
+            *asked,
+            *(one for one in old["spec"].get("tolerations") or () if one not in asked),
+        ]
         new["spec"] = {**manifest["spec"], **spec}
         new["status"] = old["status"]
     return new

@@ -63,6 +63,7 @@ class BindWorld(World):
         self._tasks: list[asyncio.Task[None]] = []
         self._made: list[tuple[str, str, str]] = []
         self._usage_before: Mapping[str, float] = {}
+        self._priorities: set[int] = set()
         self._metrics_url = ""
         self._histograms: dict[str, histograms.Histogram] = {}
 
@@ -115,7 +116,16 @@ class BindWorld(World):
     async def create(
         self, manifests: Sequence[JsonObject], namespace: str = ""
     ) -> list[JsonObject]:
+        for value in {_own_priority(manifest) for manifest in manifests} - {0}:
+            await self._make_priority_class(value)
         return await self.api.many([self._creation(each, namespace) for each in manifests])
+
+    async def _make_priority_class(self, value: int) -> None:
+        """Upstream's harness switches priority admission off; here a class gives the number."""
+        if value not in self._priorities:
+            self._priorities.add(value)
+            await self.api.create(_priority_class(value), "")
+            self._made.append(("priorityclasses", "", _priority_class(value)["metadata"]["name"]))
 
     def _creation(self, manifest: JsonObject, namespace: str) -> Callable[[], Any]:
         manifest = served_version(manifest)
@@ -124,7 +134,7 @@ class BindWorld(World):
         obj = named(manifest, self.names, where)
         name = obj["metadata"]["name"]
         if res.kind == "Pod":
-            obj = scheduled_by(obj, SCHEDULER_NAME)
+            obj = _with_class(scheduled_by(obj, SCHEDULER_NAME))
 
         async def create() -> JsonObject:
             if res.kind == "Pod":
@@ -276,6 +286,35 @@ async def embedded_server(folder: Path) -> tuple[Process, str]:
     await server.start()
     await server.ready("export KUBECONFIG")
     return server, str(kubeconfig)
+
+
+def _own_priority(manifest: JsonObject) -> int:
+    """The priority a pod names as a number, without a class; else 0."""
+    spec = manifest.get("spec") or {}
+    if manifest.get("kind") != "Pod" or spec.get("priorityClassName"):
+        return 0
+    return int(spec.get("priority") or 0)
+
+
+def _priority_class(value: int) -> JsonObject:
+    name = f"asched-bench-{'minus-' if value < 0 else ''}{abs(value)}"
+    return {
+        "apiVersion": "scheduling.k8s.io/v1",
+        "kind": "PriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+    }
+
+
+def _with_class(pod: JsonObject) -> JsonObject:
+    value = _own_priority(pod)
+    if not value:
+        return pod
+    spec = {k: v for k, v in pod["spec"].items() if k != "priority"}
+    return {
+        **pod,
+        "spec": {**spec, "priorityClassName": _priority_class(value)["metadata"]["name"]},
+    }
 
 
 def free_port() -> int:
