@@ -11,8 +11,7 @@ from asched.lab.apiserver import deletion
 from asched.lab.apiserver.kubelet import running
 from asched.lab.apiserver.resources import NODES, PODS
 from asched.lab.apiserver.server import ApiServer
-from asched.lab.apiserver.statuses import ApiError
-from asched.lab.apiserver.store import DELETED, Change, Key
+from asched.lab.apiserver.store import DELETED, Change, Key, Record
 from asched.lab.sim.clock import VirtualClock
 
 Json = dict[str, Any]
@@ -66,7 +65,7 @@ class Inhabitants:
     def _end(self, key: Key) -> None:
         record = self._ctx.get(PODS, *key)
         if record is not None and record.obj["metadata"].get("deletionTimestamp"):
-            deletion.delete(self._ctx, PODS, record, {"gracePeriodSeconds": 0})
+            self._remove(record)
 
     def _collect(self, key: Key) -> None:
         """Delete a pod whose node does not exist, once and for all."""
@@ -75,7 +74,12 @@ class Inhabitants:
             return
         node = record.obj["spec"].get("nodeName", "")
         if node and self._ctx.get(NODES, "", node) is None:
-            try:
-                deletion.delete(self._ctx, PODS, record, {"gracePeriodSeconds": 0})
-            except ApiError:
-                return
+            self._remove(record)
+
+    def _remove(self, record: Record) -> None:
+        """For good: whoever held it with a finalizer lets go."""
+        pod = record.obj
+        if pod["metadata"].get("finalizers"):
+            metadata = {k: v for k, v in pod["metadata"].items() if k != "finalizers"}
+            record = self._ctx.put(PODS, {**pod, "metadata": metadata})
+        deletion.delete(self._ctx, PODS, record, {"gracePeriodSeconds": 0})

@@ -19,6 +19,7 @@ from asched.lab.sim.world import SCHEDULER, World
 Json = dict[str, Any]
 
 ZONES: Final = ("a", "b", "c")
+APPS: Final = ("web", "db", "job")
 GRACE_S: Final = 30
 
 
@@ -150,14 +151,29 @@ class FinishPods(Step):
 
 @dataclass(frozen=True, slots=True)
 class Relabel(Step):
-    """Some waiting pods get other labels, as a user might do."""
+    """Some pods get another app, placed ones too, as a user might do."""
 
     count: int = 1
 
     def do(self, world: World) -> None:
-        for pod in world.some(world.waiting(), self.count):
-            labels = {**(pod["metadata"].get("labels") or {}), "seen": str(next(world.numbers))}
+        for pod in world.some(world.waiting() + world.placed(), self.count):
+            labels = {**(pod["metadata"].get("labels") or {}), "app": world.rng.choice(APPS)}
             world.server.ctx.put(PODS, {**pod, "metadata": {**pod["metadata"], "labels": labels}})
+
+
+@dataclass(frozen=True, slots=True)
+class MoveNode(Step):
+    """A node gets another zone and another disk."""
+
+    node: str
+
+    def do(self, world: World) -> None:
+        known = world.server.get("nodes", "", self.node)
+        if known is not None:
+            labels = {**known["metadata"]["labels"], "disk": world.rng.choice(("ssd", "hdd"))}
+            labels["topology.kubernetes.io/zone"] = world.rng.choice(ZONES)
+            metadata = {**known["metadata"], "labels": labels}
+            world.server.ctx.put(NODES, {**known, "metadata": metadata})
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ TRACE_LINES: Final = 4000
 #: Odd values that a configuration may hold; the machine must be right with any of them.
 BINDINGS_MAX: Final = (1, 2, 16, 512, 512)
 CYCLES_PER_TURN: Final = (1, 4, 1000)
+BACKOFFS_S: Final = ((1, 10), (1, 10), (1, 1), (5, 30))
 
 
 class World:
@@ -66,7 +67,9 @@ class World:
         #: who else looks at each binding that the server accepts
         self.on_bound: list[Callable[[Bind], None]] = []
         self.numbers = count(1)
-        self._config = configuration(config or {})
+        backoff = self.rng.choice(BACKOFFS_S)
+        drawn = {"podInitialBackoffSeconds": backoff[0], "podMaxBackoffSeconds": backoff[1]}
+        self._config = configuration({**drawn, **(config or {})})
         self._bindings_max = self.rng.choice(BINDINGS_MAX)
         self._cycles_per_turn = self.rng.choice(CYCLES_PER_TURN)
         self._paused_until_s = 0.0

@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from asched.lab.sim.faults import BrokenWatches, DuplicateSights, ExpiredWatches, StaleWatch
 from asched.lab.sim.scenario import Scenario
 from asched.lab.sim.steps import (
+    APPS,
     AddNodes,
     AddPods,
     Cordon,
     DeletePods,
     FinishPods,
     Json,
+    MoveNode,
     OpenGates,
     Relabel,
     RemoveNode,
@@ -19,6 +21,9 @@ from asched.lab.sim.steps import (
 from asched.lab.sim.world import World
 
 STEPS = 60
+KEYS = ("kubernetes.io/hostname", "topology.kubernetes.io/zone")
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Churn(Scenario):
@@ -44,7 +49,7 @@ class Churn(Scenario):
         node = world.rng.choice(nodes) if nodes else ""
         roll = world.rng.random()
         if roll < 0.35:
-            return AddPods(count=world.rng.randint(1, 4), make=_perhaps_gated)
+            return AddPods(count=world.rng.randint(1, 4), make=_any_kind)
         if roll < 0.5:
             return DeletePods(count=world.rng.randint(1, 3))
         if roll < 0.6:
@@ -53,13 +58,31 @@ class Churn(Scenario):
             return Relabel(count=2)
         if roll < 0.8 or not node:
             return AddNodes()
-        if roll < 0.92:
+        if roll < 0.87:
+            return MoveNode(node=node)
+        if roll < 0.94:
             return Cordon(node=node, unschedulable=world.rng.random() < 0.5)
         return RemoveNode(node=node)
 
 
-def _perhaps_gated(world: World, pod: Json) -> None:
-    if world.rng.random() < 0.2:
-        pod["spec"]["schedulingGates"] = [{"name": "example.com/later"}]
-    if world.rng.random() < 0.2:
-        pod["spec"]["nodeSelector"] = {"disk": world.rng.choice(("ssd", "hdd"))}
+def _any_kind(world: World, pod: Json) -> None:
+    """Gates, finalizers, selectors, company, spread: whatever there may be, and all of it."""
+    rng, spec = world.rng, pod["spec"]
+    pod["metadata"]["labels"] = {"app": rng.choice(APPS)}
+    if rng.random() < 0.15:
+        pod["metadata"]["finalizers"] = ["example.com/hold"]
+    if rng.random() < 0.2:
+        spec["schedulingGates"] = [{"name": "example.com/later"}]
+    if rng.random() < 0.2:
+        spec["nodeSelector"] = {"disk": rng.choice(("ssd", "hdd"))}
+    selector = {"matchLabels": {"app": rng.choice(APPS)}}
+    term = {"topologyKey": rng.choice(KEYS), "labelSelector": selector}
+    if rng.random() < 0.2:
+        spec["affinity"] = {"podAffinity": {REQUIRED: [term]}}
+    elif rng.random() < 0.2:
+        weighted = {"weight": rng.randint(1, 100), "podAffinityTerm": term}
+        spec["affinity"] = {"podAntiAffinity": {PREFERRED: [weighted]}}
+    if rng.random() < 0.3:
+        unsatisfiable = rng.choice(("DoNotSchedule", "ScheduleAnyway"))
+        more = {"maxSkew": rng.randint(1, 2), "whenUnsatisfiable": unsatisfiable}
+        spec["topologySpreadConstraints"] = [{**term, **more}]

@@ -28,7 +28,21 @@ class Preemptors(Scenario):
     def setup(self, world: World) -> None:
         AddNodes(count=world.rng.randint(1, 4)).do(world)
         AddPods(count=12).do(world)
+        if world.rng.random() < 0.5:
+            self._protect(world)
         world.run_for(5.0)
+
+    def _protect(self, world: World) -> None:
+        """A budget over all pods; preemption may break it, but only where it must."""
+        allowed = world.rng.randint(0, 2)
+        world.server.create(
+            "poddisruptionbudgets",
+            {
+                "metadata": {"name": "budget", "namespace": "default"},
+                "spec": {"minAvailable": 1, "selector": {"matchLabels": {"app": "pod"}}},
+                "status": {"disruptionsAllowed": allowed},
+            },
+        )
 
     def start(self, world: World) -> Iterator[Step]:
         for _ in range(ROUNDS):
