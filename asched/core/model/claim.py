@@ -222,6 +222,7 @@ class DeviceCapacity(Record, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         check((self.value,))
+
     request_policy: CapacityRequestPolicy | None = None
 
 

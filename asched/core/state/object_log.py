@@ -1,4 +1,4 @@
-"""Which objects changed, in order, so that whoever derives something from them need not compare all.
+"""Which objects changed, in order: whoever derives something from them need not compare all.
 
 Readers keep a cursor and ask what came after it.
 """
@@ -6,8 +6,8 @@ Readers keep a cursor and ask what came after it.
 from collections.abc import Sequence
 from typing import Final
 
-#: Entries kept before the older half is forgotten (readers then start afresh). A guess: 64 Ki changes
-#: between two looks.
+#: Entries kept before the older half is forgotten (readers then start afresh). A guess: 64 Ki
+#: changes between two looks.
 LOG_ENTRIES_MAX: Final = 1 << 16
 
 

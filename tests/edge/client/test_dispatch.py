@@ -417,7 +417,7 @@ async def test_draining_answers_what_could_not_be_finished():
 
 
 async def test_a_pod_that_is_not_read_back_any_more_stays_unknown():
-    """1. A binding's answer is lost. 2. The process shuts down. 3. No read may say no for certain."""
+    """1. A binding's answer is lost. 2. The process shuts down. 3. No read says no for certain."""
     async with bench(accept) as made:
         await made.dispatcher.drain(1.0)
         made.submit(ReadPod(id=7, pod=pod()))

@@ -45,7 +45,8 @@ def balance(requested: I64, allocatable: I64) -> I64:
         deviation = _deviation(fractions, offered)
     np.subtract(1.0, deviation, out=deviation)
     deviation *= 100.0
-    return deviation.astype(np.int64)
+    points: I64 = deviation.astype(np.int64)
+    return points
 
 
 def balanced_allocation_one(
