@@ -116,7 +116,7 @@ async def test_the_first_value_is_the_answer_whatever_it_is(server, body, value)
         (b"[1 2]", "invalid character '2' after array element"),
         (b"nil", "invalid character 'i' in literal null (expecting 'u')"),
         (b"-x", "invalid character 'x' in numeric literal"),
-        (b'{"a": \'b\'}', "invalid character '\\'' looking for beginning of value"),
+        (b"{\"a\": 'b'}", "invalid character '\\'' looking for beginning of value"),
     ],
     ids=repr,
 )
