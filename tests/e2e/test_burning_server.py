@@ -92,6 +92,7 @@ def is_told(pod: dict) -> bool:
 def assert_placed_once(cluster: Cluster) -> None:
     assert set(cluster.bindings.values()) == {1}
     assert cluster.broken_rules() == []
+    assert not any(map(is_told, cluster.placed())), "a bound pod says that it cannot be scheduled"
     assert audit.recount(cluster.scheduler.machine.desk.cluster) == []
 
 
