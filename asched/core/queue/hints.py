@@ -183,19 +183,40 @@ class Judge:
         `memo` is that of `worth`.
         """
         profile, trigger = queued.pod.spec.scheduler_name, change.trigger
-        also = queued.also_blamed
-        interest = self._overlooked.get(profile, _NOBODY_ASKED)
-        if any(
-            (plugin in queued.rejectors or plugin in also)
-            and self._says_queue(plugin, hints, queued, change, second_memo)
-            for plugin, hints in interest.asked(trigger).items()
-        ):
-            return True
+        rejectors, also = queued.rejectors, queued.also_blamed
+        for plugin, hints in self._overlooked.get(profile, _NOBODY_ASKED).asked(trigger).items():
+            if (plugin in rejectors or plugin in also) and self._may_help(
+                plugin, hints, queued, change, second_memo
+            ):
+                return True
         heard = self._interests.get(profile, _NOBODY_ASKED).asked(trigger) if also else {}
         return any(
             plugin in also and self._says_queue(plugin, hints, queued, change, memo)
             for plugin, hints in heard.items()
         )
+
+    def _may_help(
+        self,
+        plugin: str,
+        hints: "tuple[HintFunction | None, ...]",
+        queued: QueuedPod,
+        change: Change,
+        memo: Memo | None,
+    ) -> bool:
+        """The quick way: no metrics, and a hint that raises calls for a look."""
+        key = (queued.class_key, plugin)
+        if queued.class_key is None:
+            memo = None
+        if memo is not None and key in memo:
+            return memo[key]
+        pod, old, new = queued.pod, change.old, change.new
+        try:
+            helps = any(hint is None or hint(pod, old, new) is Hint.QUEUE for hint in hints)
+        except Exception:  # noqa: BLE001 - the look tells what the hint could not
+            helps = True
+        if memo is not None:
+            memo[key] = helps
+        return helps
 
     def worth(self, queued: QueuedPod, change: Change, memo: Memo | None = None) -> Worth:
         """With a memo, pods of a class share answers; not for updates of the pod itself."""

@@ -13,6 +13,14 @@ from asched.core.plugins.inter_pod_affinity.terms import Namespaces
 from asched.core.state.pods import AffinityTerm, AffinityTerms
 
 
+def is_plain(terms: AffinityTerms) -> bool:
+    """Whether hints overlook nothing: one anti-affinity term at most, in namespaces by name."""
+    unwanted = terms.required_anti_affinity
+    return not terms.required_affinity and (
+        not unwanted or (len(unwanted) == 1 and unwanted[0].namespace_selector is None)
+    )
+
+
 def pod_may_help(
     terms: AffinityTerms,
     gone_terms: AffinityTerms,

@@ -30,7 +30,11 @@ from asched.core.plugins.inter_pod_affinity.nearness import (
     UNWANTED,
     Nearness,
 )
-from asched.core.plugins.inter_pod_affinity.overlooked import namespace_may_help, pod_may_help
+from asched.core.plugins.inter_pod_affinity.overlooked import (
+    is_plain,
+    namespace_may_help,
+    pod_may_help,
+)
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces
 from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.per_pod import PerPod
@@ -132,8 +136,11 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         )
 
     def _pod_may_help(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+        terms = self._terms(pod)
         gone = self._terms(old) if new is None else NO_TERMS
-        helps = pod_may_help(self._terms(pod), gone, self._namespaces, pod, old, new)
+        if is_plain(terms) and is_plain(gone):
+            return Hint.SKIP
+        helps = pod_may_help(terms, gone, self._namespaces, pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _namespace_may_help(self, pod: Pod, old: Namespace | None, new: Namespace | None) -> Hint:
