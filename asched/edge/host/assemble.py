@@ -4,7 +4,7 @@ The only place that knows concrete plugins. Simulation, what-if, conformance and
 assemble here, so they run the same code.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -102,7 +102,7 @@ def build_machine(
         max_in_unschedulable_s=max_in_unschedulable_s,
         observer=observer,
         counter_s=counter_s,
-        class_key_of=lambda pod: parts.cluster.classes.class_of(pod).key,
+        class_key_of=lambda pod: waiting_key(parts.cluster, pod),
     )
     desk = Desk(
         cluster=parts.cluster,
@@ -115,6 +115,15 @@ def build_machine(
         waiting=parts.cluster.companion(WaitingPods.of),
     )
     return Machine(desk, bindings_max=bindings_max)
+
+
+def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:
+    """Equal for waiting pods that no hint can tell apart.
+
+    Claims made from templates are told in the pod's status: pods of one class have different ones.
+    """
+    key = cluster.classes.class_of(pod).key
+    return (key, pod.uid) if pod.spec.resource_claims else key
 
 
 def queue_profiles(
