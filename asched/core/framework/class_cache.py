@@ -20,6 +20,9 @@ CLASSES_MAX: Final = 256
 ANSWERS_MAX: Final = 512
 
 
+#: What each plugin of a point reads of a class of pods, in the order of the profile.
+Keys = tuple[Hashable, ...]
+
 #: Each cache has a number of its own: a class of pods may outlive the profile it was asked about.
 _numbers: Final = count(1)
 
@@ -54,30 +57,31 @@ class ClassCache:
         key = self._key_of(pod)
         state = self._states.get(key)
         if state is None:
-            state = self._states[key] = self._make(pod)
+            state = self._states[key] = self._make(*key)
             if len(self._states) > CLASSES_MAX:
                 self._states.popitem(last=False)
         else:
             self._states.move_to_end(key)
         return state
 
-    def _make(self, pod: PodInfo) -> ClassState:
+    def _make(self, filter_keys: Keys, score_keys: Keys) -> ClassState:
         profile = self.profile
-        verdicts = [self._verdict(index, pod) for index in range(len(profile.filters))]
+        verdicts = [self._verdict(index, key) for index, key in enumerate(filter_keys)]
         points = [
-            WeightedPoints(self._kept_scores(index, pod), scorer)
-            for index, scorer in enumerate(profile.scorers)
+            WeightedPoints(self._kept_scores(index, key), profile.scorers[index])
+            for index, key in enumerate(score_keys)
         ]
         ranking = Ranking(self.cluster, self.work, points)
         return ClassState(self.cluster, profile, self.work, verdicts, ranking)
 
-    def _key_of(self, pod: PodInfo) -> Hashable:
+    def _key_of(self, pod: PodInfo) -> tuple[Keys, Keys]:
         """All share keys together. Plugins may tell classes apart once objects or terms change."""
         cluster = self.cluster
         now = (cluster.epoch, cluster.topology.terms_generation)
         known = pod.cls.keys.get(self._number)
         if known is not None and known[0] == now:
-            return known[1]
+            found: tuple[Keys, Keys] = known[1]
+            return found
         key = (
             tuple([filterer.plugin.share_key(pod) for filterer in self.profile.filters]),
             tuple([scorer.plugin.share_key(pod) for scorer in self.profile.scorers]),
@@ -85,20 +89,18 @@ class ClassCache:
         pod.cls.keys[self._number] = (now, key)
         return key
 
-    def _verdict(self, index: int, pod: PodInfo) -> KeptVerdict:
-        filterer = self.profile.filters[index]
-        key = filterer.plugin.share_key(pod)
+    def _verdict(self, index: int, key: Hashable) -> KeptVerdict:
         kept = self._verdicts[index].get(key)
         if kept is None:
+            filterer = self.profile.filters[index]
             kept = KeptVerdict(filterer.plugin, filterer.pre_filter, self.work)
             _remember(self._verdicts[index], key, kept)
         return kept
 
-    def _kept_scores(self, index: int, pod: PodInfo) -> KeptScores:
+    def _kept_scores(self, index: int, key: Hashable) -> KeptScores:
         plugin = self.profile.scorers[index].plugin
         if plugin.reads_feasible:  # belongs to one feasible set, so to one class
             return KeptScores(plugin)
-        key = plugin.share_key(pod)
         kept = self._scores[index].get(key)
         if kept is None:
             kept = KeptScores(plugin)

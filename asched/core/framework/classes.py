@@ -34,7 +34,6 @@ from asched.core.framework.pre_filter import PreFilterOutcome, pre_filter
 from asched.core.framework.profile import Profile
 from asched.core.framework.ranking import Ranking
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
 
 I32 = npt.NDArray[np.int32]
@@ -150,7 +149,7 @@ class ClassState:
             self._combine_rows(rows)
         self._cursor = log_end
         depends = [verdict.plugin.depends_on for verdict in self._verdicts.values()]
-        self._moving = [v for v in self.active if (v.plugin.depends_on or Aspect.ALL) & Aspect.PODS]
+        self._moving = [verdict for verdict in self.active if verdict.follows_pods]
         self._may_be_quick = None not in depends and not any(
             type(verdict.stamp) is object for verdict in self._verdicts.values()
         )

@@ -126,6 +126,11 @@ class Kept:
         #: moves whenever every row was made anew
         self.full_version = 0
 
+    @property
+    def follows_pods(self) -> bool:
+        """Whether the answer for a row depends on the pods there."""
+        return self._aspects & PODS_ONLY != 0
+
     def _kinds_moved(self, cluster: Cluster) -> bool:
         if self._epoch == cluster.epoch:
             return False

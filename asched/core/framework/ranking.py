@@ -18,7 +18,6 @@ from asched.core.framework.draw import draw, draw_again
 from asched.core.framework.kept import Work
 from asched.core.framework.weighted import WeightedPoints
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
 
 I32 = npt.NDArray[np.int32]
@@ -151,7 +150,7 @@ class Ranking:
             follows = plugin.reads_feasible or points.follows_feasible or plugin.is_checked
             if plugin.reads_counts or follows:
                 self._sensitive.append(points)
-            elif points.is_active and (plugin.depends_on or Aspect.ALL) & Aspect.PODS:
+            elif points.is_active and points.follows_pods:
                 self._moving.append(points)
             else:
                 resting.append(points)

@@ -55,6 +55,11 @@ class WeightedPoints:
         return self._scorer.pre_score is not None
 
     @property
+    def follows_pods(self) -> bool:
+        """Whether the points of a row depend on the pods there."""
+        return self._kept.follows_pods
+
+    @property
     def constant(self) -> int | None:
         """What every row gets, if all get the same and no placement changes that."""
         kept = self._kept

@@ -5,7 +5,7 @@ from that content: requests, ports, compiled affinity terms. A `PodInfo` is one 
 and place.
 """
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -79,7 +79,7 @@ class PodClass:
         self.example = example
         self.label_set = label_set
         #: what each profile's cache found this class to have in common with others, and when
-        self.keys: dict[int, tuple[Any, Hashable]] = {}
+        self.keys: dict[int, tuple[Any, Any]] = {}
 
     @cached_property
     def is_simple(self) -> bool:
