@@ -15,14 +15,14 @@ PODS = 40
 FIRES = {
     "connections break before anything is written": Fault("reset_before", BINDING, count=25),
     "connections break after the binding was written": Fault("reset_after", BINDING, count=25),
-    "every tenth request of any kind breaks": Fault("reset_after", "/pods/", "POST", rate=0.1),
+    "one request in three breaks": Fault("reset_after", "/pods/", "POST", rate=0.3),
     "the server is overloaded": Fault("refuse", BINDING, count=6, retry_after_s=1),
     "the server fails": Fault(
         "refuse", BINDING, count=25, status=500, retry_after_s=None, text="etcd is away"
     ),
     "answers come later than anybody waits": Fault("delay", BINDING, count=20, seconds=2.5),
     "reading back fails as well": Fault("reset_before", r"/pods/[^/]+(/binding)?$", count=50),
-    "watches of pods break": Fault("drop_watch", r"/pods$", rate=0.3),
+    "watches of pods break": Fault("drop_watch", r"/pods$", count=5),
     "watches of pods expire": Fault("expire_watch", r"/pods$", count=5),
     "watches of everything expire": Fault("expire_watch", "", count=10),
 }
