@@ -28,7 +28,6 @@ class Step(Enum):
     UNKNOWN = "binding's outcome unknown"
     BOUND = "bound"
     FAILED = "binding failed"
-    GONE = "gone"
 
 
 class Line(NamedTuple):

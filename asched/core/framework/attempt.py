@@ -10,7 +10,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/types.go (FitError),
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -27,13 +27,6 @@ Mask = npt.NDArray[np.bool_]
 DISTINCT_FEW: Final = 8
 
 NO_NODES: Final = "no nodes available to schedule pods"
-
-
-class NodeNames(Protocol):
-    """Enough of the node table to name rows."""
-
-    row_of: dict[str, int]
-    height: int
 
 
 class Rejection:

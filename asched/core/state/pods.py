@@ -5,7 +5,6 @@ from that content: requests, ports, compiled affinity terms. A `PodInfo` is one 
 and place.
 """
 
-from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -13,7 +12,6 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from asched.core.model import requests
-from asched.core.model.meta import LabelSelector
 from asched.core.model.pod import Pod, PodAffinityTerm, spec_key
 from asched.core.model.quantity import QuantityError
 from asched.core.model.selector import Selector, compile_selector
@@ -210,13 +208,9 @@ def _term(term: PodAffinityTerm, own_namespace: str, weight: int = 0) -> Affinit
         term.topology_key,
         compile_selector(term.label_selector),
         names,
-        _compile_namespaces(term.namespace_selector),
+        compile_selector(term.namespace_selector),
         weight,
     )
-
-
-def _compile_namespaces(selector: LabelSelector | None) -> Selector | None:
-    return compile_selector(selector)
 
 
 class PodClasses:
@@ -253,10 +247,6 @@ class PodClasses:
 
     def info_of(self, pod: Pod) -> PodInfo:
         return PodInfo(pod, self.class_of(pod))
-
-    def label_sets(self) -> Iterable[LabelSet]:
-        """Every label set some pod has."""
-        return list(self._label_sets.values())
 
 
 def _resize_key(pod: Pod) -> bytes:

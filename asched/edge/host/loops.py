@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, Protocol
 
 from asched.core.cycle.machine import Machine
-from asched.core.framework.effects import CallPlugin, Effect, Lane
+from asched.core.framework.effects import CallPlugin, Effect
 from asched.core.model.kinds import KINDS, Kind
 from asched.core.state.facts import Answer, Fact, Raised, Returned, TimedOut
 from asched.edge.client.dispatch import Dispatcher
@@ -326,8 +326,3 @@ class Scheduler:
                 future.cancel()
         if self.tasks.failed.done():
             raise self.tasks.failed.result()
-
-
-def lanes_in_use(scheduler: Scheduler) -> dict[str, int]:
-    """Effects queued per lane, for those who look from outside."""
-    return {lane.name.lower(): scheduler.dispatcher.queued_count(lane) for lane in Lane}
