@@ -136,6 +136,8 @@ def evaluate(world: World, runner: Runner, info: PodInfo) -> Evaluation:
                 scores[points.name] = {
                     name: int(points.values[row]) for name, row in zip(names, rows, strict=True)
                 }
+        for scorer in state.ranking.noughts:
+            scores[scorer] = dict.fromkeys(names, 0)
     return Evaluation(runner, info, state, feasible, on_nominated, scores, total, rejection, chosen)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from asched.core.framework.points import CachedPlugin, FilterPlugin, ScorePlugin
+from asched.core.framework.points import IDLE, CachedPlugin, FilterPlugin, ScorePlugin
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE
 from asched.core.state.nodes import Aspect
@@ -66,6 +66,21 @@ def test_answers_change_only_where_the_plugin_says_so(name: str, seed: int) -> N
                     assert _outside(changed, old, world) == _outside(changed, new, world)
             kept[position] = fresh
         epoch, cursor = asking.kinds_epoch(plugin, world.cluster), world.cluster.nodes.log.end
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", dict.fromkeys((*FILTERS, *SCORERS)))
+def test_an_idle_plugin_has_nothing_to_say(name: str, seed: int) -> None:
+    """It is left out, so it must let every node pass and give each the same."""
+    world = a_world(seed)
+    plugin = IN_TREE[name](None, world.cluster)
+    assert isinstance(plugin, CachedPlugin)
+    for _ in changes(world, seed, CHANGES):
+        for pod in world.waiting:
+            info = world.cluster.classes.info_of(pod)
+            if plugin.share_key(info) is IDLE:
+                for answer in _ask(plugin, info, world):
+                    assert not any(_on_live_rows(answer, world) or ())
 
 
 @pytest.mark.parametrize("name", FILTERS)

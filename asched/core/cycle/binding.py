@@ -103,7 +103,7 @@ class Binding:
     def _ask_pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
         desk, attempt = self.desk, self.attempt
         working = []
-        for plugin in attempt.runner.profile.pre_binds:
+        for plugin in attempt.pre_binds:
             started_s = desk.counter_s()
             status = plugin.pre_bind_pre_flight(attempt.info, self.node)
             desk.plugin_ran(attempt, plugin.name, "PreBindPreFlight", status, started_s)

@@ -11,7 +11,7 @@ from asched.core.cycle.observer import Observer
 from asched.core.cycle.story import Step, Stories
 from asched.core.framework.effects import EmitEvent, PodRef
 from asched.core.framework.kept import Kept
-from asched.core.framework.points import POINT_OF_METHOD, Plugin
+from asched.core.framework.points import POINT_OF_METHOD, Plugin, PreBindPlugin
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PluginError, PointError, Status
 from asched.core.framework.waiting import WaitingPods
@@ -86,6 +86,7 @@ class Attempt:
     started_s: float  # of the duration counter
     evaluated: int = 0  # nodes looked at
     feasible: int = 0  # nodes it fits on
+    pre_binds: tuple[PreBindPlugin, ...] = ()  # those that may have work to do
 
     @property
     def pod(self) -> Pod:

@@ -127,6 +127,7 @@ def _reserve(desk: Desk, attempt: Attempt, decision: Decision) -> Generator[Effe
     """Count the pod on its node, then let Reserve and Permit have their say."""
     info, node = attempt.info, decision.node
     attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
+    attempt.pre_binds = decision.state.roster.pre_binds
     desk.tell(attempt, Step.NODE, (node, decision.score, decision.feasible))
     desk.cluster.assume(info, node)
     desk.nominator.delete(info.pod.uid)
@@ -150,7 +151,7 @@ def _reserve(desk: Desk, attempt: Attempt, decision: Decision) -> Generator[Effe
 def _ask_reserve(desk: Desk, attempt: Attempt, decision: Decision) -> Status:
     """Let the Reserve plugins note what they promise; the first that cannot ends it."""
     outcome, started_s = SUCCESS, desk.counter_s()
-    for plugin in attempt.runner.profile.reserves:
+    for plugin in decision.state.roster.reserves:
         data = decision.state.data_of(plugin.name)
         begun_s = desk.counter_s()
         status = plugin.reserve(attempt.info, decision.node, data)

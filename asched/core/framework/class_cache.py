@@ -7,8 +7,10 @@ from typing import Any, Final
 
 from asched.core.framework.classes import ClassState
 from asched.core.framework.kept import KeptScores, KeptVerdict, Work
-from asched.core.framework.profile import Profile
+from asched.core.framework.points import IDLE, ScorePlugin
+from asched.core.framework.profile import Filterer, Profile
 from asched.core.framework.ranking import Ranking
+from asched.core.framework.roster import Roster, cached_plugins, without
 from asched.core.framework.weighted import WeightedPoints
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
@@ -20,7 +22,7 @@ CLASSES_MAX: Final = 256
 ANSWERS_MAX: Final = 512
 
 
-#: What each plugin of a point reads of a class of pods, in the order of the profile.
+#: What each plugin reads of a class of pods, in the order of `cached_plugins`.
 Keys = tuple[Hashable, ...]
 
 #: Each cache has a number of its own: a class of pods may outlive the profile it was asked about.
@@ -35,13 +37,16 @@ class ClassCache:
         self.cluster = cluster
         self.work = Work()
         self._number = next(_numbers)
-        self._states: OrderedDict[Hashable, ClassState] = OrderedDict()
-        self._verdicts: list[OrderedDict[Hashable, KeptVerdict]] = [
-            OrderedDict() for _ in profile.filters
-        ]
-        self._scores: list[OrderedDict[Hashable, KeptScores]] = [
-            OrderedDict() for _ in profile.scorers
-        ]
+        self._states: OrderedDict[Keys, ClassState] = OrderedDict()
+        self._plugins = cached_plugins(profile)
+        self._names = tuple(plugin.name for plugin in self._plugins)
+        self._rosters: dict[tuple[str, ...], Roster] = {}
+        self._verdicts: dict[str, OrderedDict[Hashable, KeptVerdict]] = {
+            filterer.plugin.name: OrderedDict() for filterer in profile.filters
+        }
+        self._scores: dict[str, OrderedDict[Hashable, KeptScores]] = {
+            scorer.plugin.name: OrderedDict() for scorer in profile.scorers
+        }
 
     @property
     def size(self) -> int:
@@ -57,54 +62,61 @@ class ClassCache:
         key = self._key_of(pod)
         state = self._states.get(key)
         if state is None:
-            state = self._states[key] = self._make(*key)
+            state = self._states[key] = self._make(key)
             if len(self._states) > CLASSES_MAX:
                 self._states.popitem(last=False)
         else:
             self._states.move_to_end(key)
         return state
 
-    def _make(self, filter_keys: Keys, score_keys: Keys) -> ClassState:
-        profile = self.profile
-        verdicts = [self._verdict(index, key) for index, key in enumerate(filter_keys)]
+    def _make(self, keys: Keys) -> ClassState:
+        profile, work = self.profile, self.work
+        key_of = dict(zip(self._names, keys, strict=True))
+        roster = self._roster(tuple([name for name, key in key_of.items() if key is IDLE]))
+        verdicts = [self._verdict(f, key_of[f.plugin.name]) for f in roster.filters]
         points = [
-            WeightedPoints(self._kept_scores(index, key), profile.scorers[index])
-            for index, key in enumerate(score_keys)
+            WeightedPoints(self._kept_scores(s.plugin, key_of[s.plugin.name]), s)
+            for s in roster.scorers
         ]
-        ranking = Ranking(self.cluster, self.work, points)
-        return ClassState(self.cluster, profile, self.work, verdicts, ranking)
+        floor = 0 if profile.scorers else 1
+        ranking = Ranking(self.cluster, work, points, noughts=roster.noughts, floor=floor)
+        asks_all = profile.always_check_all_filters
+        return ClassState(self.cluster, roster, work, verdicts, ranking, asks_all=asks_all)
 
-    def _key_of(self, pod: PodInfo) -> tuple[Keys, Keys]:
+    def _key_of(self, pod: PodInfo) -> Keys:
         """All share keys together. Plugins may tell classes apart once objects or terms change."""
         cluster = self.cluster
         now = (cluster.epoch, cluster.topology.terms_generation)
         known = pod.cls.keys.get(self._number)
         if known is not None and known[0] == now:
-            found: tuple[Keys, Keys] = known[1]
+            found: Keys = known[1]
             return found
-        key = (
-            tuple([filterer.plugin.share_key(pod) for filterer in self.profile.filters]),
-            tuple([scorer.plugin.share_key(pod) for scorer in self.profile.scorers]),
-        )
+        key = tuple([plugin.share_key(pod) for plugin in self._plugins])
         pod.cls.keys[self._number] = (now, key)
         return key
 
-    def _verdict(self, index: int, key: Hashable) -> KeptVerdict:
-        kept = self._verdicts[index].get(key)
+    def _roster(self, idle: tuple[str, ...]) -> Roster:
+        roster = self._rosters.get(idle)
+        if roster is None:
+            roster = self._rosters[idle] = without(self.profile, idle)
+        return roster
+
+    def _verdict(self, filterer: Filterer, key: Hashable) -> KeptVerdict:
+        answers = self._verdicts[filterer.plugin.name]
+        kept = answers.get(key)
         if kept is None:
-            filterer = self.profile.filters[index]
             kept = KeptVerdict(filterer.plugin, filterer.pre_filter, self.work)
-            _remember(self._verdicts[index], key, kept)
+            _remember(answers, key, kept)
         return kept
 
-    def _kept_scores(self, index: int, key: Hashable) -> KeptScores:
-        plugin = self.profile.scorers[index].plugin
+    def _kept_scores(self, plugin: ScorePlugin, key: Hashable) -> KeptScores:
         if plugin.reads_feasible:  # belongs to one feasible set, so to one class
             return KeptScores(plugin)
-        kept = self._scores[index].get(key)
+        answers = self._scores[plugin.name]
+        kept = answers.get(key)
         if kept is None:
             kept = KeptScores(plugin)
-            _remember(self._scores[index], key, kept)
+            _remember(answers, key, kept)
         return kept
 
 

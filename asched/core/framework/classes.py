@@ -31,8 +31,8 @@ from asched.core.framework.kept import (
 )
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.pre_filter import PreFilterOutcome, pre_filter
-from asched.core.framework.profile import Profile
 from asched.core.framework.ranking import Ranking
+from asched.core.framework.roster import Roster
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
@@ -52,18 +52,23 @@ class ClassState:
     def __init__(
         self,
         cluster: Cluster,
-        profile: Profile,
+        roster: Roster,
         work: Work,
         verdicts: Sequence[KeptVerdict],
         ranking: Ranking,
+        *,
+        asks_all: bool = False,
     ) -> None:
+        """`asks_all`: every filter judges every node (alwaysCheckAllPredicates)."""
         self._cluster = cluster
-        self._profile = profile
+        self._asks_all = asks_all
+        self.roster = roster
         self._work = work
         self._verdicts = {id(verdict.plugin): verdict for verdict in verdicts}
         self._counting = [v for v in verdicts if v.plugin.reads_counts]
         self._moving: list[KeptVerdict] = []
         self._may_be_quick = False
+        self._filters: tuple[str, ...] | None = None
         self.ranking = ranking
         self.outcome = PreFilterOutcome()
         self.feasible: Mask = np.zeros(0, dtype=np.bool_)
@@ -77,6 +82,14 @@ class ClassState:
         self._cursor = -1
         self._epoch = -1
         self._counts = -1
+
+    @property
+    def filters(self) -> tuple[str, ...]:
+        """The names of the filters that take part, or let everybody pass."""
+        if self._filters is None:
+            active = tuple(verdict.plugin.name for verdict in self.active)
+            self._filters = (*active, *self.roster.passed)
+        return self._filters
 
     @property
     def active(self) -> list[KeptVerdict]:
@@ -127,14 +140,15 @@ class ClassState:
     def _look_again(self, pod: PodInfo) -> None:
         cluster = self._cluster
         self._may_be_quick = False  # nor if a plugin fails on the way
-        self.outcome = pre_filter(pod, cluster, self._profile.pre_filters, self._verdicts)
+        self.outcome = pre_filter(pod, cluster, self.roster.pre_filters, self._verdicts)
+        self._filters = None
         self._epoch, self._counts = cluster.epoch, cluster.counts
         if self.outcome.rejection is not None:
             return
         log_end = cluster.nodes.log.end
         rows = changed_rows(cluster, self._cursor, ALL_ASPECTS) if self._cursor >= 0 else None
         for verdict in self.active:
-            if verdict.plugin.asks_left and not self._profile.always_check_all_filters:
+            if verdict.plugin.asks_left and not self._asks_all:
                 verdict.ask_left(pod, cluster, self._work, self._left_for(verdict))
             else:
                 verdict.refresh(pod, cluster, self._work)

@@ -123,6 +123,17 @@ class PreFilterResult(NamedTuple):
     data: Any = None
 
 
+class _Idle:
+    """No Enum: those hash in Python, and this is hashed for every pod."""
+
+    def __repr__(self) -> str:
+        return "IDLE"
+
+
+#: The share key of pods about which a plugin has nothing to say.
+IDLE: Final = _Idle()
+
+
 class CachedPlugin(Plugin):
     """What a plugin says about the lifetime of its answers (see the module text)."""
 
@@ -133,7 +144,12 @@ class CachedPlugin(Plugin):
     reads_counts: ClassVar[bool] = False
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        """Pods with equal keys get equal answers; by default pods of one class."""
+        """Pods with equal keys get equal answers; by default pods of one class.
+
+        IDLE says more: until an object changes, or somebody speaks of these pods in a term, the
+        plugin would skip itself, let them pass or give them nothing, and has nothing to reserve.
+        It is then not asked about them at Filter, Score, Reserve and PreBind at all.
+        """
         return pod.cls.number
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
@@ -352,6 +368,7 @@ def default_normalize(raw: I64, *, reverse: bool = False) -> I64:
 
 __all__ = [
     "I64",
+    "IDLE",
     "POINTS",
     "POINT_OF_METHOD",
     "BindPlugin",

@@ -20,7 +20,7 @@ from asched.core.state.pods import PodInfo
 class PreFilterOutcome:
     """What PreFilter came to."""
 
-    __slots__ = ("_filters", "absent", "active", "asked", "plugins", "ran", "rejection", "rows")
+    __slots__ = ("absent", "active", "asked", "plugins", "rejection", "rows", "stopped_by")
 
     def __init__(self) -> None:
         self.rejection: Status | None = None
@@ -28,22 +28,14 @@ class PreFilterOutcome:
         self.rows: set[int] | None = None
         #: why the others are out
         self.absent: Status | None = None
-        #: plugins whose PreFilter ran before the step ended
-        self.ran: set[str] = set()
+        #: the plugin whose rejection ended the step before its end
+        self.stopped_by = ""
         #: plugins that narrowed or rejected
         self.plugins: frozenset[str] = frozenset()
         #: plugins whose PreFilter did not skip itself
         self.asked: tuple[str, ...] = ()
         #: filters that take part
         self.active: list[KeptVerdict] = []
-        self._filters: tuple[str, ...] | None = None
-
-    @property
-    def filters(self) -> tuple[str, ...]:
-        """The names of `active`."""
-        if self._filters is None:
-            self._filters = tuple(verdict.plugin.name for verdict in self.active)
-        return self._filters
 
 
 def pre_filter(
@@ -61,7 +53,6 @@ def pre_filter(
     narrowing: dict[str, frozenset[str]] = {}
     left_out: set[int] = set()
     for plugin in plugins:
-        outcome.ran.add(plugin.name)
         verdict = verdicts.get(id(plugin))
         result = plugin.pre_filter(pod) if verdict is None else verdict.prepare(pod, cluster)
         status = result.status
@@ -72,10 +63,12 @@ def pre_filter(
                 narrowing[plugin.name] = result.node_names
                 clash = _clash(narrowing)
                 if clash is not None:
+                    outcome.stopped_by = plugin.name
                     return _rejected(outcome, clash, frozenset(narrowing))
             continue
         left_out.add(id(plugin))
         if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            outcome.stopped_by = plugin.name
             return _rejected(outcome, status.by(plugin.name), frozenset((plugin.name,)))
         if status.code is Code.UNSCHEDULABLE:
             _rejected(outcome, status.by(plugin.name), frozenset((plugin.name,)))

@@ -55,8 +55,21 @@ def choose(ranking: I64, seed: int, peaks: I64 | None = None) -> int:
 class Ranking:
     """`points` in profile order; those that skipped themselves are not `is_active`."""
 
-    def __init__(self, cluster: Cluster, work: Work, points: list[WeightedPoints]) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        work: Work,
+        points: list[WeightedPoints],
+        *,
+        noughts: tuple[str, ...] = (),
+        floor: int = 0,
+    ) -> None:
+        """`noughts` are scorers that give these pods nothing anywhere. `floor` is added for every
+        row: 1 where no scorer is enabled, as upstream has it.
+        """
+        self.noughts = noughts
         self._cluster = cluster
+        self._floor = floor
         self._work = work
         self.points = points
         self._moving: list[WeightedPoints] = []
@@ -76,7 +89,8 @@ class Ranking:
         if self._asked is None:
             active = [points for points in self.points if points.is_active]
             prepared = tuple(points.name for points in active if points.is_prepared)
-            self._asked = prepared, tuple(points.name for points in active)
+            scorers = tuple(points.name for points in active)
+            self._asked = prepared, (*scorers, *self.noughts)
         return self._asked
 
     def once(self, pod: PodInfo, feasible: Mask) -> I64:
@@ -85,7 +99,7 @@ class Ranking:
             points.refresh(pod, self._cluster, feasible, None, None, self._work)
         self._may_be_quick = False
         self._asked = None
-        total = self._sum(self.points)
+        total = self._sum(self.points, base=self._floor)
         return np.where(feasible, total, NOT_FEASIBLE)
 
     def update(self, pod: PodInfo, feasible: Mask, feasible_version: int, rows: I32 | None) -> I64:
@@ -157,7 +171,7 @@ class Ranking:
         constants = {id(points): points.constant for points in resting if points.is_active}
         base = sum(constant for constant in constants.values() if constant is not None)
         varied = [points for points in resting if constants.get(id(points)) is None]
-        self._resting_sum = self._sum(varied, base=base if self.points else 1)
+        self._resting_sum = self._sum(varied, base=base + self._floor)
         total = self._resting_sum + self._sum((*self._moving, *self._sensitive))
         self._ranking = np.where(feasible, total, NOT_FEASIBLE)
         self.peaks = peaks_of(self._ranking)

@@ -31,6 +31,7 @@ from asched.core.framework.overlay import Overlay
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
 from asched.core.framework.ranking import NOT_FEASIBLE, choose
+from asched.core.framework.roster import up_to
 from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import WaitingPods
@@ -126,7 +127,7 @@ class Runner:
         if meter is not None:
             rows = outcome.rows
             judged = self.cluster.nodes.count if rows is None else len(rows)
-            meter.filtered(outcome.asked, outcome.filters, judged)
+            meter.filtered(outcome.asked, state.filters, judged)
         if count == 0:
             return self.rejection(pod, state, statuses)
         sample = self._sample(state.feasible if feasible is None else feasible, count)
@@ -175,7 +176,7 @@ class Runner:
         if meter is not None:
             rows = outcome.rows
             judged = self.cluster.nodes.count if rows is None else len(rows)
-            meter.filtered(outcome.asked, outcome.filters, judged)
+            meter.filtered(outcome.asked, state.filters, judged)
         if count == 0:
             blamed = frozenset((names.EXTENDER,)) if turned_away else frozenset()
             return self.rejection(pod, state, refused, blamed)
@@ -315,7 +316,7 @@ class Runner:
             codes=empty,
             live=nodes.columns.read("live")[: nodes.height].copy(),
             pre_filter=state.outcome.rejection,
-            pre_filter_ran=frozenset(state.outcome.ran),
+            pre_filter_ran=up_to(self.profile.pre_filters, state.outcome.stopped_by),
             pre_filter_plugins=state.outcome.plugins,
         )
 

@@ -28,6 +28,7 @@ from asched.core.dra.result import allocation_results
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import (
     I64,
+    IDLE,
     Codes,
     FilterPlugin,
     Late,
@@ -117,7 +118,7 @@ class DynamicResources(
     # --- the lifetime of answers -----------------------------------------------------------------
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        return pod.cls.number if _may_need_devices(pod) else None
+        return pod.cls.number if _may_need_devices(pod) else IDLE
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         """Claims belong to pods, and devices go with every Reserve: always asked anew."""

@@ -17,6 +17,7 @@ from asched import names
 from asched.core.config.args import NodeAffinityArgs
 from asched.core.framework.points import (
     I64,
+    IDLE,
     Codes,
     FilterPlugin,
     Hint,
@@ -68,6 +69,9 @@ class Wish(NamedTuple):
     preferred: Preferred | None
 
 
+NO_WISH: Final = Wish(None, None, None, None)
+
+
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = names.NODE_AFFINITY
     reasons = (NOT_ENFORCED, NOT_SELECTED)
@@ -79,6 +83,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         self._enforced = compile_node_selector(added.required) if added else None
         self._added_preferred = _preferred(added.preferred if added else None) or ()
         self._has_added_preferred = bool(added and added.preferred)
+        self._adds = self._enforced is not None or self._has_added_preferred
         self._wish = PerClass(_wish_of)
 
     def registrations(self) -> Sequence[Registration]:
@@ -93,7 +98,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         )
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        return self._wish(pod.cls)
+        wish = self._wish(pod.cls)
+        return IDLE if wish == NO_WISH and not self._adds else wish
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         wish = self._wish(pod.cls)

@@ -15,6 +15,7 @@ import numpy as np
 
 from asched import names
 from asched.core.framework.points import (
+    IDLE,
     Codes,
     FilterPlugin,
     Hint,
@@ -71,7 +72,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         return (Registration(node, _node_changed), Registration(pod, _pod_changed))
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        return self._need(pod.cls).features
+        return self._need(pod.cls).features or IDLE
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         return PreFilterResult() if self._need(pod.cls).features else PreFilterResult(SKIP)

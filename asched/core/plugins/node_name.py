@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 
 from asched import names
-from asched.core.framework.points import Codes, FilterPlugin, Registration
+from asched.core.framework.points import IDLE, Codes, FilterPlugin, Registration
 from asched.core.framework.status import Reason
 from asched.core.state.changes import NODE_ADD
 from asched.core.state.nodes import Aspect
@@ -31,7 +31,7 @@ class NodeName(FilterPlugin):
         return (Registration(NODE_ADD),)
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        return pod.pod.spec.node_name
+        return pod.pod.spec.node_name or IDLE
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
         wanted = pod.pod.spec.node_name

@@ -14,6 +14,7 @@ import numpy as np
 
 from asched import names
 from asched.core.framework.points import (
+    IDLE,
     Codes,
     FilterPlugin,
     Hint,
@@ -48,7 +49,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
         return (Registration(pod, self._pod_gone), Registration(NODE_ADD))
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        return pod.cls.host_ports
+        return pod.cls.host_ports or IDLE
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         return PreFilterResult() if pod.cls.host_ports else PreFilterResult(SKIP)

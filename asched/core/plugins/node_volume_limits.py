@@ -18,6 +18,7 @@ import numpy as np
 
 from asched import names
 from asched.core.framework.points import (
+    IDLE,
     Codes,
     FilterPlugin,
     Hint,
@@ -86,7 +87,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods without volumes share their answer; others have claims of their own, mostly."""
-        return pod.cls.number if _counts(pod) else None
+        return pod.cls.number if _counts(pod) else IDLE
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         return self._wanted(pod) if _counts(pod) else None

@@ -21,6 +21,7 @@ from asched import names
 from asched.core.config.args import VolumeBindingArgs
 from asched.core.framework.points import (
     I64,
+    IDLE,
     Codes,
     FilterPlugin,
     Late,
@@ -96,7 +97,7 @@ class VolumeBinding(
 
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods without claims share their answer; others have claims of their own, mostly."""
-        return pod.cls.number if pod.cls.storage.claims else None
+        return pod.cls.number if pod.cls.storage.claims else IDLE
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         claims = self._claims(pod)

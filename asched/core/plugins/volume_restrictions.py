@@ -15,6 +15,7 @@ import numpy as np
 
 from asched import names
 from asched.core.framework.points import (
+    IDLE,
     Codes,
     FilterPlugin,
     Hint,
@@ -71,7 +72,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods without volumes share their answer; others have claims of their own, mostly."""
-        return pod.cls.number if pod.cls.storage is not NO_STORAGE else None
+        return pod.cls.number if pod.cls.storage is not NO_STORAGE else IDLE
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         missing, exclusive = self._exclusive(pod)

@@ -16,6 +16,7 @@ import numpy as np
 
 from asched import names
 from asched.core.framework.points import (
+    IDLE,
     Codes,
     FilterPlugin,
     Hint,
@@ -72,7 +73,7 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
 
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods without claims share their answer; others have claims of their own, mostly."""
-        return pod.cls.number if pod.cls.storage.claims else None
+        return pod.cls.number if pod.cls.storage.claims else IDLE
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         return self._wanted(pod)

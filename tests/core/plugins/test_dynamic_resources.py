@@ -9,7 +9,7 @@ import pytest
 from asched.core.dra import answers
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Patch
-from asched.core.framework.points import PostFilterResult, PreFilterResult
+from asched.core.framework.points import IDLE, PostFilterResult, PreFilterResult
 from asched.core.framework.runner import Decision, run_alone
 from asched.core.framework.status import Code, PointError, unresolvable
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
@@ -373,7 +373,7 @@ def test_answers_belong_to_one_pod() -> None:
     with_claims, without = world.info(a_pod("x", name="p1")), world.info(a_pod(name="p2"))
     assert world.plugin.stamp(with_claims, None) != world.plugin.stamp(with_claims, None)
     assert world.plugin.stamp(without, None) == world.plugin.stamp(without, None)
-    assert world.plugin.share_key(without) is None
+    assert world.plugin.share_key(without) is IDLE
 
 
 def test_equal_pods_do_not_get_the_same_device() -> None:

@@ -7,6 +7,7 @@ from asched import names
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.points import (
     I64,
+    IDLE,
     Codes,
     FilterPlugin,
     Hint,
@@ -82,7 +83,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         halves = (affinity.nearness, affinity.attraction)
         if any(isinstance(half, str) or not half.is_untouched for half in halves):
             return pod.cls.number
-        return None
+        return IDLE
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         return 0 if data is None else data.stamp()

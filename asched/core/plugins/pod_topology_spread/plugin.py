@@ -7,6 +7,7 @@ from asched import names
 from asched.core.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from asched.core.framework.points import (
     I64,
+    IDLE,
     Codes,
     FilterPlugin,
     Hint,
@@ -92,7 +93,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods without constraints of their own or by default are all alike here."""
         spread = self._spread_of(pod.cls)
-        return None if spread.hard is None and spread.soft is None else pod.cls.number
+        return IDLE if spread.hard is None and spread.soft is None else pod.cls.number
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         spread = self._spread_of(pod.cls)

@@ -1,0 +1,77 @@
+"""Who takes part: the plugins of a profile that have something to say about a class of pods.
+
+Most plugins speak of pods with volumes, devices, ports, wishes. About all others they are *idle*
+(`IDLE` as share key): their PreFilter and PreScore would skip, their filter would reject nobody,
+their Reserve would note nothing. A roster is a profile without its idle plugins, so that nobody
+walks past them at every point for every pod.
+
+    share keys of a class ── which are IDLE? ──> Roster, one for each such set
+"""
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from asched.core.framework.points import (
+    CachedPlugin,
+    PreBindPlugin,
+    PreFilterPlugin,
+    ReservePlugin,
+)
+from asched.core.framework.profile import Filterer, Profile, Scorer
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """Each point's plugins in profile order. `idle` are the names of those left out."""
+
+    idle: frozenset[str]
+    pre_filters: tuple[PreFilterPlugin, ...]
+    filters: tuple[Filterer, ...]
+    scorers: tuple[Scorer, ...]
+    reserves: tuple[ReservePlugin, ...]
+    pre_binds: tuple[PreBindPlugin, ...]
+    #: idle filters without a PreFilter half: they count as asked, and let every node pass
+    passed: tuple[str, ...]
+    #: idle scorers without a PreScore half: they count as asked, and give every node nothing
+    noughts: tuple[str, ...]
+
+
+def cached_plugins(profile: Profile) -> tuple[CachedPlugin, ...]:
+    """Every plugin whose answers are kept, once each: the filters, then the other scorers."""
+    found: dict[str, CachedPlugin] = {f.plugin.name: f.plugin for f in profile.filters}
+    for scorer in profile.scorers:
+        found.setdefault(scorer.plugin.name, scorer.plugin)
+    return tuple(found.values())
+
+
+def without(profile: Profile, idle: Collection[str]) -> Roster:
+    """The profile without these plugins."""
+    silent = frozenset(idle)
+    return Roster(
+        idle=silent,
+        pre_filters=tuple(p for p in profile.pre_filters if p.name not in silent),
+        filters=tuple(f for f in profile.filters if f.plugin.name not in silent),
+        scorers=tuple(s for s in profile.scorers if s.plugin.name not in silent),
+        reserves=tuple(p for p in profile.reserves if p.name not in silent),
+        pre_binds=tuple(p for p in profile.pre_binds if p.name not in silent),
+        passed=tuple(
+            f.plugin.name
+            for f in profile.filters
+            if f.plugin.name in silent and f.pre_filter is None
+        ),
+        noughts=tuple(
+            s.plugin.name
+            for s in profile.scorers
+            if s.plugin.name in silent and s.pre_score is None
+        ),
+    )
+
+
+def up_to(plugins: Iterable[PreFilterPlugin], last: str) -> frozenset[str]:
+    """The names of the plugins that run until `last` ends the step; all if nobody ends it."""
+    ran = set()
+    for plugin in plugins:
+        ran.add(plugin.name)
+        if plugin.name == last:
+            break
+    return frozenset(ran)
