@@ -18,7 +18,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 
 from collections import OrderedDict
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -35,10 +35,24 @@ from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
 I32 = npt.NDArray[np.int32]
+Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
 
 
 #: Classes whose trials are kept. A guess: more of them hardly meet nominated pods at a time.
 TRIED_MAX: Final = 64
+
+
+class Refused(NamedTuple):
+    """`rows` that nominated pods stand in the way of; those judged by a trial of their own are
+    `told`. What the others are told is for `Overlay.explain`, if anybody asks.
+    """
+
+    rows: Rows
+    told: dict[int, Status]
+
+
+NOBODY_REFUSED: Final = Refused(np.zeros(0, dtype=np.intp), {})
 
 
 def ignores_pods(plugin: FilterPlugin) -> bool:
@@ -66,28 +80,40 @@ class Overlay:
         self.promised = Promised(cluster, nominator)
         self._tried: OrderedDict[bytes, TriedRows] = OrderedDict()
 
-    def judge(self, pod: PodInfo, state: ClassState) -> dict[int, Status]:
-        """Feasible rows that are not feasible with their nominated pods: row to status."""
+    def refused(self, pod: PodInfo, state: ClassState) -> Refused:
+        """The feasible rows that are not feasible with their nominated pods."""
         layer = self.promised.layer(pod.pod.priority)
         if not layer.total:
-            return {}
+            return NOBODY_REFUSED
         height = len(state.feasible)
         marked = state.feasible & (layer.count[:height] > 0)
         if not is_plain(state):
-            return self._try_kept(pod, state, layer, np.flatnonzero(marked).tolist())
-        refused: dict[int, Status] = {}
-        own = self.promised.row_of(pod)
-        if own is not None and marked[own]:
+            told = self._try_kept(pod, state, layer, np.flatnonzero(marked).tolist())
+            return Refused(np.fromiter(told, dtype=np.intp, count=len(told)), told)
+        own, told = self.promised.row_of(pod), {}
+        if own is not None and own < height and marked[own]:
             marked[own] = False
-            refused = self._try(pod, state, [own])
+            told = self._try(pod, state, [own])
+        fits: Mask = np.ones(height, dtype=np.bool_)
         for verdict in state.active:
             if verdict.plugin.reads_only_amounts:
-                codes = layer.codes(verdict, pod, self._cluster)[:height]
+                fits &= layer.codes(verdict, pod, self._cluster)[:height] == 0
+        rows = (marked & ~fits).nonzero()[0]
+        return Refused(np.append(rows, list(told)) if told else rows, told)
+
+    def judge(self, pod: PodInfo, state: ClassState) -> dict[int, Status]:
+        """The same in words: row to status."""
+        refused = self.refused(pod, state)
+        statuses = dict(refused.told)
+        layer = self.promised.layer(pod.pod.priority)
+        for verdict in state.active:
+            if verdict.plugin.reads_only_amounts and len(statuses) < len(refused.rows):
+                codes = layer.codes(verdict, pod, self._cluster)
                 told: dict[int, Status] = {}
-                for row in np.flatnonzero(marked & (codes != 0)).tolist():
-                    marked[row] = False
-                    refused[row] = _told(verdict, pod, int(codes[row]), told)
-        return refused
+                for row in refused.rows.tolist():
+                    if row not in statuses and codes[row]:
+                        statuses[row] = _told(verdict, pod, int(codes[row]), told)
+        return statuses
 
     def judge_row(self, pod: PodInfo, state: ClassState, row: int) -> Status | None:
         """The rejection of one feasible row by its nominated pods, if they stand in the way."""

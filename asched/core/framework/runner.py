@@ -27,7 +27,7 @@ from asched.core.framework.effects import Effect
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.late import driven
 from asched.core.framework.meter import Meter
-from asched.core.framework.overlay import Overlay
+from asched.core.framework.overlay import Overlay, Refused
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
 from asched.core.framework.ranking import NOT_FEASIBLE, choose
@@ -121,15 +121,15 @@ class Runner:
         may_ask = chain is not None and (chain.has_filter or chain.has_prioritize)
         if may_ask and self.consults(pod):
             return (yield from self._consulting(pod, state, seed))
-        statuses = self.overlay.judge(pod, state)
-        feasible = self._feasible(state, statuses)
+        refused = self.overlay.refused(pod, state)
+        feasible = self._feasible(state, refused)
         count = state.feasible_count if feasible is None else int(np.count_nonzero(feasible))
         if meter is not None:
             rows = outcome.rows
             judged = self.cluster.nodes.count if rows is None else len(rows)
             meter.filtered(outcome.asked, state.filters, judged)
         if count == 0:
-            return self.rejection(pod, state, statuses)
+            return self.rejection(pod, state, refused.told)
         sample = self._sample(state.feasible if feasible is None else feasible, count)
         if sample is not None:
             feasible, count = sample, int(np.count_nonzero(sample))
@@ -160,7 +160,7 @@ class Runner:
         meter = self._meter
         outcome = state.outcome
         statuses = self.overlay.judge(pod, state)
-        feasible = self._feasible(state, statuses)
+        feasible = self._feasible(state, self.overlay.refused(pod, state))
         asked = state.feasible if feasible is None else feasible
         asked_count = int(np.count_nonzero(asked))
         sample = self._sample(asked, asked_count)
@@ -340,12 +340,12 @@ class Runner:
                 return None
         return self._decision(state, row, 1, None)
 
-    def _feasible(self, state: ClassState, statuses: Mapping[int, Status]) -> Mask | None:
+    def _feasible(self, state: ClassState, refused: Refused) -> Mask | None:
         """The rows left after nominated pods; None if that is exactly the class's own mask."""
-        if not statuses:
+        if not len(refused.rows):
             return None
         feasible = state.feasible.copy()
-        feasible[list(statuses)] = False
+        feasible[refused.rows] = False
         return feasible
 
     def _sample(self, feasible: Mask, count: int) -> Mask | None:

@@ -4,9 +4,8 @@ It is the filter half of an attempt and nothing more: kept answers are brought u
 attempt that may follow finds them so), nothing is measured, scored, reserved or written.
 """
 
-import numpy as np
-
 from asched.core.framework.runner import Runner
+from asched.core.framework.status import Status
 from asched.core.model.pod import Pod
 
 NOBODY: frozenset[str] = frozenset()
@@ -24,16 +23,14 @@ def blamed(runner: Runner, pod: Pod) -> frozenset[str] | None:
     try:
         info = runner.cluster.classes.info_of(pod)
         state = runner.cache.state_of(info)
-        refused = {}
+        told: dict[int, Status] = {}
         if state.update(info).rejection is None and state.feasible_count:
             if runner.consults(info):
                 return None
-            refused = runner.overlay.judge(info, state)
-            left = state.feasible.copy()
-            left[list(refused)] = False
-            if np.any(left):
+            rows, told = runner.overlay.refused(info, state)
+            if len(rows) < state.feasible_count:
                 return None
-        return runner.rejection(info, state, refused).unschedulable_plugins
+        return runner.rejection(info, state, told).unschedulable_plugins
     except Exception:  # noqa: BLE001 - whatever it is, the attempt reports it where it belongs
         return None
     finally:
