@@ -127,6 +127,11 @@ class Kept:
         self.full_version = 0
 
     @property
+    def aspects(self) -> int:
+        """What of a row the answer depends on; everything if the plugin does not say."""
+        return self._aspects
+
+    @property
     def follows_pods(self) -> bool:
         """Whether the answer for a row depends on the pods there."""
         return self._aspects & PODS_ONLY != 0

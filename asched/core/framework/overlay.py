@@ -18,6 +18,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 
 from collections import OrderedDict
 from collections.abc import Iterable
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -57,19 +58,27 @@ NOBODY_REFUSED: Final = Refused(np.zeros(0, dtype=np.intp), {})
 
 def ignores_pods(plugin: FilterPlugin) -> bool:
     """Whether a filter's answer has nothing to do with the pods that run somewhere."""
+    return _ignores_pods(type(plugin))
+
+
+@cache
+def _ignores_pods(plugin: type[FilterPlugin]) -> bool:
     return (
         plugin.depends_on is not None
         and not plugin.depends_on & Aspect.PODS
-        and type(plugin).stamp is CachedPlugin.stamp
+        and plugin.stamp is CachedPlugin.stamp
     )
 
 
 def is_plain(state: ClassState) -> bool:
     """Whether pods matter to the class's filters by their amounts at most."""
-    return all(
-        verdict.plugin.reads_only_amounts or ignores_pods(verdict.plugin)
-        for verdict in state.active
-    )
+    outcome = state.outcome
+    if outcome.is_plain is None:
+        outcome.is_plain = all(
+            verdict.plugin.reads_only_amounts or ignores_pods(verdict.plugin)
+            for verdict in outcome.active
+        )
+    return outcome.is_plain
 
 
 class Overlay:
@@ -118,6 +127,16 @@ class Overlay:
     def judge_row(self, pod: PodInfo, state: ClassState, row: int) -> Status | None:
         """The rejection of one feasible row by its nominated pods, if they stand in the way."""
         return self._try(pod, state, [row]).get(row)
+
+    def blamed_at(self, pod: PodInfo, state: ClassState, row: int) -> frozenset[str] | None:
+        """Who rejects one row of a plain class, with or without its nominated pods; None if nobody
+        does.
+        """
+        for verdict in state.active:
+            if verdict.codes[row]:
+                return frozenset((verdict.plugin.name,))
+        status = self.judge_row(pod, state, row)
+        return None if status is None else frozenset((status.plugin,))
 
     def explain(
         self, pod: PodInfo, state: ClassState, judge: I32, codes: I32, *, in_place: bool = True

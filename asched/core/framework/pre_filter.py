@@ -20,7 +20,16 @@ from asched.core.state.pods import PodInfo
 class PreFilterOutcome:
     """What PreFilter came to."""
 
-    __slots__ = ("absent", "active", "asked", "plugins", "rejection", "rows", "stopped_by")
+    __slots__ = (
+        "absent",
+        "active",
+        "asked",
+        "is_plain",
+        "plugins",
+        "rejection",
+        "rows",
+        "stopped_by",
+    )
 
     def __init__(self) -> None:
         self.rejection: Status | None = None
@@ -36,6 +45,8 @@ class PreFilterOutcome:
         self.asked: tuple[str, ...] = ()
         #: filters that take part
         self.active: list[KeptVerdict] = []
+        #: what `overlay.is_plain` found; None before it is asked
+        self.is_plain: bool | None = None
 
 
 def pre_filter(

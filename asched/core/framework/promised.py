@@ -24,6 +24,9 @@ from asched.core.state.view import SupposedView
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
+#: Aspects as the log speaks of them: combining flags of an enum is slow.
+LIVE_ONLY: Final = int(Aspect.LIVE)
+
 #: Clusters have a handful of priority classes; a layer is made anew in a millisecond.
 LAYERS_MAX: Final = 64
 #: Distinct requests of pods that meet nominated pods at the same time, per priority. A guess.
@@ -126,8 +129,7 @@ class PromisedCodes:
             self._cursor = -1
         if self._cursor < 0 or self._full_version != self._verdict.full_version:
             return layer.rows().astype(np.int32)
-        depends_on = self._verdict.plugin.depends_on or Aspect.ALL
-        changed = changed_rows(cluster, self._cursor, depends_on)
+        changed = changed_rows(cluster, self._cursor, self._verdict.aspects)
         entries = layer.log.since(self._seen)
         if changed is None or entries is None:
             return layer.rows().astype(np.int32)
@@ -183,9 +185,7 @@ class Promised:
         if self._seen == log.end and self._cursor == nodes.log.end:
             return
         touched = log.since(self._seen) if self._seen >= 0 else None
-        moved = (
-            changed_rows(self._cluster, self._cursor, Aspect.LIVE) if self._cursor >= 0 else None
-        )
+        moved = changed_rows(self._cluster, self._cursor, LIVE_ONLY) if self._cursor >= 0 else None
         self._seen, self._cursor = log.end, nodes.log.end
         if touched is None or moved is None:
             self._infos = {node: self._infos_of(node) for node in self._nominator.nodes()}

@@ -4,16 +4,21 @@ It is the filter half of an attempt and nothing more: kept answers are brought u
 attempt that may follow finds them so), nothing is measured, scored, reserved or written.
 """
 
+from asched.core.framework.classes import ClassState
+from asched.core.framework.overlay import is_plain
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import Status
 from asched.core.model.pod import Pod
+from asched.core.state.pods import PodInfo
 
 NOBODY: frozenset[str] = frozenset()
 
 
-def blamed(runner: Runner, pod: Pod) -> frozenset[str] | None:
+def blamed(runner: Runner, pod: Pod, left: str = "") -> frozenset[str] | None:
     """The plugins that stand against a pod, nominated pods respected; None if some node is left.
 
+    `left`: all that happened since the pod did not fit is that a pod left this node. Where pods
+    matter by their amounts alone, no other node can have become fit then, and it is not asked.
     None, too, where only an attempt can tell: an extender has a say, or a plugin raises.
     """
     if not runner.cluster.nodes.count:
@@ -24,9 +29,11 @@ def blamed(runner: Runner, pod: Pod) -> frozenset[str] | None:
         info = runner.cluster.classes.info_of(pod)
         state = runner.cache.state_of(info)
         told: dict[int, Status] = {}
-        if state.update(info).rejection is None and state.feasible_count:
-            if runner.consults(info):
+        if state.update(info).rejection is None:
+            if state.feasible_count and runner.consults(info):
                 return None
+            if left and is_plain(state):
+                return _blamed_at(runner, info, state, left)
             rows, told = runner.overlay.refused(info, state)
             if len(rows) < state.feasible_count:
                 return None
@@ -35,3 +42,12 @@ def blamed(runner: Runner, pod: Pod) -> frozenset[str] | None:
         return None
     finally:
         work.meter = meter
+
+
+def _blamed_at(runner: Runner, pod: PodInfo, state: ClassState, node: str) -> frozenset[str] | None:
+    """The same for one node alone; a node that PreFilter ruled out is still ruled out."""
+    row = runner.cluster.nodes.row_of.get(node)
+    rows = state.outcome.rows
+    if row is None or (rows is not None and row not in rows):
+        return NOBODY
+    return runner.overlay.blamed_at(pod, state, row)

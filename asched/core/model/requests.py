@@ -125,7 +125,10 @@ def is_scaled_down(old: Pod, new: Pod) -> bool:
 
     What cannot be read may have been anything, so that it did.
     """
-    if old.spec is new.spec and old.status is new.status:
+    before_spec, after_spec = old.spec, new.spec
+    if old.status is new.status and before_spec is after_spec:
+        return False
+    if is_simple(old) and is_simple(new) and before_spec.containers == after_spec.containers:
         return False
     try:
         before, after = _aggregate(old, resized=True), _aggregate(new, resized=True)

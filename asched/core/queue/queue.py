@@ -68,7 +68,7 @@ class QueueProfile:
     registrations: Mapping[str, Sequence[Registration]]
     pre_enqueue: Sequence["PreEnqueuePlugin"] = ()
     overlooked: Mapping[str, Sequence[Registration]] = field(default_factory=dict)
-    blame: Callable[[Pod], frozenset[str] | None] = lambda _: None
+    blame: Callable[[Pod, str], frozenset[str] | None] = lambda _pod, _left: None
 
 
 class SchedulingQueue:

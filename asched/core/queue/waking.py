@@ -35,8 +35,9 @@ from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 LOOKS_MAX: Final = 64
 
 
-#: Who stands against a pod now, None if it fits; by scheduler name.
-Blame = Mapping[str, Callable[[Pod], frozenset[str] | None]]
+#: Who stands against a pod now, None if it fits; by scheduler name. With the name of a node: all
+#: that happened since the pod did not fit is that a pod left it.
+Blame = Mapping[str, Callable[[Pod, str], frozenset[str] | None]]
 
 
 class Looks:
@@ -44,10 +45,11 @@ class Looks:
     change.
     """
 
-    __slots__ = ("_blame", "_seen", "asked")
+    __slots__ = ("_blame", "_left", "_seen", "asked")
 
-    def __init__(self, blame: Blame) -> None:
+    def __init__(self, blame: Blame, left: str = "") -> None:
         self._blame = blame
+        self._left = left
         self._seen: dict[Hashable, frozenset[str] | None] = {}
         self.asked = 0  # how often, whether that took a look or not
 
@@ -68,7 +70,7 @@ class Looks:
         if key not in self._seen:
             blamed = None
             if not bounded or len(self._seen) < LOOKS_MAX:
-                blamed = self._blame[queued.pod.spec.scheduler_name](queued.pod)
+                blamed = self._blame[queued.pod.spec.scheduler_name](queued.pod, self._left)
             self._seen[key] = blamed
         return Worth.AFTER_BACKOFF if self._seen[key] is None else Worth.SKIP
 
@@ -92,16 +94,21 @@ class _Round:
         "second_memo",
     )
 
-    def __init__(self, change: Change, except_uid: str, looks: Looks) -> None:
+    def __init__(self, change: Change, except_uid: str, blame: Blame) -> None:
         self.change = change
         self.except_uid = except_uid
-        self.looks = looks
         self.memo: Memo = {}
         self.second_memo: Memo = {}
         self.hears = self.profits = False
         gone = change.old if change.trigger == ASSIGNED_POD_DELETE else None
         self.departed = gone if isinstance(gone, Pod) else None
+        self.looks = Looks(blame, self.left)
         self.expecting: Mapping[str, str] = {}
+
+    @property
+    def left(self) -> str:
+        """The node that the departed pod left; "" if it only had one promised."""
+        return "" if self.departed is None else self.departed.spec.node_name
 
 
 class Waking:
@@ -118,7 +125,7 @@ class Waking:
     ) -> list[tuple[QueuedPod, Worth]]:
         """Every pod of the groups that the change is worth an attempt for."""
         judge, trigger = self._judge, change.trigger
-        one = _Round(change, except_uid, Looks(self._blame))
+        one = _Round(change, except_uid, self._blame)
         found: list[tuple[QueuedPod, Worth]] = []
         expecting: dict[str, Mapping[str, str]] = {}
         for group in groups:
@@ -173,7 +180,7 @@ class Waking:
 
     def _of_class(self, pods: Iterable[QueuedPod], one: _Round) -> list[tuple[QueuedPod, Worth]]:
         change = one.change
-        left = one.departed.spec.node_name if one.departed is not None else ""
+        left = one.left
         priority_max = change.priority_at_most
         looks = one.profits or change.only_if_fits
         asked = one.looks.asked

@@ -66,3 +66,12 @@ def test_a_plugin_that_raises_leaves_the_answer_to_an_attempt(
     monkeypatch.setattr(runner.cache, "state_of", burst)
     assert blamed(runner, a_pod().build()) is None
     assert runner.cache.work.meter is runner.meter
+
+
+def test_after_a_departure_only_that_node_is_asked() -> None:
+    runner = a_runner(SMALL, a_node("big").allocatable(cpu="8"))
+    pod = a_pod().requests(cpu="2").build()
+
+    assert blamed(runner, pod, left="big") is None
+    assert blamed(runner, pod, left="n1") == {"NodeResourcesFit"}
+    assert blamed(runner, pod, left="gone") == frozenset()

@@ -7,7 +7,7 @@ from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.queue import QueueProfile
 from asched.core.queue.waking import LOOKS_MAX
-from asched.core.state.changes import Change, Trigger
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change, Trigger
 from tests.core.queue.waiting import (
     NODE_ADDED,
     NODE_LABEL,
@@ -27,10 +27,12 @@ class Looked:
     def __init__(self, **blamed: str) -> None:
         self.blamed = blamed  # name of a pod -> who stands against it; others fit
         self.asked: list[str] = []
+        self.left: list[str] = []  # the node that each look was told of
 
-    def __call__(self, pod: Pod) -> frozenset[str] | None:
+    def __call__(self, pod: Pod, left: str) -> frozenset[str] | None:
         name = pod.metadata.name
         self.asked.append(name)
+        self.left.append(left)
         return frozenset(self.blamed[name].split()) if name in self.blamed else None
 
 
@@ -180,3 +182,20 @@ def test_a_hint_for_overlooked_changes_may_say_no() -> None:
 
     assert one.move(NODE_LABEL, now_s=1.3) == 0
     assert look.asked == []
+
+
+@pytest.mark.parametrize(("node", "told"), [("n1", "n1"), ("", "")])
+def test_a_look_after_a_departure_is_told_of_the_node(node: str, told: str) -> None:
+    """Of a pod that only had room promised, no node is told: any may have been promised before."""
+    look = Looked(web="Fit")
+    one = scene(look)
+    overlooked = {"Fit": [Registration(ASSIGNED_POD_DELETE)]}
+    profile = QueueProfile(by_priority, {"Fit": []}, overlooked=overlooked, blame=look)
+    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
+    one.add(a_pod("web"))
+    one.reject("Fit", now_s=1.2)
+    gone = a_pod("gone", node=node) if node else a_pod("gone")
+
+    one.queue.move(Change(ASSIGNED_POD_DELETE, gone, None), 1.3)
+
+    assert look.left == [told]
