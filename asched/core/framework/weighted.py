@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.kept import KeptScores, Work
+from asched.core.framework.kept import NO_SCORES, KeptScores, Work
 from asched.core.framework.points import PreFilterResult, ScorePlugin
 from asched.core.framework.profile import Scorer
 from asched.core.framework.status import Code, PluginError, PointError
@@ -29,9 +29,9 @@ _NO_MASK: Final[Mask] = np.zeros(0, dtype=np.bool_)
 
 
 class WeightedPoints:
-    """`values` is int64[N], final and weighted; zero where a normalised score has no meaning."""
+    """Final points of one scorer, weighted."""
 
-    __slots__ = ("_kept", "_mask_version", "_scorer", "_version", "is_active", "values")
+    __slots__ = ("_kept", "_mask_version", "_same", "_scorer", "_values", "_version", "is_active")
 
     def __init__(self, kept: KeptScores, scorer: Scorer) -> None:
         self._kept = kept
@@ -39,7 +39,15 @@ class WeightedPoints:
         self._version: tuple[int, int] | None = None
         self._mask_version: Any = None
         self.is_active = False
-        self.values: I64 = np.zeros(0, dtype=np.int64)
+        self._values: I64 = NO_SCORES
+        self._same: int | None = None  # what every row gets, where nothing depends on the row
+
+    @property
+    def values(self) -> I64:
+        """int64[N]; zero where a normalised score has no meaning."""
+        if self._same is not None:
+            return np.broadcast_to(np.int64(self._same), len(self._kept.raw))
+        return self._values
 
     @property
     def name(self) -> str:
@@ -63,9 +71,9 @@ class WeightedPoints:
     def constant(self) -> int | None:
         """What every row gets, if all get the same and no placement changes that."""
         kept = self._kept
-        if not kept.is_uniform or self.plugin.reads_feasible or not len(self.values):
+        if not kept.is_uniform or self.plugin.reads_feasible or not len(kept.raw):
             return None
-        return int(self.values[kept.first_live])
+        return int(self._values[kept.first_live]) if self._same is None else self._same
 
     @property
     def follows_feasible(self) -> bool:
@@ -76,8 +84,8 @@ class WeightedPoints:
         """Score the rows where pods came or went. True if every row may have changed."""
         kept = self._kept
         if len(rows) == 1 and kept.follow_one(pod, cluster, int(rows[0]), work):
-            if self.values is not kept.raw:
-                self.values[rows[0]] = kept.raw[rows[0]] * self._scorer.weight
+            if self._values is not kept.raw:
+                self._values[rows[0]] = kept.raw[rows[0]] * self._scorer.weight
             if self._version is not None:
                 self._version = (kept.full_version, kept.row_version)
             return False
@@ -131,10 +139,11 @@ class WeightedPoints:
                 return False
             self._normalize(feasible)
         elif rows is None or self._version is None or self._version[0] != version[0]:
-            self.values = kept.raw if scorer.weight == 1 else kept.raw * scorer.weight
+            self._values = kept.raw if scorer.weight == 1 else kept.raw * scorer.weight
+            self._same = None
         else:
-            if len(rows) and self.values is not kept.raw:
-                self.values[rows] = kept.raw[rows] * scorer.weight
+            if len(rows) and self._values is not kept.raw:
+                self._values[rows] = kept.raw[rows] * scorer.weight
             self._version = version
             return False
         self._version = version
@@ -171,13 +180,13 @@ class WeightedPoints:
     def _normalize(self, feasible: Mask) -> None:
         kept, scorer = self._kept, self._scorer
         if kept.is_uniform and not scorer.plugin.reads_feasible:
-            same = np.int64(kept.normal_of_all() * scorer.weight)
-            self.values = np.broadcast_to(same, len(kept.raw))
+            self._same = kept.normal_of_all() * scorer.weight
             return
+        self._same = None
         values = np.zeros(len(kept.raw), dtype=np.int64)
         if feasible.any():
             final = scorer.plugin.normalize(kept.raw[feasible], kept.data)
             if scorer.plugin.is_checked:
                 self._check(final)
             values[feasible] = final * scorer.weight
-        self.values = values
+        self._values = values

@@ -97,6 +97,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._resources = args.scoring_strategy.resources
         if not self._resources:
             raise ValueError("resources not found: scoringStrategy.resources must not be empty")
+        self._scores_others = any(spec.name not in (CPU, MEMORY) for spec in self._resources)
         self._kernel = _kernel(args.scoring_strategy)
         self._delegation = Delegation(cluster)
         self._devices = DeviceTally(cluster, self._delegation)
@@ -115,7 +116,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def share_key(self, pod: PodInfo) -> Hashable:
         cls = pod.cls
-        if any(spec.name not in (CPU, MEMORY) for spec in self._resources):
+        if self._scores_others:
             return cls.number
         return (tuple(cls.requests.items()), cls.scoring_nonzero)
 

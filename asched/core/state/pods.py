@@ -12,7 +12,7 @@ from weakref import WeakValueDictionary
 import msgspec
 
 from asched.core.model import requests
-from asched.core.model.pod import Pod, PodAffinityTerm, spec_key
+from asched.core.model.pod import Container, Pod, PodAffinityTerm, spec_key
 from asched.core.model.quantity import QuantityError
 from asched.core.model.selector import Selector, compile_selector
 from asched.core.model.storage import PodStorage, storage_of
@@ -68,6 +68,12 @@ class LabelSet:
         self.counters: list[object] = []
 
 
+def _asks_for_both(container: Container) -> bool:
+    """Whether a container asks for cpu and memory, be it for nothing of them."""
+    asked = container.resources.requests if container.resources else None
+    return asked is not None and requests.CPU in asked and requests.MEMORY in asked
+
+
 class PodClass:
     """What equal pods have in common. `example` is one of them: only its spec may be looked at."""
 
@@ -118,6 +124,9 @@ class PodClass:
     @cached_property
     def scoring_nonzero(self) -> tuple[int, int]:
         """(milli-CPU, bytes) with which such a pending pod is scored by the resource scorers."""
+        if self.is_simple and all(map(_asks_for_both, self.example.spec.containers or ())):
+            asked = self.requests  # then there is nothing to be filled in
+            return asked.get(requests.CPU, 0), asked.get(requests.MEMORY, 0)
         return requests.scoring_requests(self.example, pod_level=False, resized=False)
 
     @cached_property

@@ -110,6 +110,10 @@ class Topology:
             if counter.speaks_of(label_set, namespace_labels)
         ]
 
+    def may_speak_of(self, label_set: LabelSet) -> bool:
+        """Whether there may be such a term, at a first glance at labels and namespaces."""
+        return any(True for _ in self._terms_index.candidates(label_set))
+
     # --- for the owner ---------------------------------------------------------------------------
 
     def move(self, info: PodInfo, row: int, amount: int) -> bool:

@@ -79,6 +79,10 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods without terms, of which nobody's terms speak, are all alike here."""
+        own = pod.cls.example.spec.affinity
+        speaks = own is not None and (own.pod_affinity or own.pod_anti_affinity)
+        if not speaks and not self._cluster.topology.may_speak_of(pod.cls.label_set):
+            return IDLE
         affinity = self._affinity_of(pod.cls)
         halves = (affinity.nearness, affinity.attraction)
         if any(isinstance(half, str) or not half.is_untouched for half in halves):

@@ -92,6 +92,11 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods without constraints of their own or by default are all alike here."""
+        example = pod.cls.example
+        if not example.spec.topology_spread_constraints and not (
+            self._defaults and self._selectors.may_select(example)
+        ):
+            return IDLE
         spread = self._spread_of(pod.cls)
         return IDLE if spread.hard is None and spread.soft is None else pod.cls.number
 

@@ -39,6 +39,12 @@ class DefaultSelectors:
         """Moves with every change of an object that a selector may come from."""
         return sum(map(self._cluster.epoch_of, SOURCES))
 
+    def may_select(self, pod: Pod) -> bool:
+        """Whether there is anything that a selector of this pod could come from."""
+        return pod.metadata.controller is not None or bool(
+            self._services_in(pod.metadata.namespace)
+        )
+
     def selector_of(self, pod: Pod) -> Selector | None:
         """None if nothing selects the pod."""
         labels: dict[str, str] = {}
