@@ -1,8 +1,9 @@
 """The bare client: binds every waiting pod round-robin and writes one event for each. It decides
 nothing, so no scheduler of the same client on the same server can be faster.
 
-    python -m tests.bench.bare KUBECONFIG NAMESPACE
+    python -m tests.bench.bare KUBECONFIG NAMESPACE [COUNT]
 
+With a COUNT it follows the watch and binds so many pods as they come, instead of those that wait.
 Same transport as the scheduler's, IN_FLIGHT requests at a time, bodies like the scheduler's.
 """
 
@@ -18,11 +19,14 @@ from asched.core.framework.effects import Bind, PodRef
 from asched.edge.client.session import ConnectionOptions, connect, read_json
 from asched.edge.client.writes import bind
 from asched.edge.host.process import runner
+from asched.lab.bench.api import Api
 
 IN_FLIGHT = 64
 
 
-async def main(kubeconfig: str, namespace: str) -> int:
+async def main(kubeconfig: str, namespace: str, count: str = "0") -> int:
+    if int(count):
+        return await follow(kubeconfig, namespace, int(count))
     session = await connect(ConnectionOptions(kubeconfig=kubeconfig))
     nodes = read_json(await session.general.request("GET", "/api/v1/nodes"))["items"]
     names = [node["metadata"]["name"] for node in nodes]
@@ -49,6 +53,39 @@ async def main(kubeconfig: str, namespace: str) -> int:
             failed += reply.status >= 300
 
     await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+    await session.close()
+    print(f"done, {failed} failed", flush=True)
+    return 1 if failed else 0
+
+
+async def follow(kubeconfig: str, namespace: str, count: int) -> int:
+    """Bind each of `count` pods as soon as the watch shows it; `synced` is printed first."""
+    session = await connect(ConnectionOptions(kubeconfig=kubeconfig))
+    api = Api(session, IN_FLIGHT)
+    nodes = read_json(await session.general.request("GET", "/api/v1/nodes"))["items"]
+    pool, events = session.pool(IN_FLIGHT), session.pool(IN_FLIGHT)
+    failed = 0
+
+    async def bind_one(index: int, metadata: dict[str, str]) -> None:
+        nonlocal failed
+        node = nodes[index % len(nodes)]["metadata"]["name"]
+        reference = PodRef(namespace=namespace, name=metadata["name"], uid=metadata["uid"])
+        request = bind(Bind(pod=reference, node=node))
+        reply = await pool.request(request.method, request.path, request.body)
+        failed += reply.status >= 300
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+        reply = await events.request("POST", path, event(metadata, namespace, node))
+        failed += reply.status >= 300
+
+    print("synced", flush=True)
+    async with asyncio.TaskGroup() as group:
+        seen = 0
+        async for kind, pod in api.watch_pods():
+            if kind == "ADDED" and pod["metadata"]["namespace"] == namespace:
+                group.create_task(bind_one(seen, pod["metadata"]))
+                seen += 1
+                if seen == count:
+                    break
     await session.close()
     print(f"done, {failed} failed", flush=True)
     return 1 if failed else 0
@@ -84,4 +121,4 @@ def event(metadata: dict[str, str], namespace: str, node: str) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(runner()(main(*sys.argv[1:3])))
+    sys.exit(runner()(main(*sys.argv[1:4])))

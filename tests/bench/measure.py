@@ -190,8 +190,8 @@ def _scheduler(cluster: Cluster) -> Process:
     return Process.of_asched("scheduler", arguments, cluster.folder / "scheduler.log")
 
 
-def _bare(cluster: Cluster, namespace: str) -> Process:
-    command = (sys.executable, "-m", "tests.bench.bare", cluster.kubeconfig, namespace)
+def _bare(cluster: Cluster, namespace: str, *more: str) -> Process:
+    command = (sys.executable, "-m", "tests.bench.bare", cluster.kubeconfig, namespace, *more)
     return Process("bare client", command, cluster.folder / "bare.log")
 
 
@@ -236,14 +236,16 @@ async def _until_events(cluster: Cluster, row: Row, namespace: str) -> None:
         await asyncio.sleep(0.25)
 
 
-async def measure_arrival(cluster: Cluster, name: str, per_second: float, seconds: float) -> Row:
-    """Pods that come one by one while the scheduler runs: how long each waits, and the pauses."""
+async def measure_arrival(
+    cluster: Cluster, name: str, per_second: float, seconds: float, *, is_bare: bool = False
+) -> Row:
+    """Pods that come one by one while the client runs: how long each waits, and the pauses."""
     from tests.bench.crowds import plain
 
     namespace = await cluster.new_namespace()
     count = int(per_second * seconds)
     row = Row(name, 0, count)
-    client = _scheduler(cluster)
+    client = _bare(cluster, namespace, str(count)) if is_bare else _scheduler(cluster)
     await client.start()
     try:
         await client.ready("synced")
@@ -258,7 +260,7 @@ async def measure_arrival(cluster: Cluster, name: str, per_second: float, second
             )
         await asyncio.gather(*creations)
         keys = {f"{namespace}/plain-{index:06d}" for index in range(count)}
-        await _until_bound(cluster, client, keys, is_bare=False)
+        await _until_bound(cluster, client, keys, is_bare=is_bare)
         _note_usage(row, client)
         _note_times(row, cluster, keys, begun_s)
         row.extra = _waits(cluster, sorted(keys))

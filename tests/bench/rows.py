@@ -65,7 +65,10 @@ async def _preemption(cluster: Cluster, name: str, _: Asked) -> Row:
 
 
 async def _arrival(cluster: Cluster, name: str, asked: Asked) -> Row:
-    row = await measure.measure_arrival(cluster, name, ARRIVAL_PER_SECOND, ARRIVAL_S)
+    is_bare = name == "arrival-bare"
+    row = await measure.measure_arrival(
+        cluster, name, ARRIVAL_PER_SECOND, ARRIVAL_S, is_bare=is_bare
+    )
     row.nodes = asked.nodes
     return row
 
@@ -83,6 +86,12 @@ BOUND: dict[str, BoundRow] = {
     ),
     "arrival": BoundRow(
         "a stream of 300 pods a second", lambda a: a.nodes, _arrival, is_compared=False
+    ),
+    "arrival-bare": BoundRow(
+        "the same stream, bound by the bare client",
+        lambda a: a.nodes,
+        _arrival,
+        is_compared=False,
     ),
     "start": BoundRow("start at 5,000 nodes and 50,000 pods", lambda _: 5000, _start, True, False),
 }
@@ -111,7 +120,7 @@ SEVEN = ("plain", "affinity", "anti-affinity", "preferred", "spread", "soft-spre
 EVERY = (*BOUND, *DECIDED)
 GROUPS = {
     "seven": SEVEN,
-    "special": ("wall", "preemption", "arrival", "start"),
+    "special": ("wall", "preemption", "arrival", "arrival-bare", "start"),
     "decide": tuple(DECIDED),
     "all": EVERY,
 }

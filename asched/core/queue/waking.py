@@ -79,13 +79,15 @@ class _Round:
     """One change on its way through the groups. `hears`, `profits`: who of the present one does.
 
     `departed`: the pod that left its node, if the change is of that kind; `expecting`: where room
-    is being made for pods of the present profile.
+    is being made for pods of the present profile, `expected_here`: for which of them it is on the
+    node that was left.
     """
 
     __slots__ = (
         "change",
         "departed",
         "except_uid",
+        "expected_here",
         "expecting",
         "hears",
         "looks",
@@ -104,6 +106,13 @@ class _Round:
         self.departed = gone if isinstance(gone, Pod) else None
         self.looks = Looks(blame, self.left)
         self.expecting: Mapping[str, str] = {}
+        self.expected_here: frozenset[str] = frozenset()
+
+    def expect(self, nodes: Mapping[str, str]) -> None:
+        """Where room is being made for pods of the profile that is looked at."""
+        self.expecting = nodes
+        left = self.left
+        self.expected_here = frozenset([key for key, node in nodes.items() if node == left])
 
     @property
     def left(self) -> str:
@@ -133,15 +142,18 @@ class Waking:
             if one.departed is not None:
                 if key.profile not in expecting:
                     expecting[key.profile] = self._gates.expecting(key.profile, one.departed)
-                one.expecting = expecting[key.profile]
+                    one.expect(expecting[key.profile])
+                elif one.expecting is not expecting[key.profile]:
+                    one.expect(expecting[key.profile])
             one.hears, one.profits = judge.may_hear(key, trigger), judge.may_profit(key, trigger)
             if one.hears or one.profits:
                 held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
                 for pods in group.classes.values():
-                    free: Iterable[QueuedPod] = pods.values()
-                    if held:
-                        free = [queued for pod_key, queued in pods.items() if pod_key not in held]
-                    found.extend(self._of_class(free, one))
+                    if not held:
+                        found.extend(self._of_class(group, pods, one))
+                    elif not all(map(held.__contains__, pods)):
+                        free = {k: queued for k, queued in pods.items() if k not in held}
+                        found.extend(self._of_class(group, free, one))
         return found
 
     def of_itself(self, queued: QueuedPod, change: Change) -> Worth:
@@ -178,7 +190,50 @@ class Waking:
         if blamed:
             self.notes.append((queued, blamed))
 
-    def _of_class(self, pods: Iterable[QueuedPod], one: _Round) -> list[tuple[QueuedPod, Worth]]:
+    def _of_class(
+        self, group: Group, pods: Mapping[str, QueuedPod], one: _Round
+    ) -> list[tuple[QueuedPod, Worth]]:
+        change = one.change
+        if (
+            one.profits
+            or change.only_if_fits
+            or change.trigger.is_wildcard
+            or change.priority_at_most is not None
+            or one.except_uid
+        ):
+            return self._of_each(pods.values(), one)
+        return self._of_equals(group, pods, one)
+
+    def _of_equals(
+        self, group: Group, pods: Mapping[str, QueuedPod], one: _Round
+    ) -> list[tuple[QueuedPod, Worth]]:
+        """Where hints alone decide, one answer holds for all; but those for whom room is being made
+        elsewhere need to fit, and one look tells that of all. Thousands of pods may be of a class,
+        so that none of them is touched unless it is woken.
+        """
+        example = next(iter(pods.values()))
+        worth = self._worth(example, one)
+        if worth is Worth.SKIP:
+            return []
+        elsewhere = one.expecting
+        if not elsewhere or pods.keys().isdisjoint(elsewhere):
+            return [(queued, worth) for queued in pods.values()]
+        of_its_like = one.looks.worth_to_its_like(example)
+        if of_its_like is Worth.SKIP:
+            blamed = one.looks.noted(example) - group.rejectors - group.key.also_blamed
+            if blamed:
+                self.notes += [(queued, blamed) for key, queued in pods.items() if key in elsewhere]
+            if pods.keys().isdisjoint(one.expected_here) and all(map(elsewhere.__contains__, pods)):
+                return []
+        found: list[tuple[QueuedPod, Worth]] = []
+        for key, queued in pods.items():
+            is_elsewhere = key in elsewhere and key not in one.expected_here
+            own = of_its_like if is_elsewhere else worth
+            if own is not Worth.SKIP:
+                found.append((queued, own))
+        return found
+
+    def _of_each(self, pods: Iterable[QueuedPod], one: _Round) -> list[tuple[QueuedPod, Worth]]:
         change = one.change
         left = one.left
         priority_max = change.priority_at_most

@@ -50,8 +50,8 @@ CONCURRENCY: Final[Mapping[Lane, int]] = {
 FIRST_LANES: Final = (Lane.BINDING, Lane.WRITE)
 #: In flight per courtesy lane while these have work and nothing has waited for COURTESY_SHARE_S.
 COURTESY_CONCURRENCY_BUSY: Final = 4
-COURTESY_SHARE_S: Final = 1.0
-COURTESY_PATIENCE_S: Final = 5.0
+COURTESY_SHARE_S: Final = 3.0
+COURTESY_PATIENCE_S: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,15 @@
 """Changes that hints overlook: whom they wake, and what is remembered of a look in vain."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.queue import QueueProfile
+from asched.core.queue.queued import QueuedPod
+from asched.core.queue.resting import Group
 from asched.core.queue.waking import LOOKS_MAX
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change, Trigger
 from tests.core.queue.waiting import (
@@ -199,3 +203,43 @@ def test_a_look_after_a_departure_is_told_of_the_node(node: str, told: str) -> N
     one.queue.move(Change(ASSIGNED_POD_DELETE, gone, None), 1.3)
 
     assert look.left == [told]
+
+
+class MakingRoom(Gate):
+    """Room is being made for pods on nodes, as DefaultPreemption tells it."""
+
+    def __init__(self, **nodes: str) -> None:
+        super().__init__("Preemption")
+        self.nodes = {f"default/{name}": node for name, node in nodes.items()}
+
+    def expecting(self, departed: Pod) -> Mapping[str, str]:
+        return self.nodes
+
+
+@pytest.mark.parametrize("by_class", [True, False])
+@pytest.mark.parametrize(
+    ("like_fits", "woken"), [(False, ["here", "nowhere"]), (True, ["elsewhere", "here", "nowhere"])]
+)
+def test_whoever_gets_room_elsewhere_follows_a_departure_only_if_it_fits(
+    by_class: bool, like_fits: bool, woken: list[str]
+) -> None:
+    look = Looked() if like_fits else Looked(elsewhere="Ports", here="Ports", nowhere="Ports")
+    one = scene(look, by_class=by_class)
+    gate = MakingRoom(here="n1", elsewhere="n2")
+    heard = {"Fit": [Registration(ASSIGNED_POD_DELETE)], "Ports": [Registration(VOLUME_ADDED)]}
+    one.queue.learn(
+        {PROFILE: QueueProfile(by_priority, heard, (gate,), blame=look)}, Backoff(1, 10)
+    )
+    one.add(a_pod("here"), a_pod("elsewhere"), a_pod("nowhere"))
+    for _ in range(3):
+        one.reject("Fit", now_s=1.2)
+
+    one.queue.move(Change(ASSIGNED_POD_DELETE, a_pod("gone", node="n1"), None), 1.3)
+
+    assert sorted(one.names()["backoff"]) == woken
+    resting_now = [q for group in one.queue.places.resting.groups() for q in group_pods(group)]
+    assert all(queued.also_blamed == {"Ports"} for queued in resting_now)
+
+
+def group_pods(group: Group) -> list[QueuedPod]:
+    return [queued for pods in group.classes.values() for queued in pods.values()]
