@@ -1,9 +1,10 @@
-"""The bare client: binds every waiting pod round-robin and writes one event for each. It decides
-nothing, so no scheduler of the same client on the same server can be faster.
+"""The bare client: what it writes, a scheduler has to write as well; it decides nothing. So no
+scheduler of the same client on the same server can be faster.
 
-    python -m tests.bench.bare KUBECONFIG NAMESPACE [COUNT]
+    python -m tests.bench.bare KUBECONFIG NAMESPACE              bind all that wait, with an event
+    python -m tests.bench.bare KUBECONFIG NAMESPACE follow 300   the same for 300 pods, as they come
+    python -m tests.bench.bare KUBECONFIG NAMESPACE preempt      first evict three pods for each
 
-With a COUNT it follows the watch and binds so many pods as they come, instead of those that wait.
 Same transport as the scheduler's, IN_FLIGHT requests at a time, bodies like the scheduler's.
 """
 
@@ -12,83 +13,145 @@ Same transport as the scheduler's, IN_FLIGHT requests at a time, bodies like the
 import asyncio
 import sys
 import time
+from collections import defaultdict
 
 import orjson
 
-from asched.core.framework.effects import Bind, PodRef
-from asched.edge.client.session import ConnectionOptions, connect, read_json
-from asched.edge.client.writes import bind
+from asched.core.framework.effects import Bind, DeletePod, Effect, MarkVictim, PodRef
+from asched.core.model.condition import difference
+from asched.core.model.pod import PodCondition
+from asched.edge.client.session import ConnectionOptions, Session, connect, read_json
+from asched.edge.client.writes import request_for
 from asched.edge.host.process import runner
 from asched.lab.bench.api import Api
+from asched.names import DISRUPTION_TARGET
+from tests.bench.crowds import JsonObject
 
 IN_FLIGHT = 64
+#: Pods that make way for one, as many as the scheduler evicts in this row.
+VICTIMS = 3
 
 
-async def main(kubeconfig: str, namespace: str, count: str = "0") -> int:
-    if int(count):
-        return await follow(kubeconfig, namespace, int(count))
+async def main(kubeconfig: str, namespace: str, mode: str = "", count: str = "0") -> int:
     session = await connect(ConnectionOptions(kubeconfig=kubeconfig))
-    nodes = read_json(await session.general.request("GET", "/api/v1/nodes"))["items"]
-    names = [node["metadata"]["name"] for node in nodes]
-    path = f"/api/v1/namespaces/{namespace}/pods?fieldSelector=spec.nodeName%3D"
-    pods = read_json(await session.general.request("GET", path))["items"]
-    pool = session.pool(IN_FLIGHT)
-    queue = list(enumerate(pods))
-    queue.reverse()
-    failed = 0
-
-    async def work() -> None:
-        nonlocal failed
-        while queue:
-            index, pod = queue.pop()
-            metadata = pod["metadata"]
-            node = names[index % len(names)]
-            reference = PodRef(namespace=namespace, name=metadata["name"], uid=metadata["uid"])
-            request = bind(Bind(pod=reference, node=node))
-            reply = await pool.request(request.method, request.path, request.body)
-            failed += reply.status >= 300
-            body = event(metadata, namespace, node)
-            path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
-            reply = await pool.request("POST", path, body)
-            failed += reply.status >= 300
-
-    await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+    bare = Bare(session, namespace)
+    await bare.learn()
+    match mode:
+        case "follow":
+            await bare.follow(int(count))
+        case "preempt":
+            await bare.preempt()
+        case _:
+            await bare.bind_all()
     await session.close()
-    print(f"done, {failed} failed", flush=True)
-    return 1 if failed else 0
+    print(f"done, {bare.failed} failed", flush=True)
+    return 1 if bare.failed else 0
 
 
-async def follow(kubeconfig: str, namespace: str, count: int) -> int:
-    """Bind each of `count` pods as soon as the watch shows it; `synced` is printed first."""
-    session = await connect(ConnectionOptions(kubeconfig=kubeconfig))
-    api = Api(session, IN_FLIGHT)
-    nodes = read_json(await session.general.request("GET", "/api/v1/nodes"))["items"]
-    pool, events = session.pool(IN_FLIGHT), session.pool(IN_FLIGHT)
-    failed = 0
+class Bare:
+    """One namespace's pods, bound round-robin; `failed` counts answers that were no success."""
 
-    async def bind_one(index: int, metadata: dict[str, str]) -> None:
-        nonlocal failed
-        node = nodes[index % len(nodes)]["metadata"]["name"]
-        reference = PodRef(namespace=namespace, name=metadata["name"], uid=metadata["uid"])
-        request = bind(Bind(pod=reference, node=node))
-        reply = await pool.request(request.method, request.path, request.body)
-        failed += reply.status >= 300
-        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
-        reply = await events.request("POST", path, event(metadata, namespace, node))
-        failed += reply.status >= 300
+    def __init__(self, session: Session, namespace: str) -> None:
+        self._session = session
+        self._namespace = namespace
+        self._nodes: list[str] = []
+        self._pool, self._events = session.pool(IN_FLIGHT), session.pool(IN_FLIGHT)
+        self.failed = 0
 
-    print("synced", flush=True)
-    async with asyncio.TaskGroup() as group:
-        seen = 0
-        async for kind, pod in api.watch_pods():
-            if kind == "ADDED" and pod["metadata"]["namespace"] == namespace:
-                group.create_task(bind_one(seen, pod["metadata"]))
-                seen += 1
-                if seen == count:
-                    break
-    await session.close()
-    print(f"done, {failed} failed", flush=True)
-    return 1 if failed else 0
+    async def learn(self) -> None:
+        """List the nodes."""
+        nodes = read_json(await self._session.general.request("GET", "/api/v1/nodes"))["items"]
+        self._nodes = [node["metadata"]["name"] for node in nodes]
+
+    async def bind_all(self) -> None:
+        """IN_FLIGHT workers; each binds a pod, then writes its event."""
+        queue = list(enumerate(await self._pods("spec.nodeName%3D")))
+        queue.reverse()
+
+        async def work() -> None:
+            while queue:
+                index, pod = queue.pop()
+                node = self._nodes[index % len(self._nodes)]
+                await self._bind(pod, node)
+                await self._tell(pod, node)
+
+        await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+
+    async def follow(self, count: int) -> None:
+        """Bind each of `count` pods as soon as the watch shows it; `synced` is printed first."""
+        api = Api(self._session, IN_FLIGHT)
+        print("synced", flush=True)
+        async with asyncio.TaskGroup() as group:
+            seen = 0
+            async for kind, pod in api.watch_pods():
+                if kind == "ADDED" and pod["metadata"]["namespace"] == self._namespace:
+                    group.create_task(self._both(pod, self._nodes[seen % len(self._nodes)]))
+                    seen += 1
+                    if seen == count:
+                        break
+
+    async def preempt(self) -> None:
+        """For each waiting pod evict VICTIMS pods of a node of its own, then bind it there. The
+        events come after all of that.
+        """
+        by_node = defaultdict(list)
+        for pod in await self._pods("spec.nodeName%21%3D"):
+            by_node[pod["spec"]["nodeName"]].append(pod)
+        pairs = list(zip(await self._pods("spec.nodeName%3D"), sorted(by_node), strict=False))
+        left = list(reversed(pairs))
+
+        async def work() -> None:
+            while left:
+                pod, node = left.pop()
+                await asyncio.gather(*map(self._evict, by_node[node][:VICTIMS]))
+                await self._bind(pod, node)
+
+        await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
+        await asyncio.gather(*(self._tell(pod, node) for pod, node in pairs))
+
+    async def _pods(self, selector: str) -> list[JsonObject]:
+        path = f"/api/v1/namespaces/{self._namespace}/pods?fieldSelector={selector}"
+        found: list[JsonObject] = read_json(await self._session.general.request("GET", path))[
+            "items"
+        ]
+        return found
+
+    async def _both(self, pod: JsonObject, node: str) -> None:
+        await self._bind(pod, node)
+        await self._tell(pod, node)
+
+    async def _bind(self, pod: JsonObject, node: str) -> None:
+        await self._write(Bind(pod=self._reference(pod), node=node))
+
+    async def _evict(self, pod: JsonObject) -> None:
+        wanted = PodCondition(
+            type=DISRUPTION_TARGET,
+            status="True",
+            reason="PreemptionByScheduler",
+            message="bare-client: preempting to accommodate a higher priority pod",
+        )
+        condition = difference(None, wanted, time.time()) or {}
+        reference = self._reference(pod)
+        mark = MarkVictim(pod=reference, condition=condition, condition_types=(DISRUPTION_TARGET,))
+        await self._write(mark)
+        await self._write(DeletePod(pod=reference))
+
+    async def _write(self, effect: Effect) -> None:
+        request = request_for(effect)
+        reply = await self._pool.request(
+            request.method, request.path, request.body, content_type=request.content_type
+        )
+        self.failed += reply.status >= 300
+
+    async def _tell(self, pod: JsonObject, node: str) -> None:
+        path = f"/apis/events.k8s.io/v1/namespaces/{self._namespace}/events"
+        body = event(pod["metadata"], self._namespace, node)
+        reply = await self._events.request("POST", path, body)
+        self.failed += reply.status >= 300
+
+    def _reference(self, pod: JsonObject) -> PodRef:
+        metadata = pod["metadata"]
+        return PodRef(namespace=self._namespace, name=metadata["name"], uid=metadata["uid"])
 
 
 def event(metadata: dict[str, str], namespace: str, node: str) -> bytes:
@@ -121,4 +184,4 @@ def event(metadata: dict[str, str], namespace: str, node: str) -> bytes:
 
 
 if __name__ == "__main__":
-    sys.exit(runner()(main(*sys.argv[1:4])))
+    sys.exit(runner()(main(*sys.argv[1:5])))

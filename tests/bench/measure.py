@@ -168,7 +168,8 @@ async def measure(cluster: Cluster, name: str, crowd: Crowd, *, is_bare: bool = 
             yield {**pod, "spec": {**pod["spec"], "schedulerName": SCHEDULER}}
 
     await cluster.create(waiting(), namespace)
-    client = _bare(cluster, namespace) if is_bare else _scheduler(cluster)
+    mode = () if crowd.placed is None else ("preempt",)
+    client = _bare(cluster, namespace, *mode) if is_bare else _scheduler(cluster)
     await client.start()
     try:
         bindable = {key for key in keys if "/giant-" not in key}
@@ -245,7 +246,7 @@ async def measure_arrival(
     namespace = await cluster.new_namespace()
     count = int(per_second * seconds)
     row = Row(name, 0, count)
-    client = _bare(cluster, namespace, str(count)) if is_bare else _scheduler(cluster)
+    client = _bare(cluster, namespace, "follow", str(count)) if is_bare else _scheduler(cluster)
     await client.start()
     try:
         await client.ready("synced")

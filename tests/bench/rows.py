@@ -59,7 +59,8 @@ async def _wall(cluster: Cluster, name: str, asked: Asked) -> Row:
 
 async def _preemption(cluster: Cluster, name: str, _: Asked) -> Row:
     crowd = Crowd(500, ((high, 500),), placed=(low, 2000), also=(HIGH,))
-    row = await measure.measure(cluster, name, crowd)
+    is_bare = name == "preemption-bare"
+    row = await measure.measure(cluster, name, crowd, is_bare=is_bare)
     row.extra = {"per_second_from_start": round(row.bound / max(row.last_s, 1e-9), 1)}
     return row
 
@@ -83,6 +84,9 @@ BOUND: dict[str, BoundRow] = {
     "wall": BoundRow("2,000 that fit behind 2,000 that fit nowhere", lambda a: a.nodes, _wall),
     "preemption": BoundRow(
         "500 preemptors on 500 full nodes", lambda _: 500, _preemption, True, False
+    ),
+    "preemption-bare": BoundRow(
+        "the same writes by the bare client", lambda _: 500, _preemption, True, False
     ),
     "arrival": BoundRow(
         "a stream of 300 pods a second", lambda a: a.nodes, _arrival, is_compared=False
@@ -120,7 +124,7 @@ SEVEN = ("plain", "affinity", "anti-affinity", "preferred", "spread", "soft-spre
 EVERY = (*BOUND, *DECIDED)
 GROUPS = {
     "seven": SEVEN,
-    "special": ("wall", "preemption", "arrival", "arrival-bare", "start"),
+    "special": ("wall", "preemption", "preemption-bare", "arrival", "arrival-bare", "start"),
     "decide": tuple(DECIDED),
     "all": EVERY,
 }

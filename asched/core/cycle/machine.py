@@ -18,6 +18,7 @@ Bounds  TURN_S of cycles a turn; BINDINGS_MAX bindings under way, beyond which n
 
 from bisect import insort
 from collections.abc import Callable, Generator, Iterable
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from asched.core.cycle.binding import Binding
@@ -43,11 +44,15 @@ BINDINGS_MAX: Final = 512
 Steps = Generator[Effect, Answer, Any]
 
 
-class _Task(NamedTuple):
-    """A generator with an open question, and who gets its result."""
+@dataclass(slots=True, eq=False)
+class _Task:
+    """A generator with an open question, and who gets its result. `turn` as in `Effect`; 0 before
+    the first question.
+    """
 
     steps: Steps
     ended: Callable[[Any], None]
+    turn: int = 0
 
 
 class _Wait(NamedTuple):
@@ -226,7 +231,9 @@ class Machine:
             task.ended(end.value)
             return
         self._effect_ids += 1
+        task.turn = task.turn or self._effect_ids
         object.__setattr__(effect, "id", self._effect_ids)  # frozen for everybody else
+        object.__setattr__(effect, "turn", task.turn)
         self._open[effect.id] = task
         if isinstance(effect, Together):
             self._run_together(effect)
@@ -245,7 +252,7 @@ class Machine:
                 self._take_answer(Returned(effect.id, results))
 
         for part in effect.parts:
-            self._advance(_Task(part, ended), None)
+            self._advance(_Task(part, ended, effect.turn), None)
 
     # --- cycles ----------------------------------------------------------------------------------
 

@@ -28,7 +28,9 @@ class Lane(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effect:
-    """Base of all effects. `id` is unique within a process, 0 until the machine gives it.
+    """Base of all effects. `id` is unique within a process, 0 until the machine gives it; `turn`
+    is that of the first effect of the same undertaking, so that those begun earlier have lower
+    ones.
 
     Whoever yields an effect with answers is sent one, unless it sets `wants_answer` to False: then
     it goes on at once, and nobody hears what became of the effect.
@@ -37,6 +39,7 @@ class Effect:
     lane: ClassVar[Lane]
     answers: ClassVar[tuple[type[facts.Answer], ...]] = ()
     id: int = 0
+    turn: int = 0
     wants_answer: bool = True
 
 

@@ -1,5 +1,6 @@
 """Queues of the writing lanes: bounded, and for pod statuses folded.
 
+In the WRITE lane whatever was begun earlier goes first, elsewhere what came first.
 A lane that overflows gives up its oldest work if it is courtesy (STATUS, EVENT) and refuses the
 newest if it is not. In the STATUS lane one pod has at most one waiting patch per condition: a newer
 one takes the older one's place in the line and its fields win. While a patch of a pod is under way
@@ -9,6 +10,8 @@ the next one of the same pod waits, so that an older one never lands after a new
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any, Final
 
 from asched import names
@@ -76,6 +79,42 @@ class JobQueue:
         return self._jobs.popleft() if self._jobs else None
 
 
+class TurnQueue(JobQueue):
+    """Whatever was begun earlier goes first: the next step of an undertaking does not wait behind
+    the first steps of a thousand others, so that undertakings end one after the other instead of
+    all at the very end.
+    """
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self._heap: list[tuple[int, int, Job]] = []
+        self._tickets = count(1)
+        self._earlier = count(0, -1)
+
+    def __len__(self) -> int:
+        return len(self._heap)
+
+    @property
+    def is_full(self) -> bool:
+        return len(self._heap) >= self._limit
+
+    @property
+    def oldest_s(self) -> float | None:
+        return self._heap[0][2].queued_s if self._heap else None
+
+    def put(self, job: Job) -> None:
+        heappush(self._heap, (job.effect.turn, next(self._tickets), job))
+
+    def put_back(self, job: Job) -> None:
+        heappush(self._heap, (job.effect.turn, next(self._earlier), job))
+
+    def drop_oldest(self) -> Job:
+        return heappop(self._heap)[2]
+
+    def take(self) -> Job | None:
+        return heappop(self._heap)[2] if self._heap else None
+
+
 class StatusQueue(JobQueue):
     """The line of status patches, folded per pod and condition."""
 
@@ -139,13 +178,18 @@ class StatusQueue(JobQueue):
         return self._waiting.pop((uid, names.POD_SCHEDULED), None)
 
 
+QUEUES: Final[Mapping[Lane, type[JobQueue]]] = {
+    Lane.STATUS: StatusQueue,
+    Lane.WRITE: TurnQueue,
+}
+
+
 class LaneState:
     """What one lane holds and how it fares."""
 
     def __init__(self, lane: Lane, concurrency: int, queue_max: int) -> None:
-        queue_class = StatusQueue if lane is Lane.STATUS else JobQueue
         self.lane = lane
-        self.queue: JobQueue = queue_class(queue_max)
+        self.queue: JobQueue = QUEUES.get(lane, JobQueue)(queue_max)
         self.concurrency = concurrency
         self.in_flight_count = 0
         #: Jobs that wait for their next attempt, or for another job.

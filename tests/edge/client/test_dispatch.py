@@ -237,7 +237,7 @@ async def test_events_give_way_while_bindings_are_under_way(monkeypatch):
         state.paused_until_s = now_s + 60
         made.submit(event())
         oldest_s = state.queue.oldest_s
-        limits = [made.dispatcher._limit(state, oldest_s + age_s) for age_s in (0.5, 3.0, 5.0, 9.0)]
+        limits = [made.dispatcher._limit(state, oldest_s + age_s) for age_s in (0.5, 5.5, 8.0, 9.0)]
         assert limits == [4, 7, 10, 10]
         state.paused_until_s = 0.0
         release.set()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from asched.core.framework.effects import Bind, Lane, PatchPodStatus, PodRef
-from asched.edge.client.lanes import Job, JobQueue, StatusQueue, fold
+from asched.core.framework.effects import Bind, Lane, MarkVictim, PatchPodStatus, PodRef
+from asched.edge.client.lanes import Job, JobQueue, StatusQueue, TurnQueue, fold
 
 
 def pod(uid):
@@ -121,3 +121,21 @@ def test_folding_keeps_the_newest_order_of_conditions():
     newer = PatchPodStatus(pod=pod("a"), condition={"type": "T"}, condition_types=("A", "B"))
     assert fold(older, newer).condition_types == ("A", "B")
     assert fold(newer, patch("a", "T")).condition_types == ("A", "B")
+
+
+def test_what_was_begun_earlier_goes_first():
+    def marking(name, turn):
+        return Job(Lane.WRITE, MarkVictim(pod=pod(name), turn=turn), 0.0)
+
+    queue = TurnQueue(10)
+    first, second, late = marking("a", 1), marking("b", 2), marking("c", 2)
+    for each in (first, second, late):
+        queue.put(each)
+    assert queue.take() is first
+    next_step = marking("a", 1)
+    queue.put(next_step)
+
+    assert queue.take() is next_step
+    queue.put_back(next_step)
+    assert [queue.take() for _ in range(4)] == [next_step, second, late, None]
+    assert queue.oldest_s is None
