@@ -7,11 +7,12 @@ from a counter that is handed in, in seconds.
 from typing import Protocol
 
 from asched.core.framework.meter import PointObserver
+from asched.core.framework.plugin_reports import PluginObserver, SilentPlugins
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.observer import Silent as SilentQueue
 
 
-class Observer(QueueObserver, PointObserver, Protocol):
+class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
     def attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
         """`result` is scheduled, unschedulable or error; from the pop to the end of the attempt."""
 
@@ -51,7 +52,7 @@ class Observer(QueueObserver, PointObserver, Protocol):
         """A pod had a node but could not be bound to it."""
 
 
-class Silent(SilentQueue):
+class Silent(SilentQueue, SilentPlugins):
     """Hears everything, says nothing."""
 
     def attempt_ended(self, result: str, profile: str, duration_s: float) -> None: ...

@@ -19,12 +19,14 @@ from asched.core.dra.demand import IN_MEMORY
 from asched.core.dra.extended import Requests
 from asched.core.dra.ledger import Ledger
 from asched.core.framework.effects import Create, Effect, EmitEvent, Patch, WaitFor
+from asched.core.framework.plugin_reports import PluginReports
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, Status, failure
 from asched.core.model.claim import (
     EXTENDED_RESOURCE_CLAIM,
     FINALIZER,
     AllocationResult,
+    DeviceRequestAllocationResult,
     ResourceClaim,
 )
 from asched.core.model.decode import decode
@@ -61,11 +63,22 @@ class Reserved(NamedTuple):
         return next((a for c, a in self.allocations if c.uid == claim.uid), None)
 
 
+class Verdict(NamedTuple):
+    """How a wait for devices ended; `label` as `scheduler_dra_bindingconditions_*` has it."""
+
+    label: str
+    status: Status
+
+
+BOUND: Final = Verdict("success", SUCCESS)
+
+
 class Binding:
     def __init__(self, cluster: Cluster, ledger: Ledger, timeout_s: float) -> None:
         self._cluster = cluster
         self._ledger = ledger
         self._timeout_s = timeout_s
+        self._reports = cluster.companion(PluginReports)
 
     def bind(self, pod: Pod, node: str, reserved: Reserved) -> Late:
         """Write everything and wait for the devices."""
@@ -243,25 +256,37 @@ class Binding:
             note=f"waiting for binding conditions for device on node {node}",
             reporting_controller=pod.spec.scheduler_name,
         )
+        since_s = self._cluster.wall_clock_s
         answer = yield WaitFor(
             ready=lambda: self._verdict(waiting) is not None, timeout_s=self._timeout_s
         )
+        verdict = self._verdict(waiting) or BOUND
         if isinstance(answer, TimedOut):
-            return failure("device binding timeout")
-        return self._verdict(waiting) or SUCCESS
+            verdict = Verdict("timeout", failure("device binding timeout"))
+        self._report(pod, claims, verdict.label, self._cluster.wall_clock_s - since_s)
+        return verdict.status
 
-    def _verdict(self, claims: list[ResourceClaim]) -> Status | None:
-        """SUCCESS once all devices are bound, a failure once one will not be, None until then."""
+    def _verdict(self, claims: list[ResourceClaim]) -> Verdict | None:
+        """BOUND once all devices are bound, a failure once one will not be, None until then."""
         for claim in claims:
             known = self._current(claim.metadata.key, claim.uid)
             if known is None:
-                return failure(f'could not find ResourceClaim "{claim.metadata.key}"')
+                lost = failure(f'could not find ResourceClaim "{claim.metadata.key}"')
+                return Verdict("error", lost)
             try:
                 if not is_ready(known):
                     return None
             except BindingFailed as error:
-                return failure(str(error))
-        return SUCCESS
+                return Verdict("failure", failure(str(error)))
+        return BOUND
+
+    def _report(self, pod: Pod, claims: list[ResourceClaim], label: str, waited_s: float) -> None:
+        """Tell of all devices of the pod: upstream has those without conditions wait, too."""
+        observer, profile = self._reports.observer, pod.spec.scheduler_name
+        for result in (one for claim in claims for one in _results(claim)):
+            observer.device_awaited(profile, result.driver, label, waited_s)
+            if result.binding_conditions:
+                observer.device_bound(profile, result.driver, label)
 
 
 def extended_claim_body(pod: Pod, requests: Requests) -> dict[str, Any]:
@@ -287,9 +312,12 @@ def extended_claim_body(pod: Pod, requests: Requests) -> dict[str, Any]:
 
 
 def _binds(claim: ResourceClaim) -> bool:
+    return any(result.binding_conditions for result in _results(claim))
+
+
+def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
     allocation = claim.status.allocation
-    results = allocation.devices.results if allocation is not None else None
-    return any(result.binding_conditions for result in results or ())
+    return (allocation.devices.results or ()) if allocation is not None else ()
 
 
 def _no(answer: Answer) -> Refused | Unknown:

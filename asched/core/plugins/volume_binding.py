@@ -19,6 +19,7 @@ import numpy as np
 
 from asched import names
 from asched.core.config.args import VolumeBindingArgs
+from asched.core.framework.plugin_reports import PluginReports
 from asched.core.framework.points import (
     I64,
     IDLE,
@@ -89,6 +90,7 @@ class VolumeBinding(
         args = args or VolumeBindingArgs()
         self._cluster = cluster
         self._timeout_s = args.bind_timeout_s
+        self._reports = cluster.companion(PluginReports)
         self._points = curve(args.shape) if args.shape else None
         self._claims = Latest(cluster, self._sort)
         self._reserved: dict[str, Reservation] = {}  # uid -> until bound or unreserved
@@ -134,6 +136,7 @@ class VolumeBinding(
             try:
                 compile_selector(claim.spec.selector)
             except ValueError as error:
+                self._reports.observer.volumes_failed("predicate")
                 text = f"error creating internal label selector for claim: {claim.metadata.key}"
                 return PreFilterResult(failure(f"{text}: {error}"))
         return PreFilterResult(data=claims)
@@ -185,6 +188,8 @@ class VolumeBinding(
         status = yield from volume_reservation.bind(self._cluster, pod, chosen, self._timeout_s)
         if status.is_success:
             self._reserved.pop(pod.pod.uid, None)
+        else:
+            self._reports.observer.volumes_failed("bind")
         return status
 
     def registrations(self) -> Sequence[Registration]:

@@ -20,6 +20,7 @@ from asched.core.cycle.observer import Observer, Silent
 from asched.core.extender.consult import Chain
 from asched.core.framework import profile as framework
 from asched.core.framework.extender_chain import ExtenderChain
+from asched.core.framework.plugin_reports import PluginReports
 from asched.core.framework.points import POINTS, Plugin, QueueSortPlugin, Registration
 from asched.core.framework.profile import CannotBuildError, Factory
 from asched.core.framework.runner import Runner
@@ -95,6 +96,7 @@ def build_machine(
 ) -> Machine:
     """The machine around the runners. `counter_s` measures durations, it never decides."""
     observer = observer or Silent()
+    parts.cluster.companion(PluginReports).observer = observer
     queue = SchedulingQueue(
         queue_profiles(runners, observer),
         parts.nominator,

@@ -40,6 +40,7 @@ class SchedulerMetrics:
         self._attempt_families(families)
         self._point_families(families)
         self._preemption_families(families)
+        self._plugin_families(families)
         #: (point, profile, names of the plugins) -> how often; unfolded when a page is made,
         #: because one addition a pod is cheaper than thirty.
         self._evaluated: dict[tuple[str, str, tuple[str, ...]], int] = {}
@@ -155,6 +156,25 @@ class SchedulerMetrics:
             ("result",),
         )
 
+    def _plugin_families(self, families: Families) -> None:
+        self.device_bindings = families.counter(
+            "scheduler_dra_bindingconditions_allocations_total",
+            "[ALPHA] Allocated devices that bind under conditions, once per attempt, by how the"
+            " wait for them ended: success, failure, timeout or error.",
+            ("profile", "driver", "status"),
+        )
+        self.device_wait = families.histogram(
+            "scheduler_dra_bindingconditions_wait_duration_seconds",
+            "[ALPHA] Time PreBind waited for binding conditions, once per device of the pod.",
+            BINDING_WAIT_BOUNDS,
+            ("profile", "driver", "status"),
+        )
+        self.volume_failures = families.counter(
+            "scheduler_volume_scheduling_stage_error_total",
+            "[ALPHA] Errors about a pod's volumes, by step: predicate (they are chosen) or bind.",
+            ("operation",),
+        )
+
     # --- what the machine reports -----------------------------------------------------------------
 
     def attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
@@ -216,6 +236,15 @@ class SchedulerMetrics:
 
     def hint_answered(self, plugin: str, label: str, hint: str, duration_s: float) -> None:
         self.hint_duration.of(plugin, label, hint).observe(duration_s)
+
+    def device_awaited(self, profile: str, driver: str, status: str, waited_s: float) -> None:
+        self.device_wait.of(profile, driver, status).observe(waited_s)
+
+    def device_bound(self, profile: str, driver: str, status: str) -> None:
+        self.device_bindings.of(profile, driver, status).value += 1
+
+    def volumes_failed(self, operation: str) -> None:
+        self.volume_failures.of(operation).value += 1
 
     # --- evaluations ------------------------------------------------------------------------------
 

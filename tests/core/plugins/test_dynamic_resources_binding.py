@@ -4,8 +4,9 @@ from collections.abc import Generator
 from typing import Any
 
 from asched.core.framework.effects import Create, Delete, Effect, EmitEvent, Patch, WaitFor
+from asched.core.framework.plugin_reports import PluginReports, SilentPlugins
 from asched.core.framework.status import Code, Status
-from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_SLICE
+from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.pod import Pod
 from asched.core.plugins.dynamic_resources_binding import ATTEMPTS_MAX
 from asched.core.state.facts import Answer, Done, Refused, TimedOut, Unknown
@@ -247,10 +248,11 @@ def told(condition: str, version: str) -> dict[str, Any]:
     return a_claim_object("c", **status, devices=[{**device, "conditions": conditions}])
 
 
-def waiting() -> Dialogue:
-    world = DraWorld(a_claim_object("c", **with_finalizer()))
-    world.see(RESOURCE_SLICE, a_slice(a_device("a", **BINDS)))
-    talk = Dialogue(world, a_pod("c"))
+def waiting(*others: dict[str, Any]) -> Dialogue:
+    """A pod that has written its claims and waits for the device of the claim c."""
+    world = DraWorld(a_claim_object("c", **with_finalizer()), *others)
+    world.see(RESOURCE_SLICE, a_slice(a_device("a", **BINDS), "b"))
+    talk = Dialogue(world, a_pod("c", *(other["metadata"]["name"] for other in others)))
     talk.done(a_claim_object("c", **bound(result=BINDS)))
     assert isinstance(talk.effect, EmitEvent)
     assert talk.effect.reason == "BindingConditionsPending"
@@ -262,26 +264,69 @@ def waiting() -> Dialogue:
     return talk
 
 
+class Heard(SilentPlugins):
+    """Remembers what is reported of devices."""
+
+    def __init__(self, talk: Dialogue) -> None:
+        self.waits: list[tuple[str, str, str, float]] = []
+        self.bindings: list[tuple[str, str, str]] = []
+        talk.world.cluster.companion(PluginReports).observer = self
+
+    def device_awaited(self, profile: str, driver: str, status: str, waited_s: float) -> None:
+        self.waits.append((profile, driver, status, waited_s))
+
+    def device_bound(self, profile: str, driver: str, status: str) -> None:
+        self.bindings.append((profile, driver, status))
+
+
 def test_binding_goes_on_once_the_conditions_are_met() -> None:
     talk = waiting()
+    heard = Heard(talk)
+    talk.world.cluster.wall_clock_s += 7.5
     talk.world.see_claim(told("ready", "4"))
     assert talk.effect.ready()
     talk.done()
     assert talk.status is not None
     assert talk.status.is_success
+    assert heard.waits == [("asched", "gpu.example.com", "success", 7.5)]
+    assert heard.bindings == [("asched", "gpu.example.com", "success")]
+
+
+def test_devices_without_conditions_count_as_waited_for_but_not_as_bound() -> None:
+    talk = waiting(a_claim_object("plain", **allocated("b", reservedFor=[POD_REF])))
+    heard = Heard(talk)
+    talk.world.see_claim(told("ready", "4"))
+    talk.done()
+    assert len(heard.waits) == 2
+    assert len(heard.bindings) == 1
+
+
+def test_a_claim_that_goes_while_it_is_waited_for_is_an_error() -> None:
+    talk = waiting()
+    heard = Heard(talk)
+    talk.world.lose(RESOURCE_CLAIM, talk.world.cluster.get(RESOURCE_CLAIM, "d/c"))
+    assert talk.effect.ready()
+    talk.done()
+    assert talk.status is not None
+    assert talk.status.message == 'could not find ResourceClaim "d/c"'
+    assert [status for *_, status in heard.bindings] == ["error"]
 
 
 def test_a_failure_condition_ends_the_wait() -> None:
     talk = waiting()
+    heard = Heard(talk)
     talk.world.see_claim(told("failed", "4"))
     assert talk.effect.ready()
     talk.done()
     assert talk.status is not None
     assert talk.status.message == 'claim c binding failed: reason=R, message="say \\"no\\""'
+    assert [status for *_, status in heard.bindings] == ["failure"]
 
 
 def test_the_wait_has_an_end() -> None:
     talk = waiting()
+    heard = Heard(talk)
     talk.timed_out()
     assert talk.status is not None
     assert talk.status.message == "device binding timeout"
+    assert [status for *_, status in heard.bindings] == ["timeout"]

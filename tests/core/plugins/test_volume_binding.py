@@ -6,6 +6,7 @@ import pytest
 
 from asched.core.config.args import UtilizationShapePoint, VolumeBindingArgs
 from asched.core.framework.effects import Patch, WaitFor
+from asched.core.framework.plugin_reports import PluginReports, SilentPlugins
 from asched.core.framework.status import SKIP, SUCCESS, Code, Status, failure, unresolvable
 from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM
 from asched.core.plugins.volume_binding import REASONS, VolumeBinding
@@ -42,6 +43,18 @@ def a_world(*more: Any) -> Any:
         a_class("now", "csi", mode="Immediate"),
         *more,
     )
+
+
+def heard_in(cluster: Any) -> list[str]:
+    """The steps whose failures the plugin reports from now on."""
+    failures: list[str] = []
+
+    class Heard(SilentPlugins):
+        def volumes_failed(self, operation: str) -> None:
+            failures.append(operation)
+
+    cluster.companion(PluginReports).observer = Heard()
+    return failures
 
 
 def reasons(verdict: Any) -> dict[str, tuple[str, ...]]:
@@ -108,11 +121,13 @@ def test_a_class_that_does_not_say_when_it_binds_is_an_error() -> None:
 def test_a_selector_that_makes_no_sense_is_an_error() -> None:
     wrong = {"matchExpressions": [{"key": "k", "operator": "Like", "values": ["x"]}]}
     cluster = a_world(a_claim("c", cls="local", selector=wrong))
+    failures = heard_in(cluster)
 
     verdict = judge(VolumeBinding(None, cluster), cluster, a_pod("p", "c"))
 
     assert isinstance(verdict, Status)
     assert verdict.code is Code.ERROR
+    assert failures == ["predicate"]
 
 
 def test_a_pod_without_claims_is_left_alone() -> None:
@@ -287,6 +302,7 @@ def test_a_volume_is_written_and_waited_for() -> None:
 def test_a_node_is_selected_and_waiting_for_the_provisioner_can_take_too_long() -> None:
     cluster = a_world(a_claim("c", cls="dyn", version="3"))
     plugin = VolumeBinding(None, cluster)
+    failures = heard_in(cluster)
     info = reserved(cluster, plugin, a_pod("p", "c"), "n2")
 
     late = plugin.pre_bind(info, "n2")
@@ -305,6 +321,7 @@ def test_a_node_is_selected_and_waiting_for_the_provisioner_can_take_too_long() 
     with pytest.raises(StopIteration) as ended:
         late.send(TimedOut(0))
     assert ended.value.value == failure("binding volumes: context deadline exceeded")
+    assert failures == ["bind"]
     plugin.unreserve(info, "n2")
     assert rejected(plugin, cluster, a_pod("q", "c")) == set()
 

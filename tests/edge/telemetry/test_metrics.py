@@ -28,6 +28,24 @@ LOOKED_UP = {
 }
 
 
+#: Families that the recorded cluster had no occasion for: type, labels, bounds as the source has
+#: them (pkg/scheduler/metrics/metrics.go, framework/plugins/volumebinding/metrics/metrics.go).
+UNSEEN = {
+    "scheduler_resourceclaim_creates_total": ("counter", {"status"}, []),
+    "scheduler_dra_bindingconditions_allocations_total": (
+        "counter",
+        {"profile", "driver", "status"},
+        [],
+    ),
+    "scheduler_dra_bindingconditions_wait_duration_seconds": (
+        "histogram",
+        {"profile", "driver", "status"},
+        [0.1 * 2**n for n in range(14)],
+    ),
+    "scheduler_volume_scheduling_stage_error_total": ("counter", {"operation"}, []),
+}
+
+
 def drive(metrics):
     """One report of each kind."""
     seen = metrics.scheduler
@@ -46,12 +64,16 @@ def drive(metrics):
     seen.unschedulable("NodeName", "p", 1)
     seen.hint_answered("NodeName", "NodeAdd", "Queue", 0.00002)
     seen.gates_asked("p", 0.00002)
+    seen.device_awaited("p", "gpu.example.com", "success", 3.0)
+    seen.device_bound("p", "gpu.example.com", "success")
+    seen.volumes_failed("bind")
     seen.pod_bound("ns/a", "n1", 5, 5)
     seen.scheduling_failed("ns/a", "Unschedulable", "0/1 nodes are available")
     seen.binding_failed("ns/a", "n1", "refused")
     seen.plugin_raised("Mine", "schedule", ValueError("no"))
     seen.complaint("odd")
     metrics.client.requested("POST", "host", "201", 0.01)
+    metrics.client.created_claim(is_created=True)
     metrics.client.know_lanes(("binding",))
     metrics.client.worked("binding", 0.1, 0.2, is_retry=False)
     metrics.leader.leads("kube-scheduler", is_leader=True)
@@ -103,6 +125,18 @@ def test_every_family_has_the_recorded_labels_and_buckets():
             float(b) for b in theirs
         ], name
         assert len(bounds) == len(row.get("buckets", ())), name
+
+
+@pytest.mark.parametrize("name", UNSEEN)
+def test_families_the_recording_lacks_are_as_the_source_has_them(name):
+    metrics = Metrics()
+    drive(metrics)
+
+    kind, labels, bounds = families(metrics.render().decode())[name]
+
+    finite = [float(bound) for bound in bounds if bound != "+Inf"]
+    assert (kind, labels) == UNSEEN[name][:2]
+    assert finite == pytest.approx(UNSEEN[name][2])
 
 
 def test_stability_is_told_as_recorded():
