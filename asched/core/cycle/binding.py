@@ -237,7 +237,7 @@ class Binding:
         desk.observer.binding_failed(attempt.pod.key, self.node, status.message)
         desk.tell(attempt, Step.FAILED, status.message)
         held = attempt.info.pod.on(self.node)
-        given_back = give_back(desk, attempt, self.node)
+        given_back = yield from give_back(desk, attempt, self.node)
         freed = Change(ASSIGNED_POD_DELETE, held, None)
         if status.is_rejection and status.plugin:
             message = fit_error(1, "", {status.message: 1}, "")
@@ -260,11 +260,15 @@ class Binding:
         yield from fail(desk, attempt, status.message, reason=reason, nomination=CLEARED)
 
 
-def give_back(desk: Desk, attempt: Attempt, node: str) -> bool:
+def give_back(desk: Desk, attempt: Attempt, node: str) -> Generator[Effect, Answer, bool]:
     """Undo what was reserved: Unreserve of every plugin in reverse order, then the place itself."""
     for plugin in reversed(attempt.runner.profile.reserves):
         try:
-            plugin.unreserve(attempt.info, node)
+            steps = plugin.unreserve(attempt.info, node)
+            if steps is not None:
+                status = yield from driven(steps, plugin.name, "reserve")
+                if not status.is_success:
+                    desk.tell(attempt, Step.FAILED, status.message)
         except Exception as error:  # noqa: BLE001 - the others must give back theirs, too
             desk.contain(error, "reserve")
     return desk.cluster.forget(attempt.info)

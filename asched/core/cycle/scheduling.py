@@ -82,7 +82,7 @@ def schedule_one(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, Next
 
 def _error(desk: Desk, attempt: Attempt, message: str) -> Generator[Effect, Answer, None]:
     if desk.cluster.is_assumed(attempt.pod.uid):
-        give_back(desk, attempt, attempt.info.node_name)
+        yield from give_back(desk, attempt, attempt.info.node_name)
     reason = names.REASON_SCHEDULER_ERROR
     yield from fail(desk, attempt, message, reason=reason, nomination=CLEARED)
 
@@ -184,7 +184,7 @@ def _ask_permit(desk: Desk, attempt: Attempt, waiting: WaitingPod) -> Status:
 def _turned_away(
     desk: Desk, attempt: Attempt, node: str, status: Status, point: str
 ) -> Generator[Effect, Answer, None]:
-    give_back(desk, attempt, node)
+    yield from give_back(desk, attempt, node)
     if not status.is_rejection:
         message = f'running {point} plugin "{status.plugin}": {status.message}'
         yield from fail(

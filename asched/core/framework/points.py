@@ -276,8 +276,8 @@ class ReservePlugin(Plugin):
     def reserve(self, pod: PodInfo, node: str, data: Any) -> Status: ...
 
     @abstractmethod
-    def unreserve(self, pod: PodInfo, node: str) -> None:
-        """Must be idempotent, and must not fail; it may be called without `reserve`."""
+    def unreserve(self, pod: PodInfo, node: str) -> Late | None:
+        """Idempotent, also without `reserve`, and never fails. Effects undo what is outside."""
 
 
 class PermitPlugin(Plugin):

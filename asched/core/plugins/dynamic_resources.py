@@ -53,6 +53,7 @@ from asched.core.plugins.dynamic_resources_claims import ClaimError, claims_of
 from asched.core.plugins.dynamic_resources_deallocation import deallocate, delete_extended
 from asched.core.plugins.dynamic_resources_hints import ClaimHints
 from asched.core.plugins.dynamic_resources_places import Places
+from asched.core.plugins.dynamic_resources_unreserve import unreserve
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
@@ -322,11 +323,12 @@ class DynamicResources(
         allocations = tuple((p.claim, r) for p, r in zip(plans, results, strict=True))
         return SUCCESS, Reserved(prepared.claims, allocations, demand.extended, requests)
 
-    def unreserve(self, pod: PodInfo, node: str) -> None:  # noqa: ARG002
+    def unreserve(self, pod: PodInfo, node: str) -> Late | None:  # noqa: ARG002
         reserved = self._reserved.pop(pod.pod.uid, None)
         if reserved is not None:
             for claim, _ in reserved.allocations:
                 self._ledger.release(claim.uid, claim.metadata.key)
+        return unreserve(self._cluster, self._ledger, pod.pod) if _may_need_devices(pod) else None
 
     def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:  # noqa: ARG002
         return SUCCESS if pod.pod.uid in self._reserved else SKIP

@@ -33,7 +33,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, RESOURCE_CLAIM
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
-from asched.core.plugins.dynamic_resources_deallocation import delete_extended, patch
+from asched.core.plugins.dynamic_resources_deallocation import patch
 from asched.core.plugins.dynamic_resources_places import BindingFailed, is_ready
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer, Done, Refused, TimedOut, Unknown
@@ -205,14 +205,13 @@ class Binding:
         created = decode(ResourceClaim, answer.obj)
         self._ledger.reserve(created.uid, allocation)
         self._ledger.release(claim.uid)
+        self._cluster.assume_object(RESOURCE_CLAIM, created)
         outcome = yield from self._write(pod, created, allocation)
         if isinstance(outcome, ResourceClaim):
             told = yield from self._tell_pod(pod, outcome, requests)
             outcome = told or outcome
         if isinstance(outcome, str):
             self._ledger.release(created.uid, created.metadata.key)
-            newest = self._cluster.get(RESOURCE_CLAIM, created.metadata.key) or created
-            yield from delete_extended(newest)
         return outcome
 
     def _tell_pod(

@@ -1,4 +1,6 @@
-"""Giving claims up so that a pod may be placed elsewhere: what PostFilter asks of the API."""
+"""Giving claims up so that a pod may be placed elsewhere: what PostFilter and Unreserve ask of the
+API.
+"""
 
 from typing import Any
 
@@ -20,6 +22,21 @@ def deallocate(claim: ResourceClaim) -> Late:
     if isinstance(answer, Done):
         return SUCCESS
     return _failed(f"deallocate claim {claim.metadata.key}", answer)
+
+
+def cancel_reservation(claim: ResourceClaim, pod_uid: str) -> Patch:
+    """Take one pod out of `reservedFor`, whatever else has become of the claim meanwhile."""
+    return Patch(
+        kind=RESOURCE_CLAIM,
+        namespace=claim.metadata.namespace,
+        name=claim.metadata.name,
+        body={
+            "metadata": {"uid": claim.metadata.uid},
+            "status": {"reservedFor": [{"$patch": "delete", "uid": pod_uid}]},
+        },
+        subresource="status",
+        content_type="application/strategic-merge-patch+json",
+    )
 
 
 def delete_extended(claim: ResourceClaim) -> Late:

@@ -213,7 +213,11 @@ JobTemplate
 PodTemplate
   metadata:ObjectMeta! template:PodTemplateSpec!
 ResourceClaim
-  metadata:ObjectMeta! spec:any! status:any!
+  metadata:ObjectMeta! spec:any! status:ResourceClaimStatus!
+ResourceClaimStatus
+  allocation:any reservedFor:[ResourceClaimConsumer]@uid devices:[any]
+ResourceClaimConsumer
+  apiGroup:str resource:str! name:str! uid:str!
 ResourceClaimTemplate
   metadata:ObjectMeta! spec:any!
 ResourceSlice
