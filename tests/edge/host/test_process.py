@@ -221,6 +221,8 @@ async def test_a_signal_compares_the_columns_with_the_server(tmp_path, caplog):
                     await asyncio.sleep(0.02)
 
     assert "Cache mismatch" not in caplog.text
+    assert "Count mismatch" not in caplog.text
+    assert "recount finished" in caplog.text
     assert "Dump of cached NodeInfo" in caplog.text
 
 
