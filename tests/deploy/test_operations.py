@@ -28,6 +28,13 @@ def test_every_alert_is_explained() -> None:
     assert set(re.findall(r"`(Asched\w+)`", section("Monitoring"))) == alerts
 
 
+def test_every_metric_of_our_own_is_explained() -> None:
+    sources = (path.read_text(encoding="utf-8") for path in (ROOT / "asched/edge").rglob("*.py"))
+    made = set(re.findall(r'"(asched_[a-z_]+[a-z])"', " ".join(sources)))
+    rows = re.findall(r"^\| (`asched_.+?) \|", section("Monitoring"), re.MULTILINE)
+    assert set(re.findall(r"`(asched_\w+)`", " ".join(rows))) == made
+
+
 def test_every_folder_named_exists() -> None:
     named = set(re.findall(r"`(deploy/[\w/.-]+?)/?`", TEXT))
     assert named

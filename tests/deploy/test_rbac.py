@@ -114,7 +114,7 @@ class Refusals:
         self.codes: list[str] = []
 
     def observe(self) -> Observer:
-        return lambda method, _host, code, _seconds: self.codes.append(f"{method} {code}")
+        return lambda made: self.codes.append(f"{made.method} {made.code}")
 
     @property
     def forbidden(self) -> list[str]:

@@ -4,7 +4,6 @@ Bounds  as many connections as there are streams and rare requests (the callers'
         a stream ends at its deadline; keep-alive probes find a dead peer after about a minute.
 """
 
-import asyncio
 import socket
 import ssl
 from collections.abc import AsyncIterator
@@ -28,6 +27,7 @@ from asched.edge.client.transport import (
     KEEPALIVE_IDLE_S,
     KEEPALIVE_INTERVAL_S,
     KEEPALIVE_PROBES,
+    Exchange,
     Observer,
     Reply,
     StreamingTransport,
@@ -102,14 +102,12 @@ class AioTransport(StreamingTransport):
         credentials = self._credentials
         if credentials.is_due:
             await credentials.refresh()
-        loop = asyncio.get_running_loop()
-        started_s = loop.time()
         used = credentials.authorization
         response = await self._open(path, timeout_s)
         if response.status == 401 and await credentials.reload(used):
             response.release()
             response = await self._open(path, timeout_s)
-        self._observe("GET", credentials.host, str(response.status), loop.time() - started_s)
+        self._observe(Exchange("GET", credentials.host, str(response.status)))
         try:
             yield AioStream(response, credentials.url)
         finally:

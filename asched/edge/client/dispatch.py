@@ -203,12 +203,14 @@ class Dispatcher:
         now_s = self._loop.time()
         wake_s: float | None = None
         for state in self._lanes.values():
+            since_s, state.throttled_since_s = state.throttled_since_s, None
             if state.paused_until_s > now_s:
                 if len(state.queue):
                     wake_s = min(wake_s or state.paused_until_s, state.paused_until_s)
                 continue
             while len(state.queue) and state.in_flight_count < self._limit(state, now_s):
                 if wait_s := self._take_token(state.lane):
+                    state.throttled_since_s = now_s if since_s is None else since_s
                     wake_s = min(wake_s or now_s + wait_s, now_s + wait_s)
                     break
                 job = state.queue.take()
@@ -216,6 +218,7 @@ class Dispatcher:
                     break
                 if isinstance(job.effect, Bind) and self._hold(state, job, job.effect.pod.uid):
                     continue
+                job.throttled_s = now_s - max(since_s, job.queued_s) if since_s is not None else 0.0
                 state.in_flight_count += 1
                 task = self._group.create_task(self._perform(state, job))
                 self._tasks.add(task)
@@ -312,6 +315,7 @@ class Dispatcher:
         except (TypeError, ValueError) as error:
             log.warning("%s cannot be written as JSON: %s", type(job.effect).__name__, error)
             return Refused(job.effect.id, 0, f"cannot be written as a request: {error}")
+        job.method = request.method
         try:
             return await self._transports[job.lane].request(
                 request.method,

@@ -9,7 +9,9 @@ https prefix is verified against the system's roots.
 import logging
 import ssl
 import tempfile
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
+from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -33,6 +35,14 @@ REDIRECTS_MAX: Final = 10
 _OK: Final = 200
 
 
+#: (URL prefix, verb as configured, success, refused or lost, seconds), once per question.
+ExtenderObserver = Callable[[str, str, str, float], None]
+
+
+def observe_nothing(_extender: str, _verb: str, _result: str, _seconds: float) -> None:
+    """The observer of those who do not measure."""
+
+
 class Extenders:
     """The configured extenders in the order of use. `originals` has what is sent whole."""
 
@@ -42,8 +52,12 @@ class Extenders:
         originals: Originals | None = None,
         *,
         user_agent: str = "asched",
+        observe: ExtenderObserver = observe_nothing,
     ) -> None:
         self._extenders = tuple(extenders)
+        self._observe = observe
+        #: (extender, verb) -> questions under way; an entry stays at zero
+        self._open: Counter[tuple[int, str]] = Counter()
         self._tls = tuple(_tls_of(extender) for extender in extenders)
         #: (extender, verb) -> what was last said of its failing, empty while it answers
         self._complaints: dict[tuple[int, str], str] = {}
@@ -57,9 +71,29 @@ class Extenders:
 
     async def ask(self, effect: AskExtender) -> Answer:
         """One question. Where nobody knows whether it was heard the answer is Unknown."""
-        answer = await self._ask(effect)
+        place = effect.extender, effect.verb
+        started_s, result = monotonic(), "lost"
+        self._open[place] += 1
+        try:
+            answer = await self._ask(effect)
+            if not isinstance(answer, Unknown):
+                result = "refused" if isinstance(answer, Refused) else "success"
+        finally:
+            self._open[place] -= 1
+            prefix = self._extenders[effect.extender].url_prefix
+            self._observe(prefix, effect.verb, result, monotonic() - started_s)
         self._tell(effect, answer)
         return answer
+
+    @property
+    def prioritizing(self) -> int | None:
+        """Questions for priorities under way; None as long as there was none."""
+        counts = [
+            count
+            for (index, verb), count in self._open.copy().items()
+            if verb == self._extenders[index].prioritize_verb
+        ]
+        return sum(counts) if counts else None
 
     def _tell(self, effect: AskExtender, answer: Answer) -> None:
         """Name a failure once, until it is another or over: ignorable ones are silent elsewhere."""

@@ -41,6 +41,10 @@ class Job:
     attempt_count: int = 0
     #: An earlier attempt broke off after it had been sent.
     maybe_done: bool = False
+    #: How long the client's own rate kept this attempt from being sent.
+    throttled_s: float = 0.0
+    #: The method of the last attempt.
+    method: str = ""
     #: Where the folded patch of a pod is filed.
     key: tuple[str, str] = field(default=("", ""))
 
@@ -195,6 +199,8 @@ class LaneState:
         #: Jobs that wait for their next attempt, or for another job.
         self.delayed_count = 0
         self.paused_until_s = 0.0
+        #: Since when the client's own rate holds this lane up; None while it does not.
+        self.throttled_since_s: float | None = None
         self.dropped_count = 0
 
     @property

@@ -12,7 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from time import monotonic
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from asched.edge.client.credentials import Credentials
 
@@ -30,11 +30,25 @@ KEEPALIVE_PROBES: Final = 3
 #: client-go.
 NO_CODE: Final = "<error>"
 
-#: (method, host, status code or NO_CODE, seconds), once per exchange.
-Observer = Callable[[str, str, str, float], None]
+
+class Exchange(NamedTuple):
+    """One request and what came of it, for those who count. Of a stream only the start is known:
+    as in client-go it has neither a duration nor sizes.
+    """
+
+    method: str
+    host: str
+    code: str  # status code or NO_CODE
+    duration_s: float | None = None
+    sent: int | None = None  # bytes of the body
+    received: int | None = None  # bytes of the body; None without an answer
 
 
-def observe_nothing(_method: str, _host: str, _code: str, _seconds: float) -> None:
+#: Told of each exchange once.
+Observer = Callable[[Exchange], None]
+
+
+def observe_nothing(_exchange: Exchange) -> None:
     """The observer of those who do not measure."""
 
 
@@ -96,16 +110,19 @@ class Transport(ABC):
         if credentials.is_due:
             await credentials.refresh()
         started_s = monotonic()
-        code = NO_CODE
+        reply = None
         try:
             used = credentials.authorization
             reply = await self._exchange(method, path, body, content_type, timeout_s)
             if reply.status == 401 and await credentials.reload(used):
                 reply = await self._exchange(method, path, body, content_type, timeout_s)
-            code = str(reply.status)
             return reply
         finally:
-            self._observe(method, credentials.host, code, monotonic() - started_s)
+            code, received = NO_CODE, None
+            if reply is not None:
+                code, received = str(reply.status), len(reply.body)
+            sent, took_s = len(body) if body is not None else 0, monotonic() - started_s
+            self._observe(Exchange(method, credentials.host, code, took_s, sent, received))
 
     @abstractmethod
     async def _exchange(

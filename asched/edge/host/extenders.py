@@ -3,7 +3,7 @@
 from asched.core.config.construct import in_order_of_use
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.extender.consult import wants_victims, whole_kinds
-from asched.edge.client.extenders import Extenders
+from asched.edge.client.extenders import ExtenderObserver, Extenders, observe_nothing
 from asched.edge.client.originals import Originals
 
 
@@ -16,7 +16,9 @@ def originals_for(configuration: SchedulerConfiguration) -> Originals | None:
 
 
 def client_for(
-    configuration: SchedulerConfiguration, originals: Originals | None
+    configuration: SchedulerConfiguration,
+    originals: Originals | None,
+    observe: ExtenderObserver = observe_nothing,
 ) -> Extenders | None:
     """The connections to the extenders, None without any. To be made inside the loop, and closed.
 
@@ -24,4 +26,4 @@ def client_for(
     """
     if not configuration.extenders:
         return None
-    return Extenders(in_order_of_use(configuration.extenders), originals)
+    return Extenders(in_order_of_use(configuration.extenders), originals, observe=observe)

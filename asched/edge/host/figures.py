@@ -6,6 +6,7 @@ They are read in the thread that renders the page; each reader copies what it go
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from asched import names
 from asched.core.framework.effects import Lane
 from asched.core.framework.runner import Runner
 from asched.core.state.changes import UNSCHEDULABLE_TIMEOUT
@@ -56,6 +57,13 @@ class Figures:
             name = "workqueue_longest_running_processor_seconds"
             read_s = self._by_lane(dispatcher.longest_s)
             families.pulled(name, "gauge", text, ("name",), read_s)
+            if self._metrics.client.calls is not None:
+                text, name = (
+                    "[ALPHA] Calls that wait, by type.",
+                    "scheduler_pending_async_api_calls",
+                )
+                read_calls = dispatcher.pending_calls
+                families.pulled(name, "gauge", text, ("call_type",), read_calls)
         text = "[ALPHA] Writes that wait, by lane."
         families.pulled("asched_lane_queued", "gauge", text, ("lane",), read)
         text = "[ALPHA] Requests under way, by lane."
@@ -118,10 +126,15 @@ class Figures:
         return {(label,): count for label, count in counts.items()}
 
     def routines(self) -> Values:
-        """Bindings under way, once there was an attempt."""
-        if not self._metrics.scheduler.attempts.children:
-            return {}
-        return {("binding",): self._scheduler.machine.bindings}
+        """What is under way at the same time, each from when there was some of it first."""
+        counts: dict[str, int | None] = {}
+        if self._metrics.scheduler.attempts.children:
+            counts["binding"] = self._scheduler.machine.bindings
+        dispatcher = self._scheduler.dispatcher
+        if isinstance(dispatcher, MeasuredDispatcher):
+            counts[names.DEFAULT_PREEMPTION] = dispatcher.evicting
+            counts["prioritizing_extender"] = dispatcher.prioritizing
+        return {(operation,): n for operation, n in counts.items() if n is not None}
 
     def rescues(self) -> Values:
         """Pods that a timer moved."""

@@ -83,13 +83,17 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 async def schedule(plan: Plan) -> int:
     """Connect, assemble, run, drain. The exit code: 0, or 1 if leadership was lost."""
     metrics = Metrics()
-    metrics.tell_build(plan.version, _gates(plan.gates))
+    gates = _gates(plan.gates)
+    metrics.tell_build(plan.version, gates)
+    if gates["SchedulerAsyncAPICalls"][1]:
+        metrics.show_async_calls()
     machine = _machine(plan, metrics)
     # A serving process waits for its API server and tells so on /readyz, as upstream.
     session = await connect(
         plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on
     )
-    extenders = client_for(plan.configuration, originals := originals_for(plan.configuration))
+    originals = originals_for(plan.configuration)
+    extenders = client_for(plan.configuration, originals, metrics.own.extender_asked)
     campaign = campaign_for(plan, session, metrics)
     scheduler = _scheduler(plan, session, machine, metrics, campaign, originals, extenders)
     try:

@@ -1,15 +1,12 @@
 """Metrics that every Kubernetes component has, and our own under asched_*.
 
-    rest_client_*              requests to the API server
-    workqueue_*                the lanes of writes, by lane
     leader_election_*          who leads
     kubernetes_build_info, kubernetes_feature_enabled
     authentication_*, authorization_*, apiserver_delegated_*   who asked us for pages
     asched_*                   what kube-scheduler has no word for
 
 Families whose upstream names break Prometheus' naming rules (authentication_attempts,
-authenticated_user_requests, rest_client_exec_plugin_certificate_rotation_age) are left out, so that
-promtool finds nothing to say.
+authenticated_user_requests) are left out, so that promtool finds nothing to say.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/metrics, and recorded pages
 """
@@ -19,79 +16,13 @@ from typing import Final
 
 from asched.edge.telemetry.instruments import Families, exponential
 
-REQUEST_BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
-WORK_BOUNDS: Final = exponential(1e-8, 10, 10)
+ASKING_BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 AUTH_BOUNDS: Final = exponential(0.001, 2, 15)
 DELEGATED_BOUNDS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
 LAG_BOUNDS: Final = exponential(0.0005, 2, 14)
 
 #: The version whose behaviour, flags and metrics these are.
 KUBERNETES_VERSION: Final = "1.36.2"
-
-
-class ClientMetrics:
-    """What the client reports: requests, and the writes of each lane as work queues."""
-
-    def __init__(self, families: Families) -> None:
-        self.requests = families.counter(
-            "rest_client_requests_total",
-            "[ALPHA] Requests to the API server by status code, method and host.",
-            ("code", "method", "host"),
-        )
-        self.request_duration = families.histogram(
-            "rest_client_request_duration_seconds",
-            "[ALPHA] Time of a request to the API server.",
-            REQUEST_BOUNDS,
-            ("verb", "host"),
-        )
-        self.adds = families.counter(
-            "workqueue_adds_total", "[BETA] Writes taken on, by lane.", ("name",)
-        )
-        self.retries = families.counter(
-            "workqueue_retries_total", "[BETA] Writes tried again, by lane.", ("name",)
-        )
-        self.queue_duration = families.histogram(
-            "workqueue_queue_duration_seconds",
-            "[BETA] Time a write waited in its lane before it was sent.",
-            WORK_BOUNDS,
-            ("name",),
-        )
-        self.work_duration = families.histogram(
-            "workqueue_work_duration_seconds",
-            "[BETA] Time of one attempt at a write.",
-            WORK_BOUNDS,
-            ("name",),
-        )
-
-        self.claims = families.counter(
-            "scheduler_resourceclaim_creates_total",
-            "[ALPHA] Resource claims made for extended resources: success or failure.",
-            ("status",),
-        )
-
-    def created_claim(self, *, is_created: bool) -> None:
-        self.claims.of("success" if is_created else "failure").value += 1
-
-    def requested(self, method: str, host: str, code: str, duration_s: float) -> None:
-        """One exchange with the API server (`edge.client.transport.Observer`)."""
-        self.requests.of(code, method, host).value += 1
-        self.request_duration.of(method, host).observe(duration_s)
-
-    def know_lanes(self, names: tuple[str, ...]) -> None:
-        for name in names:
-            self.adds.of(name)
-            self.retries.of(name)
-
-    def added(self, lane: str) -> None:
-        self.adds.of(lane).value += 1
-
-    def worked(self, lane: str, waited_s: float, worked_s: float, *, is_retry: bool) -> None:
-        """One attempt at one write: how long it had waited, how long it took."""
-        self.work_duration.of(lane).observe(worked_s)
-        if is_retry:
-            self.retries.of(lane).value += 1
-        else:
-            self.queue_duration.of(lane).observe(waited_s)
 
 
 class LeaderMetrics:
@@ -197,6 +128,18 @@ class OwnMetrics:
             "[ALPHA] Reloads of the configuration: applied, refused or unchanged.",
             ("result",),
         )
+        self._extender_requests = families.counter(
+            "asched_extender_requests_total",
+            "[ALPHA] Questions to an extender (its urlPrefix) by verb and result: success (any"
+            " answer), refused (certainly none) or lost (it may have acted).",
+            ("extender", "verb", "result"),
+        )
+        self._extender_duration = families.histogram(
+            "asched_extender_request_duration_seconds",
+            "[ALPHA] Time an extender took, answered or not.",
+            ASKING_BOUNDS,
+            ("extender", "verb"),
+        )
         self._loop_lag = families.histogram(
             "asched_event_loop_lag_seconds",
             "[ALPHA] By how much a timer of the event loop was late.",
@@ -211,6 +154,11 @@ class OwnMetrics:
 
     def binding_failed(self) -> None:
         self._binding_failures.value += 1
+
+    def extender_asked(self, extender: str, verb: str, result: str, duration_s: float) -> None:
+        """One question to an extender (`edge.client.extenders.ExtenderObserver`)."""
+        self._extender_requests.of(extender, verb, result).value += 1
+        self._extender_duration.of(extender, verb).observe(duration_s)
 
     def reloaded(self, result: str) -> None:
         self._reloads.of(result).value += 1

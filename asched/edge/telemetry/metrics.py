@@ -16,9 +16,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.gc_collector import GCCollector
 from prometheus_client.process_collector import ProcessCollector
 
+from asched.edge.telemetry.client_metrics import AsyncCallMetrics, ClientMetrics
 from asched.edge.telemetry.component_metrics import (
     AccessMetrics,
-    ClientMetrics,
     LeaderMetrics,
     OwnMetrics,
     tell_build,
@@ -51,6 +51,10 @@ class Metrics:
     def tell_build(self, version: str, gates: Mapping[str, tuple[str, bool]]) -> None:
         """Show which version this is and which feature gates are on."""
         tell_build(self.families, version, gates)
+
+    def show_async_calls(self) -> None:
+        """Add the families that kube-scheduler has with the gate SchedulerAsyncAPICalls."""
+        self.client.calls = AsyncCallMetrics(self.families)
 
     async def page(self) -> bytes:
         """Prometheus' text format 0.0.4; at most PAGE_AGE_S old."""

@@ -23,14 +23,19 @@ async def server():
 
 @asynccontextmanager
 async def session_with(server, **options):
-    """A session without a handshake; `observe` collects (method, host, code)."""
-    observed = []
+    """A session without a handshake; `observed` collects (method, host, code), `exchanges` all."""
+    observed, exchanges = [], []
+
+    def observe(exchange):
+        exchanges.append(exchange)
+        observed.append(exchange[:3])
+
     session = await connect(
         ConnectionOptions(master=server.url, **options),
-        observe=lambda method, host, code, _seconds: observed.append((method, host, code)),
+        observe=observe,
         handshake=False,
     )
-    session.observed = observed
+    session.observed, session.exchanges = observed, exchanges
     try:
         yield session
     finally:

@@ -66,7 +66,8 @@ async def test_a_refused_stream_tells_why(server, session):
     async with session.general.stream("/w", timeout_s=5) as stream:
         assert (stream.status, stream.header("retry-after")) == (429, "4")
         assert b"TooManyRequests" in await stream.read_all()
-    assert session.observed == [("GET", f"127.0.0.1:{server.port}", "429")]
+    host = f"127.0.0.1:{server.port}"
+    assert session.exchanges == [("GET", host, "429", None, None, None)]
 
 
 async def test_a_stream_from_nowhere_has_sent_nothing(unused_tcp_port):

@@ -13,16 +13,17 @@ from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.state.facts import Refused, Replied, Unknown
 from asched.edge.client.errors import ConnectError
-from asched.edge.client.extenders import Extenders
+from asched.edge.client.extenders import Extenders, observe_nothing
 from asched.edge.client.originals import Originals
 from tests.builders import a_pod
 from tests.edge.client.scripted import reply, scripted
 
 
 @asynccontextmanager
-async def asking(server_or_url, originals=None, **more):
+async def asking(server_or_url, originals=None, observe=observe_nothing, **more):
     url = getattr(server_or_url, "url", server_or_url)
-    extenders = Extenders([Extender(**{"url_prefix": f"{url}/sched//", **more})], originals)
+    extender = Extender(**{"url_prefix": f"{url}/sched//", **more})
+    extenders = Extenders([extender], originals, observe=observe)
     try:
         yield extenders
     finally:
@@ -179,6 +180,52 @@ async def test_the_timeout_covers_the_whole_question(server):
         late = await extenders.ask(question("bind"))
     why = "context deadline exceeded (Client.Timeout exceeded while awaiting headers)"
     assert late == Unknown(3, f'Post "{server.url}/sched/bind": {why}')
+
+
+async def test_each_question_is_counted_with_its_result(server):
+    counted = []
+
+    async def answer(seen, _wire):
+        if seen.target.endswith("bind"):
+            await asyncio.Event().wait()
+        return reply(500 if seen.target.endswith("prioritize") else 200, {})
+
+    server.handler = answer
+    async with asking(
+        server, observe=lambda *told: counted.append(told), http_timeout_ns=NS_PER_SECOND // 20
+    ) as extenders:
+        for verb in ("filter", "prioritize", "bind"):
+            await extenders.ask(question(verb))
+    prefix = f"{server.url}/sched//"
+    assert [told[:3] for told in counted] == [
+        (prefix, "filter", "success"),
+        (prefix, "prioritize", "refused"),
+        (prefix, "bind", "lost"),
+    ]
+    assert counted[2][3] >= 0.05
+
+
+async def test_questions_for_priorities_are_known_while_they_are_under_way(server):
+    arrived, go = asyncio.Event(), asyncio.Event()
+
+    async def answer(_seen, _wire):
+        arrived.set()
+        await go.wait()
+        return reply(200, [])
+
+    server.handler = answer
+    async with asking(server, prioritize_verb="prio") as extenders:
+        assert extenders.prioritizing is None
+        other = asyncio.ensure_future(extenders.ask(question("filter")))
+        await arrived.wait()
+        assert extenders.prioritizing is None
+        arrived.clear()
+        asked = asyncio.ensure_future(extenders.ask(question("prio")))
+        await arrived.wait()
+        assert extenders.prioritizing == 1
+        go.set()
+        await asyncio.gather(asked, other)
+        assert extenders.prioritizing == 0
 
 
 async def test_a_refused_connection_is_a_refusal(unused_tcp_port):

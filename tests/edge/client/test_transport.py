@@ -31,6 +31,9 @@ async def test_a_request_carries_method_path_query_body_and_headers(transport, s
     assert "accept-encoding" not in seen.headers
     assert "authorization" not in seen.headers
     assert session.observed == [("POST", f"127.0.0.1:{server.port}", "200")]
+    (exchange,) = session.exchanges
+    assert (exchange.sent, exchange.received) == (len(b'{"a":1}'), len(b'{"ok": true}'))
+    assert exchange.duration_s > 0
 
 
 async def test_escapes_in_a_path_arrive_as_they_were_written(transport, server):
@@ -150,6 +153,7 @@ async def test_a_refused_connection_has_sent_nothing(unused_tcp_port):
                 await transport.request("POST", "/", b"{}")
             assert not caught.value.sent
         assert [code for _, _, code in session.observed] == ["<error>", "<error>"]
+        assert [(one.sent, one.received) for one in session.exchanges] == [(2, None)] * 2
 
 
 async def test_an_unknown_host_has_sent_nothing():

@@ -18,6 +18,11 @@ MEANINGLESS = {
     "scheduler_batch_cache_flushed_total": "the same",
     "scheduler_get_node_hint_duration_seconds": "the same",
     "scheduler_store_schedule_results_duration_seconds": "the same",
+    "rest_client_transport_cache_entries": "transports are not cached, each lane has its own",
+    "rest_client_transport_create_calls_total": "the same",
+    "rest_client_transport_cert_rotation_gc_calls_total": "Go's garbage collector",
+    "rest_client_exec_plugin_certificate_rotation_age": "promtool refuses the name",
+    "rest_client_exec_plugin_ttl_seconds": "certificates of exec plugins are read once",
 }
 #: Families that are looked up in a running scheduler (`edge/host/figures.py`).
 LOOKED_UP = {
@@ -29,7 +34,8 @@ LOOKED_UP = {
 
 
 #: Families that the recorded cluster had no occasion for: type, labels, bounds as the source has
-#: them (pkg/scheduler/metrics/metrics.go, framework/plugins/volumebinding/metrics/metrics.go).
+#: them (pkg/scheduler/metrics/metrics.go, framework/plugins/volumebinding/metrics/metrics.go,
+#: component-base/metrics/prometheus/restclient/metrics.go).
 UNSEEN = {
     "scheduler_resourceclaim_creates_total": ("counter", {"status"}, []),
     "scheduler_dra_bindingconditions_allocations_total": (
@@ -43,11 +49,20 @@ UNSEEN = {
         [0.1 * 2**n for n in range(14)],
     ),
     "scheduler_volume_scheduling_stage_error_total": ("counter", {"operation"}, []),
+    "scheduler_async_api_call_execution_total": ("counter", {"call_type", "result"}, []),
+    "scheduler_async_api_call_execution_duration_seconds": (
+        "histogram",
+        {"call_type", "result"},
+        [0.001 * 2**n for n in range(15)],
+    ),
+    "rest_client_request_retries_total": ("counter", {"code", "verb", "host"}, []),
 }
 
 
 def drive(metrics):
     """One report of each kind."""
+    metrics.show_async_calls()
+    metrics.client.calls.ended("pod_binding", 0.1, is_done=True)
     seen = metrics.scheduler
     seen.attempt_ended("scheduled", "p", 0.002)
     seen.algorithm_ran(0.001)
@@ -72,7 +87,10 @@ def drive(metrics):
     seen.binding_failed("ns/a", "n1", "refused")
     seen.plugin_raised("Mine", "schedule", ValueError("no"))
     seen.complaint("odd")
-    metrics.client.requested("POST", "host", "201", 0.01)
+    metrics.client.requested(("POST", "host", "201", 0.01, 300, 700))
+    metrics.client.throttled("POST", "host", 0.0)
+    metrics.client.retried("500", "POST", "host")
+    metrics.own.extender_asked("http://x", "filter", "success", 0.01)
     metrics.client.created_claim(is_created=True)
     metrics.client.know_lanes(("binding",))
     metrics.client.worked("binding", 0.1, 0.2, is_retry=False)
@@ -104,7 +122,7 @@ def wanted():
     return {
         row["name"]: row
         for row in digest
-        if row["name"].startswith("scheduler_")
+        if row["name"].startswith(("scheduler_", "rest_client_"))
         and row["name"] not in MEANINGLESS
         and row["name"] not in LOOKED_UP
     }
@@ -162,6 +180,25 @@ def test_what_is_there_before_anything_happened_is_there_at_rest():
     ours = {name for name in families(metrics.render().decode()) if name.startswith("scheduler_")}
 
     assert ours == names
+
+
+def test_the_gated_families_are_missing_without_the_gate():
+    page = Metrics().render().decode()
+
+    assert "scheduler_async_api_call" not in page
+
+
+def test_the_start_of_a_stream_counts_as_a_request_and_has_neither_time_nor_sizes():
+    metrics = Metrics()
+    metrics.client.requested(("GET", "h", "200", None, None, None))
+    metrics.client.requested(("POST", "h", "<error>", 0.2, 64, None))
+
+    page = metrics.render().decode()
+
+    assert 'rest_client_requests_total{code="200",host="h",method="GET"} 1.0' in page
+    assert 'rest_client_request_duration_seconds_count{host="h",verb="GET"}' not in page
+    assert 'rest_client_request_size_bytes_bucket{host="h",le="64.0",verb="POST"} 1.0' in page
+    assert "rest_client_response_size_bytes_count" not in page
 
 
 def test_evaluations_are_unfolded_by_plugin():
