@@ -74,6 +74,7 @@ def configuration(
         delay_cache_until_active=_of(document, "delayCacheUntilActive", default=False),
         profiles=tuple(profile(entry or {}, gates) for entry in profiles),
         extenders=tuple(_extender(entry or {}) for entry in document.get("extenders") or ()),
+        gates=gates,
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.config.args import PluginArgs
+from asched.core.config.gates import DEFAULT_GATES
 
 API_GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
@@ -185,3 +186,5 @@ class SchedulerConfiguration:
     delay_cache_until_active: bool = False
     profiles: tuple[Profile, ...] = ()
     extenders: tuple[Extender, ...] = ()
+    #: The feature gates it is read under; no part of the document.
+    gates: Mapping[str, bool] = field(default_factory=lambda: DEFAULT_GATES)

@@ -59,7 +59,7 @@ class Binding:
         working, status = self._pre_flight()
         if not status.is_success:
             return status
-        if working or waiting.deadlines:
+        if desk.announces_places and (working or waiting.deadlines):
             yield from self._write_nomination()
         if waiting.deadlines:
             status = yield from self._wait_on_permit()

@@ -39,6 +39,8 @@ class Desk:
     now_s: float = 0.0
     waiting: WaitingPods = field(default_factory=WaitingPods)
     stories: Stories = field(default_factory=Stories)
+    #: Whether a pod's status tells where it is going while that takes long.
+    announces_places: bool = True
 
     @property
     def knows_gangs(self) -> bool:

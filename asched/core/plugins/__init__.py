@@ -1,10 +1,11 @@
 """The plugins, one file each. `IN_TREE` names them all: what to add when a plugin is added.
 
 A factory takes the plugin's arguments (a record of `config/args.py`, or None) and the cluster it
-may read.
+may read. `in_tree` is the table under feature gates that are not the default: a rule meets a gate
+as an argument of its own.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from asched import names
@@ -24,6 +25,7 @@ from asched.core.plugins.node_resources_fit import NodeResourcesFit
 from asched.core.plugins.node_unschedulable import NodeUnschedulable
 from asched.core.plugins.node_volume_limits import NodeVolumeLimits
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
+from asched.core.plugins.pod_topology_spread.constraints import Switches
 from asched.core.plugins.priority_sort import PrioritySort
 from asched.core.plugins.scheduling_gates import SchedulingGates
 from asched.core.plugins.taint_toleration import TaintToleration
@@ -57,3 +59,22 @@ IN_TREE: Final[dict[str, Factory]] = {
     names.VOLUME_ZONE: lambda _args, cluster: VolumeZone(cluster),
     names.GANG_SCHEDULING: lambda _args, cluster: GangScheduling(cluster),
 }
+
+
+def in_tree(gates: Mapping[str, bool]) -> dict[str, Factory]:
+    """IN_TREE with what these gates switch; a gate that is not mentioned keeps its default."""
+    compares = gates.get("TaintTolerationComparisonOperators", False)
+    label_keys = gates.get("MatchLabelKeysInPodTopologySpread", True)
+    scaling = gates.get("VolumeLimitScaling", False)
+    prioritized_list = gates.get("DRAPrioritizedList", True)
+    switches = Switches(label_keys=label_keys, compares_taints=compares)
+    return {
+        **IN_TREE,
+        names.NODE_UNSCHEDULABLE: lambda _args, _cluster: NodeUnschedulable(compares=compares),
+        names.TAINT_TOLERATION: lambda _args, _cluster: TaintToleration(compares=compares),
+        names.POD_TOPOLOGY_SPREAD: lambda args, cluster: PodTopologySpread(args, cluster, switches),
+        names.NODE_VOLUME_LIMITS: lambda _args, cluster: NodeVolumeLimits(cluster, scaling=scaling),
+        names.DYNAMIC_RESOURCES: lambda args, cluster: DynamicResources(
+            args, cluster, prioritized_list=prioritized_list
+        ),
+    }

@@ -65,6 +65,9 @@ STEPS_PER_SECOND: Final = 100_000
 #: Pods whose preparation is remembered between PreFilter and Reserve, in case the same attempt is
 #: made again. A guess: more pods with claims hardly wait for the same change.
 PREPARED_MAX: Final = 1024
+#: Where no timeout is configured because its gates are off: devices that bind under conditions are
+#: waited for all the same (docs/parity.md).
+BINDING_TIMEOUT_S: Final = 600.0
 #: What upstream says where PreFilter left nothing for the points that follow.
 NOT_FOUND: Final = "not found"
 NO_CLAIMS: Final = "no new claims to deallocate"
@@ -86,19 +89,30 @@ class DynamicResources(
     ReservePlugin,
     PreBindPlugin,
 ):
+    """`prioritized_list` is the gate DRAPrioritizedList: requests may have alternatives."""
+
     name = names.DYNAMIC_RESOURCES
     depends_on = answers.NODE_ASPECTS
     errors_from = answers.TIMED_OUT
     normalizes = True
 
-    def __init__(self, args: DynamicResourcesArgs | None, cluster: Cluster) -> None:
+    def __init__(
+        self,
+        args: DynamicResourcesArgs | None,
+        cluster: Cluster,
+        *,
+        prioritized_list: bool = True,
+    ) -> None:
         args = args or DynamicResourcesArgs()
+        self._knows_alternatives = prioritized_list
         self._cluster = cluster
         self._ledger = cluster.companion(Ledger)
         steps_max = (args.filter_timeout_ns or 0) * STEPS_PER_SECOND // 10**9
         self._book = AnswerBook(self._ledger, cluster.nodes, steps_max)
-        self._places = Places(cluster, (args.binding_timeout_ns or 0) / 1e9)
-        self._binding = Binding(cluster, self._ledger, (args.binding_timeout_ns or 0) / 1e9)
+        binding_ns = args.binding_timeout_ns
+        binding_s = BINDING_TIMEOUT_S if binding_ns is None else binding_ns / 1e9
+        self._places = Places(cluster, binding_s)
+        self._binding = Binding(cluster, self._ledger, binding_s)
         self._hints = ClaimHints(cluster)
         self._prepared: OrderedDict[str, Prepared] = OrderedDict()  # pod uid -> of its last attempt
         self._reserved: dict[str, Reserved] = {}  # pod uid -> what PreBind has to write
@@ -171,6 +185,11 @@ class DynamicResources(
         for request in claim.spec.devices.requests or ():
             if request.exactly is not None:
                 status = self._check_class(request.exactly.device_class_name, request.name)
+            elif request.first_available and not self._knows_alternatives:
+                status = unresolvable(
+                    f"resource claim {key}, request {request.name}: has subrequests,"
+                    " but the DRAPrioritizedList feature is disabled"
+                )
             elif request.first_available:
                 checks = (
                     self._check_class(sub.device_class_name, f"{request.name}/{sub.name}")
@@ -278,7 +297,7 @@ class DynamicResources(
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         prepared = self._prepared.get(pod.pod.uid)
-        if prepared is None or prepared.demand.is_empty:
+        if prepared is None or prepared.demand.is_empty or not self._knows_alternatives:
             return np.zeros(nodes.size, dtype=np.int64)
         self._ledger.catch_up()
         raw = nodes.gather(self._book.answers(prepared.demand).scores)

@@ -18,7 +18,7 @@ from asched.core.framework.status import Reason
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.model.taint import NO_SCHEDULE, Taint, tolerated
+from asched.core.model.taint import NO_SCHEDULE, Taint, tolerated, without_comparisons
 from asched.core.plugins.per_class import PerClass
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.nodes import Aspect
@@ -30,17 +30,26 @@ CORDON: Final = Taint(key=names.TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 
 
 class NodeUnschedulable(FilterPlugin):
+    """`compares` is the gate TaintTolerationComparisonOperators: Lt and Gt count."""
+
     name = names.NODE_UNSCHEDULABLE
     reasons = (CORDONED,)
     depends_on = Aspect.TAINTS | Aspect.LIVE
 
-    def __init__(self) -> None:
-        self._tolerates = PerClass(lambda cls: _tolerates(cls.example))
+    def __init__(self, *, compares: bool = False) -> None:
+        self._compares = compares
+        self._tolerates = PerClass(lambda cls: self._is_tolerant(cls.example))
+
+    def _is_tolerant(self, pod: Pod) -> bool:
+        tolerations = pod.spec.tolerations or ()
+        return tolerated(
+            CORDON, tolerations if self._compares else without_comparisons(tolerations)
+        )
 
     def registrations(self) -> Sequence[Registration]:
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_TAINT)
         pod = Trigger(POD.resource, Action.UPDATE_POD_TOLERATION)
-        return (Registration(node, _node_changed), Registration(pod, _pod_changed))
+        return (Registration(node, _node_changed), Registration(pod, self._pod_changed))
 
     def share_key(self, pod: PodInfo) -> Hashable:
         return self._tolerates(pod.cls)
@@ -50,15 +59,10 @@ class NodeUnschedulable(FilterPlugin):
             return np.zeros(nodes.size, dtype=np.int32)
         return nodes.unschedulable.astype(np.int32)
 
-
-def _tolerates(pod: Pod) -> bool:
-    return tolerated(CORDON, pod.spec.tolerations or ())
+    def _pod_changed(self, pod: Pod, _old: Pod | None, new: Pod) -> Hint:
+        return Hint.QUEUE if new.uid == pod.uid and self._is_tolerant(new) else Hint.SKIP
 
 
 def _node_changed(_pod: Pod, old: Node | None, new: Node) -> Hint:
     was_closed = old is None or old.spec.unschedulable
     return Hint.QUEUE if was_closed and not new.spec.unschedulable else Hint.SKIP
-
-
-def _pod_changed(pod: Pod, _old: Pod | None, new: Pod) -> Hint:
-    return Hint.QUEUE if new.uid == pod.uid and _tolerates(new) else Hint.SKIP

@@ -29,11 +29,17 @@ from asched.core.framework.status import Reason
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.model.taint import PREFER_NO_SCHEDULE, Taint, Toleration, tolerated
+from asched.core.model.taint import (
+    PREFER_NO_SCHEDULE,
+    Taint,
+    Toleration,
+    tolerated,
+    without_comparisons,
+)
 from asched.core.plugins.per_class import PerClass
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodClass, PodInfo
+from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
 UNTOLERATED: Final = Reason("node(s) had untolerated taint(s)", resolvable=False)
@@ -46,8 +52,8 @@ class Judgement:
 
     __slots__ = ("blocked", "disliked", "soft", "tolerations")
 
-    def __init__(self, cls: PodClass) -> None:
-        self.tolerations = cls.example.spec.tolerations or ()
+    def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
+        self.tolerations = tolerations
         self.soft = tuple(t for t in self.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
         self.blocked: Codes = np.zeros(0, dtype=np.int32)
         self.disliked: I64 = np.zeros(0, dtype=np.int64)
@@ -63,18 +69,25 @@ class Judgement:
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+    """`compares` is the gate TaintTolerationComparisonOperators: Lt and Gt count."""
+
     name = names.TAINT_TOLERATION
     reasons = (UNTOLERATED,)
     depends_on = Aspect.TAINTS | Aspect.LIVE
     normalizes = True
 
-    def __init__(self) -> None:
-        self._judgement = PerClass(Judgement)
+    def __init__(self, *, compares: bool = False) -> None:
+        self._compares = compares
+        self._judgement = PerClass(lambda cls: Judgement(self._tolerations_of(cls.example)))
+
+    def _tolerations_of(self, pod: Pod) -> tuple[Toleration, ...]:
+        tolerations = pod.spec.tolerations or ()
+        return tolerations if self._compares else without_comparisons(tolerations)
 
     def registrations(self) -> Sequence[Registration]:
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_TAINT)
         pod = Trigger(POD.resource, Action.UPDATE_POD_TOLERATION)
-        return (Registration(node, _node_changed), Registration(pod, _pod_changed))
+        return (Registration(node, self._node_changed), Registration(pod, _pod_changed))
 
     def share_key(self, pod: PodInfo) -> Hashable:
         return pod.cls.example.spec.tolerations or ()
@@ -95,6 +108,12 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
         return default_normalize(raw, reverse=True)
 
+    def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        tolerations = self._tolerations_of(pod)
+        was_blocked = old is None or _is_blocked(old.spec.taints or (), tolerations)
+        is_open = not _is_blocked(new.spec.taints or (), tolerations)
+        return Hint.QUEUE if was_blocked and is_open else Hint.SKIP
+
 
 def _is_blocked(taints: Taints, tolerations: tuple[Toleration, ...]) -> bool:
     return any(taint.is_hard and not tolerated(taint, tolerations) for taint in taints)
@@ -104,13 +123,6 @@ def _disliked_count(taints: Taints, soft: tuple[Toleration, ...]) -> int:
     return sum(
         taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, soft) for taint in taints
     )
-
-
-def _node_changed(pod: Pod, old: Node | None, new: Node) -> Hint:
-    tolerations = pod.spec.tolerations or ()
-    was_blocked = old is None or _is_blocked(old.spec.taints or (), tolerations)
-    is_open = not _is_blocked(new.spec.taints or (), tolerations)
-    return Hint.QUEUE if was_blocked and is_open else Hint.SKIP
 
 
 def _pod_changed(pod: Pod, _old: Pod | None, new: Pod) -> Hint:

@@ -27,7 +27,7 @@ from asched.core.framework.runner import Runner
 from asched.core.framework.second_look import blamed
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.pod import Pod
-from asched.core.plugins import IN_TREE
+from asched.core.plugins import IN_TREE, in_tree
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.guarded_key import Guard
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, QueueProfile, SchedulingQueue
@@ -73,6 +73,11 @@ def build_runners(
     """
     if extenders is None and configuration.extenders:
         extenders = Chain(in_order_of_use(configuration.extenders), parts.cluster)
+    switched = in_tree(configuration.gates)
+    factories = {
+        name: switched[name] if IN_TREE.get(name) is factory else factory
+        for name, factory in factories.items()
+    }
     runners = {}
     for index, profile in enumerate(configuration.profiles):
         resolved = resolve(profile, known, index)
@@ -115,6 +120,7 @@ def build_machine(
         counter_s=counter_s,
         seed=seed,
         waiting=parts.cluster.companion(WaitingPods.of),
+        announces_places=configuration.gates.get("NominatedNodeNameForExpectation", True),
     )
     return Machine(desk, bindings_max=bindings_max)
 

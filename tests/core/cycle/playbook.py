@@ -1,11 +1,12 @@
 """Drives a machine by hand: facts in, effects out, time as a number."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
 
 from asched.core.config.defaults import configuration
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, EmitEvent, PatchPodStatus
 from asched.core.framework.points import Plugin
@@ -23,14 +24,19 @@ class Play:
     """One scheduler named default-scheduler. `effects` are those of the last turn."""
 
     def __init__(
-        self, *nodes: NodeBuilder, plugins: Iterable[type[Plugin]] = (), **config: Any
+        self,
+        *nodes: NodeBuilder,
+        plugins: Iterable[type[Plugin]] = (),
+        gates: Mapping[str, bool] | None = None,
+        **config: Any,
     ) -> None:
         classes = {cls.name: cls for cls in plugins}
         enabled = [{"name": name} for name in classes]
         profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
         if enabled:
             profile["plugins"] = {"multiPoint": {"enabled": enabled}}
-        effective = configuration({"profiles": [profile], **config})
+        switched = {**DEFAULT_GATES, **(gates or {})}
+        effective = configuration({"profiles": [profile], **config}, switched)
         self.parts = Parts.fresh()
         factories = {
             **IN_TREE,

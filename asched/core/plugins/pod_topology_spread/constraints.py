@@ -58,6 +58,16 @@ class Written(Protocol):
     def node_taints_policy(self) -> str | None: ...
 
 
+class Switches(NamedTuple):
+    """Feature gates: MatchLabelKeysInPodTopologySpread, TaintTolerationComparisonOperators."""
+
+    label_keys: bool = True
+    compares_taints: bool = False
+
+
+DEFAULT_SWITCHES: Final = Switches()
+
+
 class Constraint(NamedTuple):
     """One compiled constraint for pods of one namespace. `selector` None matches nothing."""
 
@@ -67,6 +77,8 @@ class Constraint(NamedTuple):
     honors_affinity: bool
     honors_taints: bool
     selector: Selector | None
+    #: whether tolerations with Lt and Gt count where `honors_taints`
+    compares_taints: bool = False
 
     def counter_key(self, namespace: str) -> CounterKey | None:
         """What is counted; None if nothing ever is."""
@@ -84,14 +96,17 @@ class Constraint(NamedTuple):
 Constraints = tuple[Constraint, ...]
 
 
-def own_constraints(pod: Pod, action: str) -> Constraints:
+def own_constraints(pod: Pod, action: str, switches: Switches = DEFAULT_SWITCHES) -> Constraints:
     """The pod's own constraints with that action. Raises ValueError for a senseless selector."""
     return tuple(
         _compiled(
             written,
             _with_label_keys(
-                compile_selector(written.label_selector), written.match_label_keys or (), pod
+                compile_selector(written.label_selector),
+                (written.match_label_keys or ()) if switches.label_keys else (),
+                pod,
             ),
+            switches,
         )
         for written in pod.spec.topology_spread_constraints or ()
         if written.when_unsatisfiable == action
@@ -99,10 +114,14 @@ def own_constraints(pod: Pod, action: str) -> Constraints:
 
 
 def default_constraints(
-    defaults: Sequence[DefaultConstraint], selector: Selector, action: str
+    defaults: Sequence[DefaultConstraint],
+    selector: Selector,
+    action: str,
+    switches: Switches = DEFAULT_SWITCHES,
 ) -> Constraints:
     """The cluster's constraints with that action, for the pods that `selector` selects."""
-    return tuple(_compiled(d, selector) for d in defaults if d.when_unsatisfiable == action)
+    chosen = (default for default in defaults if default.when_unsatisfiable == action)
+    return tuple(_compiled(default, selector, switches) for default in chosen)
 
 
 def defaults_of(args: PodTopologySpreadArgs) -> tuple[DefaultConstraint, ...]:
@@ -111,7 +130,7 @@ def defaults_of(args: PodTopologySpreadArgs) -> tuple[DefaultConstraint, ...]:
     return SYSTEM_DEFAULTS
 
 
-def _compiled(written: Written, selector: Selector | None) -> Constraint:
+def _compiled(written: Written, selector: Selector | None, switches: Switches) -> Constraint:
     return Constraint(
         written.max_skew,
         written.topology_key,
@@ -119,6 +138,7 @@ def _compiled(written: Written, selector: Selector | None) -> Constraint:
         honors_affinity=(written.node_affinity_policy or HONOR) == HONOR,
         honors_taints=(written.node_taints_policy or IGNORE) == HONOR,
         selector=selector,
+        compares_taints=switches.compares_taints,
     )
 
 

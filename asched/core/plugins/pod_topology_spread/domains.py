@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from asched.core.framework.points import I64, Mask
 from asched.core.model.selector import NodeTerm, compile_node_selector
-from asched.core.model.taint import Toleration, tolerated
+from asched.core.model.taint import Toleration, tolerated, without_comparisons
 from asched.core.plugins.term_match import match_any, match_labels
 from asched.core.state.cluster import Cluster
 from asched.core.state.counters import PodCounter
@@ -144,10 +144,15 @@ class DomainsMemory:
         return mask
 
 
-def admission_of(cls: PodClass, *, honors_affinity: bool, honors_taints: bool) -> Admission:
+def admission_of(
+    cls: PodClass, *, honors_affinity: bool, honors_taints: bool, compares_taints: bool = False
+) -> Admission:
     """What a constraint with these policies asks of the nodes it counts."""
     spec = cls.example.spec
     affinity = spec.affinity.node_affinity if spec.affinity is not None else None
+    tolerations = spec.tolerations or ()
+    if not compares_taints:
+        tolerations = without_comparisons(tolerations)
     return Admission(
         tuple(sorted(spec.node_selector.items()))
         if honors_affinity and spec.node_selector
@@ -155,7 +160,7 @@ def admission_of(cls: PodClass, *, honors_affinity: bool, honors_taints: bool) -
         compile_node_selector(affinity.required)
         if honors_affinity and affinity is not None
         else None,
-        (spec.tolerations or ()) if honors_taints else None,
+        tolerations if honors_taints else None,
     )
 
 

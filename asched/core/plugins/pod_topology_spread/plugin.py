@@ -26,9 +26,11 @@ from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.per_pod import PerPod
 from asched.core.plugins.pod_topology_spread.balance import SoftSide, Weighted, normalize
 from asched.core.plugins.pod_topology_spread.constraints import (
+    DEFAULT_SWITCHES,
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     Constraints,
+    Switches,
     default_constraints,
     defaults_of,
     own_constraints,
@@ -77,8 +79,14 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     reads_feasible = True
     normalizes = True
 
-    def __init__(self, args: PodTopologySpreadArgs | None, cluster: Cluster) -> None:
+    def __init__(
+        self,
+        args: PodTopologySpreadArgs | None,
+        cluster: Cluster,
+        switches: Switches = DEFAULT_SWITCHES,
+    ) -> None:
         args = args or PodTopologySpreadArgs()
+        self._switches = switches
         self._cluster = cluster
         self._defaults = defaults_of(args)
         self._defaults_are_systems = args.defaulting_type == SYSTEM_DEFAULTING
@@ -86,7 +94,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._memory = DomainsMemory(cluster)
         self._spreads = PerClass(_new_spread)
         self._numbers = 0
-        self._own = PerPod(lambda pod: own_constraints(pod, DO_NOT_SCHEDULE))
+        self._own = PerPod(lambda pod: own_constraints(pod, DO_NOT_SCHEDULE, switches))
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
@@ -183,10 +191,12 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def _constraints(self, pod: Pod, action: str) -> Constraints:
         """The pod's own or the cluster's. Raises ValueError for a senseless selector."""
         if pod.spec.topology_spread_constraints:
-            return own_constraints(pod, action)
+            return own_constraints(pod, action, self._switches)
         defaults = [d for d in self._defaults if d.when_unsatisfiable == action]
         selector = self._selectors.selector_of(pod) if defaults else None
-        return () if selector is None else default_constraints(defaults, selector, action)
+        if selector is None:
+            return ()
+        return default_constraints(defaults, selector, action, self._switches)
 
     def _spread_of(self, cls: PodClass) -> _Spread:
         """The sides of a class; those made of defaults follow services and owners."""

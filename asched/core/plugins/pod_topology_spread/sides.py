@@ -40,6 +40,7 @@ class Side:
                     cls,
                     honors_affinity=constraint.honors_affinity,
                     honors_taints=constraint.honors_taints,
+                    compares_taints=constraint.compares_taints,
                 ),
             )
             for constraint in constraints
