@@ -61,10 +61,13 @@ def judge(ctx: Context, res: Resource, obj: JsonObject) -> None:
         limits.charge_quota(ctx, res, obj)
 
 
-def on_update(res: Resource, obj: JsonObject) -> None:
+def on_update(res: Resource, obj: JsonObject, old: JsonObject) -> None:
     """Rules that see updates of the main object as well."""
     if res.kind == "Pod":
         tolerate_node_troubles(obj["spec"])
+        for name in ("priority", "preemptionPolicy"):
+            if name in old["spec"]:
+                obj["spec"].setdefault(name, old["spec"][name])
 
 
 def on_delete(res: Resource, name: str) -> None:

@@ -96,7 +96,7 @@ def update(
     sent_uid = metadata.get("uid")
     fields = metadata.get("managedFields")
     if sub != "status":
-        admission.on_update(res, new)
+        admission.on_update(res, new, old.obj)
     prepare_update(res, new, old.obj, sub)
     complaints = []
     if sent_uid and sent_uid != kept["uid"]:

@@ -19,6 +19,7 @@ SCALARS: Final[dict[str, JsonObject]] = {
     "int32": {"type": "integer", "format": "int32"},
     "int64": {"type": "integer", "format": "int64"},
     "qty": {"type": "string", "format": "quantity"},
+    "amount": {"type": "string", "format": "quantity"},
     "time": {"type": "string", "format": "date-time"},
     "micro": {"type": "string", "format": "date-time"},
     "ios": {"type": "string", "format": "int-or-string"},

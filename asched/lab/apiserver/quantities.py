@@ -74,6 +74,15 @@ def canonical(text: str) -> str:
     return f"{nanos}{SUFFIX_OF_EXPONENT[exponent]}"
 
 
+@lru_cache(maxsize=REMEMBERED)
+def to_milli(text: str) -> str:
+    """A canonical quantity rounded up to a thousandth, as amounts of resources are."""
+    if text[-1] not in "nu":
+        return text
+    rounded = value(text).scaleb(3).to_integral_value(rounding=ROUND_CEILING)
+    return canonical(f"{rounded}m")
+
+
 def text_of(raw: object) -> str:
     """A quantity from JSON, where a number may stand for its text. Raises ValueError."""
     if isinstance(raw, bool) or not isinstance(raw, (str, int, float)):

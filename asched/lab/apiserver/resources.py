@@ -106,6 +106,8 @@ deviceclasses DeviceClass C - - *
 resourceclaims ResourceClaim N - - * status
 resourceclaimtemplates ResourceClaimTemplate N - - *
 resourceslices ResourceSlice C - - *
+[resource.k8s.io/v1alpha3]
+devicetaintrules DeviceTaintRule C - - * status
 [flowcontrol.apiserver.k8s.io/v1]
 flowschemas FlowSchema C - - * status
 prioritylevelconfigurations PriorityLevelConfiguration C - - * status
@@ -183,6 +185,9 @@ RETURNED: Final = frozenset(
 )
 #: Kinds whose status is kept when it comes with the object that creates it.
 STATUS_AT_CREATION: Final = frozenset({"Node"})
+#: Versions that are served but not told of in discovery: a real server has them only when it is
+#: asked to (--runtime-config), and workloads of scheduler_perf want them.
+UNLISTED: Final = frozenset({("resource.k8s.io", "v1alpha3")})
 #: Kinds read through several groups, (group, plural) -> (group, version) that owns the storage.
 SHARED: Final = {
     ("events.k8s.io", "events"): ("", "v1"),
@@ -295,6 +300,8 @@ BY_KIND: Final = {(res.api_version, res.kind): res for res in RESOURCES}
 #: Group -> its versions, in the order of discovery.
 GROUPS: Final[dict[str, list[str]]] = {}
 for _res in RESOURCES:
+    if (_res.group, _res.version) in UNLISTED:
+        continue
     if _res.version not in GROUPS.setdefault(_res.group, []):
         GROUPS[_res.group].append(_res.version)
 

@@ -3,6 +3,7 @@
 Notation, one type per block, its fields on indented lines as `name:type`:
 
     str bool int32 int64 qty time micro ios any    scalars (`ios` is a number or a string)
+    amount                                         a quantity of a resource, in thousandths at most
     Name  [T]  {T}                                 another type, a list, a map from strings
     !   always present, with its zero value if nobody sent it
     ?   kept even when zero; without a mark a zero value is left out, as Go's omitempty does
@@ -110,6 +111,10 @@ def _quantity(value: Any, _path: str, _unknown: list[str]) -> Any:
         raise DecodeError(str(fault)) from None
 
 
+def _amount(value: Any, path: str, unknown: list[str]) -> Any:
+    return quantities.to_milli(_quantity(value, path, unknown))
+
+
 def _time(value: Any, path: str, _unknown: list[str]) -> Any:
     if type(value) is not str:
         raise _wrong(value, path, "string")
@@ -161,6 +166,7 @@ SCALARS: Final[dict[str, Reader]] = {
     "int32": _integer("int32"),
     "int64": _integer("int64"),
     "qty": _quantity,
+    "amount": _amount,
     "time": _time,
     "micro": _micro_time,
     "ios": _int_or_string,

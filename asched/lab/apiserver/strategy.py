@@ -187,6 +187,8 @@ def prepare_update(res: Resource, new: JsonObject, old: JsonObject, sub: str) ->
         if res.kind == "Pod" and "qosClass" in old["status"]:
             new["status"].setdefault("qosClass", old["status"]["qosClass"])
         return
+    if sub == "resize":
+        keep_all_but_resources(new, old)
     if res.sub("status") is not None and res.kind != "Node":
         _take(new, old, "status")
     elif res.kind == "Node":
@@ -197,6 +199,33 @@ def prepare_update(res: Resource, new: JsonObject, old: JsonObject, sub: str) ->
         _keep_addresses(new["spec"], old["spec"])
     if res.counted and new.get("spec") != old.get("spec"):
         metadata["generation"] = kept.get("generation", 0) + 1
+
+
+def keep_all_but_resources(new: JsonObject, old: JsonObject) -> None:
+    """The door `resize` lets resources and resize policies of the same containers through, and
+    resources of the pod as a whole. Other containers are left to be refused.
+    """
+    spec = dict(old["spec"])
+    for member in ("containers", "initContainers"):
+        asked, present = new["spec"].get(member) or [], spec.get(member) or []
+        if [one["name"] for one in asked] != [one["name"] for one in present]:
+            return
+        if present:
+            spec[member] = [
+                _resized(container, change)
+                for container, change in zip(present, asked, strict=True)
+            ]
+    _take(spec, new["spec"], "resources")
+    new["spec"] = spec
+    for name in ("labels", "annotations", "ownerReferences", "finalizers"):
+        _take(new["metadata"], old["metadata"], name)
+
+
+def _resized(container: JsonObject, change: JsonObject) -> JsonObject:
+    resized = dict(container)
+    for name in ("resources", "resizePolicy"):
+        _take(resized, change, name)
+    return resized
 
 
 def _take(new: JsonObject, old: JsonObject, name: str) -> None:

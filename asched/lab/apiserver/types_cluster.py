@@ -14,7 +14,7 @@ NodeSpec
 Taint
   key:str! value:str effect:str! timeAdded:time
 NodeStatus
-  capacity:{qty} allocatable:{qty} phase:str conditions:[NodeCondition]@type
+  capacity:{amount} allocatable:{amount} phase:str conditions:[NodeCondition]@type
   addresses:[NodeAddress]@type daemonEndpoints:DaemonEndpoints! nodeInfo:NodeInfo!
   images:[ContainerImage] volumesInUse:[str] volumesAttached:[any] config:any runtimeHandlers:[any]
   features:any declaredFeatures:[str]
@@ -80,17 +80,18 @@ LimitRange
 LimitRangeSpec
   limits:[LimitRangeItem]!
 LimitRangeItem
-  type:str! max:{qty} min:{qty} default:{qty} defaultRequest:{qty} maxLimitRequestRatio:{qty}
+  type:str! max:{amount} min:{amount} default:{amount} defaultRequest:{amount}
+  maxLimitRequestRatio:{amount}
 ResourceQuota
   metadata:ObjectMeta! spec:ResourceQuotaSpec! status:ResourceQuotaStatus!
 ResourceQuotaSpec
-  hard:{qty} scopes:[str] scopeSelector:any
+  hard:{amount} scopes:[str] scopeSelector:any
 ResourceQuotaStatus
-  hard:{qty} used:{qty}
+  hard:{amount} used:{amount}
 PersistentVolume
   metadata:ObjectMeta! spec:PersistentVolumeSpec! status:PersistentVolumeStatus!
 PersistentVolumeSpec
-  capacity:{qty} accessModes:[str] claimRef:ObjectReference persistentVolumeReclaimPolicy:str
+  capacity:{amount} accessModes:[str] claimRef:ObjectReference persistentVolumeReclaimPolicy:str
   storageClassName:str mountOptions:[str] volumeMode:str? nodeAffinity:VolumeNodeAffinity
   volumeAttributesClassName:str? hostPath:HostPath gcePersistentDisk:NamedDisk
   awsElasticBlockStore:NamedDisk nfs:any iscsi:ISCSIVolume glusterfs:any rbd:any flexVolume:any
@@ -112,9 +113,9 @@ PersistentVolumeClaimSpec
   storageClassName:str? volumeMode:str? dataSource:TypedReference dataSourceRef:TypedReference
   volumeAttributesClassName:str?
 VolumeResources
-  limits:{qty} requests:{qty}
+  limits:{amount} requests:{amount}
 PersistentVolumeClaimStatus
-  phase:str accessModes:[str] capacity:{qty} conditions:[any]@type allocatedResources:{qty}
+  phase:str accessModes:[str] capacity:{amount} conditions:[any]@type allocatedResources:{amount}
   allocatedResourceStatuses:{str} currentVolumeAttributesClassName:str? modifyVolumeStatus:any
 ReplicationController
   metadata:ObjectMeta! spec:ReplicationControllerSpec! status:ReplicaStatus!

@@ -33,7 +33,7 @@ PodSpec
   subdomain:str affinity:Affinity schedulerName:str tolerations:[Toleration]
   hostAliases:[HostAlias]@ip priorityClassName:str priority:int32? dnsConfig:any
   readinessGates:[ReadinessGate] runtimeClassName:str? enableServiceLinks:bool?
-  preemptionPolicy:str? overhead:{qty}
+  preemptionPolicy:str? overhead:{amount}
   topologySpreadConstraints:[TopologySpreadConstraint]@topologyKey,whenUnsatisfiable
   setHostnameAsFQDN:bool? os:PodOS hostUsers:bool? schedulingGates:[SchedulingGate]@name
   resourceClaims:[PodResourceClaim]@name resources:ResourceRequirements hostnameOverride:str?
@@ -49,7 +49,7 @@ SchedulingGate
 PodResourceClaim
   name:str! resourceClaimName:str? resourceClaimTemplateName:str?
 ResourceRequirements
-  limits:{qty} requests:{qty} claims:[ResourceClaimUse]@name
+  limits:{amount} requests:{amount} claims:[ResourceClaimUse]@name
 ResourceClaimUse
   name:str! request:str
 Toleration
@@ -150,7 +150,7 @@ PodStatus
   nominatedNodeName:str hostIP:str hostIPs:[any]@ip podIP:str podIPs:[PodIP]@ip startTime:time
   initContainerStatuses:[ContainerStatus] containerStatuses:[ContainerStatus] qosClass:str
   ephemeralContainerStatuses:[ContainerStatus] resize:str resourceClaimStatuses:[any]@name
-  extendedResourceClaimStatus:any allocatedResources:{qty} resources:ResourceRequirements
+  extendedResourceClaimStatus:any allocatedResources:{amount} resources:ResourceRequirements
 PodIP
   ip:str!
 PodCondition
@@ -158,6 +158,6 @@ PodCondition
   reason:str message:str
 ContainerStatus
   name:str! state:any! lastState:any! ready:bool! restartCount:int32! image:str! imageID:str!
-  containerID:str started:bool? allocatedResources:{qty} resources:ResourceRequirements
+  containerID:str started:bool? allocatedResources:{amount} resources:ResourceRequirements
   volumeMounts:[any] user:any allocatedResourcesStatus:[any] stopSignal:str?
 """

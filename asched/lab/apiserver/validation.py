@@ -46,7 +46,9 @@ def on_update(
     metadata, kept = new["metadata"], old["metadata"]
     complaints += metadata_complaints(metadata) + finalizer_complaints(metadata, kept)
     if sub != "status":
-        if res.kind == "Pod":
+        if res.kind == "Pod" and sub == "resize":
+            complaints += validation_update.resize_complaints(new, old)
+        elif res.kind == "Pod":
             complaints += validation_update.pod_complaints(new, old)
         else:
             complaints += validation_update.complaints(res, new, old)

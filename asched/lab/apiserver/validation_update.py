@@ -4,6 +4,7 @@ from typing import Any, Final
 
 from asched.lab.apiserver.resources import Resource
 from asched.lab.apiserver.statuses import FieldError, bad_value, forbidden_field, required
+from asched.lab.apiserver.strategy import qos_class
 
 JsonObject = dict[str, Any]
 
@@ -14,6 +15,8 @@ MAY_NOT_CHANGE: Final = (
     " was previously negative)"
 )
 IMMUTABLE: Final = "field is immutable"
+#: What the door `resize` may change.
+RESIZED: Final = ("cpu", "memory")
 #: Kinds whose selector is given once.
 SELECTOR_KEPT: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"})
 #: What an event of the newer group may change.
@@ -48,6 +51,50 @@ def pod_complaints(new: JsonObject, old: JsonObject) -> list[FieldError]:
     if not found and _without_absent(leveled) != _without_absent(before):
         found.append(forbidden_field("spec", MAY_NOT_CHANGE))
     return found
+
+
+def resize_complaints(new: JsonObject, old: JsonObject) -> list[FieldError]:
+    """A pod may get other amounts of cpu and memory, as long as its class of service stays."""
+    after, before = new["spec"], old["spec"]
+    for member in ("containers", "initContainers"):
+        changes, kept = after.get(member) or [], before.get(member) or []
+        if len(changes) != len(kept):
+            why = f"{member} may not be added or removed on resize"
+            return [forbidden_field(f"spec.{member}", why)]
+        for index, (change, container) in enumerate(zip(changes, kept, strict=True)):
+            if change["name"] != container["name"]:
+                why = f"{member} may not be renamed or reordered on resize"
+                return [forbidden_field(f"spec.{member}[{index}].name", why)]
+    found = []
+    if qos_class(after) != old["status"].get("qosClass"):
+        why = "Pod QOS Class may not change as a result of resizing"
+        found.append(bad_value("spec", old["status"].get("qosClass"), why))
+    for member in ("containers", "initContainers"):
+        for index, change in enumerate(after.get(member) or ()):
+            container = before[member][index]
+            found += _amounts_taken_away(change, container, f"spec.{member}[{index}].resources")
+            if _fixed_amounts(change) != _fixed_amounts(container):
+                found.append(forbidden_field("spec", "only cpu and memory resources are mutable"))
+    return found
+
+
+def _amounts_taken_away(change: JsonObject, container: JsonObject, field: str) -> list[FieldError]:
+    """Amounts may change, not disappear."""
+    return [
+        forbidden_field(f"{field}.{kind}", f"resource {kind} cannot be removed")
+        for kind in ("requests", "limits")
+        if set(container["resources"].get(kind) or ()) - set(change["resources"].get(kind) or ())
+    ]
+
+
+def _fixed_amounts(container: JsonObject) -> JsonObject:
+    """All that a resize may not touch."""
+    return {
+        kind: {
+            n: a for n, a in (container["resources"].get(kind) or {}).items() if n not in RESIZED
+        }
+        for kind in ("requests", "limits")
+    }
 
 
 def _without_absent(spec: JsonObject) -> JsonObject:

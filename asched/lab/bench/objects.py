@@ -51,8 +51,6 @@ from asched.lab.bench.manifests import (
 
 NOT_FOUND: Final = 404
 CONFLICT: Final = 409
-#: Kinds that workloads create although no served API of 1.36 has them by default.
-_UNSERVED: Final = {"DeviceTaintRule": ("devicetaintrules", False)}
 
 
 def plural_of(manifest: JsonObject) -> tuple[str, bool]:
@@ -61,8 +59,6 @@ def plural_of(manifest: JsonObject) -> tuple[str, bool]:
     found = BY_KIND.get((str(manifest.get("apiVersion", "")), kind))
     if found is not None:
         return found.plural, found.namespaced
-    if kind in _UNSERVED:
-        return _UNSERVED[kind]
     raise ValueError(f"{manifest.get('apiVersion')} {kind} is no kind of this server")
 
 

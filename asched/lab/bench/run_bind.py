@@ -169,8 +169,6 @@ class BindWorld(World):
             self.pods.deleted(f"{namespace}/{name}")
 
     async def listed(self, plural: str, namespace: str = "") -> list[JsonObject]:
-        if plural == "devicetaintrules":  # an alpha kind that nobody serves by default
-            return []
         return await self.api.listed(find(plural), namespace)
 
     async def _watch(self) -> None:
