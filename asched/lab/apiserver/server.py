@@ -23,7 +23,8 @@ from urllib.parse import parse_qsl, unquote
 import yaml
 from aiohttp import web
 
-from asched.lab.apiserver import bodies, bootstrap, certificates, crud
+from asched.edge import certificates
+from asched.lab.apiserver import bodies, bootstrap, crud
 from asched.lab.apiserver.auth import ADMIN, ANONYMOUS, Authenticator
 from asched.lab.apiserver.call import Call, Reply, User, refusal
 from asched.lab.apiserver.context import Context, Options
@@ -117,11 +118,14 @@ class ApiServer:
         if isinstance(tls, tuple):
             certificate, key = (Path(name).read_bytes() for name in tls)
         elif tls:
-            certificate, key = certificates.self_signed(host)
+            names = dict.fromkeys((*certificates.LOOPBACK, host))
+            certificate, key = certificates.self_signed(tuple(names))
         else:
             return None
         self.authority = certificate
-        return certificates.server_context(certificate, key)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        certificates.load_pem(context, certificate, key)
+        return context
 
     async def stop(self) -> None:
         """End every watch and connection."""

@@ -1,0 +1,77 @@
+"""Certificates: made for a server that was given none, loaded from memory, and read.
+
+Whoever serves over TLS uses these: the scheduler's pages, and the embedded API server.
+"""
+
+import ipaddress
+import ssl
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
+VALID_DAYS: Final = 365
+#: What a server on this machine is called.
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+
+
+def self_signed(names: Sequence[str]) -> tuple[bytes, bytes]:
+    """Certificate and key (PEM) for these names and addresses, the first of which is its subject;
+    the certificate is its own authority.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
+    spelled: list[x509.GeneralName] = []
+    for name in names:
+        try:
+            spelled.append(x509.IPAddress(ipaddress.ip_address(name)))
+        except ValueError:
+            spelled.append(x509.DNSName(name))
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_after(now + timedelta(days=VALID_DAYS))
+        .add_extension(x509.SubjectAlternativeName(spelled), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    return (
+        certificate.public_bytes(serialization.Encoding.PEM),
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        ),
+    )
+
+
+def load_pem(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Load a certificate from memory; OpenSSL wants files, so they live for a moment."""
+    with tempfile.TemporaryDirectory() as folder:
+        cert_file, key_file = Path(folder, "tls.crt"), Path(folder, "tls.key")
+        cert_file.write_bytes(certificate)
+        key_file.touch(mode=0o600)
+        key_file.write_bytes(key)
+        context.load_cert_chain(cert_file, key_file)
+
+
+def certificate_names(pem: bytes) -> list[str]:
+    """The DNS names a certificate is good for."""
+    certificate = x509.load_pem_x509_certificate(pem)
+    try:
+        names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)
+    except x509.ExtensionNotFound:
+        return []
+    return names.value.get_values_for_type(x509.DNSName)
