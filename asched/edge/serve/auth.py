@@ -130,10 +130,16 @@ class Authenticator:
 
     async def _by_token(self, post: Post, token: str) -> User:
         key = sha256(token.encode()).digest()
+        started_s = monotonic()
         kept = self._users.get(key)
-        if kept is None:
-            kept = await self._review(post, token)
-            self._users.put(key, kept, self._ttl_s)
+        is_known = kept is not None
+        try:
+            if kept is None:
+                with self._metrics.fetching_token():
+                    kept = await self._review(post, token)
+                self._users.put(key, kept, self._ttl_s)
+        finally:
+            self._metrics.looked_at_token(monotonic() - started_s, is_known=is_known)
         if isinstance(kept, str):
             raise UnknownUserError(kept)
         return kept

@@ -6,18 +6,21 @@
     asched_*                   what kube-scheduler has no word for
 
 Families whose upstream names break Prometheus' naming rules (authentication_attempts,
-authenticated_user_requests) are left out, so that promtool finds nothing to say.
+authentication_token_cache_active_fetch_count, authenticated_user_requests) are left out, so that
+promtool finds nothing to say.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/metrics, and recorded pages
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from asched.edge.telemetry.instruments import Families, exponential
 
 ASKING_BOUNDS: Final = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 AUTH_BOUNDS: Final = exponential(0.001, 2, 15)
+TOKEN_BOUNDS: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 DELEGATED_BOUNDS: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
 LAG_BOUNDS: Final = exponential(0.0005, 2, 14)
 
@@ -90,6 +93,41 @@ class AccessMetrics:
             DELEGATED_BOUNDS,
             ("code",),
         )
+
+        self._token_families(families)
+
+    def _token_families(self, families: Families) -> None:
+        self.token_requests = families.counter(
+            "authentication_token_cache_request_total",
+            "[ALPHA] Tokens looked at: hit (it was remembered) or miss.",
+            ("status",),
+        )
+        self.token_duration = families.histogram(
+            "authentication_token_cache_request_duration_seconds",
+            "[ALPHA] Time to find out whose a token is, hit or miss.",
+            TOKEN_BOUNDS,
+            ("status",),
+        )
+        self.token_fetches = families.counter(
+            "authentication_token_cache_fetch_total",
+            "[ALPHA] Reviews of tokens: ok (whatever they said) or error.",
+            ("status",),
+        )
+
+    def looked_at_token(self, duration_s: float, *, is_known: bool) -> None:
+        status = "hit" if is_known else "miss"
+        self.token_requests.of(status).value += 1
+        self.token_duration.of(status).observe(duration_s)
+
+    @contextmanager
+    def fetching_token(self) -> Iterator[None]:
+        """Around the review of a token; an exception is an error."""
+        status = "error"
+        try:
+            yield
+            status = "ok"
+        finally:
+            self.token_fetches.of(status).value += 1
 
     def authenticated(self, result: str, duration_s: float) -> None:
         self.authentication.of(result).observe(duration_s)

@@ -138,6 +138,10 @@ async def test_a_token_is_reviewed_once_while_it_is_remembered(reviewer):
 
     assert {user.name for user in users} == {"admin"}
     assert len(reviewer.asked) == 1
+    metrics = judge._metrics
+    assert metrics.token_requests.of("hit").value == 2
+    assert metrics.token_requests.of("miss").value == 1
+    assert metrics.token_fetches.of("ok").value == 1
 
 
 async def test_an_unknown_token_is_remembered_too(reviewer):
@@ -162,6 +166,7 @@ async def test_a_review_that_fails_is_tried_again_and_never_remembered(reviewer)
     reviewer.answers = [ReviewError("down"), (503, {}), ReviewError("down")]
     with pytest.raises(UnknownUserError):
         await judge.user(bearer("admin"))
+    assert judge._metrics.token_fetches.of("error").value == 1
 
     assert (await judge.user(bearer("admin"))).name == "admin"
 

@@ -12,6 +12,8 @@ import pytest
 from asched.edge.telemetry.metrics import Metrics
 from tests.shared import shared_path
 
+#: Families of kube-scheduler that are to be as recorded.
+WANTED = ("scheduler_", "rest_client_", "authentication_token_cache_")
 #: Families of upstream's that have no meaning here, each with the reason.
 MEANINGLESS = {
     "scheduler_batch_attempts_total": "equal pods share work by class, not by batch",
@@ -22,6 +24,7 @@ MEANINGLESS = {
     "rest_client_transport_create_calls_total": "the same",
     "rest_client_transport_cert_rotation_gc_calls_total": "Go's garbage collector",
     "rest_client_exec_plugin_certificate_rotation_age": "promtool refuses the name",
+    "authentication_token_cache_active_fetch_count": "the same",
     "rest_client_exec_plugin_ttl_seconds": "certificates of exec plugins are read once",
 }
 #: Families that are looked up in a running scheduler (`edge/host/figures.py`).
@@ -95,6 +98,9 @@ def drive(metrics):
     metrics.client.know_lanes(("binding",))
     metrics.client.worked("binding", 0.1, 0.2, is_retry=False)
     metrics.leader.leads("kube-scheduler", is_leader=True)
+    with metrics.access.fetching_token():
+        pass
+    metrics.access.looked_at_token(0.1, is_known=False)
     metrics.tell_build("0.1", {"A": ("BETA", True)})
 
 
@@ -122,7 +128,7 @@ def wanted():
     return {
         row["name"]: row
         for row in digest
-        if row["name"].startswith(("scheduler_", "rest_client_"))
+        if row["name"].startswith(WANTED)
         and row["name"] not in MEANINGLESS
         and row["name"] not in LOOKED_UP
     }
