@@ -175,6 +175,7 @@ async def test_a_leader_whose_api_server_freezes_for_it_stops_and_another_goes_o
 async def test_a_leader_that_lost_sends_nothing_that_still_waited(server, tmp_path):
     async with a_replica("a", tmp_path) as first:
         await until(first.campaign.is_leading.is_set)
+        server.faults.add(Fault("delay", path="/leases", seconds=30.0))
         first.campaign.election._renewed_s -= 3_600  # as after a process that stood still
 
         server.create("pods", a_pod("late"))
