@@ -8,7 +8,7 @@ An allocation is *in flight* from Reserve until the API has it. It counts as tak
 whatever versions of the claim the watch delivers meanwhile.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Final
 
 from asched.core.dra.extended import classes_by_resource
@@ -71,6 +71,11 @@ class Ledger:
             self._read_classes()
 
     # --- questions -------------------------------------------------------------------------------
+
+    @property
+    def in_flight(self) -> Collection[str]:
+        """Uids of the claims whose allocation is on its way to the API."""
+        return self._in_flight.keys()
 
     def device_class(self, name: str) -> DeviceClass | None:
         return self._classes.get(name)

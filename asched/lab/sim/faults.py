@@ -55,6 +55,13 @@ class Overload(Fault):
 
 
 @dataclass(frozen=True, slots=True)
+class Conflicts(Fault):
+    """Answers 409: somebody else was faster, nothing was changed."""
+
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
 class SlowAnswers(Fault):
     seconds_max: float
 
@@ -100,6 +107,22 @@ class Restarts(Fault):
     """The process dies with requests under way and starts anew from a list."""
 
     every_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Partition(Fault):
+    """The network between the leading process and the server fails: nothing comes through."""
+
+    every_s: float
+    lasting_s_max: float = 15.0
+
+
+@dataclass(frozen=True, slots=True)
+class SickExtenders(Fault):
+    """An extender is in a bad way when it is asked: one of these ways."""
+
+    rate: float
+    kinds: tuple[str, ...] = ("down", "error", "nonsense", "slow", "lie")
 
 
 F = TypeVar("F", bound=Fault)

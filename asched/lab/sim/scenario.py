@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from asched.lab.sim.checker import EndState
+from asched.lab.sim.extenders import Judge
 from asched.lab.sim.faults import Fault
+from asched.lab.sim.judgement import audit, lost, sleepers, stale, unsettled, untold
 from asched.lab.sim.steps import Step, is_through
 from asched.lab.sim.world import World
 
@@ -42,6 +44,15 @@ class Scenario:
 
     faults: ClassVar[tuple[Fault, ...]] = ()
     config: ClassVar[Json] = {}
+    #: Classes of users' plugins that the configuration names.
+    plugins: ClassVar[tuple[type[Any], ...]] = ()
+    #: One for each extender of the configuration.
+    judges: ClassVar[tuple[Judge, ...]] = ()
+    #: Processes, of which one leads.
+    replicas: ClassVar[int] = 1
+    #: Whoever changes its mind without a change in the cluster: pods that rest because of these
+    #: alone are only tried again by the sweep.
+    moody: ClassVar[frozenset[str]] = frozenset()
 
     def setup(self, world: World) -> None:
         """What is there before the scheduler begins to be tried."""
@@ -57,7 +68,14 @@ class Scenario:
 def play(kind: type[Scenario], seed: int) -> World:
     """Live through a scenario. Raises Broken."""
     scenario = kind()
-    world = World(seed, kind.faults, kind.config)
+    world = World(
+        seed,
+        kind.faults,
+        kind.config,
+        plugins=kind.plugins,
+        judges=kind.judges,
+        replicas=kind.replicas,
+    )
     try:
         scenario.setup(world)
         for step in scenario.start(world):
@@ -67,9 +85,9 @@ def play(kind: type[Scenario], seed: int) -> World:
         world.troubles.is_on = False
         world.note("all faults end")
         world.run_for(SETTLE_S)
-        _demand(kind, world, world.ledger.broken + _unfinished(world))
+        _demand(kind, world, world.ledger.broken + _unfinished(world, kind.moody))
         world.run_for(SWEEP_S)
-        _demand(kind, world, world.ledger.broken + _unfinished(world) + world.untold())
+        _demand(kind, world, world.ledger.broken + _unfinished(world) + untold(world))
         scenario.check(world)
     except Broken:
         raise
@@ -83,13 +101,19 @@ def _demand(kind: type[Scenario], world: World, findings: list[str]) -> None:
         raise Broken(kind.__name__, world, findings)
 
 
-def _unfinished(world: World) -> list[str]:
+def _unfinished(world: World, moody: frozenset[str] = frozenset()) -> list[str]:
+    found = [*unsettled(world), *audit(world), *lost(world)]
+    if found:  # whoever does not know what there is cannot be asked for more
+        return found
+    excused = {
+        queued.pod.metadata.name
+        for queued in world.machine.desk.queue.places.resting
+        if queued.rejectors and queued.rejectors <= moody
+    }
     return [
-        *world.unsettled(),
-        *world.audit(),
-        *world.lost(),
-        *world.sleepers(),
-        *(f"pod {name} could be placed" for name in could_be_placed(world)),
+        *sleepers(world, moody),
+        *stale(world),
+        *(f"pod {name} could be placed" for name in could_be_placed(world) if name not in excused),
     ]
 
 

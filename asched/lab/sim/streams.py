@@ -53,6 +53,7 @@ class Stream:
         self._frames: deque[tuple[float, bytes]] = deque()
         self._watch: Watch | None = None
         self._is_closed = False
+        self._stalled_until_s = 0.0
         self._relist()
         self._plan(BrokenWatches, self._break)
         self._plan(ExpiredWatches, self._expire)
@@ -60,6 +61,11 @@ class Stream:
     def close(self) -> None:
         self._is_closed = True
         self._end_watch()
+
+    def stall(self, seconds: float) -> None:
+        """Nothing is delivered for so long."""
+        self._stalled_until_s = self._clock.now_s() + seconds
+        self._clock.after(seconds, self._deliver)
 
     @property
     def is_behind(self) -> bool:
@@ -112,6 +118,8 @@ class Stream:
         self._clock.after(due_s - self._clock.now_s(), self._deliver)
 
     def _deliver(self) -> None:
+        if self._clock.now_s() < self._stalled_until_s:
+            return
         while self._frames and self._frames[0][0] <= self._clock.now_s():
             frame = self._frames.popleft()[1]
             for sight in self._codec.sights([frame]):
@@ -146,7 +154,9 @@ class Stream:
             self._clock.after(self._troubles.rng.uniform(0.0, 2.0), self._reopen)
 
     def _reopen(self) -> None:
-        if self._watch is None and not self._is_closed:
+        if self._clock.now_s() < self._stalled_until_s:
+            self._clock.after(self._stalled_until_s - self._clock.now_s(), self._reopen)
+        elif self._watch is None and not self._is_closed:
             self._open()
 
     def _expire(self) -> None:
@@ -155,7 +165,9 @@ class Stream:
             self._clock.after(self._troubles.rng.uniform(0.0, 5.0), self._list_again)
 
     def _list_again(self) -> None:
-        if self._watch is None and not self._is_closed:
+        if self._clock.now_s() < self._stalled_until_s:
+            self._clock.after(self._stalled_until_s - self._clock.now_s(), self._list_again)
+        elif self._watch is None and not self._is_closed:
             self._relist()
 
 

@@ -8,7 +8,7 @@ status keep their order, and a binding waits for the one under way and overtakes
 import random
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from asched.core.framework.effects import (
     AskExtender,
@@ -18,7 +18,7 @@ from asched.core.framework.effects import (
     MarkVictim,
     PatchPodStatus,
 )
-from asched.core.state.facts import Answer, Raised, Refused
+from asched.core.state.facts import Answer, Refused
 from asched.edge.client.errors import ConnectFailed, ConnectionLost
 from asched.edge.client.lanes import Job
 from asched.edge.client.retries import Again, Outcome, next_step
@@ -31,7 +31,9 @@ from asched.lab.apiserver.context import Context
 from asched.lab.apiserver.routing import route
 from asched.lab.apiserver.statuses import ApiError
 from asched.lab.sim.clock import VirtualClock
+from asched.lab.sim.coroutines import Running
 from asched.lab.sim.faults import (
+    Conflicts,
     LateWrites,
     LostAnswers,
     Overload,
@@ -41,8 +43,17 @@ from asched.lab.sim.faults import (
     Unreachable,
 )
 
+if TYPE_CHECKING:
+    from asched.lab.sim.extenders import Extenders
+
 #: One way through the network of a healthy cluster, at most.
 WAY_S_MAX: Final = 0.01
+
+#: What a server answers whose own retries were in vain.
+CONFLICT: Final = (
+    b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,'
+    b'"message":"the object has been modified; please apply your changes to the latest version"}'
+)
 
 #: (binding, whether it came late): a binding that the server has just accepted.
 OnBound = Callable[[Bind, bool], None]
@@ -72,39 +83,72 @@ class Wire:
         *,
         hear: Callable[[Answer], None],
         on_bound: OnBound,
+        extenders: "Extenders | None" = None,
     ) -> None:
         self._ctx = ctx
         self._clock = clock
         self._troubles = troubles
         self._hear = hear
         self._on_bound = on_bound
+        self._extenders = extenders
         self._rng = random.Random(troubles.rng.random())
         self._lines: dict[str, deque[Job]] = {}
         self._travelling: dict[int, Job] = {}
+        self._running: list[Running] = []
         self._is_cut = False
+        self._cut_off_until_s = 0.0
         self.open_count = 0
 
     def perform(self, effect: Effect) -> None:
         """Send what an effect asks for; events are nobody's business here."""
+        self.open_count += 1
         if isinstance(effect, CallPlugin):
-            self._hear(Raised(effect.id, RuntimeError("there are no users' plugins here")))
+            self._running = [one for one in self._running if not one.is_over]
+            self._running.append(Running(effect, self._clock, self._hear_of_ours))
         elif isinstance(effect, AskExtender):
-            self._hear(Refused(effect.id, 0, "no extenders are configured"))
+            assert self._extenders is not None, "no extenders are configured"
+            self._extenders.ask(effect, self._hear_of_ours)
         else:
-            self.open_count += 1
             job = Job(effect.lane, effect, self._clock.now_s(), (effect.id,))
             if _is_in_line(effect):
                 self._stand_in_line(job)
             else:
                 self._attempt(job)
 
-    def cut(self) -> None:
-        """The process dies: what was sent arrives or does not, and no answer is heard."""
+    def cut(self, late_s_max: float = 0.0) -> None:
+        """The process dies: what was sent arrives or does not, and no answer is heard.
+
+        It arrives at once, or, if `late_s_max` is given, at any time within that.
+        """
         self._is_cut = True
+        for one in self._running:
+            one.stop()
         for job in self._travelling.values():
             if self._rng.random() < 0.5:
+                continue
+            if late_s_max:
+                self._carry_out_at_last(job, late_s_max)
+            else:
                 self._carry_out(job, late=False)
         self._travelling.clear()
+
+    def cut_off(self, seconds: float) -> None:
+        """Nothing comes through for so long, in either direction."""
+        self._cut_off_until_s = self._clock.now_s() + seconds
+
+    @property
+    def is_cut_off(self) -> bool:
+        return self._clock.now_s() < self._cut_off_until_s
+
+    def _carry_out_at_last(self, job: Job, late_s_max: float) -> None:
+        late_s = self._rng.uniform(0.0, late_s_max)
+        self._clock.after(late_s, lambda: self._carry_out_late(job))
+
+    def _hear_of_ours(self, answer: Answer) -> None:
+        """The answer of a plugin or an extender."""
+        if not self._is_cut:
+            self.open_count -= 1
+            self._hear(answer)
 
     # --- order per pod ---------------------------------------------------------------------------
 
@@ -133,7 +177,7 @@ class Wire:
 
     def _attempt(self, job: Job) -> None:
         job.attempt_count += 1
-        if self._troubles.strikes(Unreachable):
+        if self._troubles.strikes(Unreachable) or self.is_cut_off:
             self._later(lambda: self._learn(job, ConnectFailed("connection refused")))
             return
         self._travelling[id(job)] = job
@@ -147,7 +191,9 @@ class Wire:
 
     def _arrive(self, job: Job) -> None:
         self._travelling.pop(id(job), None)
-        outcome = self._fate(job)
+        outcome: Outcome = ConnectionLost("the connection broke")
+        if not self.is_cut_off:
+            outcome = self._fate(job)
         self._later(lambda: self._learn(job, outcome))
 
     def _fate(self, job: Job) -> Outcome:
@@ -155,6 +201,8 @@ class Wire:
         if (overload := troubles.strikes(Overload)) is not None:
             text = b"Too many requests, please try again later.\n"
             return Reply(429, text, b"\r\nRetry-After: %d" % overload.retry_after_s)
+        if troubles.strikes(Conflicts):
+            return Reply(409, CONFLICT)
         if (errors := troubles.strikes(ServerErrors)) is not None:
             if self._rng.random() < errors.applied_share:
                 self._carry_out(job, late=False)
@@ -179,6 +227,8 @@ class Wire:
         return reply
 
     def _learn(self, job: Job, outcome: Outcome) -> None:
+        if self.is_cut_off and isinstance(outcome, Reply):
+            outcome = ConnectionLost("the connection broke")
         step = next_step(job, outcome, self._clock.now_s(), self._rng)
         if isinstance(step, Again):
             self._clock.after(step.wait_s, lambda: None if self._is_cut else self._attempt(job))

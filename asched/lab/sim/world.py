@@ -1,6 +1,6 @@
-"""A simulated world: the machine of production, the embedded server's handlers, and virtual time.
+"""A simulated world: processes of production's parts, the embedded server's handlers, virtual time.
 
-    steps ─> server ──streams (late, broken)──> inbox ─> machine ─> wire (lossy) ─> server
+    steps ─> server ──streams (late, broken)──> process (machine) ──wire (lossy)──> server
 
 Nothing sleeps and nothing is random but the seed: the same seed lives the same life. The world also
 plays everybody else: kubelets that start and end pods, the collector of pods on lost nodes, and a
@@ -9,29 +9,23 @@ second scheduler that takes what it likes.
 
 import random
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import count
 from typing import Any, Final, TypeVar
 
 from asched.core.config.defaults import configuration
 from asched.core.cycle.machine import Machine
-from asched.core.framework.attempt import Rejection
-from asched.core.framework.effects import Bind, EmitEvent
-from asched.core.framework.runner import NoNodesError, run_alone
-from asched.core.model.decode import decode
-from asched.core.model.kinds import KINDS
-from asched.core.state import audit
-from asched.core.state.facts import Answer, Fact
-from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.inbox import Inbox
+from asched.core.framework.effects import Bind, Effect, EmitEvent
+from asched.edge.host.assemble import Parts
+from asched.edge.host.user_plugins import Catalogue, of_class
 from asched.lab.apiserver import bootstrap
 from asched.lab.apiserver.server import ApiServer
 from asched.lab.sim.clock import VirtualClock
-from asched.lab.sim.faults import Fault, LeaderPause, Restarts, Troubles
+from asched.lab.sim.extenders import Extenders, Judge
+from asched.lab.sim.faults import Fault, LeaderPause, Partition, Restarts, Troubles
 from asched.lab.sim.inhabitants import Inhabitants
 from asched.lab.sim.ledger import Ledger
-from asched.lab.sim.streams import Stream
-from asched.lab.sim.wire import Wire
+from asched.lab.sim.process import Process, Setup
 
 Json = dict[str, Any]
 T = TypeVar("T")
@@ -39,20 +33,34 @@ T = TypeVar("T")
 SCHEDULER: Final = "default-scheduler"
 #: Turns without a step of time before we say that the machine spins.
 SPIN_TURNS_MAX: Final = 10_000
-#: The machine is woken this long after the first fact of a batch arrived.
-WAKE_S: Final = 0.0005
 #: Lines of the run's record that are kept.
 TRACE_LINES: Final = 4000
 #: Odd values that a configuration may hold; the machine must be right with any of them.
 BINDINGS_MAX: Final = (1, 2, 16, 512, 512)
 CYCLES_PER_TURN: Final = (1, 4, 1000)
 BACKOFFS_S: Final = ((1, 10), (1, 10), (1, 1), (5, 30))
+#: A process that ended is started anew within this time.
+STARTS_S_MAX: Final = 3.0
+#: What a dead leader had sent arrives this late at most.
+LATE_S_MAX: Final = 3.0
 
 
 class World:
-    """One life. `run_for` lets time pass; everything else is done to the world by steps."""
+    """One life. `run_for` lets time pass; everything else is done to the world by steps.
 
-    def __init__(self, seed: int, faults: Iterable[Fault] = (), config: Json | None = None) -> None:
+    `replicas` beyond one elect a leader; the others stand by.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        faults: Iterable[Fault] = (),
+        config: Json | None = None,
+        *,
+        plugins: Iterable[type[Any]] = (),
+        judges: Sequence[Judge] = (),
+        replicas: int = 1,
+    ) -> None:
         self.seed = seed
         self.rng = random.Random(seed)
         self.clock = VirtualClock()
@@ -64,95 +72,157 @@ class World:
         self.inhabitants = Inhabitants(self.server, self.clock, random.Random(self.rng.random()))
         self.trace: deque[str] = deque(maxlen=TRACE_LINES)
         self.event_count = 0
-        #: who else looks at each binding that the server accepts
+        #: who else looks at each binding that is sent, and at each that the server accepts
+        self.on_sent: list[Callable[[Process, Bind], None]] = []
         self.on_bound: list[Callable[[Bind], None]] = []
+        #: who looks at effects other than bindings
+        self.on_effect: list[Callable[[Process, Effect], None]] = []
         self.numbers = count(1)
         backoff = self.rng.choice(BACKOFFS_S)
         drawn = {"podInitialBackoffSeconds": backoff[0], "podMaxBackoffSeconds": backoff[1]}
-        self._config = configuration({**drawn, **(config or {})})
-        self._bindings_max = self.rng.choice(BINDINGS_MAX)
-        self._cycles_per_turn = self.rng.choice(CYCLES_PER_TURN)
-        self._paused_until_s = 0.0
+        self._drawn = drawn
+        effective = configuration({**drawn, **(config or {})})
+        self.setup = Setup(
+            configuration=effective,
+            catalogue=Catalogue([of_class(cls, "the scenario") for cls in plugins]),
+            seed=seed,
+            bindings_max=self.rng.choice(BINDINGS_MAX),
+            cycles_per_turn=self.rng.choice(CYCLES_PER_TURN),
+        )
+        self.extenders = Extenders(self, effective, judges) if effective.extenders else None
         self._spins = 0
-        self.begin_process()
-        self._plan_pause()
-        self._plan_restart()
+        self.is_elected = replicas > 1
+        self.leaders = 0  # how many changes of leadership there were
+        self.processes: list[Process] = []
+        for _ in range(replicas):
+            self._begin_process()
+        #: whose decisions count: the leader, or who led last
+        self.acting = self.processes[0]
+        self._plan(LeaderPause, self._pause)
+        self._plan(Restarts, self.restart)
+        self._plan(Partition, self._cut_off)
 
-    # --- the process -----------------------------------------------------------------------------
+    # --- processes -------------------------------------------------------------------------------
 
-    def begin_process(self) -> None:
+    @property
+    def machine(self) -> Machine:
+        return self.acting.machine
+
+    @property
+    def parts(self) -> Parts:
+        return self.acting.parts
+
+    @property
+    def scheduler_names(self) -> frozenset[str]:
+        """Whose pods are ours to place."""
+        return frozenset(self.machine.desk.runners)
+
+    def effective(self, config: Json) -> Any:
+        """A configuration with this life's odd values."""
+        return configuration({**self._drawn, **config})
+
+    def _begin_process(self) -> Process:
         """A scheduler that knows nothing yet: it lists everything and begins."""
-        ticks = count()
-        self.parts = Parts.fresh()
-        self.machine: Machine = build_machine(
-            self._config,
-            self.parts,
-            build_runners(self._config, self.parts),
-            counter_s=lambda: next(ticks) * 0.0002 / self._cycles_per_turn,
-            seed=self.seed,
-            bindings_max=self._bindings_max,
-        )
-        self._is_woken = False
-        inbox = self._inbox = Inbox(lambda: self._wake(inbox))
-        self.wire = Wire(
-            self.server.ctx,
-            self.clock,
-            self.troubles,
-            hear=self._hearing(inbox),
-            on_bound=self._bound,
-        )
-        ctx, clock, troubles = self.server.ctx, self.clock, self.troubles
-        self.streams = [Stream(kind, ctx, clock, troubles, inbox.put) for kind in KINDS]
+        name = f"scheduler-{next(self.numbers)}" if self.is_elected else "scheduler"
+        process = Process(self, self.setup, name, is_elected=self.is_elected)
+        self.processes.append(process)
+        return process
 
     def restart(self) -> None:
-        """The process dies in the middle of everything, and another one begins."""
-        self.note("the scheduler dies and begins anew")
-        self.wire.cut()
-        for stream in self.streams:
-            stream.close()
-        self.ledger.process_died()
-        self.begin_process()
+        """The acting process dies in the middle of everything, and another one begins."""
+        self.note(f"{self.acting.name} dies")
+        self._replace(self.acting, late_s_max=LATE_S_MAX if self.is_elected else 0.0)
 
-    def pause(self, seconds: float) -> None:
-        """The process stands still."""
-        self.note(f"the scheduler stands still for {seconds:.1f} s")
-        self._paused_until_s = self.clock.now_s() + seconds
+    def lost_lease(self, process: Process) -> None:
+        """A process may not act any more and ends."""
+        self.note(f"{process.name} lost the lease")
+        self._replace(process, late_s_max=LATE_S_MAX)
 
-    def _hearing(self, inbox: Inbox) -> Callable[[Answer], None]:
-        def hear(answer: Answer) -> None:
-            self.ledger.hears(answer)
-            inbox.put(answer)
+    def _replace(self, process: Process, late_s_max: float) -> None:
+        process.cut(late_s_max)
+        self.processes.remove(process)
+        if not self.is_elected:
+            self.ledger.process_died()
+            self.acting = self._begin_process()
+            return
+        self.clock.after(self.rng.uniform(0.0, STARTS_S_MAX), self._begin_another)
 
-        return hear
+    def _begin_another(self) -> None:
+        self._begin_process()
 
-    def _wake(self, inbox: Inbox) -> None:
-        if inbox is self._inbox and not self._is_woken:
-            self._is_woken = True
-            self.clock.after(WAKE_S, lambda: None)
+    def _look_who_leads(self) -> None:
+        """Exactly one may act at a time; what the one before did is a stranger's from now on."""
+        leading = [process for process in self.processes if process.may_act]
+        if len(leading) > 1:
+            names = ", ".join(process.name for process in leading)
+            self.ledger.complain(f"two processes lead: {names}")
+        if leading and leading[0] is not self.acting:
+            self.acting = leading[0]
+            self.leaders += 1
+            self.note(f"{self.acting.name} leads")
+            self.ledger.process_died()
+            self.ledger.ours.clear()
 
-    def _turn(self) -> None:
-        """One turn, as the serial loop of production takes it."""
-        facts: list[Fact] = self._inbox.drain()
-        self._is_woken = False
-        for effect in self.machine.handle(facts, self.clock.now_s()):
-            if isinstance(effect, EmitEvent):
-                self.event_count += 1
-                continue
-            if isinstance(effect, Bind):
-                self._sends(effect)
-            self.wire.perform(effect)
+    def _pause(self) -> None:
+        seconds = self.troubles.seconds(LeaderPause, "lasting_s_max")
+        self.note(f"{self.acting.name} stands still for {seconds:.1f} s")
+        self.acting.pause(seconds)
 
-    def _sends(self, bind: Bind) -> None:
+    def _cut_off(self) -> None:
+        seconds = self.troubles.seconds(Partition, "lasting_s_max")
+        self.note(f"{self.acting.name} is cut off for {seconds:.1f} s")
+        self.acting.cut_off(seconds)
+
+    # --- what processes do -----------------------------------------------------------------------
+
+    def sends(self, process: Process, bind: Bind) -> None:
+        """A binding leaves a process."""
         self.note(f"bind {bind.pod.key} to {bind.node}")
+        if not process.may_act:
+            self.ledger.complain(f"{process.name} does not lead and binds {bind.pod.key}")
+        if process is not self.acting:
+            return
+        self._enter(bind)
+        for look in self.on_sent:
+            look(process, bind)
+
+    def asks_extender_to_bind(self, bind: Bind) -> None:
+        """An extender is asked to bind, which is as much as a binding."""
+        self.note(f"ask an extender to bind {bind.pod.key} to {bind.node}")
+        self._enter(bind)
+
+    def _enter(self, bind: Bind) -> None:
         cluster = self.parts.cluster
         seen = {p.uid: p.spec.node_name for p in cluster.pods_seen.values() if p.spec.node_name}
         self.ledger.sends(bind, nodes_known=cluster.nodes.row_of, placed=seen)
+        if self.extenders is not None and (objection := self.extenders.objects_to(bind)):
+            self.ledger.complain(f"pod {bind.pod.key}: {objection}")
 
-    def _bound(self, bind: Bind, late: bool) -> None:
+    def performs(self, process: Process, effect: Effect) -> None:
+        """Something else leaves a process."""
+        if isinstance(effect, EmitEvent):
+            self.event_count += 1
+        for look in self.on_effect:
+            look(process, effect)
+
+    def bound(self, bind: Bind, *, late: bool) -> None:
+        """The server has just accepted a binding; `late`: nobody waits for it any more."""
         self.note(f"{bind.pod.key} is on {bind.node}{' at last' * late}")
         self.ledger.bound(bind, self.pods(), self.nodes(), late=late)
         for look in self.on_bound:
             look(bind)
+
+    def judged(self, steps: Generator[Effect, Any, T]) -> T:
+        """Run a cycle to its end, extenders answering honestly and at once."""
+        answer: Any = None
+        try:
+            while True:
+                effect = steps.send(answer)
+                assert self.extenders is not None
+                answer = self.extenders.answered(effect)
+        except StopIteration as end:
+            result: T = end.value
+            return result
 
     # --- time ------------------------------------------------------------------------------------
 
@@ -166,50 +236,35 @@ class World:
             self._count_spins(next_s)
             self.clock.jump(next_s)
             self.clock.run_due()
-            if self._is_turn_due():
-                self._turn()
+            if self.is_elected:
+                self._look_who_leads()
+            for process in tuple(self.processes):
+                deadline_s = process.deadline_s()
+                if deadline_s is not None and deadline_s <= self.clock.now_s():
+                    process.turn()
         self.clock.jump(end_s)
 
     def _next_s(self) -> float | None:
-        moments = [self.clock.next_s(), self._deadline_s()]
+        moments = [self.clock.next_s(), *(process.deadline_s() for process in self.processes)]
         return min((moment for moment in moments if moment is not None), default=None)
-
-    def _deadline_s(self) -> float | None:
-        deadline_s = self.machine.next_deadline_s()
-        if self._inbox:
-            deadline_s = self.clock.now_s()
-        return None if deadline_s is None else max(deadline_s, self._paused_until_s)
-
-    def _is_turn_due(self) -> bool:
-        deadline_s = self._deadline_s()
-        return deadline_s is not None and deadline_s <= self.clock.now_s()
 
     def _count_spins(self, next_s: float) -> None:
         self._spins = self._spins + 1 if next_s <= self.clock.now_s() else 0
         if self._spins > SPIN_TURNS_MAX:
             raise AssertionError("the machine asks for turn after turn and time stands still")
 
-    def _plan_pause(self) -> None:
-        fault = self.troubles.find(LeaderPause)
+    def _plan(
+        self, kind: type[LeaderPause | Restarts | Partition], strike: Callable[[], None]
+    ) -> None:
+        """Strike again and again, at random times, while the fault is in force."""
+        fault = self.troubles.find(kind)
         if fault is None:
             return
 
         def due() -> None:
             if self.troubles.is_on:
-                self.pause(self.troubles.seconds(LeaderPause, "lasting_s_max"))
-                self._plan_pause()
-
-        self.clock.after(self.rng.uniform(0.0, 2 * fault.every_s), due)
-
-    def _plan_restart(self) -> None:
-        fault = self.troubles.find(Restarts)
-        if fault is None:
-            return
-
-        def due() -> None:
-            if self.troubles.is_on:
-                self.restart()
-                self._plan_restart()
+                strike()
+                self._plan(kind, strike)
 
         self.clock.after(self.rng.uniform(0.0, 2 * fault.every_s), due)
 
@@ -226,10 +281,11 @@ class World:
 
     def waiting(self) -> list[Json]:
         """Pods that are ours to place and have no node."""
+        names = self.scheduler_names
         return [
             pod
             for pod in self.pods()
-            if not pod["spec"].get("nodeName") and pod["spec"]["schedulerName"] == SCHEDULER
+            if not pod["spec"].get("nodeName") and pod["spec"]["schedulerName"] in names
         ]
 
     def placed(self) -> list[Json]:
@@ -250,72 +306,3 @@ class World:
 
     def note(self, text: str) -> None:
         self.trace.append(f"{self.clock.now_s() % 100_000:10.4f} {text}")
-
-    # --- judgement -------------------------------------------------------------------------------
-
-    def audit(self) -> list[str]:
-        """Columns against a fresh count, and all that was seen against what the server holds."""
-        found = audit.recount(self.parts.cluster)
-        listed = {}
-        for kind in KINDS:
-            objects = self.server.list(kind.plural)
-            if kind.plural == "pods":
-                objects = [p for p in objects if p["status"].get("phase") not in FINISHED]
-            listed[kind] = [decode(kind.record, obj) for obj in objects]
-        return found + audit.compare(self.parts.cluster, listed)
-
-    def unsettled(self) -> list[str]:
-        """What should be over: bindings, questions, requests, assumed places."""
-        machine, cluster = self.machine, self.parts.cluster
-        found = [
-            f"{info.pod.key} is still assumed" for info in cluster.placed.values() if info.assumed
-        ]
-        if not machine.is_idle:
-            found.append(f"{machine.bindings} bindings are not over")
-        if self.wire.open_count:
-            found.append(f"{self.wire.open_count} requests are not over")
-        if len(machine.desk.queue.in_flight):
-            found.append(f"{len(machine.desk.queue.in_flight)} attempts are not over")
-        found += [f"the watch of {s.kind.plural} is behind" for s in self.streams if s.is_behind]
-        return found
-
-    def lost(self) -> list[str]:
-        """Waiting pods that the queue has forgotten, and queued pods that nobody waits for."""
-        waiting = {f"{p['metadata']['namespace']}/{p['metadata']['name']}" for p in self.waiting()}
-        listing = self.machine.desk.queue.places.listing()
-        queued = {queued.key for lane in listing for queued in lane}
-        return [f"{key} is in no queue" for key in sorted(waiting - queued)] + [
-            f"{key} is queued and does not wait" for key in sorted(queued - waiting)
-        ]
-
-    def sleepers(self) -> list[str]:
-        """Pods at rest for which a fresh attempt finds a node."""
-        found = []
-        runners = build_runners(self._config, self.parts)
-        for queued in list(self.machine.desk.queue.places.resting):
-            pod = queued.pod
-            runner = runners[pod.spec.scheduler_name]
-            if not all(p.pre_enqueue(pod).is_success for p in runner.profile.pre_enqueue):
-                continue
-            try:
-                answer = run_alone(runner.schedule(self.parts.cluster.classes.info_of(pod), 0))
-            except NoNodesError:
-                continue
-            if not isinstance(answer, Rejection):
-                blamed = sorted(queued.rejectors)
-                found.append(f"{pod.key} sleeps, rejected by {blamed}, but fits {answer.node}")
-        return found
-
-    def untold(self) -> list[str]:
-        """Waiting pods whose PodScheduled condition does not say why."""
-        return [
-            f"{pod['metadata']['name']} was not told why it waits"
-            for pod in self.waiting()
-            if not any(
-                c["type"] == "PodScheduled" and c["status"] == "False" and c.get("reason")
-                for c in pod["status"].get("conditions") or ()
-            )
-        ]
-
-
-FINISHED: Final = ("Succeeded", "Failed")

@@ -1,0 +1,163 @@
+"""What must hold of a world that has come to rest: one line for each thing that does not."""
+
+from collections.abc import Container
+from typing import Any, Final
+
+from asched.core.dra.ledger import Ledger as DeviceLedger
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.runner import NoNodesError
+from asched.core.model.decode import decode
+from asched.core.model.kinds import KINDS
+from asched.core.queue.queued import QueuedPod
+from asched.core.state import audit as state_audit
+from asched.lab.sim.process import Process
+from asched.lab.sim.world import World
+
+Json = dict[str, Any]
+
+FINISHED: Final = ("Succeeded", "Failed")
+
+
+def audit(world: World) -> list[str]:
+    """Columns against a fresh count, and all that was seen against what the server holds; of
+    processes that stand by, too.
+    """
+    listed = {}
+    for kind in KINDS:
+        objects = world.server.list(kind.plural)
+        if kind.plural == "pods":
+            objects = [p for p in objects if p["status"].get("phase") not in FINISHED]
+        listed[kind] = [decode(kind.record, obj) for obj in objects]
+    found = []
+    for process in world.processes:
+        cluster = process.parts.cluster
+        found += state_audit.recount(cluster) + state_audit.compare(cluster, listed)
+    return found
+
+
+def unsettled(world: World) -> list[str]:
+    """What should be over: bindings, questions, requests, assumed places, promises."""
+    found = []
+    if world.acting not in world.processes or not world.acting.may_act:
+        found.append("nobody leads")
+    for process in world.processes:
+        found += _unsettled(process)
+    return found
+
+
+def _unsettled(process: Process) -> list[str]:
+    machine, cluster = process.machine, process.parts.cluster
+    desk = machine.desk
+    found = [f"{info.pod.key} is still assumed" for info in cluster.placed.values() if info.assumed]
+    if not machine.is_idle:
+        found.append(f"{machine.bindings} bindings are not over")
+    if process.wire.open_count:
+        found.append(f"{process.wire.open_count} requests are not over")
+    if len(desk.queue.in_flight):
+        found.append(f"{len(desk.queue.in_flight)} attempts are not over")
+    found += [f"the watch of {s.kind.plural} is behind" for s in process.streams if s.is_behind]
+    found += [f"{waiting.info.pod.key} still stands at Permit" for waiting in desk.waiting]
+    if desk.waiting.held:
+        found.append(f"{desk.waiting.held} pods are counted at Permit")
+    return found + _empty_promises(process) + _devices(process)
+
+
+def _empty_promises(process: Process) -> list[str]:
+    """Nominations of pods that do not wait (any more)."""
+    waiting = {
+        pod.uid for pod in process.parts.cluster.pods_seen.values() if not pod.spec.node_name
+    }
+    return [
+        f"room on {node} is promised to {pod.key}, which does not wait"
+        for node, pods in process.parts.nominator.nodes().items()
+        for uid, pod in pods.items()
+        if uid not in waiting
+    ]
+
+
+def _devices(process: Process) -> list[str]:
+    """Devices counted as taken against what the claims say."""
+    kept = process.parts.cluster.companion(DeviceLedger)
+    kept.catch_up()
+    fresh = DeviceLedger(process.parts.cluster)
+    fresh.catch_up()
+    found = [f"the allocation of claim {uid} is still in flight" for uid in kept.in_flight]
+    if kept.taken.devices != fresh.taken.devices:
+        found.append(f"devices taken: kept {kept.taken.devices}, counted {fresh.taken.devices}")
+    return found
+
+
+def lost(world: World) -> list[str]:
+    """Waiting pods that the queue has forgotten, and queued pods that nobody waits for."""
+    waiting = {f"{p['metadata']['namespace']}/{p['metadata']['name']}" for p in world.waiting()}
+    listing = world.machine.desk.queue.places.listing()
+    queued = {queued.key for lane in listing for queued in lane}
+    return [f"{key} is in no queue" for key in sorted(waiting - queued)] + [
+        f"{key} is queued and does not wait" for key in sorted(queued - waiting)
+    ]
+
+
+def sleepers(world: World, but_for: Container[str] = ()) -> list[str]:
+    """Pods at rest for which a fresh attempt finds a node.
+
+    `but_for`: those that rest only because of these plugins, which may have changed their mind
+    without anybody hearing of it.
+    """
+    found = []
+    parts = world.parts
+    runners = world.setup.runners(parts)
+    for queued in list(world.machine.desk.queue.places.resting):
+        if queued.rejectors and all(name in but_for for name in queued.rejectors):
+            continue
+        runner = runners[queued.pod.spec.scheduler_name]
+        if not all(p.pre_enqueue(queued.pod).is_success for p in runner.profile.pre_enqueue):
+            continue
+        answer = _answer(world, runner, queued)
+        if answer is not None and not isinstance(answer, Rejection):
+            blamed = sorted(queued.rejectors)
+            found.append(f"{queued.key} sleeps, rejected by {blamed}, but fits {answer.node}")
+    return found
+
+
+def stale(world: World) -> list[str]:
+    """Pods of which kept answers say something else than fresh ones."""
+    found = []
+    parts = world.parts
+    fresh = world.setup.runners(parts)
+    for queued in list(world.machine.desk.queue.places.resting):
+        name = queued.pod.spec.scheduler_name
+        if not all(p.pre_enqueue(queued.pod).is_success for p in fresh[name].profile.pre_enqueue):
+            continue
+        said = [
+            _words(_answer(world, runners[name], queued))
+            for runners in (world.machine.desk.runners, fresh)
+        ]
+        if said[0] != said[1]:
+            found.append(f"{queued.key}: kept answers say {said[0]!r}, fresh ones {said[1]!r}")
+    return found
+
+
+def _answer(world: World, runner: Any, queued: QueuedPod) -> Any:
+    """What an attempt would find now; None if there are no nodes at all."""
+    try:
+        return world.judged(runner.schedule(world.parts.cluster.classes.info_of(queued.pod), 0))
+    except NoNodesError:
+        return None
+
+
+def _words(answer: Any) -> str:
+    if answer is None:
+        return "no nodes"
+    return answer.message() if isinstance(answer, Rejection) else answer.node
+
+
+def untold(world: World) -> list[str]:
+    """Waiting pods whose PodScheduled condition does not say why."""
+    return [
+        f"{pod['metadata']['name']} was not told why it waits"
+        for pod in world.waiting()
+        if not any(
+            c["type"] == "PodScheduled" and c["status"] == "False" and c.get("reason")
+            for c in pod["status"].get("conditions") or ()
+        )
+    ]
