@@ -248,6 +248,7 @@ class Binding:
                 reason=names.REASON_UNSCHEDULABLE,
                 rejectors=frozenset((status.plugin,)),
                 nomination=CLEARED,
+                is_patient=True,
             )
             if given_back:
                 desk.queue.move(freed, desk.now_s, except_uid=attempt.pod.uid)

@@ -38,6 +38,7 @@ def fail(
     pending: frozenset[str] = frozenset(),
     nomination: Nomination = CLEARED,
     rejection: Rejection | None = None,
+    is_patient: bool = False,
 ) -> Iterator[Effect]:
     """Requeue the pod and tell why. Without rejectors the attempt counts as an error."""
     result = "unschedulable" if reason == names.REASON_UNSCHEDULABLE else "error"
@@ -52,7 +53,9 @@ def fail(
     if desk.cluster.is_assumed(now.uid):
         desk.queue.done(now.uid)
         return
-    desk.queue.return_failed(attempt.queued, now, rejectors, pending, desk.now_s)
+    desk.queue.return_failed(
+        attempt.queued, now, rejectors, pending, desk.now_s, is_patient=is_patient
+    )
     desk.cluster.pod_groups.turn_away(now)
     desk.nominator.add(now, nomination.node)
     yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note(message))

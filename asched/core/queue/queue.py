@@ -3,7 +3,8 @@
     active          ready, in the order of the queue sort; `pop` takes the head
     backoff         to be tried again, not before its pause ends; the head is taken when nothing is
                     active
-    errors          the same after an error, and never taken early
+    errors          the same after an error, or after a plugin let the pod wait and turned it away;
+                    never taken early
     unschedulable   at rest until a change helps, or for max_in_unschedulable_s
     gated           at rest behind a PreEnqueue plugin
     in flight       popped and neither done nor returned; changes are kept for it meanwhile
@@ -196,10 +197,14 @@ class SchedulingQueue:
         rejectors: Iterable[str],
         pending_rejectors: Iterable[str],
         now_s: float,
+        *,
+        is_patient: bool = False,
     ) -> None:
         """The attempt failed. Without rejectors it was an error, else they decide what wakes the
         pod.
 
+        `is_patient`: the room the pod gives back wakes others, whose room would wake it; taken
+        early from backoff, they would chase one another without a pause.
         `pod_now` is the pod as last seen. Changes missed in flight are made up for here.
         """
         uid = queued.pod.uid
@@ -214,6 +219,7 @@ class SchedulingQueue:
         queued.class_key = self._class_key_of(pod_now)
         queued.rejected_by, queued.pending_on = frozenset(rejectors), frozenset(pending_rejectors)
         queued.also_blamed = NOBODY
+        queued.is_patient = is_patient
         if queued.rejectors:
             queued.unschedulable_count += 1
             queued.consecutive_errors = 0
@@ -331,7 +337,8 @@ class SchedulingQueue:
         if not self._gates.admit(queued):
             return self._to_rest(queued, label)
         places = self.places
-        places.into(queued, places.backoff if queued.rejectors else places.errors)
+        may_be_early = queued.rejectors and not queued.is_patient
+        places.into(queued, places.backoff if may_be_early else places.errors)
         self._observer.incoming("backoff", label)
         return True
 

@@ -28,6 +28,7 @@ class QueuedPod:
     also_blamed       plugins that stood against it at later looks: it follows what they hear of
                       only if it fits then
     gated_by          the plugin that keeps it from becoming active, or ""
+    is_patient        it had room and was turned away later: its backoff is never cut short
     was_flushed       it was given another try because of its age alone
     class_key         equal for pods for which every hint answers alike; None shares nothing
     """
@@ -41,6 +42,7 @@ class QueuedPod:
         "gated_by",
         "group",
         "initial_attempt_s",
+        "is_patient",
         "key",
         "lane",
         "pending_on",
@@ -66,6 +68,7 @@ class QueuedPod:
         self.pending_on = NOBODY
         self.also_blamed = NOBODY
         self.gated_by = ""
+        self.is_patient = False
         self.was_flushed = False
         # Where it is: in a lane under a ticket, or at rest in a group; neither while in flight.
         self.lane: Lane | None = None

@@ -57,7 +57,16 @@ class Candidate:
         self._go_on(lambda: self.election.woke(self._clock.now_s()))
 
     def _go_on(self, step: Callable[[], Act]) -> None:
-        self._process.when_awake(lambda: None if self.is_over else self._perform(step()))
+        def awake() -> None:
+            if self.is_over:
+                return
+            was_leader = self.election.is_leader
+            act = step()
+            if self.election.is_leader and not was_leader:
+                self._process.wake()
+            self._perform(act)
+
+        self._process.when_awake(awake)
 
     def _perform(self, act: Act) -> None:
         match act:

@@ -5,8 +5,8 @@ machine had seen it; what we did counts at once. A broken rule is written down, 
 the run goes on and the end tells all of them.
 """
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Final
@@ -22,9 +22,10 @@ BROKEN_MAX: Final = 20
 
 @dataclass(slots=True)
 class Sent:
-    """A binding under way, and the strangers its decision knew on the node."""
+    """A binding under way, the node as its decision knew it, and the strangers there."""
 
     bind: Bind
+    node: Json | None
     known_strangers: frozenset[str]
 
 
@@ -37,15 +38,20 @@ class Ledger:
         #: uid -> node, of pods that we placed and whose binding arrived in time.
         self.ours: dict[str, str] = {}
         self._sent: dict[str, Sent] = {}  # uid -> the last binding sent
+        self._last: dict[str, Sent] = {}  # node -> the last binding sent there
+        #: uid -> how often the server accepted a binding of the pod, whoever sent it.
+        self.accepted: Counter[str] = Counter()
         self._open: dict[int, str] = {}  # effect id -> uid
 
     def complain(self, text: str) -> None:
         if len(self.broken) < BROKEN_MAX:
             self.broken.append(text)
 
-    def sends(self, bind: Bind, *, nodes_known: Iterable[str], placed: Mapping[str, str]) -> None:
-        """The machine asks for a binding. `placed`: where it has seen pods, uid to node."""
-        if bind.node not in nodes_known:
+    def sends(self, bind: Bind, *, node: Json | None, placed: Mapping[str, str]) -> None:
+        """The machine asks for a binding. `node`: as it knows it, None if it knows none;
+        `placed`: where it has seen pods, uid to node.
+        """
+        if node is None:
             self.complain(f"pod {bind.pod.key} is to be bound to the unknown node {bind.node}")
         if bind.pod.uid in self._open.values():
             self.complain(f"pod {bind.pod.key}: a second binding before the first one is settled")
@@ -54,7 +60,7 @@ class Ledger:
         strangers = frozenset(
             uid for uid, node in placed.items() if node == bind.node and uid not in self.ours
         )
-        self._sent[bind.pod.uid] = Sent(bind, strangers)
+        self._sent[bind.pod.uid] = self._last[bind.node] = Sent(bind, node, strangers)
         self._open[bind.id] = bind.pod.uid
 
     def hears(self, answer: Answer) -> None:
@@ -67,6 +73,9 @@ class Ledger:
     def bound(self, bind: Bind, pods: list[Json], nodes: list[Json], *, late: bool) -> None:
         """The server accepted a binding; `pods` and `nodes` are what it holds now."""
         self.bound_count += 1
+        self.accepted[bind.pod.uid] += 1
+        if self.accepted[bind.pod.uid] > 1:
+            self.complain(f"pod {bind.pod.key} was bound twice")
         if late:  # nobody waited for it any more: it counts like a stranger's
             return
         self.ours[bind.pod.uid] = bind.node
@@ -78,18 +87,21 @@ class Ledger:
             and (pod["metadata"]["uid"] in self.ours or pod["metadata"]["uid"] in known)
         ]
         there = {node["metadata"]["name"]: node for node in nodes}
+        self._check_room(bind, counted)
         if bind.node in there:
-            self._check_room(bind, there[bind.node], counted)
             self._check_neighbours(bind, counted, there)
 
-    def _check_room(self, bind: Bind, node: Json, counted: list[Json]) -> None:
+    def _check_room(self, bind: Bind, counted: list[Json]) -> None:
+        """Against the node as it was known to this decision, or to a later one about the node."""
+        known = (self._sent[bind.pod.uid].node, self._last[bind.node].node)
+        offers = [node["status"]["allocatable"] for node in known if node is not None]
         used: dict[str, Fraction] = defaultdict(Fraction)
         for pod in counted:
             if pod["spec"]["nodeName"] == bind.node and not _is_through(pod):
                 for name, asked in requests_of(pod).items():
                     used[name] += asked
         for name, asked in used.items():
-            has = amount(str(node["status"]["allocatable"].get(name, "0")))
+            has = max((amount(str(offer.get(name, "0"))) for offer in offers), default=asked)
             if asked > has:
                 text = f"{name}: {float(asked)} of {float(has)}"
                 self.complain(f"pod {bind.pod.key} overcommits node {bind.node}, {text}")

@@ -56,10 +56,10 @@ class Process:
 
     def __init__(self, world: "World", setup: Setup, name: str, *, is_elected: bool) -> None:
         self.name = name
-        self._world = world
+        self.world = world
         self._clock = world.clock
         self._paused_until_s = 0.0
-        self._is_woken = False
+        self._is_woken = self._must_turn = False
         ticks = count()
         self.parts = Parts.fresh()
         self.machine: Machine = build_machine(
@@ -94,7 +94,7 @@ class Process:
     @property
     def is_acting(self) -> bool:
         """Whether this is the process whose decisions count."""
-        return self is self._world.acting
+        return self is self.world.acting
 
     def cut_off(self, seconds: float) -> None:
         """The network between the process and the server fails for so long."""
@@ -124,20 +124,24 @@ class Process:
     def deadline_s(self) -> float | None:
         """When the next turn is due; None if never."""
         deadline_s = self.machine.next_deadline_s()
-        if self.inbox:
+        if self.inbox or self._must_turn:
             deadline_s = self._clock.now_s()
         return None if deadline_s is None else max(deadline_s, self._paused_until_s)
+
+    def wake(self) -> None:
+        """Take a turn although nothing arrived."""
+        self._must_turn = True
 
     def turn(self) -> None:
         """One turn, as the serial loop of production takes it."""
         facts: list[Fact] = self.inbox.drain()
-        self._is_woken = False
+        self._is_woken = self._must_turn = False
         self.machine.is_active = self.may_act
         for effect in self.machine.handle(facts, self._clock.now_s()):
             if isinstance(effect, Bind):
-                self._world.sends(self, effect)
+                self.world.sends(self, effect)
             else:
-                self._world.performs(self, effect)
+                self.world.performs(self, effect)
             if not isinstance(effect, EmitEvent):
                 self.wire.perform(effect)
 
@@ -148,5 +152,5 @@ class Process:
 
     def _hear(self, answer: Answer) -> None:
         if self.is_acting:
-            self._world.ledger.hears(answer)
+            self.world.ledger.hears(answer)
         self.inbox.put(answer)

@@ -61,6 +61,12 @@ class Scenario:
         """The steps. The world lives on between one and the next."""
         raise AssertionError(f"{type(self).__name__} has no steps")
 
+    def is_plain(self, pod: Json) -> bool:  # noqa: ARG002 - for those with rules of their own
+        """Whether nothing but amounts, taints and selectors is to be heeded for the pod, apart
+        from what its spec says.
+        """
+        return True
+
     def check(self, world: World) -> None:
         """What must hold in the end beyond what holds for all scenarios."""
 
@@ -85,9 +91,9 @@ def play(kind: type[Scenario], seed: int) -> World:
         world.troubles.is_on = False
         world.note("all faults end")
         world.run_for(SETTLE_S)
-        _demand(kind, world, world.ledger.broken + _unfinished(world, kind.moody))
+        _demand(kind, world, world.ledger.broken + _unfinished(scenario, world, kind.moody))
         world.run_for(SWEEP_S)
-        _demand(kind, world, world.ledger.broken + _unfinished(world) + untold(world))
+        _demand(kind, world, world.ledger.broken + _unfinished(scenario, world) + untold(world))
         scenario.check(world)
     except Broken:
         raise
@@ -101,7 +107,7 @@ def _demand(kind: type[Scenario], world: World, findings: list[str]) -> None:
         raise Broken(kind.__name__, world, findings)
 
 
-def _unfinished(world: World, moody: frozenset[str] = frozenset()) -> list[str]:
+def _unfinished(scenario: Scenario, world: World, moody: frozenset[str] = frozenset()) -> list[str]:
     found = [*unsettled(world), *audit(world), *lost(world)]
     if found:  # whoever does not know what there is cannot be asked for more
         return found
@@ -113,11 +119,15 @@ def _unfinished(world: World, moody: frozenset[str] = frozenset()) -> list[str]:
     return [
         *sleepers(world, moody),
         *stale(world),
-        *(f"pod {name} could be placed" for name in could_be_placed(world) if name not in excused),
+        *(
+            f"pod {name} could be placed"
+            for name in could_be_placed(scenario, world)
+            if name not in excused
+        ),
     ]
 
 
-def could_be_placed(world: World) -> list[str]:
+def could_be_placed(scenario: Scenario, world: World) -> list[str]:
     """Waiting pods with nothing but amounts, taints and selectors to heed, and a node for them."""
     pods = [pod for pod in world.pods() if not is_through(pod)]
     if any("podAntiAffinity" in (pod["spec"].get("affinity") or {}) for pod in pods):
@@ -129,6 +139,7 @@ def could_be_placed(world: World) -> list[str]:
         if not {"affinity", "schedulingGates", "topologySpreadConstraints"} & pod["spec"].keys()
         and not pod["metadata"].get("deletionTimestamp")
         and not pod["spec"].get("volumes")
+        and scenario.is_plain(pod)
         and not any(c.get("ports") for c in pod["spec"]["containers"])
     }
     return [name for name in end.could_be_placed() if name in plain]

@@ -19,7 +19,9 @@ from asched.core.framework.effects import Bind, Effect, EmitEvent
 from asched.edge.host.assemble import Parts
 from asched.edge.host.user_plugins import Catalogue, of_class
 from asched.lab.apiserver import bootstrap
+from asched.lab.apiserver.resources import NODES
 from asched.lab.apiserver.server import ApiServer
+from asched.lab.apiserver.store import Change
 from asched.lab.sim.clock import VirtualClock
 from asched.lab.sim.extenders import Extenders, Judge
 from asched.lab.sim.faults import Fault, LeaderPause, Partition, Restarts, Troubles
@@ -77,6 +79,9 @@ class World:
         self.on_bound: list[Callable[[Bind], None]] = []
         #: who looks at effects other than bindings
         self.on_effect: list[Callable[[Process, Effect], None]] = []
+        #: (name, version) -> the node as it was then
+        self.node_versions: dict[tuple[str, str], Json] = {}
+        self.server.store.table(NODES.storage).listeners.append(self._note_node)
         self.numbers = count(1)
         backoff = self.rng.choice(BACKOFFS_S)
         drawn = {"podInitialBackoffSeconds": backoff[0], "podMaxBackoffSeconds": backoff[1]}
@@ -130,6 +135,8 @@ class World:
 
     def restart(self) -> None:
         """The acting process dies in the middle of everything, and another one begins."""
+        if self.acting not in self.processes:
+            return  # it is dead, and nobody leads yet
         self.note(f"{self.acting.name} dies")
         self._replace(self.acting, late_s_max=LATE_S_MAX if self.is_elected else 0.0)
 
@@ -194,7 +201,7 @@ class World:
     def _enter(self, bind: Bind) -> None:
         cluster = self.parts.cluster
         seen = {p.uid: p.spec.node_name for p in cluster.pods_seen.values() if p.spec.node_name}
-        self.ledger.sends(bind, nodes_known=cluster.nodes.row_of, placed=seen)
+        self.ledger.sends(bind, node=self.seen_node(bind.node), placed=seen)
         if self.extenders is not None and (objection := self.extenders.objects_to(bind)):
             self.ledger.complain(f"pod {bind.pod.key}: {objection}")
 
@@ -223,6 +230,15 @@ class World:
         except StopIteration as end:
             result: T = end.value
             return result
+
+    def seen_node(self, name: str) -> Json | None:
+        """A node as the acting process knows it; None if it knows none."""
+        node = self.parts.cluster.node_of(name)
+        return None if node is None else self.node_versions[name, node.metadata.resource_version]
+
+    def _note_node(self, change: Change) -> None:
+        node = change.new.obj
+        self.node_versions[node["metadata"]["name"], str(change.revision)] = node
 
     # --- time ------------------------------------------------------------------------------------
 

@@ -9,10 +9,15 @@ from asched.lab.sim.scenarios.dying_scheduler import DyingScheduler
 from asched.lab.sim.scenarios.even_spread import EvenSpread
 from asched.lab.sim.scenarios.late_bindings import LateBindings
 from asched.lab.sim.scenarios.late_volumes import LateVolumes
+from asched.lab.sim.scenarios.leader_changes import LeaderChanges
+from asched.lab.sim.scenarios.node_flapping import NodeFlapping
 from asched.lab.sim.scenarios.old_names import OldNames
+from asched.lab.sim.scenarios.permit_waits import PermitWaits
 from asched.lab.sim.scenarios.preemptors import Preemptors
+from asched.lab.sim.scenarios.reloads import Reloads
 from asched.lab.sim.scenarios.rivalry import Rivalry
 from asched.lab.sim.scenarios.rolling_drain import RollingDrain
+from asched.lab.sim.scenarios.side_by_side import SideBySide
 from asched.lab.sim.scenarios.strangers_apart import StrangersApart
 
 SCENARIOS: Final[dict[str, type[Scenario]]] = {
@@ -29,5 +34,10 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
         LateBindings,
         LateVolumes,
         OldNames,
+        LeaderChanges,
+        NodeFlapping,
+        PermitWaits,
+        SideBySide,
+        Reloads,
     )
 }
