@@ -304,7 +304,9 @@ class Machine:
         self.bindings -= 1
 
     def _background_ended(self, result: Any) -> None:
-        """Its pod hears of it through the changes it causes; if it failed, there are none."""
+        """Its pod hears of it through the changes it causes; if it failed, or came too late to
+        cause any (SKIP), there are none.
+        """
         status, pod = result
         if not status.is_success:
             self.desk.queue.activate((pod,), self.desk.now_s)

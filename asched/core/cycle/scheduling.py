@@ -42,7 +42,8 @@ class Background:
             status = yield from self.steps
         except Exception as error:  # noqa: BLE001 - a plugin's bug costs its pod an attempt, no more
             status = failure(self.desk.contain(error, "postFilter"))
-        result = "success" if status.is_success else "error"
+        is_done = status.is_success or status.code is Code.SKIP
+        result = "success" if is_done else "error"
         self.desk.observer.preempted(result, self.desk.counter_s() - started_s)
         return status, self.pod
 

@@ -249,8 +249,8 @@ class Nomination:
 
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
-    """`background` goes on after the attempt (evictions); if it fails, the pod is tried again
-    at once.
+    """`background` goes on after the attempt (evictions); if it fails, or answers SKIP because
+    nothing was left to be done, the pod is tried again at once.
     """
 
     status: Status

@@ -5,7 +5,12 @@ reservation together. A claim for extended resources is created first, and the p
 it. A write that meets a newer version of the claim is tried again with it; so is one whose outcome
 is unknown, since the newer version tells whether it was carried out.
 
-Bounds   ATTEMPTS_MAX writes per step, REFRESH_S_MAX of waiting between two.
+While it is unknown whether an allocation was written its devices are nobody else's: such a binding
+does not end before a newer version, or a second write, has told. A write is tied to the version it
+was made for, so once there is a newer one it cannot be carried out any more.
+
+Bounds   ATTEMPTS_MAX writes per step, REFRESH_S_MAX of waiting between two; none while in doubt,
+         because devices given back on a guess could be given out twice.
 Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
 """
 
@@ -45,9 +50,17 @@ ATTEMPTS_MAX: Final = 5
 REFRESH_S_MAX: Final = 5.0
 CONFLICT: Final = 409
 
+
+class Failed(NamedTuple):
+    """Why a claim could not be written, and its last version that we know of."""
+
+    message: str
+    claim: ResourceClaim
+
+
 #: Writes one thing after the other: yields effects, is sent their answers, returns the claim as
 #: stored or why it could not be written.
-Writing = Generator[Effect, Answer, ResourceClaim | str]
+Writing = Generator[Effect, Answer, ResourceClaim | Failed]
 
 
 class Reserved(NamedTuple):
@@ -90,13 +103,13 @@ class Binding:
                 if reserved.requests is None:
                     continue  # the node offers the resources itself
                 outcome = yield from self._bind_extended(pod, claim, reserved)
-                if isinstance(outcome, str):
-                    return failure(outcome)
+                if isinstance(outcome, Failed):
+                    return failure(outcome.message)
                 written.append(outcome)
             else:
                 outcome = yield from self._write(pod, claim, reserved.allocation_of(claim))
-                if isinstance(outcome, str):
-                    return failure(outcome)
+                if isinstance(outcome, Failed):
+                    return failure(outcome.message)
                 written.append(outcome)
         return (yield from self._await_devices(pod, node, written))
 
@@ -107,41 +120,63 @@ class Binding:
     ) -> Writing:
         """Finalizer, allocation and reservation, tried again as long as that makes sense."""
         key = claim.metadata.key
-        claim = self._current(key, claim.uid) or claim
-        for _ in range(ATTEMPTS_MAX):
+        known = self._current(key, claim.uid)
+        is_seen = known is not None
+        claim = known or claim
+        attempts, in_doubt = 0, False
+        while attempts < ATTEMPTS_MAX:
+            attempts += 1
             if claim.metadata.deletion_timestamp is not None:
-                return f"claim {key} got deleted in the meantime"
+                return Failed(f"claim {key} got deleted in the meantime", claim)
             stored = claim.status.allocation
             if (
                 allocation is not None
                 and stored is not None
                 and stored.devices != allocation.devices
             ):
-                return f"claim {key} got allocated elsewhere in the meantime"
+                return Failed(f"claim {key} got allocated elsewhere in the meantime", claim)
             if claim.is_reserved_for(pod.uid) and stored is not None:
                 return self._settle(claim)
-            outcome = yield from self._try(pod, claim, allocation if stored is None else None)
-            if isinstance(outcome, ResourceClaim):
-                return self._settle(outcome)
+            wanted = allocation if stored is None else None
+            protected = yield from self._protect(claim, wanted)
+            outcome: ResourceClaim | Refused | Unknown = protected
+            if isinstance(protected, ResourceClaim):
+                claim = protected
+                outcome = yield from self._try(pod, claim, wanted)
+                if isinstance(outcome, ResourceClaim):
+                    return self._settle(outcome)
+                in_doubt = in_doubt or (wanted is not None and isinstance(outcome, Unknown))
             if isinstance(outcome, Refused) and outcome.code != CONFLICT:
                 done = "add allocation and reservation" if allocation else "add reservation"
-                return f"{done} to claim {key}: {outcome.message}"
-            newer = yield from self._newer(claim)
-            if newer is None:
-                return f"get updated claim {key} after conflict: {outcome.message}"
-            claim = newer
-        return f"claim {key} changed {ATTEMPTS_MAX} times while it was written"
+                return Failed(f"{done} to claim {key}: {outcome.message}", claim)
+            newer = yield from self._newer(claim, is_seen=is_seen)
+            if newer is not None:
+                claim, is_seen, in_doubt = newer, True, False
+            elif in_doubt and self._may_exist(claim, is_seen=is_seen):
+                attempts = 0
+            else:
+                assert not isinstance(outcome, ResourceClaim)
+                text = f"get updated claim {key} after conflict: {outcome.message}"
+                return Failed(text, claim)
+        return Failed(f"claim {key} changed {ATTEMPTS_MAX} times while it was written", claim)
+
+    def _protect(
+        self, claim: ResourceClaim, allocation: AllocationResult | None
+    ) -> Generator[Effect, Answer, ResourceClaim | Refused | Unknown]:
+        """A claim to be allocated gets the finalizer first."""
+        finalizers = claim.metadata.finalizers or ()
+        if allocation is None or FINALIZER in finalizers:
+            return claim
+        answer = yield patch(claim, {"finalizers": [*finalizers, FINALIZER]})
+        if isinstance(answer, Done) and answer.obj is not None:
+            return decode(ResourceClaim, answer.obj)
+        return _no(answer)
 
     def _try(
         self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None
     ) -> Generator[Effect, Answer, ResourceClaim | Refused | Unknown]:
-        finalizers = claim.metadata.finalizers or ()
-        if allocation is not None and FINALIZER not in finalizers:
-            answer = yield patch(claim, {"finalizers": [*finalizers, FINALIZER]})
-            if not isinstance(answer, Done) or answer.obj is None:
-                return _no(answer)
-            claim = decode(ResourceClaim, answer.obj)
-        answer = yield patch(claim, self._status(pod, claim, allocation), subresource="status")
+        status = self._status(pod, claim, allocation)
+        answer = yield patch(claim, status, subresource="status")
         if isinstance(answer, Done) and answer.obj is not None:
             return decode(ResourceClaim, answer.obj)
         return _no(answer)
@@ -160,19 +195,28 @@ class Binding:
                 status["allocation"]["allocationTimestamp"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
         return status
 
-    def _newer(self, claim: ResourceClaim) -> Generator[Effect, Answer, ResourceClaim | None]:
-        """The next version of a claim that the watch delivers; None if none does in time."""
+    def _newer(
+        self, claim: ResourceClaim, *, is_seen: bool
+    ) -> Generator[Effect, Answer, ResourceClaim | None]:
+        """The next version of a claim that the watch delivers; None if none does in time, or if
+        the claim is gone. `is_seen`: the watch has shown it before.
+        """
         key, uid, version = claim.metadata.key, claim.uid, claim.metadata.resource_version
 
         def moved() -> bool:
             known = self._current(key, uid)
-            return known is None or known.metadata.resource_version != version
+            if known is None:
+                return is_seen
+            return _is_newer(known.metadata.resource_version, version)
 
         if not moved():
             answer = yield WaitFor(ready=moved, timeout_s=REFRESH_S_MAX)
             if isinstance(answer, TimedOut):
                 return None
         return self._current(key, uid)
+
+    def _may_exist(self, claim: ResourceClaim, *, is_seen: bool) -> bool:
+        return not is_seen or self._current(claim.metadata.key, claim.uid) is not None
 
     def _current(self, key: str, uid: str) -> ResourceClaim | None:
         """The newest version of this very claim, as far as the watch has told."""
@@ -192,16 +236,15 @@ class Binding:
         allocation = reserved.allocation_of(claim)
         requests = reserved.requests
         if allocation is None or requests is None or claim.metadata.name != IN_MEMORY:
-            return f"extended resource claim not found for pod {pod.key}"
+            return Failed(f"extended resource claim not found for pod {pod.key}", claim)
         answer = yield Create(
             kind=RESOURCE_CLAIM,
             namespace=pod.metadata.namespace,
             body=extended_claim_body(pod, requests),
         )
         if not isinstance(answer, Done) or answer.obj is None:
-            return (
-                f"create claim for extended resources {claim.metadata.key}: {_no(answer).message}"
-            )
+            text = f"create claim for extended resources {claim.metadata.key}"
+            return Failed(f"{text}: {_no(answer).message}", claim)
         created = decode(ResourceClaim, answer.obj)
         self._ledger.reserve(created.uid, allocation)
         self._ledger.release(claim.uid)
@@ -209,8 +252,9 @@ class Binding:
         outcome = yield from self._write(pod, created, allocation)
         if isinstance(outcome, ResourceClaim):
             told = yield from self._tell_pod(pod, outcome, requests)
-            outcome = told or outcome
-        if isinstance(outcome, str):
+            if told:
+                outcome = Failed(told, outcome)
+        if isinstance(outcome, Failed):
             self._ledger.release(created.uid, created.metadata.key)
         return outcome
 
@@ -317,6 +361,15 @@ def _binds(claim: ResourceClaim) -> bool:
 def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
     allocation = claim.status.allocation
     return (allocation.devices.results or ()) if allocation is not None else ()
+
+
+def _is_newer(version: str, other: str) -> bool:
+    """Whether a resource version comes after another one. They count upwards; one that is no
+    number can only be told from another.
+    """
+    if version.isdecimal() and other.isdecimal():
+        return int(version) > int(other)
+    return version != other
 
 
 def _no(answer: Answer) -> Refused | Unknown:

@@ -22,7 +22,7 @@ from asched.core.framework.effects import (
     Together,
 )
 from asched.core.framework.points import Late
-from asched.core.framework.status import SUCCESS, Status, failure
+from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.model.condition import difference
 from asched.core.model.meta import ObjectReference
@@ -46,7 +46,7 @@ class UnderWay:
         self._busy: dict[str, str] = {}  # preemptor's key -> uid
         self._last: dict[str, tuple[str, Pod]] = {}  # preemptor's key -> uid, its last victim
         self._nodes: dict[str, str] = {}  # preemptor's key -> the node of its last victim
-        self._for: dict[str, str] = {}  # last victim's uid -> preemptor's key
+        self._for: dict[str, set[str]] = {}  # last victim's uid -> preemptors' keys
         self._sweep_at = SWEEP_MIN
 
     def start(self, preemptor: Pod) -> None:
@@ -60,7 +60,7 @@ class UnderWay:
             del self._busy[key]
             self._last[key] = (preemptor.uid, victim)
             self._nodes[key] = node
-            self._for[victim.uid] = key
+            self._for.setdefault(victim.uid, set()).add(key)
             if len(self._last) >= self._sweep_at:
                 self._sweep()
 
@@ -90,16 +90,18 @@ class UnderWay:
 
     def expecting(self, departed: Pod) -> Mapping[str, str]:
         """Key of each preemptor whose last victim is not gone yet, to the node it leaves."""
-        key = self._for.get(departed.uid)
-        if key is not None:
+        for key in tuple(self._for.get(departed.uid, ())):
             self._forget(key)
         return self._nodes
 
     def _forget(self, key: str) -> None:
         _, victim = self._last.pop(key, ("", None))
         self._nodes.pop(key, None)
-        if victim is not None and self._for.get(victim.uid) == key:
-            del self._for[victim.uid]
+        if victim is not None:
+            others = self._for[victim.uid]
+            others.discard(key)
+            if not others:
+                del self._for[victim.uid]
 
     def _sweep(self) -> None:
         """Victims may have gone while nobody was waiting."""
@@ -108,9 +110,8 @@ class UnderWay:
         self._sweep_at = max(SWEEP_MIN, 2 * len(self._last))
 
     def _now(self, victim: Pod) -> Pod | None:
-        """The victim as it was last seen; None if it is gone."""
-        now = self._cluster.pods_seen.get(victim.key)
-        return now if now is not None and now.uid == victim.uid else None
+        """The victim as it was last seen; None if it is gone, or waits for a node again."""
+        return standing(victim, self._cluster)
 
 
 class Eviction:
@@ -124,6 +125,7 @@ class Eviction:
         self._node = candidate.node
         self._trial = trial
         self._under_way = under_way
+        self._cluster = trial.cluster
         self._victims = [i.pod for i in candidate.victims if not i.pod.is_terminating]
 
     def begin(self) -> Late | None:
@@ -157,9 +159,13 @@ class Eviction:
                 failed = next((s for s in answer.value if not s.is_success), SUCCESS)
             self._under_way.last(self._preemptor, last, self._node)
             status = yield from self._evict(last)
-            is_deleted = status.is_success and self._trial.waiting.get(last.uid) is None
+            has_left = standing(last, self._cluster) is None
+            is_held_up = self._trial.waiting.get(last.uid) is not None
+            is_deleted = status.is_success and not has_left and not is_held_up
         finally:
             self._under_way.end(self._preemptor, is_deleted=is_deleted)
+        if failed.is_success and status.is_success and has_left:
+            return SKIP  # it left before we were done, and whoever heard of that was held back
         return failed if status.is_success else status
 
     def _clear_nomination(self, pod: Pod) -> Iterator[Effect]:
@@ -175,8 +181,8 @@ class Eviction:
         if waiting is not None and waiting.preempt(self._plugin):
             yield self._event(victim, " (in kube-scheduler memory).")
             return SUCCESS
-        now = self._trial.cluster.pods_seen.get(victim.key)
-        if now is None or now.uid != victim.uid or now.is_terminating:
+        now = standing(victim, self._cluster)
+        if now is None or now.is_terminating:
             return SUCCESS
         patch = self._patch(now)
         if patch is not None:
@@ -227,6 +233,16 @@ class Eviction:
             note=f"Preempted by pod {self._preemptor.uid} on node {self._node}{ending}",
             reporting_controller=self._trial.scheduler_name,
         )
+
+
+def standing(victim: Pod, cluster: Cluster) -> Pod | None:
+    """A victim as it was last seen, if it is still there and has a node: one whose binding failed
+    meanwhile takes no room any more, and nobody has to end it for that.
+    """
+    now = cluster.pods_seen.get(victim.key)
+    if now is None or now.uid != victim.uid:
+        return None
+    return now if now.spec.node_name or cluster.is_assumed(now.uid) else None
 
 
 def is_preempted(pod: Pod) -> bool:

@@ -75,8 +75,15 @@ class Objects:
     # --- what we assume --------------------------------------------------------------------------
 
     def assume_object(self, kind: Kind, obj: Record) -> None:
-        """Take a version of ours for the truth until the watch delivers a newer one."""
-        key = _metadata(obj).key
+        """Take a version of ours for the truth until the watch delivers a newer one.
+
+        The watch may have overtaken our own answer: then it is right.
+        """
+        ours = _metadata(obj)
+        key = ours.key
+        told = self._objects.get(kind.plural, {}).get(key)
+        if told is not None and _is_over(ours, _metadata(told)):
+            return
         self._assumed_objects.setdefault(kind.plural, {})[key] = obj
         self._touch(kind, key)
 
@@ -89,14 +96,18 @@ class Objects:
         assumed = self._assumed_objects.get(kind.plural, {}).get(key)
         if assumed is None:
             return
-        ours = _metadata(assumed)
-        if ours.uid != metadata.uid or _version(metadata) > _version(ours):
+        if _is_over(_metadata(assumed), metadata):
             del self._assumed_objects[kind.plural][key]
 
 
 def _metadata(obj: Any) -> ObjectMeta:
     metadata: ObjectMeta = obj.metadata
     return metadata
+
+
+def _is_over(ours: ObjectMeta, told: ObjectMeta) -> bool:
+    """Whether the API has told of something newer than a version of ours."""
+    return ours.uid != told.uid or _version(told) > _version(ours)
 
 
 def _version(metadata: ObjectMeta) -> int:

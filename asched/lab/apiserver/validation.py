@@ -53,6 +53,8 @@ def on_update(
         else:
             complaints += validation_update.complaints(res, new, old)
             complaints += validation_kinds.complaints(res, new)
+    elif res.kind == "ResourceClaim":
+        complaints += validation_update.claim_status(new, old)
     if complaints:
         raise invalid(res, kept["name"], complaints)
 

@@ -3,7 +3,13 @@
 from typing import Any, Final
 
 from asched.lab.apiserver.resources import Resource
-from asched.lab.apiserver.statuses import FieldError, bad_value, forbidden_field, required
+from asched.lab.apiserver.statuses import (
+    FieldError,
+    bad_value,
+    duplicate,
+    forbidden_field,
+    required,
+)
 from asched.lab.apiserver.strategy import qos_class
 
 JsonObject = dict[str, Any]
@@ -21,6 +27,10 @@ RESIZED: Final = ("cpu", "memory")
 SELECTOR_KEPT: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet", "DaemonSet", "Job"})
 #: What an event of the newer group may change.
 EVENT_CHANGES: Final = frozenset({"metadata", "series"})
+#: Why a claim on its way out takes no more users.
+ENDING: Final = (
+    "new entries may not be added while `deallocationRequested` or `deletionTimestamp` are set"
+)
 
 
 def pod_complaints(new: JsonObject, old: JsonObject) -> list[FieldError]:
@@ -174,6 +184,29 @@ def narrowing(after: JsonObject, before: JsonObject) -> list[FieldError]:
                 why = "only additions are allowed (no mutations or deletions)"
                 return [bad_value(f"{path}.nodeSelectorTerms[{index}]", new, why)]
     return []
+
+
+def claim_status(new: JsonObject, old: JsonObject) -> list[FieldError]:
+    """Only an allocated claim may be reserved; an allocation is given up before another is made."""
+    status, before = new.get("status") or {}, old.get("status") or {}
+    field = "status.reservedFor"
+    found: list[FieldError] = []
+    users = status.get("reservedFor") or []
+    seen: set[str] = set()
+    for index, user in enumerate(users):
+        if user["uid"] in seen:
+            found.append(duplicate(f"{field}[{index}].uid", user["uid"]))
+        seen.add(user["uid"])
+    if users and not status.get("allocation"):
+        found.append(forbidden_field(field, "may not be specified when `allocated` is not set"))
+    elif new["metadata"].get("deletionTimestamp") and any(
+        user not in (before.get("reservedFor") or []) for user in users
+    ):
+        found.append(forbidden_field(field, ENDING))
+    after = status.get("allocation")
+    if after and before.get("allocation") and after != before["allocation"]:
+        found.append(bad_value("status.allocation", after, IMMUTABLE))
+    return found
 
 
 def complaints(res: Resource, new: JsonObject, old: JsonObject) -> list[FieldError]:

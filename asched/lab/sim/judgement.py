@@ -152,11 +152,15 @@ def _words(answer: Any) -> str:
 
 
 def untold(world: World) -> list[str]:
-    """Waiting pods whose PodScheduled condition does not say why."""
+    """Waiting pods whose PodScheduled condition does not say why. Those behind a plugin's gate
+    are told nothing.
+    """
+    gated = {queued.key for queued in world.machine.desk.queue.places.listing().gated}
     return [
         f"{pod['metadata']['name']} was not told why it waits"
         for pod in world.waiting()
-        if not any(
+        if f"{pod['metadata']['namespace']}/{pod['metadata']['name']}" not in gated
+        and not any(
             c["type"] == "PodScheduled" and c["status"] == "False" and c.get("reason")
             for c in pod["status"].get("conditions") or ()
         )

@@ -39,6 +39,8 @@ class Ledger:
         self.ours: dict[str, str] = {}
         self._sent: dict[str, Sent] = {}  # uid -> the last binding sent
         self._last: dict[str, Sent] = {}  # node -> the last binding sent there
+        #: Resources that are not counted on nodes.
+        self.elsewhere: set[str] = set()
         #: uid -> how often the server accepted a binding of the pod, whoever sent it.
         self.accepted: Counter[str] = Counter()
         self._open: dict[int, str] = {}  # effect id -> uid
@@ -101,6 +103,8 @@ class Ledger:
                 for name, asked in requests_of(pod).items():
                     used[name] += asked
         for name, asked in used.items():
+            if name in self.elsewhere:
+                continue
             has = max((amount(str(offer.get(name, "0"))) for offer in offers), default=asked)
             if asked > has:
                 text = f"{name}: {float(asked)} of {float(has)}"

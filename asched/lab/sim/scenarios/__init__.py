@@ -4,6 +4,7 @@ from typing import Final
 
 from asched.lab.sim.scenario import Scenario
 from asched.lab.sim.scenarios.burning_server import BurningServer
+from asched.lab.sim.scenarios.busy_devices import BusyDevices
 from asched.lab.sim.scenarios.churn import Churn
 from asched.lab.sim.scenarios.dying_scheduler import DyingScheduler
 from asched.lab.sim.scenarios.even_spread import EvenSpread
@@ -39,5 +40,6 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
         PermitWaits,
         SideBySide,
         Reloads,
+        BusyDevices,
     )
 }
