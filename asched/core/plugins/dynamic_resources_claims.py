@@ -38,9 +38,9 @@ def claim_of(pod: Pod, reference: PodResourceClaim, cluster: Cluster) -> Resourc
 
 
 def claims_of(pod: Pod, cluster: Cluster) -> tuple[ResourceClaim, ...]:
-    """All claims of a pod, in its order. Raises ClaimError."""
+    """All claims of a pod, in its order; one that it names twice counts once. Raises ClaimError."""
     found = (claim_of(pod, r, cluster) for r in pod.spec.resource_claims or ())
-    return tuple(claim for claim in found if claim is not None)
+    return tuple({claim.uid: claim for claim in found if claim is not None}.values())
 
 
 def _generated_name(pod: Pod, reference: PodResourceClaim) -> str | None:

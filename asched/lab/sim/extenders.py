@@ -79,6 +79,8 @@ class Extenders:
         self._judges = [of[id(config)] for config in self._configs]
         #: (extender, pod's uid) -> the nodes it let pass when it was last asked; None: it failed
         self.granted: dict[tuple[int, str], frozenset[str] | None] = {}
+        #: Uids of pods that some extender gave up to a preemptor.
+        self.given_up: set[str] = set()
 
     def ask(self, effect: AskExtender, hear: Hear) -> None:
         """One question on its way; `hear` gets the answer, or that there is none."""
@@ -235,13 +237,16 @@ class Extenders:
     def _note(self, effect: AskExtender, answer: Answer) -> None:
         """Remember whom it let pass, as far as that can be read from its answer."""
         config = self._configs[effect.extender]
+        if effect.verb == config.preempt_verb and isinstance(answer, Replied):
+            self.given_up |= _uids_in(answer.value)
         if effect.verb != config.filter_verb:
             return
         passed: frozenset[str] | None = None
-        if isinstance(answer, Replied) and isinstance(answer.value, Mapping):
-            named = answer.value.get("NodeNames")
+        value = answer.value if isinstance(answer, Replied) else None
+        if isinstance(value, Mapping) and "FailedAndUnresolvableNodes" in value:  # else nonsense
+            named = value.get("NodeNames")
             if not config.node_cache_capable:
-                items = (answer.value.get("Nodes") or {}).get("items") or ()
+                items = (value.get("Nodes") or {}).get("items") or ()
                 named = [node["metadata"]["name"] for node in items]
             if named is None or (
                 isinstance(named, list) and set(named) <= set(self._asked(effect))
@@ -255,6 +260,14 @@ def bind_of(effect: AskExtender) -> Bind:
     body = effect.body
     pod = PodRef(namespace=body["PodNamespace"], name=body["PodName"], uid=body["PodUID"])
     return Bind(id=effect.id, pod=pod, node=body["Node"])
+
+
+def _uids_in(value: Any) -> set[str]:
+    """Whom a preemption answer names."""
+    named = value.get("NodeNameToMetaVictims") if isinstance(value, dict) else None
+    if not isinstance(named, dict):
+        return set()
+    return {pod["UID"] for victims in named.values() for pod in victims["Pods"]}
 
 
 def is_interested(config: Extender, pod: Json) -> bool:

@@ -28,9 +28,7 @@ class _StandIn:
         self.clock = world.clock
         self.current = current
         self.outcome = ""
-
-    def wake(self) -> None:
-        """The machine says itself when it wants its next turn."""
+        self.wake = world.acting.wake
 
     def reloaded(self, outcome: str) -> None:
         self.outcome = outcome

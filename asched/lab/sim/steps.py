@@ -3,7 +3,7 @@
 Objects are plain API mappings; `wait_s` is the time until the next step.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -47,6 +47,7 @@ class AddNodes(Step):
     name: str = ""
     cpu: tuple[int, ...] = (1, 2, 4)
     pods: tuple[int, ...] = (3, 10, 110)
+    offers: Mapping[str, str] = field(default_factory=dict)
 
     def do(self, world: World) -> None:
         for _ in range(self.count):
@@ -57,6 +58,7 @@ class AddNodes(Step):
                 "cpu": str(world.rng.choice(self.cpu)),
                 "memory": "8Gi",
                 "pods": str(world.rng.choice(self.pods)),
+                **self.offers,
             }
             labels = {"kubernetes.io/hostname": name, "disk": world.rng.choice(("ssd", "hdd"))}
             if world.rng.random() < 0.9:

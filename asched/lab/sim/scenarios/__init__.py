@@ -3,6 +3,7 @@
 from typing import Final
 
 from asched.lab.sim.scenario import Scenario
+from asched.lab.sim.scenarios.advisers import Advisers
 from asched.lab.sim.scenarios.burning_server import BurningServer
 from asched.lab.sim.scenarios.busy_devices import BusyDevices
 from asched.lab.sim.scenarios.churn import Churn
@@ -41,5 +42,6 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
         SideBySide,
         Reloads,
         BusyDevices,
+        Advisers,
     )
 }
