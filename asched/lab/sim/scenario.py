@@ -50,6 +50,8 @@ class Scenario:
     judges: ClassVar[tuple[Judge, ...]] = ()
     #: Processes, of which one leads.
     replicas: ClassVar[int] = 1
+    #: Virtual seconds until everything must be settled.
+    settle_s: ClassVar[float] = SETTLE_S
     #: Whoever changes its mind without a change in the cluster: pods that rest because of these
     #: alone are only tried again by the sweep.
     moody: ClassVar[frozenset[str]] = frozenset()
@@ -90,7 +92,7 @@ def play(kind: type[Scenario], seed: int) -> World:
             _demand(kind, world, world.ledger.broken)
         world.troubles.is_on = False
         world.note("all faults end")
-        world.run_for(SETTLE_S)
+        world.run_for(kind.settle_s)
         _demand(kind, world, world.ledger.broken + _unfinished(scenario, world, kind.moody))
         world.run_for(SWEEP_S)
         _demand(kind, world, world.ledger.broken + _unfinished(scenario, world) + untold(world))

@@ -29,8 +29,10 @@ HOST: Final = "kubernetes.io/hostname"
 class Storage:
     """It follows the store by itself."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, making_s_max: float = 0.0) -> None:
+        """`making_s_max`: how long the driver takes for a volume at most."""
         self._world = world
+        self._making_s_max = making_s_max
         self._ctx = world.server.ctx
         self._rng = random.Random(world.rng.random())
         store = world.server.store
@@ -114,7 +116,19 @@ class Storage:
                 return
         node = (claim["metadata"].get("annotations") or {}).get(SELECTED_NODE)
         if node and claim["spec"]["storageClassName"] == "made":
-            self._make(claim, node)
+            wait_s = self._rng.uniform(0.0, self._making_s_max)
+            self._world.clock.after(wait_s, lambda: self._make_if_wanted(key, node))
+
+    def _make_if_wanted(self, key: Key, node: str) -> None:
+        """The driver has what it was asked for; a claim that was bound or given up is let be."""
+        record = self._ctx.get(CLAIMS, *key)
+        if record is None or record.obj["spec"].get("volumeName"):
+            return
+        name = f"pvc-{record.obj['metadata']['uid']}"
+        if self._world.server.get("persistentvolumes", "", name) is not None:
+            return
+        if (record.obj["metadata"].get("annotations") or {}).get(SELECTED_NODE) == node:
+            self._make(record.obj, node)
 
     def _bind(self, claim: Json, volume: Json) -> None:
         status = {**volume.get("status", {}), "phase": "Bound"}

@@ -4,11 +4,13 @@ from typing import Final
 
 from asched.lab.sim.scenario import Scenario
 from asched.lab.sim.scenarios.advisers import Advisers
-from asched.lab.sim.scenarios.burning_server import BurningServer
+from asched.lab.sim.scenarios.budgets import Budgets
+from asched.lab.sim.scenarios.burning_server import BurningServer, Inferno
 from asched.lab.sim.scenarios.busy_devices import BusyDevices
 from asched.lab.sim.scenarios.churn import Churn
 from asched.lab.sim.scenarios.dying_scheduler import DyingScheduler
 from asched.lab.sim.scenarios.even_spread import EvenSpread
+from asched.lab.sim.scenarios.every_phase import EveryPhase
 from asched.lab.sim.scenarios.late_bindings import LateBindings
 from asched.lab.sim.scenarios.late_volumes import LateVolumes
 from asched.lab.sim.scenarios.leader_changes import LeaderChanges
@@ -20,6 +22,7 @@ from asched.lab.sim.scenarios.reloads import Reloads
 from asched.lab.sim.scenarios.rivalry import Rivalry
 from asched.lab.sim.scenarios.rolling_drain import RollingDrain
 from asched.lab.sim.scenarios.side_by_side import SideBySide
+from asched.lab.sim.scenarios.slow_volumes import SlowVolumes
 from asched.lab.sim.scenarios.strangers_apart import StrangersApart
 
 SCENARIOS: Final[dict[str, type[Scenario]]] = {
@@ -29,6 +32,7 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
         Churn,
         Rivalry,
         BurningServer,
+        Inferno,
         DyingScheduler,
         Preemptors,
         StrangersApart,
@@ -43,5 +47,8 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
         Reloads,
         BusyDevices,
         Advisers,
+        SlowVolumes,
+        Budgets,
+        EveryPhase,
     )
 }
