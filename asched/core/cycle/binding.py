@@ -39,6 +39,7 @@ class Binding:
     attempt: Attempt
     node: str
     waiting: WaitingPod
+    was_nominated: bool = False
 
     def run(self) -> Steps:
         """The whole cycle. Ends with the pod bound, or returned to the queue."""
@@ -125,6 +126,7 @@ class Binding:
         pod = self.desk.cluster.pods_seen.get(self.attempt.pod.key, self.attempt.pod)
         if pod.status.nominated_node_name != self.node:
             types = tuple(c.type for c in pod.status.conditions or ())
+            self.was_nominated = True
             yield PatchPodStatus(
                 pod=ref_of(pod),
                 condition_types=types,
@@ -249,6 +251,7 @@ class Binding:
                 rejectors=frozenset((status.plugin,)),
                 nomination=CLEARED,
                 is_patient=True,
+                was_nominated=self.was_nominated,
             )
             if given_back:
                 desk.queue.move(freed, desk.now_s, except_uid=attempt.pod.uid)
@@ -258,7 +261,14 @@ class Binding:
         reason = names.REASON_SCHEDULER_ERROR
         if status.is_rejection:
             reason = names.REASON_UNSCHEDULABLE
-        yield from fail(desk, attempt, status.message, reason=reason, nomination=CLEARED)
+        yield from fail(
+            desk,
+            attempt,
+            status.message,
+            reason=reason,
+            nomination=CLEARED,
+            was_nominated=self.was_nominated,
+        )
 
 
 def give_back(desk: Desk, attempt: Attempt, node: str) -> Generator[Effect, Answer, bool]:

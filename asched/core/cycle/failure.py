@@ -39,8 +39,12 @@ def fail(
     nomination: Nomination = CLEARED,
     rejection: Rejection | None = None,
     is_patient: bool = False,
+    was_nominated: bool = False,
 ) -> Iterator[Effect]:
-    """Requeue the pod and tell why. Without rejectors the attempt counts as an error."""
+    """Requeue the pod and tell why. Without rejectors the attempt counts as an error.
+
+    `was_nominated`: this attempt wrote a nomination, which the pod as last seen may not show yet.
+    """
     result = "unschedulable" if reason == names.REASON_UNSCHEDULABLE else "error"
     desk.observer.attempt_ended(result, attempt.profile, desk.counter_s() - attempt.started_s)
     desk.observer.scheduling_failed(attempt.pod.key, reason, message)
@@ -59,7 +63,7 @@ def fail(
     desk.cluster.pod_groups.turn_away(now)
     desk.nominator.add(now, nomination.node)
     yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note(message))
-    patch = status_patch(now, reason, message, nomination, desk.now_s)
+    patch = status_patch(now, reason, message, nomination, desk.now_s, was_nominated=was_nominated)
     if patch is not None:
         yield patch
 
@@ -73,7 +77,13 @@ def note(message: str) -> str:
 
 
 def status_patch(
-    pod: Pod, reason: str, message: str, nomination: Nomination, now_s: float
+    pod: Pod,
+    reason: str,
+    message: str,
+    nomination: Nomination,
+    now_s: float,
+    *,
+    was_nominated: bool = False,
 ) -> PatchPodStatus | None:
     """What of the pod's status must change, or None if it says all of this already."""
     wanted = PodCondition(
@@ -85,7 +95,7 @@ def status_patch(
     )
     condition = difference(pod.condition(names.POD_SCHEDULED), wanted, now_s)
     nominated = nomination.node
-    if nominated is not None and nominated == pod.status.nominated_node_name:
+    if nominated == pod.status.nominated_node_name and not was_nominated:
         nominated = None
     if condition is None and nominated is None:
         return None
