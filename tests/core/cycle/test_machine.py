@@ -262,6 +262,44 @@ def test_permit_times_out_with_the_reference_s_words() -> None:
     assert play.machine.is_idle
 
 
+def test_a_nomination_is_taken_back_even_if_the_watch_has_not_shown_it() -> None:
+    """Else the room stays promised for good once the watch does."""
+    play = Play(a_node("n1"), plugins=[Patience])
+    play.see(a_pod("web"))
+    play.turn(after_s=10.5)
+    assert play.the(PatchPodStatus).nominated_node_name == ""
+
+
+class Refusal(PermitPlugin):
+    """Lets every pod wait and turns it away as soon as anybody looks."""
+
+    name = "Refusal"
+    asked: ClassVar[list[str]] = []
+
+    def permit(self, pod, node):
+        self.asked.append(pod.pod.metadata.name)
+        assert len(self.asked) < 100, "they chase one another"
+        return Status(Code.WAIT), 10.0
+
+    def permit_late(self, pod, node):
+        if False:
+            yield
+        return unschedulable("not today")
+
+
+def test_pods_that_are_turned_away_at_permit_do_not_chase_one_another() -> None:
+    """The room that one of them gives back wakes the other one, and the other way round."""
+    Refusal.asked.clear()
+    play = Play(a_node("n1"), plugins=[Refusal])
+    play.turn(Seen(POD, a_pod("one").build()), Seen(POD, a_pod("two").build()))
+    for _ in range(100):
+        play.turn(after_s=0.001)
+    assert len(Refusal.asked) <= 3, "a backoff is a second"
+    for _ in range(30):
+        play.turn(after_s=1.0)
+    assert len(Refusal.asked) > 4, "and then they are tried again"
+
+
 class Broken(FilterPlugin):
     name = "Broken"
 

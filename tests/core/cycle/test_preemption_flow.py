@@ -226,6 +226,43 @@ def test_a_less_important_nominated_pod_loses_its_promise() -> None:
     assert world.play.parts.nominator.node_of("uid-middle") is None
 
 
+def test_a_victim_that_went_while_the_others_were_evicted_holds_nobody_back() -> None:
+    """1. The last victim goes by itself while the preemptor is held back. 2. So it hears nothing
+    of it. 3. Once the others are through it is tried all the same.
+    """
+    world = full_world(1, per_node=4)
+    world.add(a_high("pre", cpu="4").build())
+    marks = world.play.of(MarkVictim)
+    last = world.pods.pop("default/low-0-3")
+    world.play.turn(Gone(POD, last), after_s=2)
+    facts = [fact for mark in marks for fact in world.answers(mark)]
+    world.play.turn(*facts)
+    deletes = world.play.of(DeletePod)
+    gone = [Gone(POD, world.pods.pop(delete.pod.key)) for delete in deletes]
+    world.play.turn(*gone, after_s=2)
+    assert not world.play.of(Bind), "not before all of them are through"
+    world.play.turn(*(Done(delete.id) for delete in deletes), after_s=2)
+    assert [bind.pod.name for bind in world.play.of(Bind)] == ["pre"]
+
+
+def test_a_victim_whose_binding_failed_is_not_deleted() -> None:
+    """It takes no room any more, and it only waits like everybody else."""
+    play = Play(a_node("n0").allocatable(cpu="4"))
+    world = World(play)
+    world.add(a_low("low", "n0", cpu="2").spec(schedulerName="other").build())
+    world.add(a_pod("late").requests(cpu="2").spec(priority=0).build())
+    bind = play.the(Bind)
+    world.add(a_high("pre", cpu="4").build())
+    mark = play.the(MarkVictim)
+    assert mark.pod.name == "low", "late is the last one"
+    play.turn(Refused(bind.id, 403, "no"), after_s=2)
+    play.turn(*world.answers(mark))
+    world.run()
+    assert "default/late" in world.pods
+    assert not world.pods["default/late"].is_terminating
+    assert world.pods["default/pre"].spec.node_name == "n0"
+
+
 class Patience(PermitPlugin):
     """Pods named `slow…` wait for a permission that nobody gives."""
 

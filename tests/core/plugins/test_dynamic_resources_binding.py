@@ -135,6 +135,40 @@ def test_an_unknown_outcome_is_settled_by_the_newer_version() -> None:
     assert talk.status.is_success
 
 
+def test_devices_stay_taken_as_long_as_nobody_knows_what_became_of_the_write() -> None:
+    """1. The answer is lost and the watch is silent. 2. The same write is sent again: it can only
+    succeed if the first one was not carried out. 3. It meets a newer version. 4. The watch shows
+    that this was our own write.
+    """
+    world = DraWorld(a_claim_object("c", **with_finalizer()))
+    talk = Dialogue(world, a_pod("c"))
+    for _ in range(2 * ATTEMPTS_MAX):
+        talk.lost()
+        talk.timed_out()
+        assert isinstance(talk.effect, Patch)
+        assert talk.effect.body["metadata"]["resourceVersion"] == "2"
+    talk.refused(409)
+    talk.timed_out()
+    assert isinstance(talk.effect, Patch), "a conflict alone does not tell who was faster"
+    talk.refused(409)
+    world.see_claim(a_claim_object("c", **bound()))
+    talk.done()
+    assert talk.status is not None
+    assert talk.status.is_success
+
+
+def test_an_older_version_is_no_news() -> None:
+    """The finalizer is written, the watch is behind: its version is the one before."""
+    world = DraWorld(a_claim_object("c"))
+    talk = Dialogue(world, a_pod("c"))
+    talk.done(a_claim_object("c", **with_finalizer("4")))
+    talk.refused(409)
+    assert isinstance(talk.effect, WaitFor)
+    assert not talk.effect.ready()
+    world.see_claim(a_claim_object("c", **with_finalizer("5")))
+    assert talk.effect.ready()
+
+
 def test_a_claim_allocated_elsewhere_in_the_meantime_is_an_error() -> None:
     world = DraWorld(a_claim_object("c", **with_finalizer()))
     talk = Dialogue(world, a_pod("c"))
@@ -218,6 +252,31 @@ def test_a_claim_that_could_not_be_written_is_an_error() -> None:
     talk.refused(403)
     assert talk.status is not None
     assert talk.status.code is Code.ERROR
+
+
+def test_a_created_claim_that_the_watch_has_not_shown_yet_is_not_gone() -> None:
+    talk = extended()
+    talk.done(a_claim_object("x", **with_finalizer()))
+    talk.lost()
+    assert isinstance(talk.effect, WaitFor)
+    assert not talk.effect.ready()
+    talk.timed_out()
+    assert isinstance(talk.effect, Patch), "the same again: nobody knows whether it was written"
+
+
+def test_a_claim_is_deleted_in_the_version_that_we_know_last() -> None:
+    """Else the finalizer that we gave it would keep it."""
+    talk = extended()
+    assert isinstance(talk.effect, Create)
+    talk.done(a_claim_object("x"))
+    talk.done(a_claim_object("x", **with_finalizer("2")))
+    talk.refused(403)
+    assert isinstance(talk.effect, Patch)
+    assert talk.effect.body["metadata"] == {
+        "uid": "uid-x",
+        "resourceVersion": "2",
+        "finalizers": None,
+    }
 
 
 def test_nothing_is_created_where_the_node_offers_the_resource() -> None:

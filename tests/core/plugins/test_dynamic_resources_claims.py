@@ -21,6 +21,12 @@ def test_claims_come_in_the_order_of_the_pod() -> None:
     assert [claim.metadata.name for claim in found] == ["y", "x"]
 
 
+def test_a_claim_named_twice_counts_once() -> None:
+    """Devices are allocated for claims, not for references to them."""
+    world = DraWorld(a_claim_object("x"))
+    assert len(claims_of(a_pod("x", "x"), world.cluster)) == 1
+
+
 def test_a_generated_claim_belongs_to_its_pod() -> None:
     world = DraWorld(a_claim_object("x", **owned_by("uid-p")))
     assert len(claims_of(a_pod("x", template=True), world.cluster)) == 1

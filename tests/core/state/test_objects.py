@@ -28,6 +28,16 @@ def test_an_assumed_version_stands_until_a_newer_one_is_seen() -> None:
     assert version_of(cluster) == "6"
 
 
+def test_an_answer_that_the_watch_has_overtaken_is_not_assumed() -> None:
+    """1. Our write is stored. 2. Somebody changes it. 3. The watch tells. 4. Our answer comes."""
+    cluster = Cluster()
+    cluster.apply(Seen(RESOURCE_CLAIM, a_claim("6")))
+    cluster.assume_object(RESOURCE_CLAIM, a_claim("5"))
+    assert version_of(cluster) == "6"
+    cluster.assume_object(RESOURCE_CLAIM, a_claim("7", uid="gone"))
+    assert version_of(cluster) == "6"
+
+
 def test_an_assumed_version_can_be_taken_back() -> None:
     cluster = Cluster()
     cluster.apply(Seen(RESOURCE_CLAIM, a_claim("1")))
