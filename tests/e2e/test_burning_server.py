@@ -1,4 +1,7 @@
-"""When the API server burns, every pod is still bound exactly once."""
+"""When the API server burns, every pod is still bound exactly once: over sockets.
+
+The same in virtual time, with a scheduler that dies as well: tests/test_every_pod_is_bound_once.py.
+"""
 
 import asyncio
 from pathlib import Path

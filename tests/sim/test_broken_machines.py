@@ -1,0 +1,146 @@
+"""Broken machines: each scenario would notice what it is there for."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from asched.core.cycle import binding, scheduling
+from asched.core.dra.ledger import Ledger
+from asched.core.extender.consult import Chain
+from asched.core.framework.status import SUCCESS
+from asched.core.leader.election import Election
+from asched.core.plugins.node_affinity import NodeAffinity
+from asched.core.plugins.taint_toleration import TaintToleration
+from asched.core.plugins.volume_binding import VolumeBinding
+from asched.core.preemption.budgets import Budgets
+from asched.core.state.cluster import Cluster
+from asched.edge.host import reload
+from asched.lab.sim.scenario import Broken, play
+from asched.lab.sim.scenarios import SCENARIOS
+
+Breaks = Callable[[pytest.MonkeyPatch], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    scenario: str
+    breaks: Breaks
+    found: str  # among the words of what is found
+    seed: int = 0  # the first that shows it
+
+
+def sets(owner: Any, name: str, value: Any) -> Breaks:
+    return lambda monkeypatch: monkeypatch.setattr(owner, name, value)
+
+
+def everywhere(self: Any, pod: Any, nodes: Any, data: Any) -> Any:
+    return np.zeros(nodes.size, dtype=np.int32)
+
+
+def at_once(self: Any) -> Any:
+    yield from ()
+    return SUCCESS
+
+
+def nothing_to_do(self: Any, pod: Any, node: str) -> Any:
+    yield from ()
+    return SUCCESS
+
+
+def only_the_place(desk: Any, attempt: Any, node: str) -> bool:
+    return bool(desk.cluster.forget(attempt.info))
+
+
+def careless(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (binding, scheduling):
+        monkeypatch.setattr(module, "give_back", only_the_place)
+
+
+CASES = [
+    Case(
+        "a leader that does not heed its fence",
+        "LeaderChanges",
+        sets(Election, "fence_s", property(lambda _: 1e12)),
+        "two processes lead",
+    ),
+    Case(
+        "taints that nobody looks at",
+        "NodeFlapping",
+        sets(TaintToleration, "filter", everywhere),
+        "known to be ill",
+    ),
+    Case(
+        "a door that everybody passes",
+        "PermitWaits",
+        sets(binding.Binding, "_wait_on_permit", at_once),
+        "was not let through",
+    ),
+    Case("reservations that are kept", "PermitWaits", careless, "is reserved twice"),
+    Case("reservations that outlive their pod", "EveryPhase", careless, "is reserved twice"),
+    Case(
+        "a place that is kept",
+        "EveryPhase",
+        sets(Cluster, "forget", lambda *_: False),
+        "is still assumed",
+    ),
+    Case(
+        "a profile whose rule is not heard",
+        "SideBySide",
+        sets(NodeAffinity, "filter", everywhere),
+        "without ssd",
+    ),
+    Case(
+        "a queue that is not told of new profiles",
+        "Reloads",
+        sets(reload, "reprofile", lambda *_: None),
+        "is queued and does not wait",
+        seed=3,
+    ),
+    Case(
+        "devices in flight that do not count",
+        "BusyDevices",
+        sets(Ledger, "reserve", lambda *_: None),
+        "is held by 2 claims",
+        seed=1,
+    ),
+    Case(
+        "extenders that are not asked",
+        "Advisers",
+        sets(Chain, "is_interested", lambda *_: False),
+        "did not grant",
+    ),
+    Case(
+        "volumes that nobody waits for",
+        "SlowVolumes",
+        sets(VolumeBinding, "pre_bind", nothing_to_do),
+        "was bound before its claim",
+    ),
+    Case(
+        "budgets that speak for nobody",
+        "Budgets",
+        sets(Budgets, "speaking_for", lambda *_: ()),
+        "breaks a budget",
+        seed=7,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
+def test_a_scenario_notices(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    case.breaks(monkeypatch)
+
+    assert any(case.found in said for said in findings(case, case.seed))
+
+
+def findings(case: Case, seed: int) -> list[str]:
+    """What the scenario complains about; empty if it is content."""
+    try:
+        play(SCENARIOS[case.scenario], seed)
+    except Broken as broken:
+        return broken.findings
+    return []
