@@ -159,7 +159,7 @@ class Eviction:
                 failed = next((s for s in answer.value if not s.is_success), SUCCESS)
             self._under_way.last(self._preemptor, last, self._node)
             status = yield from self._evict(last)
-            has_left = standing(last, self._cluster) is None
+            has_left = last.uid not in self._cluster.placed
             is_held_up = self._trial.waiting.get(last.uid) is not None
             is_deleted = status.is_success and not has_left and not is_held_up
         finally:

@@ -1,23 +1,26 @@
 """Preemptors from their first attempt to their node, in a small world that answers every effect."""
 
 from collections import Counter
+from typing import ClassVar
 
 import msgspec
+import numpy as np
 import pytest
 
 from asched.core.framework.effects import (
     Bind,
+    CallPlugin,
     DeletePod,
     Effect,
     EmitEvent,
     MarkVictim,
     PatchPodStatus,
 )
-from asched.core.framework.points import PermitPlugin
+from asched.core.framework.points import FilterPlugin, PermitPlugin
 from asched.core.framework.status import SUCCESS, Code, Status
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod, PodCondition
-from asched.core.state.facts import Bound, Done, Fact, Gone, Refused, Seen, Unknown
+from asched.core.state.facts import Bound, Done, Fact, Gone, Refused, Returned, Seen, Unknown
 from tests.builders import NodeBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.preemption.stage import a_high, a_low
@@ -261,6 +264,41 @@ def test_a_victim_whose_binding_failed_is_not_deleted() -> None:
     assert "default/late" in world.pods
     assert not world.pods["default/late"].is_terminating
     assert world.pods["default/pre"].spec.node_name == "n0"
+
+
+class Thinking(PermitPlugin, FilterPlugin):
+    """Lets `slow` wait, thinks about it for good, and counts attempts."""
+
+    name = "Thinking"
+    attempts: ClassVar[list[str]] = []
+
+    def permit(self, pod, node) -> tuple[Status, float]:
+        return (Status(Code.WAIT), 600.0) if pod.pod.metadata.name == "slow" else (SUCCESS, 0.0)
+
+    def permit_late(self, pod, node):
+        yield CallPlugin(plugin=self.name, call=lambda: None)
+        return SUCCESS
+
+    def filter(self, pod, nodes, data):
+        self.attempts.append(pod.pod.metadata.name)
+        assert len(self.attempts) < 100, "it is tried again and again"
+        return np.zeros(nodes.size, dtype=np.int32)
+
+
+def test_a_victim_that_is_gone_but_still_holds_its_place_is_waited_for() -> None:
+    """1. The victim waits at Permit. 2. It is deleted by a user. 3. Its plugin still thinks."""
+    Thinking.attempts.clear()
+    play = Play(a_node("n0").allocatable(cpu="4"), plugins=[Thinking])
+    slow = a_pod("slow").requests(cpu="3").spec(priority=0).build()
+    play.see(slow)
+    thinking = play.the(CallPlugin)
+    play.turn(Gone(POD, slow))
+    play.see(a_high("pre", cpu="4").build())
+    for _ in range(20):
+        play.turn(after_s=1.0)
+    assert Thinking.attempts.count("pre") < 20
+    play.turn(Returned(thinking.id, None), after_s=1.0)
+    assert [bind.pod.name for bind in play.of(Bind)] == ["pre"]
 
 
 class Patience(PermitPlugin):
