@@ -94,7 +94,11 @@ class Ledger:
             self._check_neighbours(bind, counted, there)
 
     def _check_room(self, bind: Bind, counted: list[Json]) -> None:
-        """Against the node as it was known to this decision, or to a later one about the node."""
+        """Against the node as it was known to this decision, or to a later one about the node.
+        What the pod does not ask for is not its fault.
+        """
+        mine = next((p for p in counted if p["metadata"]["uid"] == bind.pod.uid), None)
+        own = requests_of(mine) if mine is not None else {}
         known = (self._sent[bind.pod.uid].node, self._last[bind.node].node)
         offers = [node["status"]["allocatable"] for node in known if node is not None]
         used: dict[str, Fraction] = defaultdict(Fraction)
@@ -103,7 +107,7 @@ class Ledger:
                 for name, asked in requests_of(pod).items():
                     used[name] += asked
         for name, asked in used.items():
-            if name in self.elsewhere:
+            if name in self.elsewhere or not own.get(name):
                 continue
             has = max((amount(str(offer.get(name, "0"))) for offer in offers), default=asked)
             if asked > has:
