@@ -116,12 +116,20 @@ class Binding:
     # --- one claim -------------------------------------------------------------------------------
 
     def _write(
-        self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None
+        self,
+        pod: Pod,
+        claim: ResourceClaim,
+        allocation: AllocationResult | None,
+        *,
+        is_seen: bool = True,
     ) -> Writing:
-        """Finalizer, allocation and reservation, tried again as long as that makes sense."""
+        """Finalizer, allocation and reservation, tried again as long as that makes sense.
+
+        `is_seen`: the watch has shown the claim before; if it shows it no more, it is gone.
+        """
         key = claim.metadata.key
         known = self._current(key, claim.uid)
-        is_seen = known is not None
+        is_seen = is_seen or known is not None
         claim = known or claim
         attempts, in_doubt = 0, False
         while attempts < ATTEMPTS_MAX:
@@ -249,7 +257,7 @@ class Binding:
         self._ledger.reserve(created.uid, allocation)
         self._ledger.release(claim.uid)
         self._cluster.assume_object(RESOURCE_CLAIM, created)
-        outcome = yield from self._write(pod, created, allocation)
+        outcome = yield from self._write(pod, created, allocation, is_seen=False)
         if isinstance(outcome, ResourceClaim):
             told = yield from self._tell_pod(pod, outcome, requests)
             if told:
