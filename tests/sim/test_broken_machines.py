@@ -1,6 +1,6 @@
 """Broken machines: each scenario would notice what it is there for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any
@@ -52,7 +52,8 @@ def nothing_to_do(self: Any, pod: Any, node: str) -> Any:
     return SUCCESS
 
 
-def only_the_place(desk: Any, attempt: Any, node: str) -> bool:
+def only_the_place(desk: Any, attempt: Any, node: str) -> Generator[Any, Any, bool]:
+    yield from ()
     return bool(desk.cluster.forget(attempt.info))
 
 

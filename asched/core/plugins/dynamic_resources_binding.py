@@ -150,6 +150,8 @@ class Binding:
             outcome: ResourceClaim | Refused | Unknown = protected
             if isinstance(protected, ResourceClaim):
                 claim = protected
+                # Whoever may have to delete it must know of the finalizer.
+                self._cluster.assume_object(RESOURCE_CLAIM, claim)
                 outcome = yield from self._try(pod, claim, wanted)
                 if isinstance(outcome, ResourceClaim):
                     return self._settle(outcome)

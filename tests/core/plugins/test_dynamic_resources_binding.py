@@ -268,11 +268,23 @@ def test_a_claim_is_deleted_in_the_version_that_we_know_last() -> None:
     """Else the finalizer that we gave it would keep it."""
     talk = extended()
     assert isinstance(talk.effect, Create)
-    talk.done(a_claim_object("x"))
-    talk.done(a_claim_object("x", **with_finalizer("2")))
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+    marks = {
+        "annotations": {"resource.kubernetes.io/extended-resource-claim": "true"},
+        "ownerReferences": [owner],
+    }
+    protected = {"metadata": {**with_finalizer("2")["metadata"], **marks}}
+    talk.done(a_claim_object("x", metadata={"resourceVersion": "1", **marks}))
+    talk.done(a_claim_object("x", **protected))
     talk.refused(403)
-    assert isinstance(talk.effect, Patch)
-    assert talk.effect.body["metadata"] == {
+    assert talk.status is not None
+
+    undone = talk.world.plugin.unreserve(talk.info, "n1")
+
+    assert undone is not None
+    effect = next(undone)
+    assert isinstance(effect, Patch)
+    assert effect.body["metadata"] == {
         "uid": "uid-x",
         "resourceVersion": "2",
         "finalizers": None,
