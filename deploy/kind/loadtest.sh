@@ -28,7 +28,7 @@ wait_s=${WAIT_S:-600}
 poll_s=${POLL_S:-2}
 
 say() { printf 'loadtest: %s\n' "$*" >&2; }
-fail() { say "$2"; exit "$1"; }
+fail() { local status=$1; shift; say "$*"; exit "$status"; }
 
 is_count() { [[ $1 =~ ^[1-9][0-9]*$ ]] || fail 2 "$2 must be a whole number above 0, not '$1'"; }
 
@@ -78,6 +78,15 @@ start_cluster() {
   kubectl apply -f "$kwok_source/stage-fast.yaml"
   kubectl apply -k "$root/deploy/overlays/kind"
   kubectl -n asched-system rollout status deployment/asched --timeout=120s
+}
+
+# Objects of an earlier run would make every creation an error of its own, and the figure a lie.
+refuse_leftovers() {
+  local left
+  left=$(kubectl get namespace "$namespace" --ignore-not-found --output name
+    kubectl get nodes --selector "app=$namespace" --output name)
+  [ -z "$left" ] || fail 2 "an earlier run left objects; remove them with: kubectl delete" \
+    "namespace $namespace --ignore-not-found; kubectl delete nodes -l app=$namespace"
 }
 
 make_nodes() {
@@ -130,6 +139,7 @@ if [ "$existing" = no ]; then
   start_cluster
 else
   kubectl version > /dev/null 2>&1 || fail 2 "the cluster of the current kubeconfig does not answer"
+  refuse_leftovers
 fi
 make_nodes
 make_pods

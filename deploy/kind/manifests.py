@@ -30,6 +30,7 @@ def node(number: int) -> dict[str, object]:
             "annotations": {"kwok.x-k8s.io/node": "fake", "node.alpha.kubernetes.io/ttl": "0"},
             "labels": {
                 "type": "kwok",
+                "app": NAMESPACE,
                 "kubernetes.io/hostname": name,
                 "kubernetes.io/os": "linux",
                 "topology.kubernetes.io/zone": f"zone-{ZONES[number % len(ZONES)]}",

@@ -93,14 +93,19 @@ def test_the_cluster_file_patches_what_it_means() -> None:
     cluster = yaml.safe_load((FOLDER / "cluster.yaml").read_text(encoding="utf-8"))
     assert (cluster["kind"], cluster["apiVersion"]) == ("Cluster", "kind.x-k8s.io/v1alpha4")
     (node,) = cluster["nodes"]
-    (patch,) = map(yaml.safe_load, node["kubeadmConfigPatches"])
-    assert patch["kind"] == "ClusterConfiguration"
-    arguments = [
-        patch["apiServer"]["extraArgs"],
-        patch["controllerManager"]["extraArgs"],
-        patch["etcd"]["local"]["extraArgs"],
-    ]
-    assert all(isinstance(value, str) for args in arguments for value in args.values())
+    old, new = map(yaml.safe_load, node["kubeadmConfigPatches"])
+    assert (old["apiVersion"], new["apiVersion"]) == (
+        "kubeadm.k8s.io/v1beta3",
+        "kubeadm.k8s.io/v1beta4",
+    )
+    assert old["kind"] == new["kind"] == "ClusterConfiguration"
+    for path in (("apiServer",), ("controllerManager",), ("etcd", "local")):
+        mapping, listed = old, new
+        for key in path:
+            mapping, listed = mapping[key], listed[key]
+        arguments = mapping["extraArgs"]
+        assert all(isinstance(value, str) for value in arguments.values())
+        assert {one["name"]: one["value"] for one in listed["extraArgs"]} == arguments
 
 
 def test_pods_ask_for_simulated_nodes_and_nobody_else_lands_there() -> None:
@@ -194,6 +199,23 @@ async def test_the_script_runs_to_its_figure(server: Path, tmp_path: Path) -> No
     assert script.returncode == 0, complaints.decode()
     assert output.decode().splitlines()[0] == "60 of 60 pods placed"
     assert "pods per second" in output.decode()
+
+
+async def test_what_an_earlier_run_left_is_told_in_one_line(server: Path, tmp_path: Path) -> None:
+    environment = {**os.environ, "KUBECONFIG": str(server), "HOME": str(tmp_path)}
+    left = await asyncio.create_subprocess_exec(
+        kubectl(), "create", "namespace", "asched-load", env=environment
+    )
+    assert await left.wait() == 0
+    made = await asyncio.create_subprocess_exec(
+        str(SCRIPT), "--existing", env=environment, stderr=asyncio.subprocess.PIPE
+    )
+    _, said = await made.communicate()
+    assert made.returncode == 2
+    assert said.decode() == (
+        "loadtest: an earlier run left objects; remove them with: kubectl delete namespace"
+        " asched-load --ignore-not-found; kubectl delete nodes -l app=asched-load\n"
+    )
 
 
 async def test_an_unreachable_cluster_is_one_line(tmp_path: Path) -> None:
