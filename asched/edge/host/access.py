@@ -2,7 +2,8 @@
 
 Reads the cluster's client CA and the front proxy's rules from the ConfigMap kube-system/
 extension-apiserver-authentication, unless flags name files, and looks again every LOOK_AGAIN_S.
-Without a kubeconfig for it and outside a cluster nobody is asked: tokens mean nothing then.
+Without a kubeconfig for it and outside a cluster the server that is scheduled for is asked, as the
+scheduler itself; its authorities of client certificates are then not looked up.
 
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver pkg/server/options
         (authentication.go, authorization.go)
@@ -13,6 +14,7 @@ import json
 import logging
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -37,23 +39,31 @@ REVIEW_S: Final = 10.0
 class Access:
     """Both judges, with the sessions they ask through."""
 
-    def __init__(self, options: AccessOptions) -> None:
+    def __init__(self, options: AccessOptions, own: ConnectionOptions) -> None:
         self._options = options
+        self._own = own
         self._sessions: list[Session] = []
         self._lookup: Session | None = None
         self.authenticator: Authenticator
         self.authorizer: Authorizer
 
     @classmethod
-    async def open(cls, options: AccessOptions, metrics: AccessMetrics) -> "Access":
-        """Connect and read what flags name. Raises ConnectError or CannotServeError."""
-        access = cls(options)
+    async def open(
+        cls, options: AccessOptions, metrics: AccessMetrics, own: ConnectionOptions
+    ) -> "Access":
+        """Connect and read what flags name. Raises ConnectError or CannotServeError.
+
+        `own` is how the scheduler itself reaches its server.
+        """
+        access = cls(options, own)
+        named = options.authentication.authentication_kubeconfig
         try:
-            asking = await access._session(options.authentication.authentication_kubeconfig)
+            asking = await access._session(named)
             deciding = await access._session(options.authorization.authorization_kubeconfig)
             access.authenticator = Authenticator(options, poster(asking), metrics)
             access.authorizer = Authorizer(options, poster(deciding), metrics)
-            access._lookup = None if options.authentication.authentication_skip_lookup else asking
+            if (named or in_cluster()) and not options.authentication.authentication_skip_lookup:
+                access._lookup = asking
             access._adopt({})
             await access._first_look()
         except BaseException:
@@ -81,10 +91,11 @@ class Access:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    async def _session(self, kubeconfig: str) -> Session | None:
-        if not kubeconfig and not os.environ.get(IN_CLUSTER_VARIABLE):
-            return None
-        session = await connect(ConnectionOptions(kubeconfig=kubeconfig), handshake=False)
+    async def _session(self, kubeconfig: str) -> Session:
+        options = ConnectionOptions(kubeconfig=kubeconfig)
+        if not kubeconfig and not in_cluster():
+            options = replace(self._own, qps=0.0, burst=0)
+        session = await connect(options, handshake=False)
         self._sessions.append(session)
         return session
 
@@ -136,10 +147,13 @@ class Access:
             )
 
 
-def poster(session: Session | None) -> Post | None:
-    """Reviews over a session; None if there is none."""
-    if session is None:
-        return None
+def in_cluster() -> bool:
+    """Whether this process is a pod that has credentials."""
+    return bool(os.environ.get(IN_CLUSTER_VARIABLE))
+
+
+def poster(session: Session) -> Post:
+    """Reviews over a session."""
     transport = session.general
 
     async def post(path: str, review: Mapping[str, Any]) -> tuple[int, Mapping[str, Any]]:

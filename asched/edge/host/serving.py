@@ -76,7 +76,7 @@ class Serving:
     ) -> "Serving":
         """Listen. Raises CannotServeError or ConnectError."""
         Figures(scheduler, metrics).show()
-        access = await Access.open(plan.access, metrics.access)
+        access = await Access.open(plan.access, metrics.access, scheduler.session.options)
         try:
             routes = Routes(
                 inspection,

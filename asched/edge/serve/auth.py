@@ -4,8 +4,8 @@
     else anonymous; a token that nobody knows is 401 on every path
     system:masters and always-allowed paths pass, everything else is a SubjectAccessReview
 
-Without a connection to ask (no kubeconfig and not in a cluster) tokens mean nothing and everything
-but the always-allowed paths is forbidden.
+Without a connection to ask tokens mean nothing and everything but the always-allowed paths is
+forbidden.
 
 Bounds  ANSWERS_MAX answers of each kind are remembered for the times that the flags say; a review
         is tried ATTEMPTS times, one call takes CALL_S at most.

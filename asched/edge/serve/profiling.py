@@ -57,7 +57,10 @@ class Profiling:
 
 
 def _index() -> Page:
-    rows = "".join(f'<li><a href="{n}">{n}</a>: {what}</li>' for n, what in PROFILES.items())
+    # Whole paths: the page is served without a slash at its end, too.
+    rows = "".join(
+        f'<li><a href="{PREFIX}/{name}">{name}</a>: {what}</li>' for name, what in PROFILES.items()
+    )
     body = f"<html><head><title>{PREFIX}/</title></head><body><ul>{rows}</ul></body></html>\n"
     return Page(body.encode(), 200, "text/html; charset=utf-8", NOSNIFF)
 

@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import os
+import re
 import signal
 import socket
 import ssl
@@ -86,7 +87,7 @@ class Process:
 
 
 @asynccontextmanager
-async def a_process(tmp_path, *, elects=True, gates=DEFAULT_GATES):
+async def a_process(tmp_path, *, elects=True, gates=DEFAULT_GATES, reviewed_by="kubeconfig"):
     server = ApiServer()
     await server.start(token="sesame")
     kubeconfig = str(tmp_path / "kubeconfig")
@@ -95,6 +96,7 @@ async def a_process(tmp_path, *, elects=True, gates=DEFAULT_GATES):
     server.create("pods", a_pod("web"))
     server.create("pods", a_pod("big", "64"))
     port = free_port()
+    reviewers = kubeconfig if reviewed_by == "kubeconfig" else ""
     plan = Plan(
         configuration=load_config(
             text=CONFIGURATION % str(elects).lower(), gates=gates
@@ -103,8 +105,8 @@ async def a_process(tmp_path, *, elects=True, gates=DEFAULT_GATES):
         serving=ServingPlan(
             ServingOptions(bind_address="127.0.0.1", secure_port=port),
             AccessOptions(
-                AuthenticationOptions(authentication_kubeconfig=kubeconfig),
-                AuthorizationOptions(authorization_kubeconfig=kubeconfig),
+                AuthenticationOptions(authentication_kubeconfig=reviewers),
+                AuthorizationOptions(authorization_kubeconfig=reviewers),
             ),
             {"config": "x"},
         ),
@@ -155,6 +157,30 @@ async def test_pages_of_a_live_scheduler(tmp_path):
     assert json.loads(configz)["componentconfig"]["leaderElection"]["resourceName"] == "asched"
     assert [one["pod"] for one in json.loads(queue)["unschedulable"]] == ["default/big"]
     assert json.loads(cache)["nodes"][0]["pods"] == ["default/web"]
+
+
+async def test_without_a_kubeconfig_for_it_the_schedulers_own_server_knows_the_callers(
+    tmp_path, monkeypatch
+):
+    """So that `asched explain --token` works beside a scheduler started from a kubeconfig."""
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    async with a_process(tmp_path, elects=False, reviewed_by="nobody else") as process:
+        known, _ = await process.ask("/debug/asched/queue")
+        nobody, _ = await process.ask("/debug/asched/queue", token="")
+        stranger, _ = await process.ask("/debug/asched/queue", token="nonsense")
+
+    assert (known, nobody, stranger) == (200, 403, 401)
+
+
+async def test_the_list_of_profiles_leads_to_them_with_and_without_a_slash(tmp_path):
+    async with a_process(tmp_path, elects=False) as process:
+        pages = [await process.ask(f"/debug/pprof{end}") for end in ("", "/")]
+        links = re.findall(r'href="([^"]+)"', pages[0][1])
+        followed = [await process.ask(f"{link}?seconds=0.1") for link in links]
+
+    assert pages[0] == pages[1]
+    assert links == [f"/debug/pprof/{name}" for name in ("goroutine", "heap", "profile")]
+    assert [status for status, _ in followed] == [200, 200, 200]
 
 
 def a_gang_member(name):
