@@ -7,6 +7,8 @@ plugin `kubectl asched`.
 
 import argparse
 import importlib
+import os
+import signal
 import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -38,19 +40,35 @@ exit status:
   1    it failed while running: cluster out of reach, rights missing, leadership lost,
        doctor found a problem, demo or bench found something broken
   2    the command line or the configuration makes no sense
-  130  interrupted (Ctrl-C); 143: ended by SIGTERM before it was running
+  130  interrupted (Ctrl-C); 141: its output was no longer read, as in `| head`;
+       143: ended by SIGTERM before it was running
 """
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Find the command and hand over. Never shows a traceback for what a user did."""
-    argv = sys.argv[1:] if arguments is None else arguments
+    # Process 1 of a container never hears a signal it has no handler for: without this one, a pod
+    # that is deleted while it starts would be waited for until it is killed.
+    signal.signal(signal.SIGTERM, _end)
+    try:
+        status = _command(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has read enough; nothing more can be said on it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    return status
+
+
+def _end(*_: object) -> None:
+    sys.exit(128 + signal.SIGTERM)
+
+
+def _command(argv: list[str]) -> int:
     if argv and argv[0] in OWN_FLAGS:
-        module = importlib.import_module(f"asched.cli.{argv[0]}")
-        try:
-            own_status: int = module.main(argv[1:])
-        except KeyboardInterrupt:
-            return 130
+        own_status: int = importlib.import_module(f"asched.cli.{argv[0]}").main(argv[1:])
         return own_status
     parser = base_parser()
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
@@ -61,10 +79,7 @@ def main(arguments: list[str] | None = None) -> int:
         else:
             subparsers.add_parser(command, help=summary)
     args = parser.parse_args(argv)
-    try:
-        status: int = args.run(args)
-    except KeyboardInterrupt:
-        return 130
+    status: int = args.run(args)
     return status
 
 
