@@ -3,11 +3,13 @@
 import argparse
 import asyncio
 import contextlib
+import os
 import signal
 import sys
 from pathlib import Path
 from typing import Any
 
+from asched.cli.arguments import port
 from asched.lab.apiserver.server import ApiServer
 
 
@@ -17,14 +19,18 @@ def add_parser(subparsers: Any) -> None:
         help="run an in-memory Kubernetes API server for trying things out",
         description="An in-memory Kubernetes API server; kubectl works, nothing is kept.",
     )
-    parser.add_argument("--port", type=int, default=0, help="port to listen on (0: a free one)")
-    parser.add_argument("--bind-address", default="127.0.0.1", metavar="IP", help="IP to listen on")
+    parser.add_argument("--port", type=port, default=0, help="to listen on (0, a free one)")
+    parser.add_argument(
+        "--bind-address", default="127.0.0.1", metavar="IP", help="to listen on (%(default)s)"
+    )
     parser.add_argument("--tls", action="store_true", help="serve HTTPS, by default self-signed")
     parser.add_argument("--tls-cert-file", metavar="FILE", help="certificate for --tls")
     parser.add_argument("--tls-private-key-file", metavar="FILE", help="its private key")
     parser.add_argument("--token", default="", help="bearer token of an administrator")
     parser.add_argument(
-        "--kubeconfig-out", metavar="FILE", help="where to write a kubeconfig that leads here"
+        "--kubeconfig-out",
+        metavar="FILE",
+        help="where to write a kubeconfig that leads here (asched-PORT.kubeconfig)",
     )
     parser.add_argument(
         "--kubelet",
@@ -39,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
     """Serve until interrupted. Exit status: 0, or 2 if it cannot listen or write the kubeconfig."""
     try:
         return int(_runner()(serve(args)))
-    except OSError as fault:
+    except CannotBeginError as fault:
         print(f"asched apiserver: {fault}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -54,6 +60,10 @@ def _runner() -> Any:
     return uvloop.run
 
 
+class CannotBeginError(Exception):
+    """It cannot listen, or write down where: one line that says why and what to do."""
+
+
 async def serve(args: argparse.Namespace) -> int:
     files = (args.tls_cert_file, args.tls_private_key_file)
     if any(files) and not all(files):
@@ -61,13 +71,26 @@ async def serve(args: argparse.Namespace) -> int:
         print(f"asched apiserver: {message}", file=sys.stderr)
         return 2
     tls: bool | tuple[str, str] = files if all(files) else args.tls
+    for flag, file in zip(("--tls-cert-file", "--tls-private-key-file"), files, strict=True):
+        if file and not os.access(file, os.R_OK):
+            raise CannotBeginError(f"{flag} {file} cannot be read; check the path and its rights")
     server = ApiServer(kubelet=args.kubelet)
-    await server.start(args.bind_address, args.port, tls=tls, token=args.token)
     try:
-        port = server.url.rpartition(":")[2]
-        written = write_private(
-            args.kubeconfig_out or f"asched-{port}.kubeconfig", server.kubeconfig()
-        )
+        await server.start(args.bind_address, args.port, tls=tls, token=args.token)
+    except OSError as error:
+        raise CannotBeginError(
+            f"cannot listen on {args.bind_address}:{args.port}: {error.strerror or error};"
+            " choose another --port or --bind-address"
+        ) from error
+    try:
+        name = args.kubeconfig_out or f"asched-{server.url.rpartition(':')[2]}.kubeconfig"
+        try:
+            written = write_private(name, server.kubeconfig())
+        except OSError as error:
+            raise CannotBeginError(
+                f"cannot write the kubeconfig to {name}: {error.strerror}; name another file with"
+                " --kubeconfig-out"
+            ) from error
         print(f"serving on {server.url}", flush=True)
         print(f"export KUBECONFIG={written}", flush=True)
         await _interrupted()

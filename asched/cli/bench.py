@@ -40,7 +40,9 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--test-case", default="", metavar="NAME", help="only this test case")
     parser.add_argument("--workload", default="", metavar="NAME", help="only workloads called so")
     parser.add_argument("--label", default="", metavar="L", help="only with labels, e.g. +a,-b")
-    parser.add_argument("--mode", choices=("decide", "bind"), default="decide")
+    parser.add_argument(
+        "--mode", choices=("decide", "bind"), default="decide", help="see above (%(default)s)"
+    )
     parser.add_argument("--kubeconfig", default="", metavar="F", help="cluster for --mode bind")
     parser.add_argument("--list", action="store_true", help="name the workloads, run none")
     parser.add_argument("--seed", type=int, default=0, help="another order of ties")

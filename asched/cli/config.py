@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
+from asched.cli.arguments import add_plugin_flags
 from asched.cli.flags import EXIT_OK, EXIT_USAGE
 from asched.core.config.gates import GateError, Gates
 from asched.core.config.gates import parse as parse_gates
@@ -49,8 +50,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
             metavar="GATE=BOOL,...",
             help="feature gates as kube-scheduler takes them",
         )
-        command.add_argument("--plugin", action="append", default=[], metavar="WHICH")
-        command.add_argument("--plugin-dir", default="", metavar="DIR")
+        add_plugin_flags(command)
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,4 @@
-"""`asched demo`: thousands of pods on an embedded API server, placed by the real scheduler.
+"""Thousands of pods on an embedded API server, placed by the real scheduler, a process of its own.
 
 Exit status: 0 if every pod that can be placed is placed and nothing is broken, 1 if not, 2 for
 usage.
@@ -7,68 +7,95 @@ usage.
 import argparse
 import asyncio
 import json
+import shutil
 import signal
 import sys
-from collections.abc import Callable
+import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from asched import names
+from asched.cli.arguments import add_plugin_flags, count
+from asched.cli.demo_view import LiveView, make_view
+from asched.edge.host.config_file import ConfigError, UnreadableFileError, load_config
 from asched.edge.host.process import runner
-from asched.lab.sim.demo import Demo, Progress, SchedulerDiedError, Summary
+from asched.edge.host.user_plugins import PluginLoadError, discover
+from asched.lab.sim.demo import Demo, SchedulerDiedError, Summary
 
-#: Plain progress lines, seconds apart.
-LINE_EVERY_S = 1.0
+NODES: Final = 1000
+PODS: Final = 5000
+REASONS_SHOWN: Final = 8
+#: Reasons begin in this column.
+INDENT: Final = 10
 
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "demo", help="place thousands of pods, and watch", description=__doc__
     )
-    parser.add_argument("--nodes", type=_count, default=1000, metavar="N")
-    parser.add_argument("--pods", type=_count, default=5000, metavar="M")
-    parser.add_argument("--seed", type=int, default=0, help="another crowd of the same kind")
-    parser.add_argument("--json", action="store_true", help="print one JSON line last")
-    parser.add_argument("--keep", action="store_true", help="leave server and scheduler running")
-    parser.add_argument("--log", type=Path, metavar="FILE", help="where the scheduler's log goes")
-    for flag, metavar, text in (
-        ("--config", "FILE", "the scheduler's configuration; it must serve asched"),
-        ("--plugin", "WHICH", "module:Class or file.py of a plugin, repeatable"),
-        ("--plugin-dir", "DIR", "folder of plugin files"),
-    ):
-        parser.add_argument(flag, action="append", default=[], metavar=metavar, help=text)
+    add = parser.add_argument
+    add("--nodes", type=count, default=NODES, metavar="N", help="how many (%(default)s)")
+    add("--pods", type=count, default=PODS, metavar="M", help="how many (%(default)s)")
+    add("--seed", type=int, default=0, help="another crowd of the same kind (%(default)s)")
+    add("--json", action="store_true", help="print one JSON line last")
+    add("--keep", action="store_true", help="leave server and scheduler running, to look around")
+    add("--log", type=Path, metavar="FILE", help="where the scheduler's log goes")
+    add("--config", metavar="FILE", help="the scheduler's configuration; it must serve asched")
+    add_plugin_flags(parser)
     parser.set_defaults(run=run)
-
-
-def _count(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return number
 
 
 def run(args: argparse.Namespace) -> int:
     """Run the demo on an event loop of its own."""
-    return runner()(_demo(args))
+    faults = _faults(args)
+    for line in faults:
+        print(f"asched demo: {line}", file=sys.stderr)
+    return 2 if faults else runner()(_demo(args))
+
+
+def _faults(args: argparse.Namespace) -> list[str]:
+    """What the scheduler would stumble over, told before anything is started."""
+    try:
+        plugins = discover(args.plugin, args.plugin_dir)
+        loaded = load_config(args.config, known=plugins.known) if args.config else None
+        if args.log is not None:
+            args.log.open("ab").close()
+    except (PluginLoadError, UnreadableFileError) as error:
+        return [str(error)]
+    except ConfigError as error:
+        return [str(located) for located in error.errors]
+    except OSError as error:
+        return [f"cannot write --log {args.log}: {error.strerror}"]
+    served = [profile.scheduler_name for profile in loaded.profiles] if loaded else []
+    if loaded is not None and names.OUR_SCHEDULER_NAME not in served:
+        wanted = names.OUR_SCHEDULER_NAME
+        fault = f"{args.config} serves {', '.join(served)}, but the demo's pods name {wanted}"
+        return [f"{fault}; add a profile with schedulerName: {wanted}"]
+    return []
 
 
 async def _demo(args: argparse.Namespace) -> int:
+    try:
+        demo = Demo(
+            nodes=args.nodes,
+            pods=args.pods,
+            seed=args.seed,
+            scheduler_flags=_scheduler_flags(args),
+            log=args.log,
+            serves_pages=args.keep,
+        )
+    except OSError as error:  # no temporary folder, as in a container whose root is read-only
+        print(f"asched demo: {error}; name a writable one with TMPDIR", file=sys.stderr)
+        return 1
     print(
         f"{args.pods} pods wait for {args.nodes} nodes; starting API server and scheduler",
         flush=True,
     )
-    view = _view()
-    demo = Demo(
-        nodes=args.nodes,
-        pods=args.pods,
-        seed=args.seed,
-        show=view.show,
-        scheduler_flags=_scheduler_flags(args),
-        log=args.log,
-    )
+    view = make_view()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    work = asyncio.ensure_future(demo.run())
+    work = asyncio.ensure_future(demo.run(view.show))
     waits = asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((work, waits), return_when=asyncio.FIRST_COMPLETED)
@@ -78,15 +105,11 @@ async def _demo(args: argparse.Namespace) -> int:
             print("asched demo: interrupted", file=sys.stderr)
             return 130
         summary = work.result()
-        _tell(summary)
+        _tell(summary, shutil.get_terminal_size().columns if isinstance(view, LiveView) else 0)
         if args.json:
             print(json.dumps(summary.as_json()), flush=True)
         if args.keep:
-            print(
-                f"\nserver and scheduler go on until Ctrl-C; look around with\n"
-                f"export KUBECONFIG={demo.kubeconfig}",
-                flush=True,
-            )
+            _tell_how_to_look(demo, summary)
             await waits
         return 0 if summary.is_good else 1  # noqa: TRY300 - the way out, beside the other ways out
     except SchedulerDiedError as error:
@@ -100,22 +123,26 @@ async def _demo(args: argparse.Namespace) -> int:
 
 def _scheduler_flags(args: argparse.Namespace) -> list[str]:
     """What is passed on to `asched run`."""
-    return [
-        f"--{name}={value}"
-        for name in ("config", "plugin", "plugin-dir")
-        for value in getattr(args, name.replace("-", "_"))
-    ]
+    flags = [f"--plugin={which}" for which in args.plugin]
+    flags += [f"--config={args.config}"] if args.config else []
+    return flags + ([f"--plugin-dir={args.plugin_dir}"] if args.plugin_dir else [])
 
 
-def _tell(summary: Summary) -> None:
+def _tell(summary: Summary, columns: int) -> None:
+    """The figures and the reasons; on a terminal the latter are folded into its columns."""
     print(
         f"\n{summary.bound} of {summary.pods} pods bound to {summary.nodes} nodes in"
-        f" {summary.seconds:.1f} s: {summary.pods_per_second:.0f} pods per second"
+        f" {summary.seconds:.1f} s; from the first one on {summary.pods_per_second:.0f} pods per"
+        " second"
     )
-    if summary.reasons:
-        print(f"{sum(summary.reasons.values())} are not:")
-        for reason, count in summary.reasons.most_common(8):
-            print(f"  {count:6d}  {reason}")
+    left = sum(summary.reasons.values())
+    if left:
+        print(f"{left} {'is' if left == 1 else 'are'} not:")
+        for reason, pods in summary.reasons.most_common(REASONS_SHOWN):
+            first, *rest = folded(reason, columns)
+            print(f"  {pods:6d}  {first}")
+            for line in rest:
+                print(" " * INDENT + line)
     for title, lines in (("broken", summary.broken), ("could have been placed", summary.forgotten)):
         for line in lines[:5]:
             print(f"{title}: {line}", file=sys.stderr)
@@ -123,60 +150,16 @@ def _tell(summary: Summary) -> None:
         print("nothing overcommitted, every pod that can be placed is placed", flush=True)
 
 
-class _Lines:
-    """One line a second, for pipes and logs."""
-
-    def __init__(self) -> None:
-        self._next_s = 0.0
-
-    def show(self, progress: Progress) -> None:
-        if progress.seconds >= self._next_s:
-            self._next_s = progress.seconds + LINE_EVERY_S
-            print(describe(progress), flush=True)
-
-    def close(self) -> None:
-        """Nothing to tidy."""
+def folded(reason: str, columns: int) -> list[str]:
+    """Lines that leave room for the indent; one line if there are no columns."""
+    if not reason or columns <= 2 * INDENT:
+        return [reason]
+    return textwrap.wrap(reason, columns - INDENT, break_on_hyphens=False)
 
 
-class _Live:
-    """A bar with figures that is drawn in place, for terminals."""
-
-    def __init__(self) -> None:
-        from rich.live import Live
-        from rich.progress import BarColumn, TextColumn
-        from rich.progress import Progress as Bars
-
-        self._bars = Bars(TextColumn("bound"), BarColumn(40), TextColumn("{task.description}"))
-        self._task = self._bars.add_task("", total=1)
-        self._live = Live(self._bars, refresh_per_second=10)
-        self._live.start()
-
-    def show(self, progress: Progress) -> None:
-        self._bars.update(
-            self._task,
-            total=progress.pods,
-            completed=progress.bound + progress.refused,
-            description=describe(progress),
-        )
-
-    def close(self) -> None:
-        self._live.stop()
-
-
-def describe(progress: Progress) -> str:
-    """One line that says how far it is."""
-    counts = f"{progress.bound:6d} bound {progress.waiting:6d} waiting {progress.refused:5d} unfit"
-    waits = f"waited p50 {progress.wait_p50_s:.1f} s p99 {progress.wait_p99_s:.1f} s"
-    return f"{counts}  {progress.rate:5.0f}/s  {waits}"
-
-
-def _view() -> Any:
-    maker: Callable[[], Any] = _Lines
-    if sys.stdout.isatty():
-        try:
-            import rich  # noqa: F401 - only whether it is there
-
-            maker = _Live
-        except ImportError:
-            pass
-    return maker()
+def _tell_how_to_look(demo: Demo, summary: Summary) -> None:
+    print("\nserver and scheduler go on until Ctrl-C; look around with")
+    print(f"  export KUBECONFIG={demo.kubeconfig}")
+    print("  kubectl get pods --all-namespaces --output wide")
+    pod = summary.example or "NAMESPACE/POD"
+    print(f"  asched explain {pod} --server {demo.pages}", flush=True)

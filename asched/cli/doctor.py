@@ -117,8 +117,14 @@ def as_text(findings: Sequence[Finding]) -> str:
         if finding.cure:
             lines.append(f"{'':<8} {'':<{width}}  -> {finding.cure}")
     counts = {state: sum(f.state is state for f in findings) for state in State}
-    told = [f"{counts[s]} {s}" for s in (State.PROBLEM, State.WARNING, State.SKIPPED) if counts[s]]
-    return "\n".join([*lines, "", ", ".join(told) or "nothing stands in the way"])
+    told = [_counted(counts[s], s) for s in (State.PROBLEM, State.WARNING, State.SKIPPED)]
+    return "\n".join([*lines, "", ", ".join(filter(None, told)) or "nothing stands in the way"])
+
+
+def _counted(number: int, state: State) -> str:
+    """Such as "2 problems"; empty for none."""
+    plural = "" if number == 1 or state is State.SKIPPED else "s"
+    return f"{number} {state}{plural}" if number else ""
 
 
 def as_json(findings: Sequence[Finding]) -> str:
@@ -127,6 +133,4 @@ def as_json(findings: Sequence[Finding]) -> str:
 
 
 def _help() -> str:
-    return (
-        __doc__ or ""
-    ).rstrip() + "\n\nThe flags of `asched run` follow from `asched run --help`."
+    return (__doc__ or "").rstrip() + "\n\n`asched run --help` lists the flags of `asched run`."

@@ -58,7 +58,11 @@ def run(args: argparse.Namespace) -> int:
             1,
         )
     if status == 404:
-        return _fail(f"the scheduler knows nothing of pod {namespace}/{name}", 1)
+        return _fail(
+            f"the scheduler knows nothing of pod {namespace}/{name}; check name and namespace, and"
+            " with replicas ask the one that holds the lease",
+            1,
+        )
     if status != 200:
         return _fail(f"the scheduler answered {status}: {body[:200].decode(errors='replace')}", 1)
     told = json.loads(body)
@@ -75,7 +79,7 @@ def explanation(told: Mapping[str, Any], story_lines: int = STORY_LINES) -> Iter
     where = f" on {told['node']}" if told.get("node") else ""
     yield f"pod {told['pod']}: {told['place']}{where}"
     facts = [
-        f"{told['attempts']} attempts" if "attempts" in told else "",
+        _attempts(told["attempts"]) if "attempts" in told else "",
         f"rejected by {', '.join(told['rejectedBy'])}" if told.get("rejectedBy") else "",
         f"held by {told['gatedBy']}" if told.get("gatedBy") else "",
         f"profile {told['schedulerName']}" if "schedulerName" in told else "",
@@ -95,6 +99,10 @@ def explanation(told: Mapping[str, Any], story_lines: int = STORY_LINES) -> Iter
         yield "story"
         for line in told["story"][-story_lines:]:
             yield f"  {_time(line['at'])}  #{line['attempt']}  {line['what']}{_details(line)}"
+
+
+def _attempts(number: int) -> str:
+    return "1 attempt" if number == 1 else f"{number} attempts"
 
 
 def _reasons(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:

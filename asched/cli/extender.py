@@ -9,6 +9,7 @@ import sys
 from typing import Any, Final
 
 from asched import names
+from asched.cli.arguments import add_plugin_flags, port
 from asched.core.config.v1 import API_VERSION, KIND
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions
@@ -45,12 +46,11 @@ def add_parser(subparsers: Any) -> None:
     )
     add = parser.add_argument
     add("--config", metavar="FILE", help="profiles and plugins (its extenders are left out)")
-    add("--plugin", action="append", default=[], metavar="WHICH", help="module:Class or file.py")
-    add("--plugin-dir", default="", metavar="DIR", help="every plugin in the files of a folder")
+    add_plugin_flags(parser)
     add("--kubeconfig", default="", metavar="FILE", help="how to reach the cluster")
     add("--master", default="", metavar="URL", help="address of the API server, if not there")
-    add("--bind-address", default="127.0.0.1", metavar="IP", help="IP to listen on")
-    add("--port", type=int, default=PORT, help="port to listen on (0: a free one)")
+    add("--bind-address", default="127.0.0.1", metavar="IP", help="to listen on (%(default)s)")
+    add("--port", type=port, default=PORT, help="to listen on (%(default)s; 0: a free one)")
     add("--tls", action="store_true", help="serve HTTPS, self-signed if no files are given")
     add("--tls-cert-file", default="", metavar="FILE", help="certificate, for HTTPS")
     add("--tls-private-key-file", default="", metavar="FILE", help="its private key")

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from asched.cli.arguments import add_plugin_flags
 from asched.cli.plugin_scaffold import PLUGIN, TEST
 from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.v1 import POINTS
@@ -28,8 +29,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     text = "every plugin that a configuration may name: where it comes from, what it extends"
     listing = commands.add_parser("list", help=text, description=text)
     listing.add_argument("--config", metavar="FILE", help="also show which profiles enable it")
-    listing.add_argument("--plugin", action="append", default=[], metavar="WHICH")
-    listing.add_argument("--plugin-dir", default="", metavar="DIR")
+    add_plugin_flags(listing)
     listing.add_argument("--all", action="store_true", help="the in-tree ones, too")
     listing.set_defaults(run=run_list)
     text = "write NAME as a plugin of a few lines, with a test"

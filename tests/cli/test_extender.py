@@ -18,9 +18,9 @@ profiles: [{schedulerName: a, plugins: {filter: {enabled: [{name: Nope}]}}}]
     [
         (["--tls-cert-file", "x"], 2, "--tls-cert-file and --tls-private-key-file go together"),
         (["--client-ca-file", "x"], 2, "--client-ca-file needs HTTPS"),
-        (["--config", "/nonexistent"], 2, "open /nonexistent: no such file or directory"),
+        (["--config", "/nonexistent.yaml"], 2, "open /nonexistent.yaml: no such file or directory"),
         (["--plugin", "nowhere.py"], 2, "there is no such file"),
-        (["--kubeconfig", "/nonexistent"], 1, "/nonexistent"),
+        (["--kubeconfig", "/nonexistent.yaml"], 1, "/nonexistent.yaml"),
         (["--standalone", "--bind-address", "192.0.2.1"], 1, "choose another --port"),
     ],
 )

@@ -253,7 +253,8 @@ def _kubeconfig_path(explicit: str) -> str | None:
     if explicit:
         path = Path(explicit).expanduser()
         if not path.is_file():
-            raise ConnectError(f"kubeconfig {explicit}: no such file; check --kubeconfig")
+            what = "is a folder" if path.is_dir() else "no such file"
+            raise ConnectError(f"kubeconfig {explicit}: {what}; check --kubeconfig")
         return str(path)
     named = os.environ.get("KUBECONFIG", "")
     if named:

@@ -247,6 +247,8 @@ def _guarded(load: Callable[[], Any], what: str) -> Any:
         return load()
     except Exception as error:
         where = _line_of(error)
+        if isinstance(error, ModuleNotFoundError) and not where:
+            where = "; install its package, set PYTHONPATH, or name a file.py"
         text = f"{what} cannot be imported: {type(error).__name__}: {error}{where}"
         raise PluginLoadError(" ".join(text.split())) from error
 
@@ -256,7 +258,7 @@ def _line_of(error: Exception) -> str:
     trace, found = error.__traceback__, ""
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if not file.startswith("<frozen") and file != __file__:
+        if not file.startswith("<frozen") and file not in (__file__, importlib.__file__):
             found = f" ({file}:{trace.tb_lineno})"
         trace = trace.tb_next
     return found

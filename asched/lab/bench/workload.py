@@ -91,7 +91,8 @@ def read_file(path: Path) -> list[Workload]:
     try:
         loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise WorkloadError(f"{path}: cannot be read: {error}") from error
+        why = getattr(error, "strerror", None) or error
+        raise WorkloadError(f"{path}: cannot be read: {why}") from error
     except yaml.YAMLError as error:
         raise WorkloadError(f"{path}: is no YAML: {' '.join(str(error).split())}") from error
     if not isinstance(loaded, list):

@@ -10,6 +10,7 @@ Bounds  SETTLED_S without a binding ends the run; TIME_MAX_S ends it in any case
 import asyncio
 import contextlib
 import os
+import socket
 import sys
 import tempfile
 import time
@@ -30,6 +31,8 @@ SETTLED_S: Final = 1.5
 TIME_MAX_S: Final = 600.0
 STOP_S: Final = 12.0
 CREATED_PER_STEP: Final = 200
+#: What anybody on this machine may read of a scheduler that lives for a demo.
+OPEN_PATHS: Final = "/healthz,/readyz,/livez,/metrics,/metrics/*,/debug/asched/*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +65,8 @@ class Summary:
     reasons: Counter[str] = field(default_factory=Counter)
     broken: list[str] = field(default_factory=list)
     forgotten: list[str] = field(default_factory=list)
+    #: NAMESPACE/NAME of a pod that has no node; empty if all have one.
+    example: str = ""
 
     @property
     def is_good(self) -> bool:
@@ -80,9 +85,11 @@ class SchedulerDiedError(Exception):
 
 
 class Demo:
-    """One run. `show` hears of the progress about ten times a second.
+    """One run.
 
     `scheduler_flags` go to `asched run`; its output goes to `log`, which stays if it is given.
+    With `serves_pages` the scheduler serves its pages at `pages`, to this machine only.
+    Raises OSError if there is no folder for temporary files.
     """
 
     def __init__(
@@ -91,25 +98,29 @@ class Demo:
         nodes: int,
         pods: int,
         seed: int,
-        show: Callable[[Progress], None],
         scheduler_flags: Sequence[str] = (),
         log: Path | None = None,
+        serves_pages: bool = False,
     ) -> None:
         self._node_count = nodes
         self._pod_count = pods
         self._seed = seed
-        self._show = show
         self.server = ApiServer(kubelet=True)
         self.kubeconfig = Path(tempfile.mkdtemp(prefix="asched-demo-")) / "kubeconfig"
         self._own_log = self.kubeconfig.with_name("scheduler.log")
         self.log = log or self._own_log
         self._flags = tuple(scheduler_flags)
+        self._port = _free_port() if serves_pages else 0
+        self.pages = f"https://localhost:{self._port}" if serves_pages else ""
         self._process: asyncio.subprocess.Process | None = None
         self._last_bound_s = 0.0
         self._bound_at: dict[str, float] = {}
 
-    async def run(self) -> Summary:
-        """Create, schedule, watch, judge. Raises SchedulerDiedError."""
+    async def run(self, show: Callable[[Progress], None]) -> Summary:
+        """Create, schedule, watch, judge. `show` hears of the progress about ten times a second.
+
+        Raises SchedulerDiedError.
+        """
         await self.server.start()
         self.kubeconfig.write_text(self.server.kubeconfig(), encoding="utf-8")
         await self._create("namespaces", mix.namespaces())
@@ -119,7 +130,7 @@ class Demo:
         await self._create("pods", pods)
         started_s = time.monotonic()
         await self._start_scheduler()
-        await self._watch(started_s)
+        await self._watch(started_s, show)
         return self._summary()
 
     async def stop(self) -> None:
@@ -145,8 +156,9 @@ class Demo:
 
     async def _start_scheduler(self) -> None:
         command = [
-            *(sys.executable, "-m", "asched", "run", "--leader-elect=false", "--secure-port=0"),
-            *("--kubeconfig", str(self.kubeconfig)),
+            *(sys.executable, "-m", "asched", "run", "--leader-elect=false"),
+            *("--kubeconfig", str(self.kubeconfig), f"--secure-port={self._port}"),
+            *("--bind-address=127.0.0.1", f"--authorization-always-allow-paths={OPEN_PATHS}"),
             *self._flags,
         ]
         if not any(flag.startswith("--config") for flag in self._flags):
@@ -158,7 +170,7 @@ class Demo:
                 *command, stdout=log, stderr=log, env={**os.environ, **told}
             )
 
-    async def _watch(self, started_s: float) -> None:
+    async def _watch(self, started_s: float, show: Callable[[Progress], None]) -> None:
         """Look at the store until everything is settled."""
         while True:
             await asyncio.sleep(POLL_S)
@@ -166,7 +178,7 @@ class Demo:
             if self._process is not None and self._process.returncode is not None:
                 raise SchedulerDiedError("the scheduler ended: " + " | ".join(self._last_words()))
             refused = self._look(now_s)
-            self._show(self._progress(now_s, refused))
+            show(self._progress(now_s, refused))
             done = len(self._bound_at) + refused >= self._pod_count
             if done and now_s - self._last_bound_s > SETTLED_S:
                 return
@@ -220,7 +232,18 @@ class Demo:
             reasons=Counter(_refusal(pod) or "not tried yet" for pod in end.waiting),
             broken=end.broken_rules(),
             forgotten=end.could_be_placed(),
+            example=next((_key(pod) for pod in end.waiting), ""),
         )
+
+
+def _key(pod: Mapping[str, Any]) -> str:
+    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _refusal(pod: Mapping[str, Any]) -> str:

@@ -1,0 +1,88 @@
+"""`asched demo`: what it refuses, what it prints, and what can be looked at afterwards."""
+
+import asyncio
+import re
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from asched.cli.demo import folded
+from asched.cli.demo_view import TEXT_COLUMNS, bar_columns, describe
+from asched.cli.main import main
+from asched.lab.sim.demo import Progress
+
+OTHER = """\
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+profiles: [{schedulerName: other}]
+"""
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (["--config", "{}/other.yaml"], "other.yaml serves other, but the demo's pods name asched"),
+        (["--config", "{}/absent.yaml"], "absent.yaml: no such file or directory"),
+        (["--plugin", "{}/absent.py"], "absent.py: there is no such file"),
+        (["--log", "{}/absent/log"], "cannot write --log"),
+    ],
+)
+def test_what_the_scheduler_would_refuse_is_told_before_anything_starts(
+    flags: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "other.yaml").write_text(OTHER, encoding="utf-8")
+
+    assert main(["demo", *(flag.format(tmp_path) for flag in flags)]) == 2
+
+    told = capsys.readouterr()
+    assert told.out == ""
+    (line,) = told.err.splitlines()
+    assert line.startswith("asched demo: ")
+    assert said in line
+
+
+@pytest.mark.parametrize("words", [["--nodes", "0"], ["--pods", "many"], ["--pods", "-1"]])
+def test_a_crowd_is_a_whole_number(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["demo", *words])
+
+    assert end.value.code == 2
+    assert f"{words[1]!r} is no whole number above 0" in capsys.readouterr().err
+
+
+def test_the_figures_fit_a_terminal_of_eighty_columns_and_a_wider_one_has_a_bar() -> None:
+    late = Progress(99_999, 88_888, 7_777, 60.0, 12_345.0, 99.9, 99.9)
+
+    assert len(describe(late)) <= TEXT_COLUMNS
+    assert [bar_columns(width) for width in (40, 80, 100, 120, 200)] == [0, 0, 20, 40, 40]
+
+
+def test_reasons_are_folded_at_words_and_only_for_terminals() -> None:
+    reason = "0/3 nodes are available: 3 Insufficient cpu."
+
+    assert folded(reason, 0) == [reason]
+    assert folded(reason, 35) == ["0/3 nodes are available:", "3 Insufficient cpu."]
+
+
+async def test_what_is_kept_can_be_asked_why_a_pod_waits() -> None:
+    command = (sys.executable, "-m", "asched", "demo", "--nodes", "3", "--pods", "40", "--keep")
+    demo = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert demo.stdout is not None
+    try:
+        async with asyncio.timeout(60):
+            async for line in demo.stdout:
+                if found := re.search(r"asched explain (\S+/\S+) --server (\S+)", line.decode()):
+                    break
+            else:
+                pytest.fail("it ended without saying how to look around")
+            explain = (sys.executable, "-m", "asched", "explain", found[1], "--server", found[2])
+            asked = await asyncio.create_subprocess_exec(*explain, stdout=asyncio.subprocess.PIPE)
+            told, _ = await asked.communicate()
+    finally:
+        demo.send_signal(signal.SIGTERM)
+        assert await demo.wait() == 0
+
+    assert asked.returncode == 0
+    assert told.decode().startswith(f"pod {found[1]}: unschedulable")
