@@ -7,8 +7,10 @@ Rules   faults go to standard error, one line each with file, line and column; w
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
+
+import yaml
 
 from asched.cli.arguments import add_plugin_flags
 from asched.cli.flags import EXIT_OK, EXIT_USAGE
@@ -65,7 +67,7 @@ def run(args: argparse.Namespace) -> int:
         _say([f"asched config: {error}"])
         return EXIT_USAGE
     except ConfigError as error:
-        _say([*map(str, error.errors), _count(len(error.errors))])
+        _say([*map(str, error.errors), *_unwrap(text), _count(len(error.errors))])
         return EXIT_USAGE
     notes = () if args.config_command == "migrate" else loaded.warnings
     _say([f"warning: {line}" for line in (*gates.warnings, *notes)])
@@ -82,6 +84,21 @@ def _text(file: str) -> tuple[str, str]:
     if file == STDIN:
         return STDIN_NAME, sys.stdin.read()
     return file, read_text(file)
+
+
+def _unwrap(text: str) -> Iterator[str]:
+    """What to do with a ConfigMap, the wrapping in which most configurations are met."""
+    try:
+        found = yaml.safe_load(text)
+    except yaml.YAMLError:
+        return
+    if not isinstance(found, Mapping) or found.get("kind") != "ConfigMap":
+        return
+    about, data = found.get("metadata") or {}, found.get("data") or {}
+    key = str(next(iter(data), "KEY")).replace(".", "\\.")
+    where = f"-n {about.get('namespace', 'NAMESPACE')} get configmap {about.get('name', 'NAME')}"
+    yield "this is a ConfigMap; what counts is inside it:"
+    yield f"  kubectl {where} -o jsonpath='{{.data.{key}}}' | asched config check -"
 
 
 def _load(name: str, text: str, gates: Gates, known: KnownPlugins) -> LoadedConfig:

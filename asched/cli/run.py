@@ -84,7 +84,8 @@ def plan_of(options: RunOptions) -> Plan:
         return run_config.load(options, plugins.known, policy_text, enabled=plugins.given)
 
     loaded = load()
-    for warning in (*options.warnings, *loaded.warnings):
+    own = run_config.lease_warnings(loaded.configuration)
+    for warning in (*options.warnings, *loaded.warnings, *own):
         sys.stderr.write(f"asched run: warning: {warning}\n")
     if options.write_config_to:
         _write(options.write_config_to, to_yaml(effective(loaded.configuration)))

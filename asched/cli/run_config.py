@@ -38,6 +38,7 @@ CLIENT_FIELDS: Final = {
     "kube_api_content_type": "content_type",
 }
 COMMAND_LINE: Final = "<flags>"
+KUBE_SCHEDULERS_LEASE: Final = ("kube-system", "kube-scheduler")
 
 
 def needs_policy_configmap(options: RunOptions) -> bool:
@@ -86,6 +87,24 @@ def load(
     if faults:
         raise ConfigError(located(options.config or COMMAND_LINE, loaded.source, faults))
     return replace(loaded, configuration=configuration)
+
+
+def lease_warnings(configuration: SchedulerConfiguration) -> tuple[str, ...]:
+    """The commonest mistake in a copied configuration: it would wait for kube-scheduler to end."""
+    election = configuration.leader_election
+    lease = (election.resource_namespace, election.resource_name)
+    served = {profile.scheduler_name for profile in configuration.profiles}
+    if (
+        not election.leader_elect
+        or lease != KUBE_SCHEDULERS_LEASE
+        or names.DEFAULT_SCHEDULER_NAME in served
+    ):
+        return ()
+    text = (
+        "leaderElection names kube-system/kube-scheduler, kube-scheduler's own lease, and only one"
+        " of the two would work at a time; set resourceName to another name"
+    )
+    return (text,)
 
 
 def _with_flags(loaded: LoadedConfig, options: RunOptions) -> SchedulerConfiguration:

@@ -102,3 +102,23 @@ def test_standard_input_is_a_file(
     monkeypatch.setattr("sys.stdin", io.StringIO(HEAD))
     assert run("check", "-") == 0
     assert capsys.readouterr().out.startswith("<stdin>: can be used")
+
+
+def test_a_config_map_is_told_how_to_unwrap_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "map.yaml"
+    wrapped = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "my-config", "namespace": "kube-system"},
+        "data": {"my.yaml": HEAD},
+    }
+    path.write_text(yaml.safe_dump(wrapped), encoding="utf-8")
+
+    assert run("check", str(path)) == 2
+
+    assert (
+        "kubectl -n kube-system get configmap my-config -o jsonpath='{.data.my\\.yaml}'"
+        " | asched config check -\n"
+    ) in capsys.readouterr().err

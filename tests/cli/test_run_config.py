@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from asched.cli.flags import parse
-from asched.cli.run_config import load, needs_policy_configmap
+from asched.cli.run_config import lease_warnings, load, needs_policy_configmap
 from asched.edge.host.config_file import ConfigError
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -72,8 +72,31 @@ def test_a_policy_file_and_a_policy_config_map(tmp_path: Path) -> None:
     assert needs_policy_configmap(parse(both))
     assert not needs_policy_configmap(parse([*both, "--use-legacy-policy-config"]))
     loaded = load(parse(from_file))
+    assert [line.partition(": ")[0] for line in loaded.warnings] == [str(path)]
     assert loaded.profiles[0].scheduler_name == "asched"
     assert loaded.profiles[0].at("score") == ()
     other = '{"kind": "Policy", "priorities": [{"name": "ImageLocalityPriority", "weight": 2}]}'
     given = load(parse(both), policy_text=other)
     assert [plugin.name for plugin in given.profiles[0].at("score")] == ["ImageLocality"]
+
+
+@pytest.mark.parametrize(
+    ("election", "served", "warned"),
+    [
+        ("{resourceName: kube-scheduler}", "mine", True),
+        ("{resourceName: kube-scheduler}", "default-scheduler", False),
+        ("{resourceName: kube-scheduler, leaderElect: false}", "mine", False),
+        ("{resourceName: kube-scheduler, resourceNamespace: mine}", "mine", False),
+        ("{}", "mine", False),
+    ],
+)
+def test_the_lease_of_kube_scheduler_in_a_copied_configuration_is_warned_of(
+    election: str, served: str, warned: bool, tmp_path: Path
+) -> None:
+    file = tmp_path / "copied.yaml"
+    profile = f"profiles: [{{schedulerName: {served}}}]\n"
+    file.write_text(f"{HEAD}leaderElection: {election}\n{profile}", encoding="utf-8")
+
+    warnings = lease_warnings(load(parse([f"--config={file}"])).configuration)
+
+    assert ["kube-scheduler's own lease" in line for line in warnings] == [True] * warned

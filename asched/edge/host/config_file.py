@@ -139,7 +139,7 @@ def load_config(
     if constructed is None or problems:
         stop_if(problems)
         raise AssertionError("nothing was constructed and nothing was wrong")
-    return _loaded(constructed, translation, source, name)
+    return _loaded(constructed, translation, source, name, policy_name if policy else name)
 
 
 def _with_policy(
@@ -167,12 +167,17 @@ def _with_policy(
 
 
 def _loaded(
-    constructed: Constructed, translation: Translation | None, source: Source, name: str
+    constructed: Constructed,
+    translation: Translation | None,
+    source: Source,
+    name: str,
+    translated: str,
 ) -> LoadedConfig:
+    """`translated` names the file, or the ConfigMap, that has the old form."""
     warnings = [str(fault) for fault in located(name, source, election_warnings(constructed))]
     effective, profiles = constructed.configuration, constructed.profiles
     if translation:
-        warnings += [f"{name}: {note}" for note in translation.notes_for_run]
+        warnings += [f"{translated}: {note}" for note in translation.notes_for_run]
         marked = tuple(map(translation.mark, effective.profiles))
         effective = replace(effective, profiles=marked)
         profiles = tuple(replace(p, profile=translation.mark(p.profile)) for p in profiles)
