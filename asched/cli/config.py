@@ -60,9 +60,10 @@ def run(args: argparse.Namespace) -> int:
     """Run one of the commands."""
     try:
         gates = parse_gates(args.feature_gates)
-        known = discover(args.plugin, args.plugin_dir).known
+        plugins = discover(args.plugin, args.plugin_dir)
         name, text = _text(args.file)
-        loaded = _load(name, text, gates, known)
+        loaded = _load(name, text, gates, plugins.known)
+        plugins.check_args(loaded, name)
     except (GateError, PluginLoadError, UnreadableFileError) as error:
         _say([f"asched config: {error}"])
         return EXIT_USAGE

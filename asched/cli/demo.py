@@ -58,6 +58,8 @@ def _faults(args: argparse.Namespace) -> list[str]:
     try:
         plugins = discover(args.plugin, args.plugin_dir)
         loaded = load_config(args.config, known=plugins.known) if args.config else None
+        if loaded is not None:
+            plugins.check_args(loaded, args.config)
         if args.log is not None:
             args.log.open("ab").close()
     except (PluginLoadError, UnreadableFileError) as error:

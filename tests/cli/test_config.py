@@ -122,3 +122,43 @@ def test_a_config_map_is_told_how_to_unwrap_it(
         "kubectl -n kube-system get configmap my-config -o jsonpath='{.data.my\\.yaml}'"
         " | asched config check -\n"
     ) in capsys.readouterr().err
+
+
+PLUGIN = """\
+from dataclasses import dataclass
+
+
+@dataclass
+class Args:
+    free_cores: float = 0.5
+
+
+class SpareCores:
+    def __init__(self, args: Args) -> None:
+        raise AssertionError("a check must not run this")
+
+    def filter(self, pod, node):
+        return None
+"""
+
+
+def test_args_of_a_plugin_of_ones_own_are_checked_without_making_one(
+    file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    plugin = tmp_path / "spare_cores.py"
+    plugin.write_text(PLUGIN, encoding="utf-8")
+    profile = """\
+profiles:
+- plugins: {{multiPoint: {{enabled: [{{name: SpareCores}}]}}}}
+  pluginConfig:
+  - name: SpareCores
+    args: {{{}: 1}}
+"""
+    file.write_text(HEAD + profile.format("freeCores"), encoding="utf-8")
+    assert run("check", "--plugin", str(plugin), str(file)) == 0
+
+    file.write_text(HEAD + profile.format("freeCors"), encoding="utf-8")
+    assert run("check", "--plugin", str(plugin), str(file)) == 2
+    fault, count = capsys.readouterr().err.splitlines()
+    assert fault.startswith(f'{file}:7:5: initializing plugin "SpareCores": args.freeCors: unknown')
+    assert count == "1 error"

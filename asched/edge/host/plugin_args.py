@@ -26,6 +26,17 @@ class ArgsError(ValueError):
 
 def instance_of(cls: type[Any], args: Any, cluster: Cluster) -> Any:
     """Make a plugin of a user's class. Raises ArgsError with one line."""
+    given = arguments(cls, args, cluster)
+    try:
+        return cls(*given)
+    except ArgsError:
+        raise
+    except Exception as error:
+        raise ArgsError(f"{type(error).__name__}: {error}") from error
+
+
+def arguments(cls: type[Any], args: Any, cluster: Cluster | None = None) -> list[Any]:
+    """What `__init__` would be given. Raises ArgsError; nothing of the user's runs."""
     wanted = _parameters(cls)
     given: list[Any] = []
     takes_args = False
@@ -37,12 +48,7 @@ def instance_of(cls: type[Any], args: Any, cluster: Cluster) -> Any:
             given.append(decoded(args, annotation))
     if args and not takes_args:
         raise ArgsError(f"takes no args, but is given {', '.join(sorted(args))}")
-    try:
-        return cls(*given)
-    except ArgsError:
-        raise
-    except Exception as error:
-        raise ArgsError(f"{type(error).__name__}: {error}") from error
+    return given
 
 
 def _parameters(cls: type[Any]) -> list[tuple[str, Any]]:

@@ -22,13 +22,14 @@ from types import ModuleType
 from typing import Any, Final
 
 from asched.core.config.in_tree import IN_TREE_POINTS
-from asched.core.config.problem import did_you_mean
+from asched.core.config.problem import Problem, Stage, did_you_mean
 from asched.core.framework.per_node import UnusablePluginError, adapt, methods_of
 from asched.core.framework.points import POINTS, Plugin
 from asched.core.framework.profile import Factory
 from asched.core.plugins import IN_TREE
 from asched.core.state.cluster import Cluster
-from asched.edge.host.plugin_args import instance_of
+from asched.edge.host.config_file import ConfigError, LoadedConfig, located
+from asched.edge.host.plugin_args import ArgsError, arguments, instance_of
 
 GROUP: Final = "asched.plugins"
 
@@ -130,6 +131,25 @@ class Catalogue:
     def factories(self) -> Mapping[str, Factory]:
         """Plugin name to what makes an instance, in-tree ones included."""
         return {**IN_TREE, **{name: plugin.make for name, plugin in self.plugins.items()}}
+
+    def check_args(self, loaded: LoadedConfig, name: str) -> None:
+        """Raises ConfigError for args that these plugins would not take; `name` is the file's."""
+        problems = []
+        for number, resolved in enumerate(loaded.profiles):
+            written = {
+                entry.name: (place, entry.args)
+                for place, entry in enumerate(resolved.profile.plugin_configs)
+            }
+            for plugin in filter(None, map(self.plugins.get, resolved.plugin_names)):
+                place, args = written.get(plugin.name, (0, None))
+                try:
+                    arguments(plugin.own, args)
+                except ArgsError as error:
+                    text = f'initializing plugin "{plugin.name}": {error}'
+                    path = ("profiles", number, "pluginConfig", place, "args")
+                    problems.append(Problem(Stage.CONSTRUCT, text, path))
+        if problems:
+            raise ConfigError(located(name, loaded.source, problems))
 
     @property
     def given(self) -> tuple[str, ...]:
