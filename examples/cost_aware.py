@@ -3,8 +3,11 @@ r"""Cheaper nodes first: what a node costs an hour stands in one of its labels.
 `score` answers the cost as it is, `normalize_scores` turns costs into 0..100, the cheapest feasible
 node highest. Nodes without the label count as the most expensive ones.
 
-    asched demo --nodes 50 --pods 500 --plugin examples/cost_aware.py \\
+    asched demo --nodes 50 --pods 500 --plugin examples/cost_aware.py \
         --config examples/cost_aware.yaml
+
+In the demo no node has the label, so that all of them cost the same. `tests/examples` has nodes
+that do not.
 """
 
 from dataclasses import dataclass

@@ -2,7 +2,7 @@ r"""A scheduler that throws dice: among the nodes that fit, any one is as good a
 
 The profile switches all other scores off, so that nothing else has a say:
 
-    asched demo --nodes 50 --pods 500 --plugin examples/random_scheduler.py \\
+    asched demo --nodes 50 --pods 500 --plugin examples/random_scheduler.py \
         --config examples/random_scheduler.yaml
 """
 

@@ -1,7 +1,8 @@
 """Pre-filter, filter and pre-bind working together: pods that name a team get a node of that team.
 
 PreFilter reads the pod's label once and leaves it in `pod.state`; Filter compares it with the label
-of each node; PreBind, a coroutine, writes down on the pod who it was placed for before it is bound.
+of each node; PreBind, a generator that asks for an effect, writes down on the pod who it was placed
+for before it is bound.
 
     asched demo --nodes 50 --pods 200 --plugin examples/trio.py
 

@@ -19,7 +19,8 @@ FROM_OUTSIDE: Final = """\
 from outside the cluster:
   kubectl -n NAMESPACE port-forward deployment/asched 10259 &
   asched explain POD --token "$(kubectl -n NAMESPACE create token ACCOUNT)"
-with replicas, ask the pod that holds the lease: the others know no story.
+ACCOUNT needs `get` on the nonResourceURL /debug/asched/*. With replicas, ask the pod that holds the
+lease: the others know no story. docs/operations.md has it step by step ("Asking why").
 """
 #: Lines of the story that are shown unless all are asked for.
 STORY_LINES: Final = 8
