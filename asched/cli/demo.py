@@ -134,8 +134,7 @@ def _tell(summary: Summary, columns: int) -> None:
     """The figures and the reasons; on a terminal the latter are folded into its columns."""
     print(
         f"\n{summary.bound} of {summary.pods} pods bound to {summary.nodes} nodes in"
-        f" {summary.seconds:.1f} s; from the first one on {summary.pods_per_second:.0f} pods per"
-        " second"
+        f" {summary.seconds:.1f} s ({summary.pods_per_second:.0f} a second once under way)"
     )
     left = sum(summary.reasons.values())
     if left:
