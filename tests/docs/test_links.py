@@ -1,0 +1,40 @@
+"""Every link of the documents leads to a file that exists, and to a heading it has."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.shared import ROOT
+
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "docs").glob("*.md"),
+    *(ROOT / "asched").glob("*.md"),
+    *(ROOT / "deploy").rglob("*.md"),
+]
+LINK = re.compile(r"\[[^\]]+\]\(([^)\s]+)\)")
+
+
+def anchors(page: Path) -> set[str]:
+    """What the headings of a page are called in links, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    lost = []
+    for link in LINK.findall(page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        if "://" in link:
+            continue
+        target = (page.parent / path).resolve() if path else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            lost.append(link)
+    assert lost == []
+
+
+def test_pages_have_links_at_all() -> None:
+    assert len(PAGES) >= 9
+    assert sum(len(LINK.findall(page.read_text(encoding="utf-8"))) for page in PAGES) > 20
