@@ -4,11 +4,12 @@ Whoever serves over TLS uses these: the scheduler's pages, and the embedded API 
 """
 
 import ipaddress
+import os
 import ssl
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Final
 
 from cryptography import x509
@@ -58,13 +59,24 @@ def self_signed(names: Sequence[str]) -> tuple[bytes, bytes]:
 
 
 def load_pem(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a certificate from memory; OpenSSL wants files, so they live for a moment."""
-    with tempfile.TemporaryDirectory() as folder:
-        cert_file, key_file = Path(folder, "tls.crt"), Path(folder, "tls.key")
-        cert_file.write_bytes(certificate)
-        key_file.touch(mode=0o600)
-        key_file.write_bytes(key)
-        context.load_cert_chain(cert_file, key_file)
+    """Load a certificate from memory; OpenSSL wants a file, so one lives for a moment."""
+    with _passing_file(certificate + b"\n" + key) as file:
+        context.load_cert_chain(file)
+
+
+@contextmanager
+def _passing_file(content: bytes) -> Iterator[str]:
+    """The name of a file for the length of the block; on Linux no folder has to hold it."""
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("tls"), "wb") as file:
+            file.write(content)
+            file.flush()
+            yield f"/proc/self/fd/{file.fileno()}"
+    else:
+        with tempfile.NamedTemporaryFile() as named:
+            named.write(content)
+            named.flush()
+            yield named.name
 
 
 def certificate_names(pem: bytes) -> list[str]:

@@ -237,7 +237,11 @@ def _is_plugin(name: str, cls: type[Any]) -> bool:
 def _of_directory(folder: Path) -> Iterator[UserPlugin]:
     if not folder.is_dir():
         raise PluginLoadError(f"--plugin-dir {folder}: is no directory")
-    for path in sorted(folder.glob("*.py")):
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix == ".py")
+    except OSError as error:
+        raise PluginLoadError(f"--plugin-dir {folder}: {error.strerror}") from error
+    for path in paths:
         if not path.name.startswith((".", "_", "test_")):
             yield from _of_module(_module_of_file(path), str(path))
 

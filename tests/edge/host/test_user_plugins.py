@@ -127,3 +127,16 @@ def test_what_is_not_there_is_named(tmp_path: Path) -> None:
     assert refused("no_such_module:X").startswith("--plugin no_such_module:X cannot be imported:")
     assert refused(folder=f"{tmp_path}/no") == f"--plugin-dir {tmp_path}/no: is no directory"
     assert refused("json:dumps") == "json:dumps is a function, a plugin is a class"
+
+
+def test_a_folder_that_cannot_be_read_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+
+    with pytest.raises(PluginLoadError) as error:
+        discover(plugin_dir=str(tmp_path))
+    assert str(error.value) == f"--plugin-dir {tmp_path}: Permission denied"
