@@ -26,6 +26,12 @@ from asched.core.framework.effects import (
     PodRef,
 )
 from asched.core.framework.per_node_views import Node, Pod
+from asched.core.framework.placements import (
+    Assignments,
+    Placement,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+)
 from asched.core.framework.points import (
     BindPlugin,
     FilterPlugin,
@@ -87,6 +93,7 @@ __all__ = [
     "SUCCESS",
     "Action",
     "Aspect",
+    "Assignments",
     "Bind",
     "BindPlugin",
     "Bound",
@@ -107,6 +114,9 @@ __all__ = [
     "Nomination",
     "Patch",
     "PermitPlugin",
+    "Placement",
+    "PlacementGeneratePlugin",
+    "PlacementScorePlugin",
     "Plugin",
     "Pod",
     "PodInfo",

@@ -58,6 +58,7 @@ def main(argv: Sequence[str]) -> int:
         connection=plan.connection,
         other=own.other,
         is_serving=options.serving.secure_port != 0,
+        tries_groups=plan.gates.get("GenericWorkload", False),
         known=plan.plugins.known,
     )
     findings: list[Finding] = []

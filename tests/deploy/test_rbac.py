@@ -101,7 +101,22 @@ def test_every_write_in_the_code_is_in_the_table() -> None:
     found = set(effects_written())
     assert Right("create", "resource.k8s.io", "resourceclaims") in found
     assert Right("patch", "", "persistentvolumeclaims") in found
-    assert found <= {need.right for need in needed(WRITES, ELECTION)}
+    assert Right("patch", "scheduling.k8s.io", "podgroups/status") in found
+    assert found <= {need.right for need in needed(WRITES, ELECTION, tries_groups=True)}
+
+
+def test_the_option_for_pod_groups_grants_what_their_gate_takes_and_nothing_else() -> None:
+    manifests = documents(DEPLOY / "components/pod-groups/rbac.yaml")
+    without = {need.right for need in needed(default_plugins(), ELECTION)}
+    wanted = {need.right for need in needed(default_plugins(), ELECTION, tries_groups=True)}
+    granted = list(rights_in(manifests))
+    assert len(granted) == len(set(granted))
+    assert set(granted) == wanted - without
+    (binding,) = [m for m in manifests if m["kind"] == "ClusterRoleBinding"]
+    assert binding["roleRef"]["name"] == manifests[0]["metadata"]["name"]
+    assert [(s["namespace"], s["name"]) for s in binding["subjects"]] == [
+        ("asched-system", "asched")
+    ]
 
 
 # --- a run with these rights and no others -------------------------------------------------------

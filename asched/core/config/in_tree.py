@@ -72,12 +72,6 @@ DEFAULT_MULTI_POINT: Final[tuple[tuple[str, int, str | None], ...]] = (
     (names.POD_GROUP_PODS_COUNT, 1, "TopologyAwareWorkloadScheduling"),
 )
 
-#: Plugins that may be named but not run -> the gate that puts them into a default profile.
-NOT_COVERED: Final[Mapping[str, str]] = {
-    names.TOPOLOGY_PLACEMENT_GENERATOR: "TopologyAwareWorkloadScheduling",
-    names.POD_GROUP_PODS_COUNT: "TopologyAwareWorkloadScheduling",
-}
-
 
 def default_multi_point(gates: Mapping[str, bool]) -> tuple[Plugin, ...]:
     """The default multiPoint list under these gates; a gate that is not mentioned counts as off."""

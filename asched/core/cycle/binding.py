@@ -11,12 +11,12 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (bindingCycle)
 """
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from asched import names
 from asched.core.cycle.desk import Attempt, Desk, ref_of
-from asched.core.cycle.failure import CLEARED, fail
+from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.settle import settle
 from asched.core.cycle.story import Step
 from asched.core.framework.attempt import fit_error
@@ -243,32 +243,22 @@ class Binding:
         freed = Change(ASSIGNED_POD_DELETE, held, None)
         if status.is_rejection and status.plugin:
             message = fit_error(1, "", {status.message: 1}, "")
-            yield from fail(
-                desk,
-                attempt,
+            failure = Failure(
                 message,
-                reason=names.REASON_UNSCHEDULABLE,
-                rejectors=frozenset((status.plugin,)),
-                nomination=CLEARED,
+                names.REASON_UNSCHEDULABLE,
+                frozenset((status.plugin,)),
                 is_patient=True,
                 was_nominated=self.was_nominated,
             )
+            yield from fail(desk, attempt, failure)
             if given_back:
                 desk.queue.move(freed, desk.now_s, except_uid=attempt.pod.uid)
             return
         if given_back:
             desk.queue.move(freed, desk.now_s)
-        reason = names.REASON_SCHEDULER_ERROR
-        if status.is_rejection:
-            reason = names.REASON_UNSCHEDULABLE
-        yield from fail(
-            desk,
-            attempt,
-            status.message,
-            reason=reason,
-            nomination=CLEARED,
-            was_nominated=self.was_nominated,
-        )
+        told = unschedulable if status.is_rejection else error
+        failed = replace(told(status.message), was_nominated=self.was_nominated)
+        yield from fail(desk, attempt, failed)
 
 
 def give_back(desk: Desk, attempt: Attempt, node: str) -> Generator[Effect, Answer, bool]:

@@ -11,7 +11,8 @@ from asched.core.cycle.observer import Observer
 from asched.core.cycle.story import Step, Stories
 from asched.core.framework.effects import EmitEvent, PodRef
 from asched.core.framework.kept import Kept
-from asched.core.framework.points import POINT_OF_METHOD, Plugin, PreBindPlugin
+from asched.core.framework.point_table import POINT_OF_METHOD
+from asched.core.framework.points import Plugin, PreBindPlugin
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PluginError, PointError, Status
 from asched.core.framework.waiting import WaitingPods
@@ -27,7 +28,10 @@ from asched.core.state.pods import PodInfo
 
 @dataclass
 class Desk:
-    """`counter_s` measures durations, `now_s` is the time of this turn (both in seconds)."""
+    """`counter_s` measures durations, `now_s` is the time of this turn (both in seconds).
+    `tries_groups`: whether the pods of a group are tried as one; `tries_placements`: in parts of
+    the cluster that plugins name.
+    """
 
     cluster: Cluster
     queue: SchedulingQueue
@@ -37,6 +41,8 @@ class Desk:
     counter_s: Callable[[], float]
     seed: int = 0
     now_s: float = 0.0
+    tries_groups: bool = False
+    tries_placements: bool = False
     waiting: WaitingPods = field(default_factory=WaitingPods)
     stories: Stories = field(default_factory=Stories)
     #: Whether a pod's status tells where it is going while that takes long.
@@ -97,6 +103,11 @@ class Attempt:
     @property
     def profile(self) -> str:
         return self.runner.profile.scheduler_name
+
+    @property
+    def consults(self) -> bool:
+        """Whether extenders have a say in the pod's place."""
+        return self.runner.consults(self.info)
 
     @property
     def ref(self) -> PodRef:

@@ -9,12 +9,12 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (handleSchedul
 """
 
 from collections.abc import Iterator
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
 
 from asched import names
 from asched.core.cycle.desk import Attempt, Desk, ref_of
 from asched.core.cycle.story import Step
-from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect, PatchPodStatus
 from asched.core.framework.points import Nomination
 from asched.core.model.condition import difference
@@ -28,28 +28,46 @@ CLEARED: Final = Nomination("")
 KEPT: Final = Nomination(None)
 
 
-def fail(
-    desk: Desk,
-    attempt: Attempt,
-    message: str,
-    *,
-    reason: str,
-    rejectors: frozenset[str] = frozenset(),
-    pending: frozenset[str] = frozenset(),
-    nomination: Nomination = CLEARED,
-    rejection: Rejection | None = None,
-    is_patient: bool = False,
-    was_nominated: bool = False,
-) -> Iterator[Effect]:
-    """Requeue the pod and tell why. Without rejectors the attempt counts as an error.
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why an attempt came to nothing, in the words in which it is told.
 
+    Without rejectors the queue takes it for an error, whatever the reason. `summary` is that of the
+    `Rejection` behind it, for the story. `is_patient`: the pod waits out its backoff.
     `was_nominated`: this attempt wrote a nomination, which the pod as last seen may not show yet.
     """
-    result = "unschedulable" if reason == names.REASON_UNSCHEDULABLE else "error"
+
+    message: str
+    reason: str
+    rejectors: frozenset[str] = frozenset()
+    pending: frozenset[str] = frozenset()
+    nomination: Nomination = CLEARED
+    summary: tuple[Any, ...] | None = None
+    is_patient: bool = False
+    was_nominated: bool = False
+
+    @property
+    def is_error(self) -> bool:
+        return self.reason == names.REASON_SCHEDULER_ERROR
+
+
+def unschedulable(message: str, nomination: Nomination = CLEARED) -> Failure:
+    """No plugin is to blame for it."""
+    return Failure(message, names.REASON_UNSCHEDULABLE, nomination=nomination)
+
+
+def error(message: str) -> Failure:
+    return Failure(message, names.REASON_SCHEDULER_ERROR)
+
+
+def fail(desk: Desk, attempt: Attempt, failure: Failure) -> Iterator[Effect]:
+    """Requeue the pod and tell why."""
+    message, reason, nomination = failure.message, failure.reason, failure.nomination
+    result = "error" if failure.is_error else "unschedulable"
     desk.observer.attempt_ended(result, attempt.profile, desk.counter_s() - attempt.started_s)
     desk.observer.scheduling_failed(attempt.pod.key, reason, message)
-    step = Step.REJECTED if rejection is not None else Step.ERROR
-    desk.tell(attempt, step, message if rejection is None else rejection.summary())
+    step = Step.ERROR if failure.summary is None else Step.REJECTED
+    desk.tell(attempt, step, message if failure.summary is None else failure.summary)
     now = desk.cluster.pods_seen.get(attempt.pod.key)
     if now is None or now.uid != attempt.pod.uid or now.spec.node_name:
         desk.queue.done(attempt.pod.uid)
@@ -58,12 +76,16 @@ def fail(
         desk.queue.done(now.uid)
         return
     desk.queue.return_failed(
-        attempt.queued, now, rejectors, pending, desk.now_s, is_patient=is_patient
+        attempt.queued,
+        now,
+        failure.rejectors,
+        failure.pending,
+        desk.now_s,
+        is_patient=failure.is_patient,
     )
-    desk.cluster.pod_groups.turn_away(now)
     desk.nominator.add(now, nomination.node)
     yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note(message))
-    patch = status_patch(now, reason, message, nomination, desk.now_s, was_nominated=was_nominated)
+    patch = status_patch(now, reason, message, nomination, desk.now_s, was_nominated=failure.was_nominated)
     if patch is not None:
         yield patch
 

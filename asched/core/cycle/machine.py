@@ -19,14 +19,18 @@ Bounds  TURN_S of cycles a turn; BINDINGS_MAX bindings under way, beyond which n
 from bisect import insort
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.desk import Attempt, Desk
+from asched.core.cycle.group import GroupAttempt, gather
+from asched.core.cycle.group_cycle import schedule_group
 from asched.core.cycle.scheduling import Background, schedule_one
 from asched.core.framework.effects import Effect, Together, WaitFor
 from asched.core.model.pod import Pod
 from asched.core.queue import sightings
+from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change
 from asched.core.state.facts import Answer, Done, Fact, Listed, Returned, TimedOut
 
@@ -78,7 +82,9 @@ class Machine:
         self._attempts = 0
         self._open_cycles = 0
         #: attempts that have to consult extenders while another one does, the next one first
-        self._parked: list[Attempt] = []
+        self._parked: list[Attempt | GroupAttempt] = []
+        #: groups of which pods are being tried: those that come later wait for the outcome
+        self._open_groups: set[str] = set()
         self._has_more = False
 
     # --- the line --------------------------------------------------------------------------------
@@ -264,36 +270,66 @@ class Machine:
             if attempt is None:
                 return
             self._open_cycles += 1
-            self._advance(_Task(schedule_one(desk, attempt), self._cycle_ended), None)
+            if isinstance(attempt, GroupAttempt):
+                self._open_groups.add(attempt.key)
+                ended = partial(self._group_ended, attempt.key)
+                self._advance(_Task(schedule_group(desk, attempt), ended), None)
+            else:
+                self._advance(_Task(schedule_one(desk, attempt), self._cycle_ended), None)
             if desk.counter_s() >= until_s:
                 self._has_more = True
                 return
 
-    def _next_attempt(self) -> Attempt | None:
+    def _next_attempt(self) -> Attempt | GroupAttempt | None:
         """Whose turn it is. While a cycle waits for an extender, only pods that need none."""
         desk = self.desk
         if self._parked and not self._open_cycles:
-            attempt = self._parked.pop(0)
-            attempt.started_s = desk.counter_s()
-            return attempt
+            parked = self._parked.pop(0)
+            parked.started_s = desk.counter_s()
+            return parked
         while len(self._parked) < PARKED_MAX:
             queued = desk.queue.pop(desk.now_s)
             if queued is None:
                 return None
-            runner = desk.runners.get(queued.pod.spec.scheduler_name)
-            if runner is None:  # its profile went with the last reload
-                desk.queue.done(queued.pod.uid)
+            attempt = self._begin(queued)
+            if attempt is None:
                 continue
-            self._attempts += 1
-            info = desk.cluster.classes.info_of(queued.pod)
-            attempt = Attempt(self._attempts, queued, info, runner, desk.counter_s())
-            if not self._open_cycles or not runner.consults(info):
-                return attempt
-            insort(self._parked, attempt, key=lambda parked: (-parked.pod.priority, parked.id))
+            found: Attempt | GroupAttempt = attempt
+            if desk.tries_groups and attempt.pod.spec.scheduling_group is not None:
+                found = gather(desk, attempt, self._begin)
+            if not self._open_cycles or not self._has_to_wait(found):
+                return found
+            insort(self._parked, found, key=lambda parked: (-parked.pod.priority, parked.id))
         return None
+
+    def _has_to_wait(self, attempt: Attempt | GroupAttempt) -> bool:
+        """Whether it has to wait for the cycles that are open."""
+        if isinstance(attempt, GroupAttempt) and attempt.key in self._open_groups:
+            return True
+        return attempt.consults
+
+    def _begin(self, queued: QueuedPod) -> Attempt | None:
+        """An attempt at a popped pod; None if its profile went with the last reload."""
+        desk = self.desk
+        runner = desk.runners.get(queued.pod.spec.scheduler_name)
+        if runner is None:
+            desk.queue.done(queued.pod.uid)
+            return None
+        self._attempts += 1
+        info = desk.cluster.classes.info_of(queued.pod)
+        return Attempt(self._attempts, queued, info, runner, desk.counter_s())
+
+    def _group_ended(self, key: str, results: list[Any]) -> None:
+        self._open_cycles -= 1
+        self._open_groups.discard(key)
+        for result in results:
+            self._follow(result)
 
     def _cycle_ended(self, result: Any) -> None:
         self._open_cycles -= 1
+        self._follow(result)
+
+    def _follow(self, result: Any) -> None:
         if isinstance(result, Binding):
             self.bindings += 1
             self._advance(_Task(result.run(), self._binding_ended), None)

@@ -19,6 +19,12 @@ class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):
     def algorithm_ran(self, duration_s: float) -> None:
         """Filters and scores of one attempt, without binding."""
 
+    def group_attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
+        """`result` is scheduled, unschedulable, waiting_on_preemption or error."""
+
+    def group_algorithm_ran(self, duration_s: float) -> None:
+        """The trial of a whole pod group."""
+
     def pod_scheduled(
         self, profile: str, attempts: int, since_first_attempt_s: float, *, was_flushed: bool
     ) -> None:
@@ -58,6 +64,10 @@ class Silent(SilentQueue, SilentPlugins):
     def attempt_ended(self, result: str, profile: str, duration_s: float) -> None: ...
 
     def algorithm_ran(self, duration_s: float) -> None: ...
+
+    def group_attempt_ended(self, result: str, profile: str, duration_s: float) -> None: ...
+
+    def group_algorithm_ran(self, duration_s: float) -> None: ...
 
     def pod_scheduled(
         self, profile: str, attempts: int, since_first_attempt_s: float, *, was_flushed: bool

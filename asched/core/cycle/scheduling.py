@@ -9,16 +9,17 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (schedulingCyc
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from asched import names
 from asched.core.cycle.binding import Binding, give_back
 from asched.core.cycle.desk import Attempt, Desk, blame
-from asched.core.cycle.failure import CLEARED, fail
+from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
 from asched.core.cycle.story import Step
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
 from asched.core.framework.effects import Effect
-from asched.core.framework.points import Late
+from asched.core.framework.points import Late, PostFilterResult
 from asched.core.framework.runner import Decision, NoNodesError
 from asched.core.framework.status import SUCCESS, Code, PointError, Status, failure
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
@@ -54,14 +55,7 @@ Next = Binding | Background | None
 
 def schedule_one(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, Next]:
     """Try one pod. Every way out has told the queue what becomes of the pod."""
-    pod = attempt.pod
-    if pod.is_terminating:
-        note = f"skip schedule deleting pod: {pod.key}"
-        yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note)
-        desk.queue.done(pod.uid)
-        return None
-    if pod.uid in desk.cluster.placed:
-        desk.queue.done(pod.uid)
+    if (yield from is_skipped(desk, attempt)):
         return None
     try:
         found = yield from attempt.runner.schedule(attempt.info, desk.seed + attempt.id)
@@ -69,84 +63,128 @@ def schedule_one(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, Next
         if isinstance(found, Rejection):
             return (yield from _rejected(desk, attempt, found))
         return (yield from _reserve(desk, attempt, found))
-    except NoNodesError:
-        reason = names.REASON_UNSCHEDULABLE
-        yield from fail(desk, attempt, NO_NODES, reason=reason, nomination=CLEARED)
-    except CannotAssumeError as error:
-        yield from _error(desk, attempt, str(error))
-    except Exception as error:
-        if not (isinstance(error, PointError) or blame(error).plugin):
-            raise
-        yield from _error(desk, attempt, desk.contain(error, "schedule"))
+    except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
+        failure = failure_of(desk, raised)
+    if desk.cluster.is_assumed(attempt.pod.uid):
+        yield from give_back(desk, attempt, attempt.info.node_name)
+    yield from fail(desk, attempt, failure)
     return None
 
 
-def _error(desk: Desk, attempt: Attempt, message: str) -> Generator[Effect, Answer, None]:
-    if desk.cluster.is_assumed(attempt.pod.uid):
-        yield from give_back(desk, attempt, attempt.info.node_name)
-    reason = names.REASON_SCHEDULER_ERROR
-    yield from fail(desk, attempt, message, reason=reason, nomination=CLEARED)
+def is_skipped(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, bool]:
+    """Whether the pod needs no attempt any more; then the queue is told."""
+    pod = attempt.pod
+    if pod.is_terminating:
+        note = f"skip schedule deleting pod: {pod.key}"
+        yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note)
+    elif pod.uid not in desk.cluster.placed:
+        return False
+    desk.queue.done(pod.uid)
+    return True
+
+
+def failure_of(desk: Desk, raised: Exception) -> Failure:
+    """What an attempt failed by that ended in an exception. Raises it if no plugin is to blame."""
+    if isinstance(raised, NoNodesError):
+        return unschedulable(NO_NODES)
+    if isinstance(raised, CannotAssumeError):
+        return error(str(raised))
+    if isinstance(raised, PointError) or blame(raised).plugin:
+        return error(desk.contain(raised, "schedule"))
+    raise raised
 
 
 def _rejected(
     desk: Desk, attempt: Attempt, rejection: Rejection
 ) -> Generator[Effect, Answer, Next]:
     """No node: try to make room, then give the pod back to the queue under its rejectors."""
+    result = yield from make_room(desk, attempt, rejection)
+    if result is not None and result.victims:
+        desk.observer.preempting(len(result.victims))
+    yield from fail(desk, attempt, rejected(rejection, result))
+    if result is None or result.background is None:
+        return None
+    return Background(desk, attempt.pod, result.background)
+
+
+def make_room(
+    desk: Desk, attempt: Attempt, rejection: Rejection
+) -> Generator[Effect, Answer, PostFilterResult | None]:
+    """Ask the PostFilter plugins; None if there are none."""
     runner = attempt.runner
-    said, nomination, background = "", CLEARED, None
-    if runner.profile.post_filters:
-        state = runner.cache.state_of(attempt.info)
-        trial = runner.trial(state, desk.waiting, desk.seed + attempt.id, desk.now_s)
-        started_s = desk.counter_s()
-        if any(plugin.name == names.DEFAULT_PREEMPTION for plugin in runner.profile.post_filters):
-            desk.observer.preemption_tried()
-        result = yield from runner.post_filter(attempt.info, rejection, trial)
-        desk.point_ran(attempt, "PostFilter", result.status.code.text, started_s)
-        if result.victims:
-            desk.observer.preempting(len(result.victims))
-        said, nomination, background = (
-            result.status.message,
-            result.nomination,
-            result.background,
-        )
-        if nomination.node:
-            desk.tell(attempt, Step.NOMINATED, nomination.node)
-    yield from fail(
-        desk,
-        attempt,
-        rejection.message(said),
-        reason=names.REASON_UNSCHEDULABLE,
+    if not runner.profile.post_filters:
+        return None
+    state = runner.cache.state_of(attempt.info)
+    trial = runner.trial(state, desk.waiting, desk.seed + attempt.id, desk.now_s)
+    if desk.tries_placements and attempt.pod.spec.scheduling_group is not None:
+        trial = replace(trial, in_placements=True)
+    started_s = desk.counter_s()
+    if any(plugin.name == names.DEFAULT_PREEMPTION for plugin in runner.profile.post_filters):
+        desk.observer.preemption_tried()
+    result = yield from runner.post_filter(attempt.info, rejection, trial)
+    desk.point_ran(attempt, "PostFilter", result.status.code.text, started_s)
+    if result.nomination.node:
+        desk.tell(attempt, Step.NOMINATED, result.nomination.node)
+    return result
+
+
+def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
+    """No node fits, and what the PostFilter plugins said to that."""
+    return Failure(
+        rejection.message("" if result is None else result.status.message),
+        names.REASON_UNSCHEDULABLE,
         rejectors=rejection.unschedulable_plugins,
         pending=rejection.pending_plugins,
-        nomination=nomination,
-        rejection=rejection,
+        nomination=CLEARED if result is None else result.nomination,
+        summary=rejection.summary(),
     )
-    return None if background is None else Background(desk, attempt.pod, background)
 
 
 def _reserve(desk: Desk, attempt: Attempt, decision: Decision) -> Generator[Effect, Answer, Next]:
-    """Count the pod on its node, then let Reserve and Permit have their say."""
-    info, node = attempt.info, decision.node
+    tell_node(desk, attempt, decision)
+    held = yield from hold(desk, attempt, decision)
+    if isinstance(held, Failure):
+        yield from fail(desk, attempt, held)
+        return None
+    return Binding(desk, attempt, decision.node, held.waiting)
+
+
+def tell_node(desk: Desk, attempt: Attempt, decision: Decision) -> None:
     attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
+    desk.tell(attempt, Step.NODE, (decision.node, decision.score, decision.feasible))
+
+
+class Held(NamedTuple):
+    """A place that is counted and promised. `permit`: SUCCESS, or WAIT for those in `waiting`."""
+
+    waiting: WaitingPod
+    permit: Status
+
+
+def hold(
+    desk: Desk, attempt: Attempt, decision: Decision
+) -> Generator[Effect, Answer, Held | Failure]:
+    """Count the pod on its node, then let Reserve and Permit have their say.
+
+    If one of them objects, everything is given back. Raises CannotAssumeError.
+    """
+    info, node = attempt.info, decision.node
     attempt.pre_binds = decision.state.roster.pre_binds
-    desk.tell(attempt, Step.NODE, (node, decision.score, decision.feasible))
     desk.cluster.assume(info, node)
     desk.nominator.delete(info.pod.uid)
     status = _ask_reserve(desk, attempt, decision)
     if not status.is_success:
-        yield from _turned_away(desk, attempt, node, status, "Reserve")
-        return None
+        yield from give_back(desk, attempt, node)
+        return _refusal(status, "Reserve")
     waiting = WaitingPod(info, node, attempt.profile)
     status = _ask_permit(desk, attempt, waiting)
-    if asked_for := desk.waiting.take_asked_for():
-        desk.queue.activate(asked_for, desk.now_s)
     if not (status.is_success or status.code is Code.WAIT):
-        yield from _turned_away(desk, attempt, node, status, "Permit")
-        return None
+        yield from give_back(desk, attempt, node)
+        return _refusal(status, "Permit")
     if waiting.deadlines:
         waiting.stage = Stage.PERMIT
     desk.waiting.add(waiting)
-    return Binding(desk, attempt, node, waiting)
+    return Held(waiting, status)
 
 
 def _ask_reserve(desk: Desk, attempt: Attempt, decision: Decision) -> Status:
@@ -182,24 +220,11 @@ def _ask_permit(desk: Desk, attempt: Attempt, waiting: WaitingPod) -> Status:
     return outcome
 
 
-def _turned_away(
-    desk: Desk, attempt: Attempt, node: str, status: Status, point: str
-) -> Generator[Effect, Answer, None]:
-    yield from give_back(desk, attempt, node)
+def _refusal(status: Status, point: str) -> Failure:
     if not status.is_rejection:
-        message = f'running {point} plugin "{status.plugin}": {status.message}'
-        yield from fail(
-            desk, attempt, message, reason=names.REASON_SCHEDULER_ERROR, nomination=CLEARED
-        )
-        return
-    pending = status.code is Code.PENDING
+        return error(f'running {point} plugin "{status.plugin}": {status.message}')
+    message = fit_error(1, "", dict.fromkeys(status.reasons, 1), "")
     blamed = frozenset((status.plugin,))
-    yield from fail(
-        desk,
-        attempt,
-        fit_error(1, "", dict.fromkeys(status.reasons, 1), ""),
-        reason=names.REASON_UNSCHEDULABLE,
-        rejectors=frozenset() if pending else blamed,
-        pending=blamed if pending else frozenset(),
-        nomination=CLEARED,
-    )
+    if status.code is Code.PENDING:
+        return Failure(message, names.REASON_UNSCHEDULABLE, pending=blamed)
+    return Failure(message, names.REASON_UNSCHEDULABLE, blamed)

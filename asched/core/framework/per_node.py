@@ -28,6 +28,7 @@ from asched.core.framework.effects import CallPlugin, Effect
 from asched.core.framework.late import driven, nonsense
 from asched.core.framework.per_node_views import LateNode, Node, Pod
 from asched.core.framework.plain_answers import Reasons, raise_error, status_of
+from asched.core.framework.point_table import POINT_OF_METHOD
 from asched.core.framework.points import (
     I64,
     Codes,
@@ -107,7 +108,7 @@ class PerNode(Plugin):
             return answer.value if isinstance(answer, Returned) else answer
         found = call(seen, where)
         if inspect.isgenerator(found):
-            found = yield from driven(found, self.name, points.POINT_OF_METHOD[method])
+            found = yield from driven(found, self.name, POINT_OF_METHOD[method])
         return found
 
 

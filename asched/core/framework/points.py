@@ -250,13 +250,15 @@ class Nomination:
 @dataclass(frozen=True, slots=True)
 class PostFilterResult:
     """`background` goes on after the attempt (evictions); if it fails, or answers SKIP because
-    nothing was left to be done, the pod is tried again at once.
+    nothing was left to be done, the pod is tried again at once. `withdraw` takes back what was
+    noted for it, if it must not go on after all: the pod's group does not fit even so.
     """
 
     status: Status
     nomination: Nomination = Nomination()
     background: Late | None = None
     victims: tuple[str, ...] = ()
+    withdraw: Callable[[], None] | None = None
 
 
 class PostFilterPlugin(Plugin):
@@ -312,47 +314,6 @@ class PostBindPlugin(Plugin):
     def post_bind(self, pod: PodInfo, node: str) -> Late | None: ...
 
 
-#: Which base class stands for which extension point of the configuration.
-POINTS: Final[dict[str, Any]] = {
-    "queueSort": QueueSortPlugin,
-    "preEnqueue": PreEnqueuePlugin,
-    "preFilter": PreFilterPlugin,
-    "filter": FilterPlugin,
-    "postFilter": PostFilterPlugin,
-    "preScore": PreScorePlugin,
-    "score": ScorePlugin,
-    "reserve": ReservePlugin,
-    "permit": PermitPlugin,
-    "preBind": PreBindPlugin,
-    "bind": BindPlugin,
-    "postBind": PostBindPlugin,
-}
-
-
-#: The methods of the bases, and the point at which each is called.
-POINT_OF_METHOD: Final[dict[str, str]] = {
-    "sort_key": "queueSort",
-    "pre_enqueue": "preEnqueue",
-    "pre_filter": "preFilter",
-    "filter": "filter",
-    "filter_one": "filter",
-    "explain": "filter",
-    "post_filter": "postFilter",
-    "pre_score": "preScore",
-    "score": "score",
-    "score_one": "score",
-    "normalize": "score",
-    "reserve": "reserve",
-    "unreserve": "reserve",
-    "permit": "permit",
-    "permit_late": "permit",
-    "pre_bind_pre_flight": "preBind",
-    "pre_bind": "preBind",
-    "bind": "bind",
-    "post_bind": "postBind",
-}
-
-
 def default_normalize(raw: I64, *, reverse: bool = False) -> I64:
     """Scale to 0..100 by the largest score, optionally turned round.
 
@@ -369,8 +330,6 @@ def default_normalize(raw: I64, *, reverse: bool = False) -> I64:
 __all__ = [
     "I64",
     "IDLE",
-    "POINTS",
-    "POINT_OF_METHOD",
     "BindPlugin",
     "CachedPlugin",
     "Code",

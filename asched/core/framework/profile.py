@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from asched.core.config.in_tree import NOT_COVERED
 from asched.core.config.merge import ResolvedProfile
-from asched.core.framework import points
+from asched.core.framework.placements import PlacementGeneratePlugin, PlacementScorer
+from asched.core.framework.point_table import POINTS
 from asched.core.framework.points import (
     BindPlugin,
     FilterPlugin,
@@ -75,6 +75,8 @@ class Profile:
     pre_binds: tuple[PreBindPlugin, ...] = ()
     binds: tuple[BindPlugin, ...] = ()
     post_binds: tuple[PostBindPlugin, ...] = ()
+    placement_generators: tuple[PlacementGeneratePlugin, ...] = ()
+    placement_scorers: tuple[PlacementScorer, ...] = ()
     registrations: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
     overlooked: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
 
@@ -91,14 +93,14 @@ def build(
     for name in resolved.plugin_names:
         factory = factories.get(name)
         if factory is None:
-            raise CannotBuildError(_nobody_provides(name))
+            raise CannotBuildError(f"plugin {name!r} is enabled but nobody provides it")
         try:
             made[name] = factory(args.get(name), cluster)
         except ValueError as error:
             raise CannotBuildError(f'initializing plugin "{name}": {error}') from error
 
     def at(point: str) -> tuple[Any, ...]:
-        base = points.POINTS[point]
+        base = POINTS[point]
         chosen = [made[entry.name] for entry in resolved.at(point)]
         for plugin in chosen:
             if not isinstance(plugin, base):
@@ -128,18 +130,15 @@ def build(
         pre_binds=at("preBind"),
         binds=at("bind"),
         post_binds=at("postBind"),
+        placement_generators=at("placementGenerate"),
+        placement_scorers=tuple(
+            PlacementScorer(plugin, entry.weight)
+            for plugin, entry in zip(
+                at("placementScore"), resolved.at("placementScore"), strict=True
+            )
+        ),
         registrations=registrations_of(resolved, made),
         overlooked={name: tuple(made[name].overlooked()) for name in _rejecting(resolved)},
-    )
-
-
-def _nobody_provides(name: str) -> str:
-    gate = NOT_COVERED.get(name)
-    if gate is None:
-        return f"plugin {name!r} is enabled but nobody provides it"
-    return (
-        f'plugin "{name}" is not covered: switch the feature gate {gate} off,'
-        " or disable the plugin in the profile"
     )
 
 

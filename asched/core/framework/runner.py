@@ -28,6 +28,7 @@ from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.late import driven
 from asched.core.framework.meter import Meter
 from asched.core.framework.overlay import Overlay, Refused
+from asched.core.framework.placements import Placement
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
 from asched.core.framework.ranking import NOT_FEASIBLE, choose
@@ -99,8 +100,13 @@ class Runner:
     def meter(self, meter: Meter | None) -> None:
         self._meter = self.cache.work.meter = meter
 
-    def schedule(self, pod: PodInfo, seed: int) -> Generator[Effect, Answer, Decision | Rejection]:
-        """Find the node for a pod. Raises PointError, NoNodesError."""
+    def schedule(
+        self, pod: PodInfo, seed: int, within: Mask | None = None
+    ) -> Generator[Effect, Answer, Decision | Rejection]:
+        """Find the node for a pod, among the rows `within` if they are given (bool[N]).
+
+        Raises PointError, NoNodesError.
+        """
         if not self.cluster.nodes.count:
             raise NoNodesError
         meter = self._meter
@@ -111,25 +117,25 @@ class Runner:
         if outcome.rejection is not None:
             if meter is not None:
                 meter.pre_filtered(outcome.asked, outcome.rejection.code.text)
-            return self._pre_filter_rejection(pod, state)
+            return self._pre_filter_rejection(pod, state, within)
         nominated = self._nominator.node_of(pod.pod.uid) or pod.pod.status.nominated_node_name
         if nominated:
-            decision = yield from self._on_nominated(pod, state, nominated)
+            decision = yield from self._on_nominated(pod, state, nominated, within)
             if decision is not None:
                 return decision
         chain = self._extenders
         may_ask = chain is not None and (chain.has_filter or chain.has_prioritize)
         if may_ask and self.consults(pod):
-            return (yield from self._consulting(pod, state, seed))
+            return (yield from self._consulting(pod, state, seed, within))
         refused = self.overlay.refused(pod, state)
-        feasible = self._feasible(state, refused)
+        feasible = self._feasible(state, refused, within)
         count = state.feasible_count if feasible is None else int(np.count_nonzero(feasible))
         if meter is not None:
             rows = outcome.rows
             judged = self.cluster.nodes.count if rows is None else len(rows)
             meter.filtered(outcome.asked, state.filters, judged)
         if count == 0:
-            return self.rejection(pod, state, refused.told)
+            return self.rejection(pod, state, refused.told, within=within)
         sample = self._sample(state.feasible if feasible is None else feasible, count)
         if sample is not None:
             feasible, count = sample, int(np.count_nonzero(sample))
@@ -151,7 +157,7 @@ class Runner:
         return self._extenders is not None and self._extenders.is_interested(pod)
 
     def _consulting(
-        self, pod: PodInfo, state: ClassState, seed: int
+        self, pod: PodInfo, state: ClassState, seed: int, within: Mask | None
     ) -> Generator[Effect, Answer, Decision | Rejection]:
         """The same with extenders. While one thinks, facts come in and other pods are placed:
         after each answer the rows are judged again, and what was granted counts if it still fits.
@@ -160,7 +166,7 @@ class Runner:
         meter = self._meter
         outcome = state.outcome
         statuses = self.overlay.judge(pod, state)
-        feasible = self._feasible(state, self.overlay.refused(pod, state))
+        feasible = self._feasible(state, self.overlay.refused(pod, state), within)
         asked = state.feasible if feasible is None else feasible
         asked_count = int(np.count_nonzero(asked))
         sample = self._sample(asked, asked_count)
@@ -179,7 +185,7 @@ class Runner:
             meter.filtered(outcome.asked, state.filters, judged)
         if count == 0:
             blamed = frozenset((names.EXTENDER,)) if turned_away else frozenset()
-            return self.rejection(pod, state, refused, blamed)
+            return self.rejection(pod, state, refused, blamed, within)
         extra = None
         if count > 1 and self._extenders.has_prioritize:
             before = list(self.cluster.nodes.node_at)
@@ -187,7 +193,7 @@ class Runner:
             granted, statuses = self._still(pod, state, self._same(granted, before))
             count = int(np.count_nonzero(granted))
             if count == 0:
-                return self.rejection(pod, state, statuses)
+                return self.rejection(pod, state, statuses, within=within)
         if count == 1:
             return self._decision(state, int(np.argmax(granted)), 1, None)
         is_all = np.array_equal(granted, state.feasible)
@@ -278,12 +284,13 @@ class Runner:
         state: ClassState,
         refused: Mapping[int, Status],
         blamed: frozenset[str] = frozenset(),
+        within: Mask | None = None,
     ) -> Rejection:
         """Why the class fits nowhere, with the rows that were judged apart, and who is to blame
         for rows that went without a word.
         """
         if state.outcome.rejection is not None:  # since an extender was asked
-            return self._pre_filter_rejection(pod, state)
+            return self._pre_filter_rejection(pod, state, within)
         judge, codes, plugins = state.judges()
         all_speak = self.profile.always_check_all_filters
         told_apart = self.overlay.explain(pod, state, judge, codes, in_place=not all_speak)
@@ -298,7 +305,7 @@ class Runner:
             plugins=plugins,
             judge=judge,
             codes=codes,
-            live=nodes.columns.read("live")[: nodes.height].copy(),
+            live=Placement("", within).mask(nodes),
             looked_at=looked_at,
             absent=outcome.absent,
             pre_filter_plugins=outcome.plugins | blamed,
@@ -306,7 +313,9 @@ class Runner:
             all_codes=[verdict.codes for verdict in state.active] if all_speak else None,
         )
 
-    def _pre_filter_rejection(self, pod: PodInfo, state: ClassState) -> Rejection:
+    def _pre_filter_rejection(
+        self, pod: PodInfo, state: ClassState, within: Mask | None
+    ) -> Rejection:
         nodes = self.cluster.nodes
         empty = np.zeros(nodes.height, dtype=np.int32)
         return Rejection(
@@ -314,18 +323,18 @@ class Runner:
             plugins=(),
             judge=empty,
             codes=empty,
-            live=nodes.columns.read("live")[: nodes.height].copy(),
+            live=Placement("", within).mask(nodes),
             pre_filter=state.outcome.rejection,
             pre_filter_ran=up_to(self.profile.pre_filters, state.outcome.stopped_by),
             pre_filter_plugins=state.outcome.plugins,
         )
 
     def _on_nominated(
-        self, pod: PodInfo, state: ClassState, node: str
+        self, pod: PodInfo, state: ClassState, node: str, within: Mask | None
     ) -> Generator[Effect, Answer, Decision | None]:
         """The node the pod was nominated to, if it still fits: then nobody else is looked at."""
         row = self.cluster.nodes.row_of.get(node)
-        if row is None or not state.feasible[row]:
+        if row is None or not state.feasible[row] or not (within is None or within[row]):
             return None
         if self.overlay.judge_row(pod, state, row) is not None:
             return None
@@ -340,11 +349,11 @@ class Runner:
                 return None
         return self._decision(state, row, 1, None)
 
-    def _feasible(self, state: ClassState, refused: Refused) -> Mask | None:
+    def _feasible(self, state: ClassState, refused: Refused, within: Mask | None) -> Mask | None:
         """The rows left after nominated pods; None if that is exactly the class's own mask."""
-        if not len(refused.rows):
+        if not len(refused.rows) and within is None:
             return None
-        feasible = state.feasible.copy()
+        feasible = state.feasible.copy() if within is None else state.feasible & within
         feasible[refused.rows] = False
         return feasible
 

@@ -32,7 +32,8 @@ class Candidate:
 @dataclass(frozen=True, slots=True)
 class Trial:
     """`seed` decides between equals; `extenders` is the chain of `core/extender`
-    (`runner.ExtenderChain`), None if none is set.
+    (`runner.ExtenderChain`), None if none is set. `in_placements`: the pod's group is tried in
+    parts of the cluster, one after the other.
     """
 
     scheduler_name: str
@@ -44,6 +45,7 @@ class Trial:
     seed: int
     now_s: float
     extenders: Any = None
+    in_placements: bool = False
 
     def status_of(self, pod: PodInfo, row: int) -> Status | None:
         """Whether the pod fits a row as the columns stand now, nominated pods included: None,

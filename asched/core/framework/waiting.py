@@ -7,12 +7,11 @@ cancelled until PreBind is through. The first decision counts, later ones are ig
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/waiting_pods_map.go
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
 from asched.core.framework.status import Status, failure, unschedulable
-from asched.core.model.pod import Pod
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
@@ -91,7 +90,6 @@ class WaitingPods:
 
     def __init__(self) -> None:
         self._pods: dict[str, WaitingPod] = {}
-        self._asked_for: list[Pod] = []
         self.held = 0
 
     @classmethod
@@ -110,12 +108,3 @@ class WaitingPods:
 
     def drop(self, uid: str) -> None:
         self._pods.pop(uid, None)
-
-    def ask_for(self, pods: Iterable[Pod]) -> None:
-        """A Permit plugin wants these tried at once: the pod it lets wait may be their chance."""
-        self._asked_for.extend(pods)
-
-    def take_asked_for(self) -> list[Pod]:
-        """Whom Permit plugins asked for since the last call."""
-        asked_for, self._asked_for = self._asked_for, []
-        return asked_for

@@ -58,6 +58,17 @@ class PodDisruptionBudget(Record, frozen=True, gc=False):
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
+class Condition(Record, frozen=True, gc=False):
+    """metav1.Condition, as newer kinds have it; pods have one of their own."""
+
+    type: str = ""
+    status: str = ""
+    observed_generation: int = 0
+    last_transition_time: str | None = None
+    reason: str = ""
+    message: str = ""
+
+
 class GangPolicy(Record, frozen=True, gc=False):
     min_count: int = 0
 
@@ -66,10 +77,33 @@ class PodGroupPolicy(Record, frozen=True, gc=False):
     gang: GangPolicy | None = None
 
 
+class TopologyConstraint(Record, frozen=True, gc=False):
+    key: str = ""
+
+
+class PodGroupConstraints(Record, frozen=True, gc=False):
+    topology: tuple[TopologyConstraint, ...] | None = None
+
+
 class PodGroupSpec(Record, frozen=True, gc=False):
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()
+    scheduling_constraints: PodGroupConstraints | None = None
+
+
+class PodGroupStatus(Record, frozen=True, gc=False):
+    conditions: tuple[Condition, ...] | None = None
 
 
 class PodGroup(Record, frozen=True, gc=False):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
+    status: PodGroupStatus = PodGroupStatus()
+
+    @property
+    def topology_key(self) -> str:
+        """The label whose values divide the nodes into places for the group; empty for none. The
+        API allows one such constraint.
+        """
+        constraints = self.spec.scheduling_constraints
+        topology = constraints.topology if constraints is not None else None
+        return topology[0].key if topology else ""

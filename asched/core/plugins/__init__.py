@@ -24,11 +24,13 @@ from asched.core.plugins.node_resources_balanced_allocation import NodeResources
 from asched.core.plugins.node_resources_fit import NodeResourcesFit
 from asched.core.plugins.node_unschedulable import NodeUnschedulable
 from asched.core.plugins.node_volume_limits import NodeVolumeLimits
+from asched.core.plugins.pod_group_pods_count import PodGroupPodsCount
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
 from asched.core.plugins.pod_topology_spread.constraints import Switches
 from asched.core.plugins.priority_sort import PrioritySort
 from asched.core.plugins.scheduling_gates import SchedulingGates
 from asched.core.plugins.taint_toleration import TaintToleration
+from asched.core.plugins.topology_placement_generator import TopologyPlacementGenerator
 from asched.core.plugins.volume_binding import VolumeBinding
 from asched.core.plugins.volume_restrictions import VolumeRestrictions
 from asched.core.plugins.volume_zone import VolumeZone
@@ -58,6 +60,8 @@ IN_TREE: Final[dict[str, Factory]] = {
     names.VOLUME_BINDING: VolumeBinding,
     names.VOLUME_ZONE: lambda _args, cluster: VolumeZone(cluster),
     names.GANG_SCHEDULING: lambda _args, cluster: GangScheduling(cluster),
+    names.TOPOLOGY_PLACEMENT_GENERATOR: lambda _args, cluster: TopologyPlacementGenerator(cluster),
+    names.POD_GROUP_PODS_COUNT: lambda _args, cluster: PodGroupPodsCount(cluster),
 }
 
 

@@ -2,7 +2,8 @@
 
 Makes room on a node that fits once pods of lower priority are gone, at the least cost; the pod
           then waits for its victims to go, nominated to that node.
-Refuses   a pod with preemptionPolicy Never, and one whose victims are still on their way out.
+Refuses   a pod with preemptionPolicy Never, one whose victims are still on their way out, and one
+          of a group that is tried in several placements.
 Waits     while the victims are being evicted (PreEnqueue).
 Retry     nothing by itself: the pods that go wake whoever the filters rejected.
 Cost      one pass over the nodes per kind of preemptor, then the rows that changed since.
@@ -45,20 +46,25 @@ from asched.core.model.kinds import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     POD,
+    POD_GROUP,
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
     STORAGE_CLASS,
 )
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
+from asched.core.model.workload import PodGroup
 from asched.core.preemption.choice import best_of
 from asched.core.preemption.eviction import Eviction, UnderWay, is_preempted
 from asched.core.preemption.search import Findings, Limit, Search
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
+from asched.core.state.pod_groups import group_key
 from asched.core.state.pods import PodInfo
 
+UNKNOWN_GROUP: Final = "pod group for pod not found"
+IN_PLACEMENTS: Final = "not eligible due to placement-based pod group scheduling limitation"
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 VICTIMS_LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
 WAITING: Final = "waiting for the preemption for this pod to be finished"
@@ -138,6 +144,12 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
 
     def _obstacle(self, pod: Pod, rejection: Rejection, trial: Trial) -> str | None:
         """Why the pod may not preempt, if it may not. A nomination counts before it is written."""
+        if trial.in_placements:
+            group: PodGroup | None = self._cluster.get(POD_GROUP, group_key(pod))
+            if group is None:
+                return UNKNOWN_GROUP
+            if group.spec.scheduling_constraints is not None:
+                return IN_PLACEMENTS
         if pod.spec.preemption_policy == "Never":
             return NEVER
         nominated = trial.nominator.node_of(pod.uid) or pod.status.nominated_node_name
@@ -186,6 +198,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
             Nomination(candidate.node),
             eviction.begin(),
             tuple(info.pod.key for info in candidate.victims),
+            eviction.withdraw,
         )
 
 

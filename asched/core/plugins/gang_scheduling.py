@@ -7,7 +7,7 @@ Rejects   a pod before it enters the queue, while its PodGroup or minCount of it
 Waits     a pod that has its place, until minCount pods of the gang have theirs; whoever completes
           the gang lets the others go. After PERMIT_TIMEOUT_S it gives its place back.
 Retry     a pod of the same group appears, or the group does.
-Cost      two look-ups; one step for each pod of a gang that waits, or was turned away.
+Cost      two look-ups; one step for each pod of a gang that waits.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/gangscheduling
 """
 
@@ -75,11 +75,9 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
             return SUCCESS, 0.0
         pods = self._cluster.pod_groups.get(key)
         if len(pods.placed) < gang.min_count:
-            # Pods that can go only where this one went hear of it by nobody else. (Upstream
-            # names every pod without a place; one that was never turned away is on its way.)
-            self._waiting.ask_for(pods.turned_away.values())
+            self._cluster.pod_groups.hold(pod.pod)
             return TOO_FEW_PLACES, PERMIT_TIMEOUT_S
-        for uid in pods.placed if self._waiting.held else ():
+        for uid in self._cluster.pod_groups.let_go(key):
             mate = self._waiting.get(uid)
             if mate is not None:
                 mate.allow(self.name)

@@ -2,13 +2,15 @@
 
 Rejects   nodes without room for one more pod, or with too little of a resource left; evicting
           pods helps unless the request exceeds all that the node can allocate.
-Prefers   by the configured strategy: the emptier, the fuller, or along a curve.
+Prefers   by the configured strategy: the emptier, the fuller, or along a curve. Of placements, the
+          one that a pod group leaves fullest.
 Retry     a pod goes or shrinks; a node appears or grows; a device class starts to stand for a
           requested resource.
 Cost      a few passes over the amounts of the requested resources.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go
 """
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -17,6 +19,7 @@ import numpy as np
 
 from asched import names
 from asched.core.config import args as config
+from asched.core.framework.placements import Assignments, PlacementScorePlugin
 from asched.core.framework.points import (
     I64,
     Codes,
@@ -84,7 +87,9 @@ class Demand(NamedTuple):
     told: tuple[tuple[int, str], ...]
 
 
-class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeResourcesFit(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin
+):
     name = names.NODE_RESOURCES_FIT
     reasons = (TOO_MANY_PODS,)
     reads_only_amounts = True
@@ -105,6 +110,7 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._demand = PerClass(self._demand_of)
         self._scored = PerClass(self._scored_of)
         self._kernel_one = KERNELS_ONE.get(args.scoring_strategy.type)
+        self._nodes = cluster.nodes
         self._columns = cluster.nodes.columns
 
     def registrations(self) -> Sequence[Registration]:
@@ -185,6 +191,22 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         held = (cpu + wanted.plain[0], memory + wanted.plain[1])
         return self._kernel_one(held, offered, wanted.plain_weights)
 
+    def score_placement(self, group: str, assignments: Assignments) -> int:  # noqa: ARG002
+        """The share of all its nodes together that would be in use, by the configured resources.
+
+        Devices do not count. Source  noderesources/resource_allocation.go (scorePlacement)
+        """
+        asked: Counter[str] = Counter()
+        for pod, _ in assignments.pods:
+            asked.update(self._amounts_of(pod.cls))
+        wanted = scored(self._resources, asked)
+        rows = np.flatnonzero(assignments.placement.mask(self._nodes)).astype(np.int32)
+        view = NodeView(self._nodes, rows)
+        requested, allocatable = node_amounts(view, wanted.names, _no_devices, nonzero=True)
+        held = np.where(allocatable > 0, requested, 0).sum(axis=1) + wanted.amounts[:, 0]
+        offered = allocatable.sum(axis=1)
+        return most_allocated_one(held.tolist(), offered.tolist(), wanted.plain_weights)
+
     def _shortage(self, nodes: NodeView, resource: str, amount: int, bit: int) -> Codes:
         """int32[M] of the bits that one resource adds."""
         row = nodes.table.find_resource(resource)
@@ -229,10 +251,18 @@ class NodeResourcesFit(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return name in self._ignored or name.partition("/")[0] in self._ignored_groups
 
     def _scored_of(self, cls: PodClass) -> Scored:
+        return scored(self._resources, self._amounts_of(cls))
+
+    def _amounts_of(self, cls: PodClass) -> dict[str, int]:
+        """What such a pod asks for as far as scores are concerned."""
         cpu, memory = cls.scoring_nonzero
         plain = cls.requests if cls.is_simple else container_requests(cls.example)
-        amounts = {**plain, CPU: cpu, MEMORY: memory}
-        return scored(self._resources, amounts)
+        return {**plain, CPU: cpu, MEMORY: memory}
+
+
+def _no_devices(_resource: str, nodes: NodeView) -> tuple[I64, I64]:
+    nothing = np.zeros(nodes.size, dtype=np.int64)
+    return nothing, nothing
 
 
 def _kernel(strategy: config.ScoringStrategy) -> Kernel:

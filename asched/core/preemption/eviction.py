@@ -127,6 +127,7 @@ class Eviction:
         self._under_way = under_way
         self._cluster = trial.cluster
         self._victims = [i.pod for i in candidate.victims if not i.pod.is_terminating]
+        self._less: list[Pod] = []
 
     def begin(self) -> Late | None:
         """Hold the preemptor back from now on, and hand out what is to be done.
@@ -137,14 +138,20 @@ class Eviction:
             return None
         self._under_way.start(self._preemptor)
         nominator = self._trial.nominator
-        less = [
+        self._less = [
             pod
             for pod in nominator.on(self._node).values()
             if pod.priority < self._preemptor.priority
         ]
-        for pod in less:
+        for pod in self._less:
             nominator.delete(pod.uid)
-        return self._steps(less)
+        return self._steps(self._less)
+
+    def withdraw(self) -> None:
+        """Take back what `begin` noted; nothing was written yet."""
+        self._under_way.end(self._preemptor, is_deleted=False)
+        for pod in self._less:
+            self._trial.nominator.add(pod, self._node)
 
     def _steps(self, nominated: list[Pod]) -> Late:
         failed: Status = SUCCESS

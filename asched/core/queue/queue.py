@@ -3,11 +3,14 @@
     active          ready, in the order of the queue sort; `pop` takes the head
     backoff         to be tried again, not before its pause ends; the head is taken when nothing is
                     active
-    errors          the same after an error, or after a plugin let the pod wait and turned it away;
-                    never taken early
+    errors          the same after an error, for a pod of a group, or after a plugin let the pod
+                    wait and turned it away; never taken early
     unschedulable   at rest until a change helps, or for max_in_unschedulable_s
     gated           at rest behind a PreEnqueue plugin
     in flight       popped and neither done nor returned; changes are kept for it meanwhile
+
+Where pod groups are tried as one (`tries_groups`), their pods come back by backoff alone: no change
+wakes them, and nothing takes them before their pause is over (DECISIONS.md).
 
 A pod stands in one of the first five by its key (namespace/name), in flight by its uid. Time is
 handed in as seconds; nothing here waits, and equal inputs give equal states.
@@ -88,6 +91,7 @@ class SchedulingQueue:
         observer: QueueObserver | None = None,
         counter_s: Callable[[], float] = lambda: 0.0,
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
+        tries_groups: bool = False,
     ) -> None:
         self.places = Places(next(iter(profiles.values())).sort_key)
         self._observer = observer or Silent()
@@ -95,6 +99,7 @@ class SchedulingQueue:
         self.learn(profiles, backoff)
         self._max_in_unschedulable_s = max_in_unschedulable_s
         self._class_key_of = class_key_of
+        self._tries_groups = tries_groups
         self.nominator = nominator
         self.in_flight = InFlight()
         self._next_unschedulable_flush_s: float | None = None
@@ -175,16 +180,24 @@ class SchedulingQueue:
                 if queued is None:
                     return None
                 self._observer.incoming("active", POP_FROM_BACKOFF_Q.label)
-            queued.attempts += 1
-            queued.backoff_until_s = None
-            self._count_rejectors(queued, -1)
-            if queued.pod.uid not in self.in_flight:
-                self.in_flight.start(queued)
+            if self._start(queued):
                 return queued
-            self._observer.complaint(
-                f"pod {queued.key} was dropped from the active queue:"
-                " the same pod is tracked in multiple places in the scheduler"
-            )
+
+    def pop_mate(self, pod: Pod, now_s: float) -> QueuedPod | None:
+        """The very pod, wherever it waits, for an attempt together with another; now in flight.
+
+        None if it does not wait, or a gate holds it.
+        """
+        queued = self.places.get(pod.key)
+        if queued is None or queued.pod.uid != pod.uid:
+            return None
+        active = self.places.active
+        if queued.lane is not active:
+            has_passed = queued.lane is not None
+            if not self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=has_passed):
+                return None
+        self.places.leave(queued)
+        return queued if self._start(queued) else None
 
     def done(self, uid: str) -> None:
         """The attempt cannot be rejected any more, or its pod is dropped: forget what it missed."""
@@ -288,6 +301,23 @@ class SchedulingQueue:
 
     # --- inside -----------------------------------------------------------------------------------
 
+    def _start(self, queued: QueuedPod) -> bool:
+        """Begin an attempt at a pod that was just taken."""
+        queued.attempts += 1
+        queued.backoff_until_s = None
+        self._count_rejectors(queued, -1)
+        if queued.pod.uid not in self.in_flight:
+            self.in_flight.start(queued)
+            return True
+        self._observer.complaint(
+            f"pod {queued.key} was dropped from the active queue:"
+            " the same pod is tracked in multiple places in the scheduler"
+        )
+        return False
+
+    def _is_in_group(self, queued: QueuedPod) -> bool:
+        return self._tries_groups and queued.pod.spec.scheduling_group is not None
+
     def _enter(self, pod: Pod, label: str, now_s: float) -> None:
         present = self.places.get(pod.key)
         if present is not None:
@@ -297,7 +327,7 @@ class SchedulingQueue:
 
     def _worth_of_missed(self, queued: QueuedPod, uid: str) -> Worth:
         missed = self.in_flight.changes_since(uid)
-        if not queued.rejectors or missed is None:
+        if not queued.rejectors or missed is None or self._is_in_group(queued):
             return Worth.AFTER_BACKOFF
         worth = self._waking.of_missed(queued, missed)
         self._take_notes()
@@ -337,7 +367,8 @@ class SchedulingQueue:
         if not self._gates.admit(queued):
             return self._to_rest(queued, label)
         places = self.places
-        may_be_early = queued.rejectors and not queued.is_patient
+        is_patient = queued.is_patient or self._is_in_group(queued)
+        may_be_early = queued.rejectors and not is_patient
         places.into(queued, places.backoff if may_be_early else places.errors)
         self._observer.incoming("backoff", label)
         return True

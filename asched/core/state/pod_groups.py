@@ -22,15 +22,15 @@ def group_key(pod: Pod) -> str:
 class GroupPods:
     """The pods of one group by uid: those with a place, and those without.
 
-    `turned_away`: those of the latter whose last attempt failed.
+    `held`: those of the former that wait at Permit for the rest of their gang.
     """
 
-    __slots__ = ("placed", "turned_away", "unplaced")
+    __slots__ = ("held", "placed", "unplaced")
 
     def __init__(self) -> None:
         self.placed: dict[str, Pod] = {}
         self.unplaced: dict[str, Pod] = {}
-        self.turned_away: dict[str, Pod] = {}
+        self.held: set[str] = set()
 
     @property
     def count(self) -> int:
@@ -38,7 +38,9 @@ class GroupPods:
 
 
 class PodGroups:
-    """All groups that have pods. Only the cluster calls what changes something."""
+    """All groups that have pods. Only the cluster moves pods; `hold` and `let_go` are the gang
+    rule's.
+    """
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupPods] = {}
@@ -63,7 +65,7 @@ class PodGroups:
             return
         group.placed.pop(pod.uid, None)
         group.unplaced.pop(pod.uid, None)
-        group.turned_away.pop(pod.uid, None)
+        group.held.discard(pod.uid)
         if not group.count:
             del self._groups[group_key(pod)]
 
@@ -72,7 +74,6 @@ class PodGroups:
         if pod.spec.scheduling_group is None or (group := self._of(pod)) is None:
             return
         if group.unplaced.pop(pod.uid, None) is not None:
-            group.turned_away.pop(pod.uid, None)
             group.placed[pod.uid] = pod
 
     def displace(self, pod: Pod) -> None:
@@ -81,13 +82,22 @@ class PodGroups:
             return
         if group.placed.pop(pod.uid, None) is not None:
             group.unplaced[pod.uid] = pod
+            group.held.discard(pod.uid)
 
-    def turn_away(self, pod: Pod) -> None:
-        """An attempt to place the pod failed."""
-        if pod.spec.scheduling_group is None or (group := self._of(pod)) is None:
-            return
-        if pod.uid in group.unplaced:
-            group.turned_away[pod.uid] = pod
+    def hold(self, pod: Pod) -> None:
+        """A pod with a place waits for the others."""
+        group = self._of(pod)
+        if group is not None and pod.uid in group.placed:
+            group.held.add(pod.uid)
+
+    def let_go(self, key: str) -> tuple[str, ...]:
+        """Nobody of a group is held any more; the uids of those who were."""
+        group = self._groups.get(key)
+        if group is None or not group.held:
+            return ()
+        held = tuple(group.held)
+        group.held.clear()
+        return held
 
     def _of(self, pod: Pod) -> GroupPods | None:
         return self._groups.get(group_key(pod))

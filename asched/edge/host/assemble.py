@@ -21,7 +21,8 @@ from asched.core.extender.consult import Chain
 from asched.core.framework import profile as framework
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.plugin_reports import PluginReports
-from asched.core.framework.points import POINTS, Plugin, QueueSortPlugin, Registration
+from asched.core.framework.point_table import POINTS
+from asched.core.framework.points import Plugin, QueueSortPlugin, Registration
 from asched.core.framework.profile import CannotBuildError, Factory
 from asched.core.framework.runner import Runner
 from asched.core.framework.second_look import blamed
@@ -99,9 +100,19 @@ def build_machine(
     seed: int = 0,
     bindings_max: int = BINDINGS_MAX,
 ) -> Machine:
-    """The machine around the runners. `counter_s` measures durations, it never decides."""
+    """The machine around the runners. `counter_s` measures durations, it never decides.
+
+    Pods of a group are tried as one if the gate says so, or if a profile knows of gangs; in
+    placements if their gate says so, or if a profile knows how to make them.
+    """
     observer = observer or Silent()
     parts.cluster.companion(PluginReports).observer = observer
+    gates, gangs = configuration.gates, names.GANG_SCHEDULING
+    profiles = [runner.profile for runner in runners.values()]
+    tries_groups = gates.get("GenericWorkload", False)
+    tries_groups |= any(gangs in profile.plugins for profile in profiles)
+    tries_placements = gates.get("TopologyAwareWorkloadScheduling", False)
+    tries_placements |= any(profile.placement_generators for profile in profiles)
     queue = SchedulingQueue(
         queue_profiles(runners, observer),
         parts.nominator,
@@ -110,6 +121,7 @@ def build_machine(
         observer=observer,
         counter_s=counter_s,
         class_key_of=lambda pod: waiting_key(parts.cluster, pod),
+        tries_groups=tries_groups,
     )
     desk = Desk(
         cluster=parts.cluster,
@@ -119,6 +131,8 @@ def build_machine(
         observer=observer,
         counter_s=counter_s,
         seed=seed,
+        tries_groups=tries_groups,
+        tries_placements=tries_placements,
         waiting=parts.cluster.companion(WaitingPods.of),
         announces_places=configuration.gates.get("NominatedNodeNameForExpectation", True),
     )

@@ -17,7 +17,7 @@ from typing import Final
 from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
 from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.core.model.kinds import KINDS, Kind
+from asched.core.model.kinds import KINDS, POD_GROUP, Kind
 from asched.edge.client.errors import ClientError, ConnectError, NotFound
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.transport import Reply
@@ -51,6 +51,8 @@ class Examination:
     #: Whose rights count; None: those of the credentials in use.
     other: Identity | None = None
     is_serving: bool = True
+    #: Whether pod groups are followed (GenericWorkload).
+    tries_groups: bool = False
     known: KnownPlugins = field(default_factory=lambda: IN_TREE_POINTS)
     clock_s: Callable[[], float] = time.time
 
@@ -89,7 +91,7 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
         found.append(Finding("account", State.OK, f'the rights of "{identity.user}" are examined'))
     except ClientError as error:
         found.append(unreadable("account", "who we are (SelfSubjectReview)", error))
-    found += await _check_kinds(reader)
+    found += await _check_kinds(reader, with_groups=examination.tries_groups)
     found += await _check_access(reader, examination, identity)
     now = datetime.fromtimestamp(examination.clock_s(), UTC)
     leases, holder_host = await check_lease(reader, examination.configuration, now)
@@ -110,7 +112,12 @@ async def _check_access(
             cure = "asched config check FILE shows the place"
             return [Finding("configuration", State.PROBLEM, str(error), cure)]
     election = configuration.leader_election
-    needs = needed(plugins, election, is_serving=examination.is_serving)
+    needs = needed(
+        plugins,
+        election,
+        is_serving=examination.is_serving,
+        tries_groups=examination.tries_groups,
+    )
     found = await check_permissions(reader, needs, examination.other)
     if identity is not None:
         namespace, elects = election.resource_namespace, election.leader_elect
@@ -161,17 +168,18 @@ def _check_version(reply: Reply) -> list[Finding]:
     return [Finding("versions", State.OK, text)]
 
 
-async def _check_kinds(reader: Reader) -> list[Finding]:
+async def _check_kinds(reader: Reader, *, with_groups: bool = False) -> list[Finding]:
     """Does the server have every kind we watch? A missing one counts as "there are none"."""
-    groups = tuple(dict.fromkeys(kind.group_version for kind in KINDS))
+    kinds = (*KINDS, POD_GROUP) if with_groups else KINDS
+    groups = tuple(dict.fromkeys(kind.group_version for kind in kinds))
     try:
         served = await asyncio.gather(*(_resources(reader, group) for group in groups))
     except ClientError as error:
         return [unreadable("kinds", "discovery", error)]
     known = dict(zip(groups, served, strict=True))
-    missing = [kind for kind in KINDS if kind.plural not in known[kind.group_version]]
+    missing = [kind for kind in kinds if kind.plural not in known[kind.group_version]]
     if not missing:
-        return [Finding("kinds", State.OK, f"the server has all {len(KINDS)} kinds")]
+        return [Finding("kinds", State.OK, f"the server has all {len(kinds)} kinds")]
     return [_missing_kind(kind) for kind in missing]
 
 
@@ -186,5 +194,12 @@ async def _resources(reader: Reader, group_version: str) -> frozenset[str]:
 
 def _missing_kind(kind: Kind) -> Finding:
     text = f"the server has no {kind.plural} ({kind.group_version}): taken as none"
+    if kind is POD_GROUP:
+        text = f"{text}; pods that name a group are not scheduled"
+        cure = (
+            "start the API server with --feature-gates=GenericWorkload=true"
+            f" --runtime-config={kind.group_version}=true, or switch the scheduler's gate off"
+        )
+        return Finding("kinds", State.WARNING, text, cure)
     cure = f"nothing to do unless {READERS[kind]} must see some; then upgrade the cluster"
     return Finding("kinds", State.WARNING, text, cure)

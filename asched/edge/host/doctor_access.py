@@ -12,7 +12,14 @@ from typing import Any, Final
 
 from asched.edge.client.errors import ClientError
 from asched.edge.host.doctor_notes import Finding, Identity, JsonObject, Reader, State, unreadable
-from asched.edge.host.permissions import LEADER_ELECTION, SCHEDULING, SERVING, Need, Right
+from asched.edge.host.permissions import (
+    LEADER_ELECTION,
+    POD_GROUPS,
+    SCHEDULING,
+    SERVING,
+    Need,
+    Right,
+)
 
 PERMISSIONS: Final = "permissions"
 FLOW: Final = "flow control"
@@ -83,6 +90,9 @@ def _permission(purpose: str, count: int, missing: Sequence[Right]) -> Finding:
         text = f"{purpose}: may not {listed}; nobody gets in at /metrics"
         return Finding(PERMISSIONS, State.WARNING, text, cure)
     state = State.PROBLEM if stops else State.WARNING
+    if purpose == POD_GROUPS:
+        cure = "add deploy/components/pod-groups to the components of your overlay"
+        return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", cure)
     cure = "grant it, as deploy/base/rbac.yaml does (kubectl apply -k deploy/base)"
     return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", cure)
 

@@ -4,9 +4,9 @@
 compares deploy/base/rbac.yaml with the same list, so that the manifests grant exactly this.
 
 Rules   every kind of core.model.kinds is listed and watched, whatever the profiles enable, because
-        a profile may change while the process runs; pod groups, and what a plugin writes, are
-        needed only where a profile enables it; extra rights of a user's plugin are the user's to
-        grant.
+        a profile may change while the process runs; pod groups only behind their gate, and what a
+        plugin writes only where a profile enables it; extra rights of a user's plugin are the
+        user's to grant.
 """
 
 from collections.abc import Iterable
@@ -65,6 +65,7 @@ class Need(NamedTuple):
 
 SCHEDULING: Final = "scheduling"
 SPREADING: Final = "default spreading"
+POD_GROUPS: Final = "pod groups"
 LEADER_ELECTION: Final = "leader election"
 SERVING: Final = "serving"
 
@@ -132,19 +133,33 @@ def group_of(kind: Kind) -> str:
     return kind.group_version.rpartition("/")[0]
 
 
+#: What following pod groups takes, and telling them what became of them.
+GROUP_RIGHTS: Final = (
+    Right("list", group_of(POD_GROUP), POD_GROUP.plural),
+    Right("watch", group_of(POD_GROUP), POD_GROUP.plural),
+    Right("patch", group_of(POD_GROUP), f"{POD_GROUP.plural}/status"),
+)
+
+
 def needed(
-    plugins: Iterable[str], election: LeaderElection, *, is_serving: bool = True
+    plugins: Iterable[str],
+    election: LeaderElection,
+    *,
+    is_serving: bool = True,
+    tries_groups: bool = False,
 ) -> list[Need]:
-    """Every right for these plugins, each once, in the order in which it is first used."""
+    """Every right for these plugins, each once, in the order in which it is first used.
+
+    `tries_groups`: whether pod groups are followed even if no plugin cares (GenericWorkload).
+    """
     enabled = set(plugins)
     found: dict[Right, str] = {}
     for kind in KINDS:
         for verb in ("list", "watch"):
             found.setdefault(Right(verb, group_of(kind), kind.plural), READERS[kind])
-    if names.GANG_SCHEDULING in enabled:
-        for verb in ("list", "watch"):
-            right = Right(verb, group_of(POD_GROUP), POD_GROUP.plural)
-            found.setdefault(right, names.GANG_SCHEDULING)
+    if tries_groups or names.GANG_SCHEDULING in enabled:
+        for right in GROUP_RIGHTS:
+            found.setdefault(right, POD_GROUPS)
     for right in CORE:
         found.setdefault(right, SCHEDULING)
     for plugin, rights in WRITES.items():

@@ -110,7 +110,7 @@ async def schedule(plan: Plan) -> int:
 
 def _machine(plan: Plan, metrics: Metrics) -> Machine:
     parts = Parts.fresh()
-    return build_machine(
+    machine = build_machine(
         plan.configuration,
         parts,
         measured_runners(plan, plan.configuration, parts, metrics),
@@ -118,6 +118,9 @@ def _machine(plan: Plan, metrics: Metrics) -> Machine:
         observer=metrics.scheduler,
         max_in_unschedulable_s=plan.max_in_unschedulable_s,
     )
+    if machine.desk.tries_groups:
+        metrics.scheduler.know_groups()
+    return machine
 
 
 def _scheduler(
@@ -144,7 +147,7 @@ def _scheduler(
             metrics=metrics.client,
             may_send=campaign.may_act if campaign is not None else lambda: True,
         ),
-        kinds=(*KINDS, POD_GROUP) if machine.desk.knows_gangs else KINDS,
+        kinds=(*KINDS, POD_GROUP) if machine.desk.tries_groups else KINDS,
         originals=originals,
         leadership=campaign,
         delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,

@@ -24,7 +24,8 @@ from typing import Any, Final
 from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.problem import Problem, Stage, did_you_mean
 from asched.core.framework.per_node import UnusablePluginError, adapt, methods_of
-from asched.core.framework.points import POINTS, Plugin
+from asched.core.framework.point_table import POINTS
+from asched.core.framework.points import Plugin
 from asched.core.framework.profile import Factory
 from asched.core.plugins import IN_TREE
 from asched.core.state.cluster import Cluster

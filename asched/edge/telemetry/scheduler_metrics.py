@@ -32,6 +32,29 @@ ATTEMPTS_EXACT: Final = 14
 COUNTED_POINTS: Final = ("PreFilter", "Filter", "PreScore", "Score")
 
 
+class GroupMetrics:
+    """The families of pod groups."""
+
+    def __init__(self, families: Families) -> None:
+        self.attempts = families.counter(
+            "scheduler_podgroup_schedule_attempts_total",
+            "[ALPHA] Attempts to schedule a pod group by result: scheduled, unschedulable,"
+            " waiting_on_preemption or error (something failed).",
+            ("result", "profile"),
+        )
+        self.attempt_duration = families.histogram(
+            "scheduler_podgroup_scheduling_attempt_duration_seconds",
+            "[ALPHA] Time of one attempt at a pod group, until its pods are on their way.",
+            ATTEMPT_BOUNDS,
+            ("result", "profile"),
+        )
+        self.algorithm_duration = families.histogram(
+            "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+            "[ALPHA] Time to find places for the pods of a group, or that there are none.",
+            ATTEMPT_BOUNDS,
+        ).of()
+
+
 class SchedulerMetrics:
     """All scheduler_* families. The methods are the measuring half of `core.cycle.Observer`."""
 
@@ -41,6 +64,8 @@ class SchedulerMetrics:
         self._point_families(families)
         self._preemption_families(families)
         self._plugin_families(families)
+        self._families = families
+        self._groups: GroupMetrics | None = None
         #: (point, profile, names of the plugins) -> how often; unfolded when a page is made,
         #: because one addition a pod is cheaper than thirty.
         self._evaluated: dict[tuple[str, str, tuple[str, ...]], int] = {}
@@ -180,6 +205,19 @@ class SchedulerMetrics:
     def attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
         self.attempts.of(result, profile).value += 1
         self.attempt_duration.of(result, profile).observe(duration_s)
+
+    def know_groups(self) -> None:
+        """Show the families of pod groups, which upstream has behind GenericWorkload alone."""
+        self._groups = self._groups or GroupMetrics(self._families)
+
+    def group_attempt_ended(self, result: str, profile: str, duration_s: float) -> None:
+        if self._groups is not None:
+            self._groups.attempts.of(result, profile).value += 1
+            self._groups.attempt_duration.of(result, profile).observe(duration_s)
+
+    def group_algorithm_ran(self, duration_s: float) -> None:
+        if self._groups is not None:
+            self._groups.algorithm_duration.observe(duration_s)
 
     def algorithm_ran(self, duration_s: float) -> None:
         self.algorithm_duration.observe(duration_s)

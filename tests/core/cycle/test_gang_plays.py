@@ -1,12 +1,11 @@
-"""Gangs played through the machine: who waits for whom, and what happens if they wait in vain."""
+"""Gangs played through the machine: all of them or none, and what those are told who stay."""
 
 from typing import Any
 
-from asched.core.framework.effects import Bind
+from asched.core.framework.effects import Bind, PatchPodStatus
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.workload import GangPolicy, PodGroup, PodGroupPolicy, PodGroupSpec
-from asched.core.plugins.gang_scheduling import PERMIT_TIMEOUT_S
 from asched.core.state.facts import Gone, Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
@@ -71,48 +70,70 @@ def test_pods_wait_outside_until_the_gang_is_there_and_then_all_bind_in_one_turn
     assert bound(play) == {"a", "b", "c"}
 
 
-def test_a_gang_waits_with_its_places_until_the_last_pod_has_one() -> None:
+def test_a_gang_that_does_not_fit_holds_nothing_and_is_tried_again_after_its_backoff() -> None:
     play = a_play(room_for(2))
     seen_group(play)
     for name in ("a", "b", "c"):
         play.see(a_member(name))
-    assert len(places(play)) == 2
+    assert not places(play)
     assert not bound(play)
 
     play.turn(Seen(NODE, a_node("more").allocatable(cpu="1", pods="10").build()))
+    assert not bound(play)
+    play.turn(after_s=2)
 
     assert bound(play) == {"a", "b", "c"}
 
 
-def test_who_waits_in_vain_gives_its_place_back_after_five_minutes() -> None:
+def test_each_pod_of_a_gang_that_does_not_fit_is_told_why_in_the_words_of_kube_scheduler() -> None:
+    """The last one has no node. The others would have one, and Permit lets them wait: its words
+    are the plugin's and the framework's, behind what is wrong with the group.
+    """
     play = a_play(room_for(2))
     seen_group(play)
     for name in ("a", "b", "c"):
         play.see(a_member(name))
-    waiting = places(play)
-    assert len(waiting) == 2
-    play.turn(after_s=PERMIT_TIMEOUT_S - 1)
-    assert places(play) == waiting
 
-    play.turn(after_s=1)
+    waits = (
+        "FailedScheduling: pod group is unschedulable, waiting for minCount pods from a gang to be"
+        " scheduled, one or more plugins asked to wait and no plugin rejected pod"
+    )
+    no_node = (
+        "FailedScheduling: 0/1 nodes are available: 1 Insufficient cpu. no new claims to"
+        " deallocate, preemption: 0/1 nodes are available: 1 No preemption victims found for"
+        " incoming pod."
+    )
+    assert play.notes() == [waits, waits, no_node]
+    conditions = {e.pod.name: e.condition for e in play.of(PatchPodStatus)}
+    assert {name: c["reason"] for name, c in conditions.items() if c} == dict.fromkeys(
+        "abc", "Unschedulable"
+    )
 
-    said = "rejected due to timeout after waiting 5m0s at plugin GangScheduling"
-    turned_away = [note for note in play.notes() if said in note]
-    assert len(turned_away) == 2
-    assert all(note.startswith("FailedScheduling: 0/1 nodes are available") for note in turned_away)
-    assert not bound(play)
 
-
-def test_places_given_back_are_free_for_others() -> None:
+def test_nobody_is_popped_from_backoff_early_for_a_gang() -> None:
+    """kube-scheduler would try such a gang without a pause while nothing else is active."""
     play = a_play(room_for(2))
     seen_group(play)
     for name in ("a", "b", "c"):
         play.see(a_member(name))
-    play.lose(a_member("c"))
+    assert play.notes()
+
+    play.turn()
+    assert not play.notes()
+    play.turn(after_s=0.9)
+    assert not play.notes()
+
+    play.turn(after_s=1.1)
+    assert len(play.notes()) == 3
+
+
+def test_room_that_a_gang_could_not_use_is_free_for_others() -> None:
+    play = a_play(room_for(2))
+    seen_group(play)
+    for name in ("a", "b", "c"):
+        play.see(a_member(name))
+
     play.see(a_pod("stranger").requests(cpu="2"))
-    assert not bound(play)
-
-    play.turn(after_s=PERMIT_TIMEOUT_S)
 
     assert bound(play) == {"stranger"}
 
@@ -161,21 +182,27 @@ def test_a_pod_that_has_run_for_long_counts() -> None:
     assert bound(play) == {"b"}
 
 
-def test_a_group_that_went_lets_no_pod_in_and_none_go() -> None:
+def test_a_group_that_went_fails_the_attempt_of_all_its_pods() -> None:
     play = a_play(room_for(2))
     seen_group(play)
     for name in ("a", "b", "c"):
         play.see(a_member(name))
-    waiting = places(play)
-
     play.turn(Gone(POD_GROUP, a_group()))
-    play.turn(Seen(NODE, a_node("more").allocatable(cpu="1", pods="10").build()))
 
+    play.turn(Seen(NODE, a_node("more").allocatable(cpu="1", pods="10").build()), after_s=3)
+
+    first = (
+        'FailedScheduling: running Permit plugin "GangScheduling": failed to get podGroup'
+        ' default/crew: podgroup.scheduling.k8s.io "crew" not found'
+    )
+    own = first.removeprefix("FailedScheduling: ")
+    others = f"FailedScheduling: failed to schedule other pod from a pod group: {own}"
+    assert play.notes() == [first, others, others]
     assert not bound(play)
-    assert places(play) == waiting
+    assert not places(play)
 
 
-def test_a_group_that_goes_between_the_gate_and_permit_makes_an_error_and_frees_the_place() -> None:
+def test_a_group_that_goes_between_the_gate_and_permit_makes_an_error_and_frees_all() -> None:
     play = a_play(room_for(3))
     seen_group(play)
     for name in ("a", "b"):
@@ -189,8 +216,8 @@ def test_a_group_that_goes_between_the_gate_and_permit_makes_an_error_and_frees_
     assert not places(play)
 
 
-def test_a_mate_that_failed_is_tried_again_once_a_pod_it_may_need_has_its_place() -> None:
-    """A pod can only go where another one is; no watch tells it of a place assumed."""
+def test_a_pod_that_must_be_near_another_of_its_gang_may_be_tried_before_it() -> None:
+    """The one that must be near the chief has the higher priority, so it comes first."""
     near = {
         "podAffinity": {
             "requiredDuringSchedulingIgnoredDuringExecution": [
@@ -202,7 +229,10 @@ def test_a_mate_that_failed_is_tried_again_once_a_pod_it_may_need_has_its_place(
         }
     }
     play = a_play(
-        a_node("n1").labels({"kubernetes.io/hostname": "n1"}).allocatable(cpu="4", pods="10")
+        *(
+            a_node(name).labels({"kubernetes.io/hostname": name}).allocatable(cpu="4", pods="10")
+            for name in ("n1", "n2")
+        )
     )
     seen_group(play, min_count=2)
     play.see(a_member("a").priority(10).spec(affinity=near))
@@ -210,10 +240,10 @@ def test_a_mate_that_failed_is_tried_again_once_a_pod_it_may_need_has_its_place(
     play.see(a_member("b").labels(role="chief"))
 
     assert {"a", "b"} == places(play)
-    assert play.node_of(uid_of("a")) == "n1"
+    assert play.node_of(uid_of("a")) == play.node_of(uid_of("b"))
 
 
-def test_more_pods_may_wait_for_each_other_than_bindings_may_be_under_way() -> None:
+def test_a_gang_may_be_larger_than_what_may_be_under_way() -> None:
     play = a_play(room_for(9))
     play.machine._bindings_max = 2
     seen_group(play, min_count=6)

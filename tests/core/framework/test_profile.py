@@ -1,10 +1,7 @@
-"""What cannot be built is refused with one line that names the plugin and the cure."""
-
-import pytest
+"""Which plugins the gates of pod groups bring along, and at which points."""
 
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES, parse
-from asched.core.framework.profile import CannotBuildError
 from asched.edge.host.assemble import Parts, build_runners
 
 TOPOLOGY = parse(["GenericWorkload=true,TopologyAwareWorkloadScheduling=true"]).enabled
@@ -16,25 +13,15 @@ def profile(*disabled: str) -> dict[str, object]:
     return {"schedulerName": "default-scheduler", "plugins": {"multiPoint": {"disabled": off}}}
 
 
-@pytest.mark.parametrize(
-    ("disabled", "plugin"),
-    [
-        ((), "TopologyPlacementGenerator"),
-        (("TopologyPlacementGenerator",), "PodGroupPodsCount"),
-    ],
-)
-def test_a_plugin_that_is_not_covered_is_refused_with_its_gate(
-    disabled: tuple[str, ...], plugin: str
-) -> None:
-    wanted = configuration({"profiles": [profile(*disabled)]}, TOPOLOGY)
+def test_the_gate_brings_the_plugins_of_placements_along() -> None:
+    runners = build_runners(configuration({"profiles": [profile()]}, TOPOLOGY), Parts.fresh())
 
-    with pytest.raises(CannotBuildError) as caught:
-        build_runners(wanted, Parts.fresh())
-
-    assert str(caught.value) == (
-        f'plugin "{plugin}" is not covered: switch the feature gate'
-        " TopologyAwareWorkloadScheduling off, or disable the plugin in the profile"
-    )
+    (built,) = [runner.profile for runner in runners.values()]
+    assert [p.name for p in built.placement_generators] == ["TopologyPlacementGenerator"]
+    assert [(s.plugin.name, s.weight) for s in built.placement_scorers] == [
+        ("NodeResourcesFit", 1),
+        ("PodGroupPodsCount", 1),
+    ]
 
 
 def test_without_both_of_them_the_gate_may_be_on() -> None:

@@ -116,21 +116,6 @@ def test_the_pod_that_completes_the_gang_lets_its_mates_go_and_nobody_else(world
     assert settled == {"a": True, "b": True, "x": False}
 
 
-def test_mates_that_were_turned_away_are_asked_for_while_one_waits(world: World) -> None:
-    world.cluster.apply(Seen(POD_GROUP, a_group(gang=2)))
-    a, b, c = a_member("a"), a_member("b"), a_member("c")
-    stranger = a_member("x", group="other")
-    world.see(a, b, c, stranger)
-    for pod in (a, b, stranger):
-        world.cluster.pod_groups.turn_away(pod)
-
-    world.permit(a)
-    assert world.waiting.take_asked_for() == [b]
-
-    world.permit(b)
-    assert world.waiting.take_asked_for() == []
-
-
 def test_a_place_given_back_no_longer_counts(world: World) -> None:
     world.cluster.apply(Seen(POD_GROUP, a_group(gang=2)))
     a, b = a_member("a"), a_member("b")

@@ -47,22 +47,23 @@ def test_a_pod_that_is_gone_gets_no_place_any_more() -> None:
     assert groups.get("default/crew").count == 1
 
 
-def test_a_pod_is_turned_away_until_it_has_a_place_or_goes() -> None:
+def test_a_pod_is_held_until_it_is_let_go_or_loses_its_place() -> None:
     groups = PodGroups()
-    pod, other = a_member("a"), a_member("b")
-    for one in (pod, other):
-        groups.see(one)
-        groups.turn_away(one)
-    group = groups.get("default/crew")
-    assert set(group.turned_away) == {pod.uid, other.uid}
+    pods = [a_member(name) for name in "abc"]
+    for pod in pods:
+        groups.see(pod)
+        groups.hold(pod)
+    assert groups.let_go("default/crew") == ()  # nobody has a place
 
-    groups.place(pod)
-    groups.lose(other)
-    assert not group.turned_away
+    for pod in pods:
+        groups.place(pod)
+        groups.hold(pod)
+    groups.displace(pods[0])
+    groups.lose(pods[1])
 
-    groups.turn_away(pod)
-    groups.turn_away(other)
-    assert not group.turned_away
+    assert groups.let_go("default/crew") == (pods[2].uid,)
+    assert groups.let_go("default/crew") == ()
+    assert groups.let_go("default/nobody") == ()
 
 
 def test_pods_without_a_group_leave_no_trace() -> None:
@@ -70,7 +71,7 @@ def test_pods_without_a_group_leave_no_trace() -> None:
     pod = a_pod("a").build()
     for step in (
         groups.see,
-        groups.turn_away,
+        groups.hold,
         groups.place,
         groups.displace,
         groups.lose,

@@ -327,3 +327,18 @@ async def test_a_real_api_server_is_examined(real_kubeconfig: str) -> None:
     assert {"reach", "clock", "versions", "account", "kinds", "permissions", "flow control"} <= set(
         told
     )
+
+
+async def test_pod_groups_are_missed_only_where_they_are_to_be_followed(clinic: Clinic) -> None:
+    without = await clinic.examine()
+    assert not [finding for finding in without if "podgroups" in finding.text]
+
+    found = await clinic.examine(tries_groups=True)
+
+    said = {finding.check: finding for finding in found if "podgroups" in finding.text}
+    assert said["kinds"].state is State.WARNING
+    assert "--runtime-config=scheduling.k8s.io/v1alpha2=true" in said["kinds"].cure
+    assert said["permissions"].state is State.PROBLEM
+    rights = "list, watch podgroups.scheduling.k8s.io; patch podgroups.scheduling.k8s.io/status"
+    assert rights in said["permissions"].text
+    assert "deploy/components/pod-groups" in said["permissions"].cure

@@ -25,9 +25,12 @@ def test_writes_follow_the_plugins() -> None:
 
 
 def test_pod_groups_are_read_only_where_gangs_are_known() -> None:
-    follow = {Right(verb, "scheduling.k8s.io", "podgroups") for verb in ("list", "watch")}
+    group = "scheduling.k8s.io"
+    follow = {Right(verb, group, "podgroups") for verb in ("list", "watch")}
+    follow.add(Right("patch", group, "podgroups/status"))
     assert not follow & {need.right for need in needed((), ELECTION)}
     assert follow <= {need.right for need in needed([names.GANG_SCHEDULING], ELECTION)}
+    assert follow <= {need.right for need in needed((), ELECTION, tries_groups=True)}
 
 
 def test_no_right_is_asked_twice() -> None:

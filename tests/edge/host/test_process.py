@@ -201,6 +201,7 @@ async def test_pod_groups_are_followed_and_waited_for_where_the_gate_is_on(tmp_p
     assert [p["pod"] for p in json.loads(queue)["gated"]] == ["default/a"]
     assert json.loads(cache)["nodes"][0]["pods"] == ["default/web"]
     assert "podgroups" in page
+    assert "scheduler_podgroup_scheduling_algorithm_duration_seconds_count" in page
 
 
 async def test_groups_bother_nobody_while_the_gate_is_off(tmp_path):
@@ -210,6 +211,7 @@ async def test_groups_bother_nobody_while_the_gate_is_off(tmp_path):
         page = await process.until("/metrics", lambda status, _: status == 200)
 
     assert "podgroups" not in page
+    assert "scheduler_podgroup" not in page
 
 
 async def test_every_extension_point_of_a_plain_pod_is_timed(tmp_path):

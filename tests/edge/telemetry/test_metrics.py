@@ -288,3 +288,27 @@ def test_promtool_finds_nothing_to_say():
     )
 
     assert (said.returncode, said.stdout, said.stderr) == (0, b"", b"")
+
+
+def test_pod_groups_have_families_of_their_own_behind_their_gate_alone():
+    """Labels and buckets of kube-scheduler v1.36, pkg/scheduler/metrics/metrics.go."""
+    metrics = Metrics()
+    metrics.scheduler.group_attempt_ended("scheduled", "p", 0.5)
+    metrics.scheduler.group_algorithm_ran(0.5)
+    assert "podgroup" not in metrics.render().decode()
+
+    metrics.scheduler.know_groups()
+    metrics.scheduler.know_groups()  # a second time changes nothing
+    metrics.scheduler.group_attempt_ended("waiting_on_preemption", "p", 0.5)
+    metrics.scheduler.group_algorithm_ran(0.5)
+
+    page = metrics.render().decode()
+    labels = 'profile="p",result="waiting_on_preemption"'
+    assert f"scheduler_podgroup_schedule_attempts_total{{{labels}}} 1.0" in page
+    attempt = "scheduler_podgroup_scheduling_attempt_duration_seconds"
+    assert f"{attempt}_count{{{labels}}} 1.0" in page
+    algorithm = "scheduler_podgroup_scheduling_algorithm_duration_seconds"
+    assert f"{algorithm}_count 1.0" in page
+    bounds = re.findall(rf'^{algorithm}_bucket{{le="([^"]+)"}}', page, re.MULTILINE)
+    assert bounds[-1] == "+Inf"
+    assert [float(bound) for bound in bounds[:-1]] == [0.001 * 2**power for power in range(15)]

@@ -1,0 +1,154 @@
+"""A pod group on its way through one attempt: who takes part, and what it came to.
+
+    popped pod ─gather─> GroupAttempt ─group_trial─> Outcome ─group_cycle─> bindings, or back
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Final
+
+from asched.core.cycle.desk import Attempt, Desk
+from asched.core.cycle.failure import KEPT, Failure, error, unschedulable
+from asched.core.cycle.scheduling import Background
+from asched.core.framework.runner import Decision, Runner
+from asched.core.framework.status import Status
+from asched.core.framework.waiting import WaitingPod
+from asched.core.model.pod import Pod
+from asched.core.queue.queued import QueuedPod
+from asched.core.state.pod_groups import group_key
+
+UNSCHEDULABLE: Final = "pod group is unschedulable"
+WAITING_ON_PREEMPTION: Final = f"{UNSCHEDULABLE}, pod group is waiting for preemption to complete"
+#: What upstream adds to the words of a plugin that lets a pod wait at Permit.
+ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
+
+
+@dataclass(slots=True)
+class GroupAttempt:
+    """One try at all waiting pods of a group, in the order in which they are tried.
+
+    `key` is "namespace/name". `id`, `pod` and `started_s` are those of the pod that was popped.
+    `nominated`: uid to the node that had been promised to a pod before.
+    """
+
+    key: str
+    attempts: list[Attempt]
+    id: int
+    pod: Pod
+    started_s: float  # of the duration counter
+    nominated: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def runner(self) -> Runner:
+        """That of all of them, once `disagreement` found nothing."""
+        return self.attempts[0].runner
+
+    @property
+    def consults(self) -> bool:
+        """Whether extenders have a say in any pod's place."""
+        return any(attempt.consults for attempt in self.attempts)
+
+    @property
+    def disagreement(self) -> str:
+        """What is wrong with pods that name different schedulers; empty if they do not."""
+        first = self.attempts[0].profile
+        for attempt in self.attempts:
+            if attempt.profile != first:
+                return (
+                    "all pods in a single pod group should have the same .spec.schedulerName set,"
+                    f' got: "{first}" and "{attempt.profile}"'
+                )
+        return ""
+
+
+def gather(
+    desk: Desk, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]
+) -> GroupAttempt:
+    """Take everybody of the popped pod's group from the queue who waits there.
+
+    The order: priority, then who could first have been tried, then age and name. Left out are those
+    that a gate holds, and those that are not ours.
+    """
+    key = group_key(popped.pod)
+    attempts = [popped]
+    for pod in list(desk.cluster.pod_groups.get(key).unplaced.values()):
+        queued = desk.queue.pop_mate(pod, desk.now_s) if pod.uid != popped.pod.uid else None
+        attempt = begin(queued) if queued is not None else None
+        if attempt is not None:
+            attempts.append(attempt)
+    attempts.sort(key=_order)
+    return GroupAttempt(key, attempts, popped.id, popped.pod, popped.started_s)
+
+
+def _order(attempt: Attempt) -> tuple[int, float, str, str]:
+    metadata = attempt.pod.metadata
+    first_s = attempt.queued.initial_attempt_s or 0.0
+    return -attempt.pod.priority, first_s, metadata.creation_timestamp or "", metadata.name
+
+
+@dataclass(slots=True)
+class Tried:
+    """What the trial of one pod came to.
+
+    A pod has a place (`decision`), or a `failure`, or both: then the place is free once
+    `background` has evicted those in the way, and `withdraw` takes back what was noted for that.
+    """
+
+    attempt: Attempt
+    duration_s: float = 0.0
+    decision: Decision | None = None
+    failure: Failure | None = None
+    permit: Status | None = None
+    #: while the place is counted and promised
+    waiting: WaitingPod | None = None
+    background: Background | None = None
+    withdraw: Callable[[], None] | None = None
+    victims: int = 0
+
+    @property
+    def fits(self) -> bool:
+        return self.failure is None
+
+    @property
+    def needs_room(self) -> bool:
+        return self.failure is not None and self.decision is not None
+
+    def unschedulable(self) -> Failure:
+        """What a pod is told that has a place, or would have one, while its group has not."""
+        said = list(self.permit.reasons) if self.permit is not None else []
+        if said:
+            said.append(ASKED_TO_WAIT)
+        return unschedulable(", ".join((UNSCHEDULABLE, *(said or ("",)))))
+
+
+class Result(Enum):
+    """How an attempt at a group ends; the values are the metrics' words."""
+
+    SCHEDULED = "scheduled"
+    UNSCHEDULABLE = "unschedulable"
+    WAITING_ON_PREEMPTION = "waiting_on_preemption"
+    ERROR = "error"
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What the trial of a group came to. After an error, `tried` may hold fewer pods.
+
+    `message` is what the PodGroup's condition says, and the pods if it is the group's fault.
+    """
+
+    result: Result
+    message: str
+    tried: list[Tried] = field(default_factory=list)
+    #: some pod has a place only once others have gone
+    needs_room: bool = False
+
+    @property
+    def failure(self) -> Failure:
+        """The group's own, for pods that have none."""
+        if self.result is Result.ERROR:
+            return error(self.message)
+        return unschedulable(self.message, KEPT)

@@ -1,0 +1,121 @@
+"""The cycle of a pod group: all or nothing, and what each of its pods is told.
+
+    trial ─> scheduled                its pods keep their places and are bound side by side
+          ─> waiting for preemption   places are given back and nominated, evictions begin
+          ─> unschedulable, error     places are given back
+    pods without a place go back to the queue in any case
+
+Unlike upstream, evictions for a group that does not fit even so are not begun (docs/parity.md).
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go (podGroupCycle,
+        submitPodGroupAlgorithmResult)
+"""
+
+from collections.abc import Generator
+
+from asched.core.cycle.binding import Binding
+from asched.core.cycle.desk import Desk
+from asched.core.cycle.failure import Failure, error, fail, unschedulable
+from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
+from asched.core.cycle.group_condition import condition_patch
+from asched.core.cycle.group_placements import try_placements
+from asched.core.cycle.group_trial import let_go, try_group
+from asched.core.cycle.scheduling import Background, is_skipped, tell_node
+from asched.core.framework.effects import Effect
+from asched.core.framework.points import Nomination
+from asched.core.framework.waiting import Stage
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
+from asched.core.state.facts import Answer
+
+
+def schedule_group(
+    desk: Desk, group: GroupAttempt
+) -> Generator[Effect, Answer, list[Binding | Background]]:
+    """Try one group. Every way out has told the queue what becomes of each of its pods."""
+    if group.disagreement:
+        failure = error(group.disagreement)
+        for attempt in group.attempts:
+            yield from fail(desk, attempt, failure)
+        return []
+    for attempt in tuple(group.attempts):
+        if (yield from is_skipped(desk, attempt)):
+            group.attempts.remove(attempt)
+    if not group.attempts:
+        return []
+    started_s = desk.counter_s()
+    run = try_placements if desk.tries_placements else try_group
+    outcome = yield from run(desk, group)
+    desk.observer.group_algorithm_ran(desk.counter_s() - started_s)
+    follows: list[Binding | Background] = []
+    if outcome.result is not Result.SCHEDULED:
+        yield from _give_back(desk, group, outcome)
+    for tried in outcome.tried:
+        tried.attempt.started_s = desk.counter_s() - tried.duration_s
+        background = _background(desk, outcome, tried)
+        if background is not None:
+            follows.append(background)
+        if outcome.result is Result.SCHEDULED and tried.fits:
+            follows.append(_kept(desk, tried))
+        else:
+            yield from fail(desk, tried.attempt, _failure(outcome, tried))
+    for attempt in group.attempts[len(outcome.tried) :]:
+        attempt.started_s = desk.counter_s()
+        yield from fail(desk, attempt, outcome.failure)
+    patch = condition_patch(desk.cluster, group.key, outcome, desk.now_s)
+    if patch is not None:
+        yield patch
+    profile = group.runner.profile.scheduler_name
+    duration_s = desk.counter_s() - started_s
+    desk.observer.group_attempt_ended(outcome.result.value, profile, duration_s)
+    return follows
+
+
+def _give_back(
+    desk: Desk, group: GroupAttempt, outcome: Outcome
+) -> Generator[Effect, Answer, None]:
+    """Free the places. Nobody has seen them taken, unless an extender had to be asked meanwhile."""
+    held = [
+        tried.attempt.pod.on(tried.decision.node)
+        for tried in outcome.tried
+        if tried.waiting is not None and tried.decision is not None
+    ]
+    yield from let_go(desk, outcome)
+    for pod in held if group.consults else ():
+        desk.queue.move(Change(ASSIGNED_POD_DELETE, pod), desk.now_s)
+
+
+def _background(desk: Desk, outcome: Outcome, tried: Tried) -> Background | None:
+    """What goes on for one pod. Evictions only if they make the whole group fit."""
+    background = tried.background
+    helps = outcome.result is Result.WAITING_ON_PREEMPTION and tried.needs_room
+    if tried.withdraw is not None and not helps:
+        tried.withdraw()
+        if background is not None:
+            background.steps.close()
+        return None
+    if tried.victims:
+        desk.observer.preempting(tried.victims)
+    return background
+
+
+def _kept(desk: Desk, tried: Tried) -> Binding:
+    assert tried.decision is not None
+    assert tried.waiting is not None
+    tell_node(desk, tried.attempt, tried.decision)
+    if not tried.waiting.deadlines:  # those of its own gang have let it go
+        tried.waiting.stage = Stage.BINDING
+    return Binding(desk, tried.attempt, tried.decision.node, tried.waiting)
+
+
+def _failure(outcome: Outcome, tried: Tried) -> Failure:
+    """What one pod is told that is not bound."""
+    own = tried.failure
+    if outcome.result is Result.ERROR:
+        return own if own is not None and own.is_error else outcome.failure
+    is_waiting = outcome.result is Result.WAITING_ON_PREEMPTION
+    if own is None and is_waiting:
+        assert tried.decision is not None
+        return unschedulable(outcome.message, Nomination(tried.decision.node))
+    if own is None or (tried.needs_room and not is_waiting):
+        return tried.unschedulable()
+    return own

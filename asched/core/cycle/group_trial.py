@@ -1,0 +1,183 @@
+"""The trial of a pod group: one pod after the other, with places held for those before it.
+
+    each pod:  filters, scores ─> node ─> assume, Reserve, Permit ─> the place is held
+                   └─> PostFilter ─> a node once others are gone ─> held as well
+                            └─> no node: the group may go on without this pod
+
+The group is schedulable as soon as Permit lets any of its pods go. It is tried on the columns
+themselves: cycles are serial, so nobody sees a place that is given back in the end. (While an
+extender is asked, pods of others do see it: to them the room is taken.) Evictions are only noted;
+they begin if the group fits with their help.
+
+What is promised to the pods of the group by earlier nominations binds nobody among themselves: each
+of them is tried, and counts once it has its place.
+
+A pod that was rejected for where pods of the cluster are, or are not, is tried again once others of
+its group have places: the order in which they are tried shall not matter to them.
+
+Bounds  `TURN_S` does not interrupt a trial: it takes as long as its pods. Each further round places
+        a pod, or is the last.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
+        (podGroupSchedulingDefaultAlgorithm); further rounds are our own
+"""
+
+from collections.abc import Generator
+from typing import Final
+
+from asched import names
+from asched.core.cycle.binding import give_back
+from asched.core.cycle.desk import Attempt, Desk
+from asched.core.cycle.failure import Failure
+from asched.core.cycle.group import (
+    UNSCHEDULABLE,
+    WAITING_ON_PREEMPTION,
+    GroupAttempt,
+    Outcome,
+    Result,
+    Tried,
+)
+from asched.core.cycle.scheduling import Background, failure_of, hold, make_room, rejected
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.effects import Effect
+from asched.core.framework.placements import Mask
+from asched.core.framework.runner import Decision
+from asched.core.state.facts import Answer
+
+#: Plugins to whom another pod's place may be the cure.
+LOOK_AT_OTHERS: Final = frozenset((names.INTER_POD_AFFINITY, names.POD_TOPOLOGY_SPREAD))
+
+
+def try_group(
+    desk: Desk, group: GroupAttempt, within: Mask | None = None
+) -> Generator[Effect, Answer, Outcome]:
+    """Try all pods, on the nodes `within` if that is given (bool[N]).
+
+    Places of `Outcome.tried` are held until `let_go`, whatever came of it.
+    """
+    outcome = Outcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
+    for attempt in group.attempts:
+        node = desk.nominator.node_of(attempt.pod.uid)
+        if node is not None:
+            group.nominated[attempt.pod.uid] = node
+            desk.nominator.delete(attempt.pod.uid)
+    for attempt in group.attempts:
+        tried = yield from _try_pod(desk, group, attempt, within)
+        outcome.tried.append(tried)
+        if not _count(outcome, tried):
+            return outcome
+    places = 0
+    while places < (places := sum(tried.decision is not None for tried in outcome.tried)):
+        for index, before in enumerate(outcome.tried):
+            if _may_profit(before):
+                again = yield from _try_pod(desk, group, before.attempt, within)
+                outcome.tried[index] = again
+                if not _count(outcome, again):
+                    return outcome
+    return outcome
+
+
+def _count(outcome: Outcome, tried: Tried) -> bool:
+    """What a pod's trial means to the group. False ends it: something failed."""
+    if tried.decision is None:
+        assert tried.failure is not None
+        if tried.failure.is_error:
+            outcome.result = Result.ERROR
+            said = tried.failure.message
+            outcome.message = f"failed to schedule other pod from a pod group: {said}"
+        return not tried.failure.is_error
+    outcome.needs_room |= tried.needs_room
+    if tried.permit is not None and tried.permit.is_success:
+        if outcome.needs_room:
+            outcome.result = Result.WAITING_ON_PREEMPTION
+            outcome.message = WAITING_ON_PREEMPTION
+        else:
+            outcome.result, outcome.message = Result.SCHEDULED, ""
+    return True
+
+
+def _may_profit(tried: Tried) -> bool:
+    """Whether others' places may make the difference. One that makes room is left in peace."""
+    failure = tried.failure
+    if failure is None or tried.decision is not None:
+        return False
+    if tried.background is not None or tried.withdraw is not None:
+        return False
+    return bool(failure.rejectors & LOOK_AT_OTHERS)
+
+
+def _try_pod(
+    desk: Desk, group: GroupAttempt, attempt: Attempt, within: Mask | None
+) -> Generator[Effect, Answer, Tried]:
+    attempt.started_s = desk.counter_s()
+    tried = Tried(attempt)
+    promised = group.nominated.get(attempt.pod.uid)
+    if promised is not None:  # to itself it matters
+        desk.nominator.add(attempt.pod, promised)
+    try:
+        seed = desk.seed + attempt.id
+        found = yield from attempt.runner.schedule(attempt.info, seed, within)
+        if isinstance(found, Rejection):
+            decision = yield from _find_room(desk, tried, found)
+        else:
+            decision = found
+        desk.observer.algorithm_ran(desk.counter_s() - attempt.started_s)
+        if decision is not None:
+            yield from _hold(desk, tried, decision)
+    except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
+        tried.failure = failure_of(desk, raised)
+        if desk.cluster.is_assumed(attempt.pod.uid):
+            yield from give_back(desk, attempt, attempt.info.node_name)
+    desk.nominator.delete(attempt.pod.uid)
+    tried.duration_s = desk.counter_s() - attempt.started_s
+    return tried
+
+
+def _hold(desk: Desk, tried: Tried, decision: Decision) -> Generator[Effect, Answer, None]:
+    held = yield from hold(desk, tried.attempt, decision)
+    if isinstance(held, Failure):
+        tried.failure = held
+        return
+    tried.decision, tried.waiting, tried.permit = decision, held.waiting, held.permit
+
+
+def _find_room(
+    desk: Desk, tried: Tried, rejection: Rejection
+) -> Generator[Effect, Answer, Decision | None]:
+    """A node that others would have to leave first. What there is to be done is only noted."""
+    attempt = tried.attempt
+    result = yield from make_room(desk, attempt, rejection)
+    tried.failure = rejected(rejection, result)
+    if result is None:
+        return None
+    if result.background is not None:
+        tried.background = Background(desk, attempt.pod, result.background)
+    tried.withdraw, tried.victims = result.withdraw, len(result.victims)
+    node = result.nomination.node
+    row = desk.cluster.nodes.row_of.get(node) if node else None
+    if not node or row is None:
+        return None
+    count = desk.cluster.nodes.count
+    return Decision(node, row, 0, count, None, attempt.runner.cache.state_of(attempt.info))
+
+
+def let_go(desk: Desk, outcome: Outcome) -> Generator[Effect, Answer, None]:
+    """Give back every place that is held, the last one first."""
+    for tried in reversed(outcome.tried):
+        if tried.waiting is None or tried.decision is None:
+            continue
+        attempt = tried.attempt
+        yield from give_back(desk, attempt, tried.decision.node)
+        desk.waiting.drop(attempt.pod.uid)
+        tried.waiting = None
+
+
+def undo(desk: Desk, outcome: Outcome) -> Generator[Effect, Answer, None]:
+    """As if the trial had not been: places and evictions are taken back, nothing goes on."""
+    yield from let_go(desk, outcome)
+    for tried in outcome.tried:
+        if tried.withdraw is not None:
+            tried.withdraw()
+        if tried.background is not None:
+            tried.background.steps.close()
+        tried.background = tried.withdraw = None
+        tried.victims = 0

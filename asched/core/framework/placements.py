@@ -1,0 +1,119 @@
+"""Placements: parts of the cluster into which a pod group may be put as a whole.
+
+    placementGenerate   which parts there are; one plugin of a profile at most
+    placementScore      which of those in which the group fits is the best
+
+A group is tried in every placement by itself; its pods then see the nodes of that placement alone.
+
+Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/interface.go and
+        pkg/scheduler/framework/runtime/framework.go (RunPlacementGeneratePlugins,
+        RunPlacementScorePlugins)
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.draw import draw
+from asched.core.framework.points import Plugin
+from asched.core.framework.status import Status, failure, unschedulable
+from asched.core.state.nodes import NodeTable
+from asched.core.state.pods import PodInfo
+
+Mask = npt.NDArray[np.bool_]
+
+MAX_SCORE: Final = 100
+NO_PLACEMENTS: Final = unschedulable("no feasible placements found")
+
+
+class Placement(NamedTuple):
+    """`rows`: bool[N] of the nodes that belong to it; None for every node there is."""
+
+    name: str = ""
+    rows: Mask | None = None
+
+    def mask(self, nodes: NodeTable) -> Mask:
+        """bool[N]: the rows of its nodes."""
+        live: Mask = nodes.columns.read("live")[: nodes.height]
+        return live.copy() if self.rows is None else live & self.rows
+
+
+#: All nodes, where nothing divides them.
+EVERYWHERE: Final = Placement()
+
+
+class Assignments(NamedTuple):
+    """What a trial of a group in a placement came to: (pod, node) of those that have a place."""
+
+    placement: Placement
+    pods: tuple[tuple[PodInfo, str], ...]
+
+
+class PlacementGeneratePlugin(Plugin):
+    @abstractmethod
+    def generate_placements(self, group: str, parent: Placement) -> Sequence[Placement] | Status:
+        """The placements to try, each a part of `parent`; `group` is "namespace/name".
+
+        None at all rejects the group. A status says why there can be none.
+        """
+
+
+class PlacementScorePlugin(Plugin):
+    @abstractmethod
+    def score_placement(self, group: str, assignments: Assignments) -> int | Status:
+        """A raw score; 0..100 unless `normalize_placements` makes it so."""
+
+    def normalize_placements(self, scores: Sequence[int]) -> Sequence[int] | Status:
+        """All raw scores of this plugin to 0..100."""
+        return scores
+
+
+class PlacementScorer(NamedTuple):
+    plugin: PlacementScorePlugin
+    weight: int
+
+
+def generate(plugins: Sequence[PlacementGeneratePlugin], group: str) -> list[Placement] | Status:
+    """What the generating plugin offers; everywhere if there is none."""
+    if not plugins:
+        return [EVERYWHERE]
+    found = plugins[0].generate_placements(group, EVERYWHERE)
+    if isinstance(found, Status):
+        return found.by(plugins[0].name)
+    return list(found) or NO_PLACEMENTS.by(plugins[0].name)
+
+
+def choose(
+    scorers: Sequence[PlacementScorer], group: str, candidates: Sequence[Assignments], seed: int
+) -> int | Status:
+    """The candidate with the largest sum of weighted scores; the seed decides between equals."""
+    totals = [0] * len(candidates)
+    for plugin, weight in scorers:
+        raw = []
+        for candidate in candidates:
+            score = plugin.score_placement(group, candidate)
+            if isinstance(score, Status):
+                return _failed("running PlacementScore plugins", plugin, score)
+            raw.append(score)
+        final = plugin.normalize_placements(raw)
+        if isinstance(final, Status):
+            where = "running NormalizePlacementScore on PlacementScore plugins"
+            return _failed(where, plugin, final)
+        for index, score in enumerate(final):
+            if not 0 <= score <= MAX_SCORE:
+                return failure(
+                    "applying score defaultWeights on PlacementScore plugins: plugin"
+                    f' "{plugin.name}" returns an invalid score {score}, it should in the range of'
+                    f" [0, {MAX_SCORE}] after normalizing"
+                )
+            totals[index] += int(score) * weight
+    best = max(totals)
+    tied = [index for index, total in enumerate(totals) if total == best]
+    return tied[draw(seed, len(tied))]
+
+
+def _failed(where: str, plugin: Plugin, status: Status) -> Status:
+    return failure(f'{where}: plugin "{plugin.name}" failed with: {status.message}')

@@ -1,0 +1,64 @@
+"""The extension points as a table: which base class stands for which, and which method is which."""
+
+from typing import Any, Final
+
+from asched.core.framework.placements import PlacementGeneratePlugin, PlacementScorePlugin
+from asched.core.framework.points import (
+    BindPlugin,
+    FilterPlugin,
+    PermitPlugin,
+    PostBindPlugin,
+    PostFilterPlugin,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreScorePlugin,
+    QueueSortPlugin,
+    ReservePlugin,
+    ScorePlugin,
+)
+
+#: Which base class stands for which extension point of the configuration.
+POINTS: Final[dict[str, Any]] = {
+    "queueSort": QueueSortPlugin,
+    "preEnqueue": PreEnqueuePlugin,
+    "preFilter": PreFilterPlugin,
+    "filter": FilterPlugin,
+    "postFilter": PostFilterPlugin,
+    "preScore": PreScorePlugin,
+    "score": ScorePlugin,
+    "reserve": ReservePlugin,
+    "permit": PermitPlugin,
+    "preBind": PreBindPlugin,
+    "bind": BindPlugin,
+    "postBind": PostBindPlugin,
+    "placementGenerate": PlacementGeneratePlugin,
+    "placementScore": PlacementScorePlugin,
+}
+
+
+#: The methods of the bases, and the point at which each is called.
+POINT_OF_METHOD: Final[dict[str, str]] = {
+    "sort_key": "queueSort",
+    "pre_enqueue": "preEnqueue",
+    "pre_filter": "preFilter",
+    "filter": "filter",
+    "filter_one": "filter",
+    "explain": "filter",
+    "post_filter": "postFilter",
+    "pre_score": "preScore",
+    "score": "score",
+    "score_one": "score",
+    "normalize": "score",
+    "reserve": "reserve",
+    "unreserve": "reserve",
+    "permit": "permit",
+    "permit_late": "permit",
+    "pre_bind_pre_flight": "preBind",
+    "pre_bind": "preBind",
+    "bind": "bind",
+    "post_bind": "postBind",
+    "generate_placements": "placementGenerate",
+    "score_placement": "placementScore",
+    "normalize_placements": "placementScore",
+}

@@ -1,0 +1,37 @@
+"""PodGroupPodsCount: the more pods of a group a placement takes, the better.
+
+Prefers   the placement that takes the most; pods that have places already count everywhere alike,
+          so that differences shrink as a group fills.
+Retry     nothing: it rejects nobody.
+Cost      one look-up per placement.
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podgrouppodscount
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from asched import names
+from asched.core.framework.placements import MAX_SCORE, Assignments, PlacementScorePlugin
+from asched.core.framework.points import Registration
+from asched.core.framework.status import Status, failure
+from asched.core.state.cluster import Cluster
+
+NOBODY: Final = failure("no pods from pod group are assigned to any of the candidate placements")
+
+
+class PodGroupPodsCount(PlacementScorePlugin):
+    name = names.POD_GROUP_PODS_COUNT
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def registrations(self) -> Sequence[Registration]:
+        return ()
+
+    def score_placement(self, group: str, assignments: Assignments) -> int:
+        return len(self._cluster.pod_groups.get(group).placed) + len(assignments.pods)
+
+    def normalize_placements(self, scores: Sequence[int]) -> Sequence[int] | Status:
+        """Shares of the largest count, rounded down."""
+        most = max(scores)
+        return [score * MAX_SCORE // most for score in scores] if most else NOBODY
