@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle import binding
+from asched.core.cycle import binding, group_cycle
 from asched.core.framework.effects import Bind
+from asched.core.framework.status import SUCCESS
+from asched.core.plugins.gang_scheduling import GangScheduling
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.state.changes import ASSIGNED_POD, Change
 from asched.core.state.cluster import Cluster
@@ -69,6 +71,19 @@ def test_a_pod_that_is_not_assumed_overcommits(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(Cluster, "_count", blind)
 
     assert "overcommits" in findings("RollingDrain", range(4))
+
+
+def test_a_gang_that_keeps_what_it_cannot_use_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(group_cycle, "let_go", lambda _desk, _outcome: iter(()))
+
+    assert "is still assumed" in findings("Gangs", range(2))
+
+
+def test_a_gang_whose_pods_go_one_by_one_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if no group had a policy: whoever fits is bound."""
+    monkeypatch.setattr(GangScheduling, "permit", lambda *_: (SUCCESS, 0.0))
+
+    assert "is bound while its gang has no quorum" in findings("Gangs", range(3))
 
 
 def test_a_missed_wake_up_leaves_a_sleeper(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,12 +33,14 @@ class Options:
 
     service_accounts  pods must have an account, and get its token volume (ServiceAccount admission)
     node_taints       new nodes start with the not-ready taint (TaintNodesByCondition admission)
+    alpha             kinds of resources.ALPHA_TABLE are served
     managed_fields    plain writes are recorded in metadata.managedFields; applied ones always are
     """
 
     service_accounts: bool = False
     node_taints: bool = False
     managed_fields: bool = False
+    alpha: bool = False
 
 
 class Context:

@@ -1,6 +1,7 @@
 """Paths that are no resource: discovery, version, health, OpenAPI, and what is not there at all."""
 
 import hashlib
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ import orjson
 from asched.lab.apiserver import openapi
 from asched.lab.apiserver.call import JSON, TEXT, Call, Reply, answer, wanted
 from asched.lab.apiserver.context import Context
-from asched.lab.apiserver.resources import GROUPS, RESOURCES, Resource
+from asched.lab.apiserver.resources import ALPHA, GROUPS, RESOURCES, Resource
 from asched.lab.apiserver.statuses import (
     ApiError,
     method_not_allowed,
@@ -59,7 +60,11 @@ def route(ctx: Context, call: Call) -> Reply:
         return openapi.route(call, path)
     if path in {"/api", "/apis"}:
         return groups(call, core=path == "/api")
-    return group_documents(call, path.strip("/").split("/"))
+    parts = path.strip("/").split("/")
+    alpha = [res for res in ALPHA if parts == ["apis", *res.api_version.split("/")]]
+    if alpha and ctx.options.alpha:
+        return answer(resource_list(parts[1], parts[2], alpha))
+    return group_documents(call, parts)
 
 
 def health(path: str) -> Reply:
@@ -93,10 +98,12 @@ def group_document(group: str) -> JsonObject:
     return {"name": group, "versions": versions, "preferredVersion": versions[0]}
 
 
-def resource_list(group: str, version: str) -> JsonObject:
+def resource_list(
+    group: str, version: str, resources: Sequence[Resource] | None = None
+) -> JsonObject:
     """The APIResourceList of one group version."""
     entries = []
-    for res in resources_of(group, version):
+    for res in resources_of(group, version) if resources is None else resources:
         entry: JsonObject = {
             "name": res.plural,
             "singularName": res.kind.lower(),

@@ -113,6 +113,13 @@ flowschemas FlowSchema C - - * status
 prioritylevelconfigurations PriorityLevelConfiguration C - - * status
 """
 
+#: Kinds behind feature gates that are off: served if `Options.alpha` says so. Only discovery by
+#: group version shows them.
+ALPHA_TABLE: Final = """
+[scheduling.k8s.io/v1alpha2]
+podgroups PodGroup N - - * status
+"""
+
 USUAL_VERBS: Final = (
     "create",
     "delete",
@@ -293,10 +300,12 @@ def parse(table: str) -> tuple[Resource, ...]:
 
 
 RESOURCES: Final = parse(TABLE)
+ALPHA: Final = parse(ALPHA_TABLE)
+_ALL: Final = (*RESOURCES, *ALPHA)
 #: (group, version, plural) -> resource: how a path is looked up.
-BY_PATH: Final = {(res.group, res.version, res.plural): res for res in RESOURCES}
+BY_PATH: Final = {(res.group, res.version, res.plural): res for res in _ALL}
 #: (apiVersion, kind) -> resource: how a manifest is looked up.
-BY_KIND: Final = {(res.api_version, res.kind): res for res in RESOURCES}
+BY_KIND: Final = {(res.api_version, res.kind): res for res in _ALL}
 #: Group -> its versions, in the order of discovery.
 GROUPS: Final[dict[str, list[str]]] = {}
 for _res in RESOURCES:
@@ -308,7 +317,7 @@ for _res in RESOURCES:
 
 def find(plural: str) -> Resource:
     """The resource of a plural name, for callers in the same process; the first group wins."""
-    for res in RESOURCES:
+    for res in _ALL:
         if res.plural == plural and res.stored:
             return res
     raise KeyError(f"no resource is called {plural!r}")

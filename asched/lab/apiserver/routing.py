@@ -24,7 +24,7 @@ from asched.lab.apiserver import (
 )
 from asched.lab.apiserver.call import Call, Reply
 from asched.lab.apiserver.context import Context
-from asched.lab.apiserver.resources import BY_PATH, GROUPS, Resource
+from asched.lab.apiserver.resources import ALPHA, BY_PATH, GROUPS, Resource
 from asched.lab.apiserver.statuses import (
     ApiError,
     method_not_allowed,
@@ -111,6 +111,8 @@ def route(ctx: Context, call: Call) -> Reply | Watch:
     if target is None:
         auth.check_path(ctx, call)
         return discovery.route(ctx, call)
+    if target.res in ALPHA and not ctx.options.alpha:
+        raise no_such_resource()
     verb = verb_of(call, target)
     name = target.name or chosen_name(call)
     auth.check(ctx, call.user, verb, target.res, target.namespace, name, target.sub)

@@ -172,6 +172,10 @@ PodDisruptionBudgetSpec
 PodDisruptionBudgetStatus
   observedGeneration:int64 disruptedPods:{time} disruptionsAllowed:int32! currentHealthy:int32!
   desiredHealthy:int32! expectedPods:int32! conditions:[any]@type
+PodGroup
+  metadata:ObjectMeta! spec:any! status:PodGroupStatus!
+PodGroupStatus
+  conditions:[any]@type resourceClaimStatuses:[any]@name
 PriorityClass
   metadata:ObjectMeta! value:int32! globalDefault:bool description:str preemptionPolicy:str?
 Lease

@@ -7,7 +7,6 @@ from asched.core.dra.ledger import Ledger as DeviceLedger
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import NoNodesError
 from asched.core.model.decode import decode
-from asched.core.model.kinds import KINDS
 from asched.core.queue.queued import QueuedPod
 from asched.core.state import audit as state_audit
 from asched.lab.sim.process import Process
@@ -23,7 +22,7 @@ def audit(world: World) -> list[str]:
     processes that stand by, too.
     """
     listed = {}
-    for kind in KINDS:
+    for kind in world.acting.kinds:
         objects = world.server.list(kind.plural)
         if kind.plural == "pods":
             objects = [p for p in objects if p["status"].get("phase") not in FINISHED]

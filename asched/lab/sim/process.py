@@ -15,7 +15,7 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, EmitEvent
 from asched.core.framework.runner import Runner
-from asched.core.model.kinds import KINDS
+from asched.core.model.kinds import KINDS, POD_GROUP
 from asched.core.state.facts import Answer, Fact
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.inbox import Inbox
@@ -80,7 +80,8 @@ class Process:
             on_bound=lambda bind, late: world.bound(bind, late=late or not self.is_acting),
             extenders=world.extenders,
         )
-        self.streams = [Stream(kind, ctx, clock, troubles, self.inbox.put) for kind in KINDS]
+        self.kinds = (*KINDS, POD_GROUP) if self.machine.desk.tries_groups else KINDS
+        self.streams = [Stream(kind, ctx, clock, troubles, self.inbox.put) for kind in self.kinds]
         self.candidate = Candidate(world, self) if is_elected else None
 
     def cut(self, late_s_max: float = 0.0) -> None:

@@ -24,6 +24,10 @@ Json = dict[str, Any]
 SETTLE_S: Final = 120.0
 #: ... and in which every pod at rest is tried once more by the five-minute sweep.
 SWEEP_S: Final = 400.0
+#: Fields of a spec that say more about its place than amounts, taints and selectors do.
+HEEDED: Final = frozenset(
+    {"affinity", "schedulingGates", "schedulingGroup", "topologySpreadConstraints"}
+)
 #: Lines of the record that a failure shows.
 SHOWN: Final = 25
 
@@ -138,7 +142,7 @@ def could_be_placed(scenario: Scenario, world: World) -> list[str]:
     plain = {
         pod["metadata"]["name"]
         for pod in world.waiting()
-        if not {"affinity", "schedulingGates", "topologySpreadConstraints"} & pod["spec"].keys()
+        if not HEEDED & pod["spec"].keys()
         and not pod["metadata"].get("deletionTimestamp")
         and not pod["spec"].get("volumes")
         and scenario.is_plain(pod)

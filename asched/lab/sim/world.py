@@ -19,6 +19,7 @@ from asched.core.framework.effects import Bind, Effect, EmitEvent
 from asched.edge.host.assemble import Parts
 from asched.edge.host.user_plugins import Catalogue, of_class
 from asched.lab.apiserver import bootstrap
+from asched.lab.apiserver.context import Options
 from asched.lab.apiserver.resources import NODES
 from asched.lab.apiserver.server import ApiServer
 from asched.lab.apiserver.store import Change
@@ -67,7 +68,8 @@ class World:
         self.rng = random.Random(seed)
         self.clock = VirtualClock()
         self.troubles = Troubles(faults, random.Random(self.rng.random()))
-        self.server = ApiServer(clock=self.clock.now_s, seed=seed)
+        options = Options(alpha=True)
+        self.server = ApiServer(options=options, clock=self.clock.now_s, seed=seed)
         bootstrap.fill(self.server.ctx, port=1, authority="")
         self.server.store.begin_history()
         self.ledger = Ledger()

@@ -5,9 +5,10 @@ import ssl
 import pytest
 import yaml
 
+from asched.lab.apiserver.context import Options
 from asched.lab.apiserver.server import ApiServer
 from asched.lab.apiserver.statuses import ApiError
-from tests.lab.apiserver.client import PODS, Client, a_binding, a_node, a_pod
+from tests.lab.apiserver.client import PODS, STRATEGIC, Client, a_binding, a_node, a_pod
 
 
 async def test_objects_made_in_process_are_like_posted_ones(
@@ -106,3 +107,28 @@ async def test_a_binding_of_wrong_types_is_a_400(server: ApiServer, client: Clie
     server.create("pods", a_pod("web"))
     status, answer = await client.post(f"{PODS}/web/binding", body)
     assert (status, answer["reason"]) == (400, "BadRequest")
+
+
+POD_GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
+
+
+async def test_alpha_kinds_are_there_only_where_they_are_asked_for() -> None:
+    group = {"metadata": {"name": "crew"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
+    for alpha in (False, True):
+        server = ApiServer(options=Options(alpha=alpha))
+        await server.start()
+        try:
+            async with Client(server.url) as client:
+                listed, _ = await client.get("/apis/scheduling.k8s.io/v1alpha2")
+                made, stored = await client.post(POD_GROUPS, group)
+                assert (listed, made) == ((200, 201) if alpha else (404, 404))
+                if alpha:
+                    condition = {"type": "PodGroupScheduled", "status": "True"}
+                    patch = {"status": {"conditions": [condition]}}
+                    path = f"{POD_GROUPS}/crew/status"
+                    status, patched = await client.ask("PATCH", path, patch, media=STRATEGIC)
+                    assert status == 200, patched
+                    assert patched["status"]["conditions"] == [condition]
+                    assert stored["spec"] == patched["spec"]
+        finally:
+            await server.stop()

@@ -11,6 +11,7 @@ from asched.lab.sim.scenarios.churn import Churn
 from asched.lab.sim.scenarios.dying_scheduler import DyingScheduler
 from asched.lab.sim.scenarios.even_spread import EvenSpread
 from asched.lab.sim.scenarios.every_phase import EveryPhase
+from asched.lab.sim.scenarios.gangs import Gangs
 from asched.lab.sim.scenarios.late_bindings import LateBindings
 from asched.lab.sim.scenarios.late_volumes import LateVolumes
 from asched.lab.sim.scenarios.leader_changes import LeaderChanges
@@ -50,5 +51,6 @@ SCENARIOS: Final[dict[str, type[Scenario]]] = {
         SlowVolumes,
         Budgets,
         EveryPhase,
+        Gangs,
     )
 }
