@@ -220,17 +220,19 @@ def _is_infeasible(pod: Pod) -> bool:
 
 
 def _pod_level(pod: Pod, *, resized: bool) -> Exact:
-    """Requests of the pod as a whole; only cpu, memory and huge pages may be asked for that way."""
+    """Requests of the pod as a whole; only cpu, memory and huge pages may be asked for that way.
+
+    The status raises or replaces amounts of resources the specification names; it adds none.
+    """
     resources = pod.spec.resources
     if resources is None or not resources.requests:
         return {}
     wanted = {n: a for n, a in _exact(resources).items() if _is_pod_level(n)}
     if resized and pod.status.resources is not None:
-        if _is_infeasible(pod):
-            wanted = {}
-        _raise(wanted, {n: a for n, a in _exact(pod.status.resources).items() if _is_pod_level(n)})
-        allocated = {n: nano(a) for n, a in (pod.status.allocated_resources or {}).items()}
-        _raise(wanted, {n: a for n, a in allocated.items() if _is_pod_level(n)})
+        effective = {} if _is_infeasible(pod) else dict(wanted)
+        _raise(effective, _exact(pod.status.resources))
+        _raise(effective, {n: nano(a) for n, a in (pod.status.allocated_resources or {}).items()})
+        wanted = {name: effective.get(name, 0) for name in wanted}
     return wanted
 
 
