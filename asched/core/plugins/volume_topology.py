@@ -44,8 +44,8 @@ def reachable(nodes: NodeView, required: NodeSelector | None) -> Mask:
 def compiled(required: NodeSelector | None) -> tuple[NodeTerm, ...] | None:
     """Terms without fields that can match at all; None is no restriction.
 
-    A volume is compared with a node of unknown name: `metadata.name In` never holds, and `NotIn`
-    always does. A term that keeps no expression therefore matches every node.
+    A volume is compared with a node without a name, of which no field is looked at. A term that
+    has fields alone therefore matches every node.
     """
     terms = compile_node_selector(required)
     if terms is None:
@@ -53,7 +53,7 @@ def compiled(required: NodeSelector | None) -> tuple[NodeTerm, ...] | None:
     return tuple(
         NodeTerm(term.expressions, (), broken=False)
         for term in terms
-        if not term.broken and not term.is_empty and all(f.accepts("") for f in term.fields)
+        if not term.broken and not term.is_empty
     )
 
 
