@@ -9,9 +9,10 @@ Bounds  32 devices per claim (ALLOCATION_RESULTS_MAX); `steps_max` devices looke
 Source  kubernetes/kubernetes v1.36 dynamic-resource-allocation/structured, allocator
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from fractions import Fraction
+from functools import partial
 from typing import Final, NamedTuple
 
 from asched.core.dra import capacity, constraints
@@ -99,8 +100,7 @@ class _Search:
         self._node = node
         self._steps_left = steps_max or -1
         self._using: dict[DeviceId, list[int]] = {}  # device -> claims of this search
-        self._shares: dict[DeviceId, int] = {}  # how many this search has chosen
-        self._sharing: dict[DeviceId, dict[str, Fraction]] = {}  # and what they take
+        self._sharing: dict[DeviceId, dict[str, Fraction]] = {}  # what chosen shares take
         self._counters = CounterLedger(pools, taken)
         self._candidates: dict[Request, _Candidates] = {}
         self._all: dict[Request, list[ReadyDevice]] = {}
@@ -187,20 +187,21 @@ class _Search:
         if request.takes_all:
             return self._take_all(c, r, request, k)
         candidates = self._candidates_of(request)
-        index = start
-        while (device := candidates.get(index)) is not None:
+        for index, device in candidates.from_index(start):
             if candidates.are_too_few(index, needed - k):
                 break
+            if self._is_held(c, request, device) or not candidates.is_selectable(index):
+                continue
             self._step()
+            if self._consumption(request, device) is None:
+                continue
             if self._take(c, request, device):
-                following = index if device.allows_multiple else index + 1
-                outcome = self._devices(c, r, request, k + 1, following)
+                outcome = self._devices(c, r, request, k + 1, index + 1)
                 if outcome is _Outcome.FOUND:
                     return outcome
                 self._give_back(c, request, device)
                 if outcome is _Outcome.TOO_MANY:
                     return outcome
-            index += 1
         return _Outcome.NONE
 
     def _take_all(self, c: int, r: int, request: Request, k: int) -> _Outcome:
@@ -221,24 +222,28 @@ class _Search:
     # --- one device ------------------------------------------------------------------------------
 
     def _take(self, c: int, request: Request, device: ReadyDevice, *, must: bool = False) -> bool:
-        """Choose a device if nothing is against it. `must`: a constraint that is, is an error."""
-        if not self._is_free(c, request, device) or not request.tolerates(device):
-            return False
-        used = self._consumption(request, device)
-        if used is None:
+        """Choose a device if nothing is against it. `must`: a constraint that is, is an error.
+
+        What a device that is turned down had taken by then stays taken: counters by a taint or a
+        constraint, a constraint by capacity that is not left.
+        """
+        if self._is_held(c, request, device):
             return False
         is_open = device.allows_multiple and self._is_shared(device)
         if device.consumes and not is_open and not self._counters.take(device):
             return False
+        if not request.tolerates(device):
+            return False
         if not self._constrain(c, request, device):
-            if device.consumes and not is_open:
-                self._counters.give_back(device)
             if must:
                 raise AllocationError(
                     f"claim {self._plans[c].claim.metadata.key}, request {request.name}: "
                     f"cannot add device {device.id.text} because a claim constraint would not be "
                     "satisfied"
                 )
+            return False
+        used = self._consumption(request, device)
+        if used is None:
             return False
         if device.allows_multiple:
             self._share(device, used, 1)
@@ -248,26 +253,27 @@ class _Search:
         return True
 
     def _give_back(self, c: int, request: Request, device: ReadyDevice) -> None:
+        """Take a choice back; counters of a device that is shared stay used."""
         chosen = self.results[c].pop()
         for constraint in self._constraints[c]:
             constraint.remove(request.name, request.parent)
-        if not device.allows_multiple:
-            holders = self._using[device.id]
-            holders.remove(c)
-            if not holders:
-                del self._using[device.id]
-        else:
+        if device.allows_multiple:
             self._share(device, chosen.consumed or {}, -1)
-        if device.consumes and not (device.allows_multiple and self._is_shared(device)):
+            return
+        holders = self._using[device.id]
+        holders.remove(c)
+        if not holders:
+            del self._using[device.id]
+        if device.consumes:
             self._counters.give_back(device)
 
     def _share(self, device: ReadyDevice, used: Mapping[str, str], sign: int) -> None:
+        """Count a share, or take it back. Of a device without capacities the first stays."""
         held = self._sharing.setdefault(device.id, {})
         for name, amount in used.items():
             held[name] = held.get(name, Fraction(0)) + sign * parse(amount)
-        self._shares[device.id] = self._shares.get(device.id, 0) + sign
-        if not self._shares[device.id]:
-            del self._shares[device.id]
+        if sign < 0 and used and not any(held.values()):
+            del self._sharing[device.id]
 
     def _constrain(self, c: int, request: Request, device: ReadyDevice) -> bool:
         for done, constraint in enumerate(self._constraints[c]):
@@ -277,16 +283,16 @@ class _Search:
                 return False
         return True
 
-    def _is_free(self, c: int, request: Request, device: ReadyDevice) -> bool:
+    def _is_held(self, c: int, request: Request, device: ReadyDevice) -> bool:
         """Admin access looks past every holder but an earlier request of the same claim."""
         users = self._using.get(device.id, ())
         if request.admin:
-            return device.allows_multiple or c not in users
-        return not users and device.id not in self._taken.devices
+            return c in users
+        return bool(users) or device.id in self._taken.devices
 
     def _is_shared(self, device: ReadyDevice) -> bool:
-        """Whether somebody, or this search, has a share of it: its counters are paid for then."""
-        return device.id in self._shares or device.id in self._taken.shared
+        """Whether capacity of it is held: its counters are paid for then."""
+        return device.id in self._sharing or device.id in self._taken.capacity
 
     def _is_selectable(self, request: Request, device: ReadyDevice) -> bool:
         if not request.selects(device):
@@ -310,40 +316,65 @@ class _Search:
     def _candidates_of(self, request: Request) -> "_Candidates":
         found = self._candidates.get(request)
         if found is None:
-            found = self._candidates[request] = _Candidates(self._usable(request))
+            selects = partial(self._is_selectable, request)
+            found = self._candidates[request] = _Candidates(self._usable(request), selects)
         return found
 
     def _usable(self, request: Request) -> Iterator[ReadyDevice]:
-        """Devices that selectors and earlier allocations leave to a request, found as needed."""
+        """Devices that earlier allocations leave to a request, found as needed."""
         held = self._taken.devices
         for pool in self._pools:
             for device in pool.devices:
-                if not request.admin and device.id in held:
-                    continue
-                if self._is_selectable(request, device):
+                if request.admin or device.id not in held:
                     yield device
 
 
 class _Candidates:
-    """A list that is filled as far as somebody looks."""
+    """A list that is filled as far as somebody looks. Selectors run once per device, and only when
+    the device could be had: they may fail, and then the attempt ends.
+    """
 
-    __slots__ = ("_known", "_rest", "_shares")
+    __slots__ = ("_answers", "_are_alike", "_known", "_rest", "_selects", "_unasked")
 
-    def __init__(self, rest: Iterator[ReadyDevice]) -> None:
-        self._known: list[ReadyDevice] = []
+    def __init__(self, rest: Iterator[ReadyDevice], selects: Callable[[ReadyDevice], bool]) -> None:
         self._rest: Iterator[ReadyDevice] | None = rest
-        self._shares = False
+        self._selects = selects
+        self._known: list[ReadyDevice] = []
+        self._answers: list[bool | None] = []
+        self._unasked = 0
+        self._are_alike = True  # none leaves a trace when it is looked at
 
-    def get(self, index: int) -> ReadyDevice | None:
-        while self._rest is not None and len(self._known) <= index:
-            device = next(self._rest, None)
-            if device is None:
-                self._rest = None
-            else:
-                self._known.append(device)
-                self._shares = self._shares or device.allows_multiple
-        return self._known[index] if index < len(self._known) else None
+    def from_index(self, index: int) -> Iterator[tuple[int, ReadyDevice]]:
+        """Those not known to be out of the question, with their places."""
+        while True:
+            while self._rest is not None and len(self._known) <= index:
+                self._find()
+            if index >= len(self._known):
+                return
+            if self._answers[index] is not False:
+                yield index, self._known[index]
+            index += 1
+
+    def _find(self) -> None:
+        assert self._rest is not None
+        device = next(self._rest, None)
+        if device is None:
+            self._rest = None
+            return
+        self._known.append(device)
+        self._answers.append(None)
+        self._unasked += 1
+        self._are_alike = self._are_alike and not device.consumes
+
+    def is_selectable(self, index: int) -> bool:
+        answer = self._answers[index]
+        if answer is None:
+            answer = self._answers[index] = self._selects(self._known[index])
+            self._unasked -= 1
+        return answer
 
     def are_too_few(self, index: int, needed: int) -> bool:
         """Whether it is known that so many cannot be chosen from the index-th on."""
-        return self._rest is None and not self._shares and len(self._known) - index < needed
+        if self._rest is not None or self._unasked or not self._are_alike:
+            return False
+        return len(self._known) - index < needed

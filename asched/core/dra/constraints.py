@@ -4,20 +4,19 @@ A device is added on trial and taken back in reverse order. A constraint that sa
 was.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Hashable
 
 from asched.core.dra.devices import ReadyDevice
 from asched.core.model.claim import DeviceAttribute, DeviceConstraint
 
 
-class Constraint:
-    """All devices have the attribute: with one value of one type, or no two with the same value."""
+class Constraint(ABC):
+    """All devices have the attribute, and one more must suit those that are counted in."""
 
-    def __init__(self, requests: tuple[str, ...], attribute: str, *, distinct: bool) -> None:
+    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
         self._requests = frozenset(requests)
         self._attribute = attribute
-        self._distinct = distinct
-        self._values: list[Hashable] = []
 
     def add(self, request: str, parent: str, device: ReadyDevice) -> bool:
         """Count a device in, or say no. `parent` is empty for a request without alternatives."""
@@ -25,17 +24,18 @@ class Constraint:
             return True
         attribute = device.attribute(self._attribute)
         value = _value(attribute) if attribute is not None else None
-        if value is None:
-            return False
-        if self._values and (value in self._values) is self._distinct:
-            return False
-        self._values.append(value)
-        return True
+        return value is not None and self._admit(parent or request, value)
 
     def remove(self, request: str, parent: str) -> None:
         """Take back the device added last."""
         if self._concerns(request, parent):
-            self._values.pop()
+            self._dismiss(parent or request)
+
+    @abstractmethod
+    def _admit(self, request: str, value: Hashable) -> bool: ...
+
+    @abstractmethod
+    def _dismiss(self, request: str) -> None: ...
 
     def _concerns(self, request: str, parent: str) -> bool:
         """A constraint names a request, with all its alternatives, or one alternative of it."""
@@ -44,6 +44,42 @@ class Constraint:
         if not parent:
             return request in self._requests
         return parent in self._requests or f"{parent}/{request}" in self._requests
+
+
+class _Equal(Constraint):
+    """One value of one type."""
+
+    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
+        super().__init__(requests, attribute)
+        self._values: list[Hashable] = []
+
+    def _admit(self, request: str, value: Hashable) -> bool:  # noqa: ARG002
+        if self._values and value not in self._values:
+            return False
+        self._values.append(value)
+        return True
+
+    def _dismiss(self, request: str) -> None:  # noqa: ARG002
+        self._values.pop()
+
+
+class _Distinct(Constraint):
+    """No two requests with the same value. Of each request only the device added last is
+    remembered, and none once it is taken back: so upstream has it.
+    """
+
+    def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
+        super().__init__(requests, attribute)
+        self._value_of: dict[str, Hashable] = {}
+
+    def _admit(self, request: str, value: Hashable) -> bool:
+        if value in self._value_of.values():
+            return False
+        self._value_of[request] = value
+        return True
+
+    def _dismiss(self, request: str) -> None:
+        self._value_of.pop(request, None)
 
 
 def _value(attribute: DeviceAttribute) -> Hashable | None:
@@ -63,7 +99,7 @@ def build(constraint: DeviceConstraint) -> Constraint | None:
     """None for a kind of constraint of a later version of the API."""
     requests = constraint.requests or ()
     if constraint.match_attribute is not None:
-        return Constraint(requests, constraint.match_attribute, distinct=False)
+        return _Equal(requests, constraint.match_attribute)
     if constraint.distinct_attribute is not None:
-        return Constraint(requests, constraint.distinct_attribute, distinct=True)
+        return _Distinct(requests, constraint.distinct_attribute)
     return None

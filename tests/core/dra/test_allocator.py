@@ -200,10 +200,18 @@ def test_a_device_may_choose_its_node() -> None:
 
 
 def test_a_hopeless_search_is_given_up() -> None:
-    """24 devices, no three of which differ in an attribute: too many combinations to try."""
-    devices = [a_device(f"d{i:02}", attributes={"x": i % 12}) for i in range(24)]
+    """24 devices, 11 of them wanted, and something that none of them is: too many combinations."""
+    devices = [a_device(f"d{i:02}") for i in range(24)]
     world = World(a_slice(*devices))
-    constraints = [{"distinctAttribute": f"{DRIVER}/x"}]
-    plans = world.plans(a_claim(asks(count=11), asks(count=2), constraints=constraints))
+    plans = world.plans(a_claim(asks(count=11), asks("false")))
     with pytest.raises(OutOfSteps):
         allocate(world.inventory.pools_for(NODE, {}), plans, world.taken, (NODE, {}), 1000)
+
+
+def test_selectors_of_a_device_in_use_are_not_asked() -> None:
+    """They may fail, and then the attempt ends: only a device that could be had is asked."""
+    world = World(a_slice(a_device("a"), a_device("b", attributes={"x": 1})))
+    picky = asks(f'device.attributes["{DRIVER}"].x == 1')
+    assert world.devices(a_claim(asks(), picky)) == [["a", "b"]]
+    with pytest.raises(AllocationError, match="no such key: x"):
+        world.devices(a_claim(picky))

@@ -9,7 +9,7 @@ from asched.core.dra.result import allocation_results
 from asched.core.model.claim import AllocationResult, Device
 from asched.core.model.decode import decode
 from asched.core.model.quantity import parse
-from tests.core.dra.worlds import World, a_claim, a_device, a_slice, asks, held
+from tests.core.dra.worlds import DRIVER, World, a_claim, a_device, a_slice, asks, held
 
 
 def memory(value: str, **policy: Any) -> dict[str, Any]:
@@ -87,7 +87,28 @@ def test_a_share_pays_the_counters_of_its_device_once() -> None:
     world = World(
         a_slice(shared, of=2, name="devices"), a_slice(of=2, name="c", sharedCounters=counters)
     )
-    assert world.devices(a_claim(asks(count=3))) == [["s", "s", "s"]]
+    assert world.devices(a_claim(asks(), asks(), asks())) == [["s", "s", "s"]]
+
+
+def test_one_request_takes_a_device_once() -> None:
+    assert World(a_slice(SHARED)).devices(a_claim(asks(count=2))) is None
+    other = {**SHARED, "name": "t"}
+    assert World(a_slice(SHARED, other)).devices(a_claim(asks(count=2))) == [["s", "t"]]
+
+
+def test_counters_of_a_share_stay_used_when_the_search_turns_round() -> None:
+    """The share is tried first, and leaves nothing to the second request even when given back."""
+    consumes = [{"counterSet": "set", "counters": {"c": {"value": "1"}}}]
+    shared = {**SHARED, "consumesCounters": consumes}
+    alone = a_device("t", attributes={"x": 1}, consumesCounters=consumes)
+    counters = [{"name": "set", "counters": {"c": {"value": "1"}}}]
+    world = World(
+        a_slice(shared, alone, a_device("u"), of=2, name="devices"),
+        a_slice(of=2, name="c", sharedCounters=counters),
+    )
+    only_t = asks(f'has(device.attributes["{DRIVER}"].x)')
+    assert world.devices(a_claim(only_t, asks())) == [["t", "u"]]
+    assert world.devices(a_claim(asks(), only_t)) is None  # u and t would do
 
 
 def test_results_tell_the_share_and_what_it_takes() -> None:

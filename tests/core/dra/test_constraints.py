@@ -12,7 +12,14 @@ def ready(**attributes: str | int) -> ReadyDevice:
 
 
 def a_constraint(*requests: str, distinct: bool = False) -> Constraint:
-    return Constraint(requests, f"{DRIVER}/x", distinct=distinct)
+    attribute = f"{DRIVER}/x"
+    built = build(
+        DeviceConstraint(requests=requests, distinct_attribute=attribute)
+        if distinct
+        else DeviceConstraint(requests=requests, match_attribute=attribute)
+    )
+    assert built is not None
+    return built
 
 
 def test_values_of_different_types_are_not_equal() -> None:
@@ -28,6 +35,23 @@ def test_a_refused_device_is_not_counted() -> None:
     assert not constraint.add("r", "", ready(x=1))
     constraint.remove("r", "")
     assert constraint.add("r", "", ready(x=1))
+
+
+def test_of_each_request_the_device_added_last_is_remembered() -> None:
+    constraint = a_constraint(distinct=True)
+    assert constraint.add("r", "", ready(x=1))
+    assert constraint.add("r", "", ready(x=2))
+    assert not constraint.add("other", "", ready(x=2))
+    assert constraint.add("r", "", ready(x=1))
+    constraint.remove("r", "")
+    assert constraint.add("other", "", ready(x=2))
+
+
+def test_alternatives_of_a_request_count_as_one() -> None:
+    constraint = a_constraint(distinct=True)
+    assert constraint.add("s0", "r", ready(x=1))
+    assert constraint.add("s1", "r", ready(x=2))
+    assert constraint.add("other", "", ready(x=1))
 
 
 def test_requests_are_meant_by_name_parent_or_alternative() -> None:

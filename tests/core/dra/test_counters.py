@@ -70,3 +70,11 @@ def test_counters_come_back_when_the_search_turns_round() -> None:
     world = partitioned(WHOLE, *HALVES, mem=40)
     one, two = a_claim(asks(), name="x"), a_claim(asks(), name="y")
     assert world.devices(one, two) == [["half-0"], ["half-1"]]
+
+
+def test_what_a_device_used_that_was_turned_down_stays_used() -> None:
+    """Counters are looked at before taints and constraints, and not given back for these."""
+    taints = [{"key": "k", "effect": "NoSchedule"}]
+    world = partitioned(a_device("a", taints=taints, **uses(mem=20)), *HALVES, mem=40)
+    assert world.devices(a_claim(asks())) == [["half-0"]]
+    assert world.devices(a_claim(asks(count=2))) is None
