@@ -167,7 +167,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     def _nothing(
         self, pod: PodInfo, findings: Findings, rejection: Rejection, trial: Trial
     ) -> PostFilterResult:
-        errors = list(dict.fromkeys(self._search.errors(findings, trial)))
+        errors = list(dict.fromkeys(self._search.errors(pod, findings, trial)))
         if errors:
             return _said(failure(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"))
         count = rejection.node_count

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.draw import draw
 from asched.core.framework.overlay import ignores_pods, is_plain
+from asched.core.framework.status import Code
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.candidates import (
@@ -106,13 +107,21 @@ class Search:
         rows = np.roll(findings.open, -start)[:count]
         return self.all(pod, findings._replace(open=rows), trial)
 
-    def errors(self, findings: Findings, trial: Trial) -> list[str]:
-        """Rows on which nobody would have to go: somebody else had kept the pod off."""
+    def errors(self, pod: PodInfo, findings: Findings, trial: Trial) -> list[str]:
+        """What went wrong: filters that failed, and rows on which nobody would have to go, since
+        somebody else had kept the pod off.
+        """
+        rejections = findings.prospects.rejections(pod, findings.tried, trial)
+        failed = [
+            f'running "{status.plugin}" filter plugin: {status.message}'
+            for status, _ in rejections
+            if status.code is Code.ERROR
+        ]
         rows = findings.tried[findings.prospects.outcome[findings.tried] == NO_NEED]
         blocked = self._blocked(findings.prospects, rows, trial)
         nodes = self._cluster.nodes.node_at
         names = [node.name for row in rows[~blocked].tolist() if (node := nodes[row]) is not None]
-        return [f'expected at least one victim pod on node "{name}"' for name in names]
+        return failed + [f'expected at least one victim pod on node "{name}"' for name in names]
 
     def reasons(self, pod: PodInfo, findings: Findings, trial: Trial, count: int) -> dict[str, int]:
         """Reason to number of nodes, of all `count` nodes of the cluster."""

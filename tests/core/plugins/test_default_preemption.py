@@ -3,8 +3,11 @@
 import pytest
 
 from asched.core.framework.status import Code
+from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.plugins.default_preemption import DefaultPreemption
+from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
+from tests.core.dra.worlds import DRIVER, a_claim, a_class, a_slice, asks
 from tests.core.preemption.stage import Stage, a_high, a_low
 
 NOTHING = "no new claims to deallocate, preemption: "
@@ -91,6 +94,26 @@ def test_a_node_that_only_an_extender_refused_has_no_victims() -> None:
     result = stage.plugin.post_filter(info, rejection, stage.trial(pod))
     assert result.status.code is Code.ERROR
     assert result.status.message == ('preemption: expected at least one victim pod on node "n1"')
+
+
+def test_a_filter_that_fails_once_the_victims_are_gone_is_an_error() -> None:
+    """Where no node is left, its error is all that is told, and the nomination stays."""
+    stage = Stage()
+    stage.nodes(a_node("n1").allocatable(pods="1"))
+    stage.pod(a_low("low", "n1"))
+    claim = a_claim(asks(f"device.attributes['{DRIVER}'].missing == 1"))
+    stage.cluster.apply(Seen(RESOURCE_CLAIM, claim))
+    stage.cluster.apply(Seen(RESOURCE_SLICE, a_slice("a")))
+    stage.cluster.apply(Seen(DEVICE_CLASS, a_class()))
+    wanted = [{"name": "c", "resourceClaimName": "c"}]
+    high = a_high("high").metadata(namespace="d").spec(resourceClaims=wanted)
+    result = stage.post_filter(stage.pod(high))
+    assert result.status.code is Code.ERROR
+    assert result.status.message == (
+        'preemption: running "DynamicResources" filter plugin: claim d/c: selector #0: '
+        "CEL runtime error: no such key: missing"
+    )
+    assert result.nomination.node is None
 
 
 def test_the_hint_leaves_waking_to_the_filters() -> None:
