@@ -7,8 +7,7 @@
 
 A plugin is a class with a `name` and the methods of the points it serves; it inherits the bases
 below. Points up to Permit are plain functions: they look at columns and answer. PreBind, Bind and
-PostBind are
-*late*: generators that yield effects and are sent the answers (`answer = yield Patch(...)`).
+PostBind are *late*: generators that yield effects and are sent the answers (`yield Patch(...)`).
 
 Work is shared between equal pods. Therefore a plugin says what its answer depends on: `depends_on`
 lists the aspects of a node row, `kinds` the other objects, `stamp` a number that moves when counts
@@ -114,8 +113,7 @@ class PreEnqueuePlugin(Plugin):
 class PreFilterResult(NamedTuple):
     """`status`: SUCCESS, SKIP (leave out this plugin's filter), a rejection, or an error.
 
-    `node_names`: the only nodes worth looking at, None for all. `data` is handed to the filter, and
-    to Reserve and PreBind.
+    `node_names`: the only nodes to look at, None for all. `data` goes to Filter, Reserve, PreBind.
     """
 
     status: Status = SUCCESS
@@ -142,6 +140,9 @@ class CachedPlugin(Plugin):
     #: Whether `stamp` reads counts of pods (affinity, spread, claims in use): it is then looked at
     #: after every placement that moved any count.
     reads_counts: ClassVar[bool] = False
+    #: the error of Filter or Score where their first half is not enabled; "": they do without
+    without_pre_filter: ClassVar[str] = ""
+    without_pre_score: ClassVar[str] = ""
 
     def share_key(self, pod: PodInfo) -> Hashable:
         """Pods with equal keys get equal answers; by default pods of one class.

@@ -27,6 +27,7 @@ from asched.core.framework.points import (
     ReservePlugin,
     ScorePlugin,
 )
+from asched.core.framework.unprepared import Unprepared
 from asched.core.model.kinds import NODE
 from asched.core.state.changes import WILDCARD, Action, Trigger
 from asched.core.state.cluster import Cluster
@@ -119,7 +120,7 @@ def build(
         queue_sort=at("queueSort")[0],
         pre_enqueue=at("preEnqueue"),
         pre_filters=pre_filters,
-        filters=tuple(Filterer(p, p if p in pre_filters else None) for p in at("filter")),
+        filters=tuple(_filterer(plugin, pre_filters) for plugin in at("filter")),
         post_filters=at("postFilter"),
         scorers=tuple(
             Scorer(plugin, entry.weight, plugin if plugin in pre_scores else None)
@@ -140,6 +141,12 @@ def build(
         registrations=registrations_of(resolved, made),
         overlooked={name: tuple(made[name].overlooked()) for name in _rejecting(resolved)},
     )
+
+
+def _filterer(plugin: FilterPlugin, pre_filters: tuple[Any, ...]) -> Filterer:
+    if plugin in pre_filters:
+        return Filterer(plugin, plugin)  # type: ignore[arg-type]
+    return Filterer(Unprepared(plugin) if plugin.without_pre_filter else plugin, None)
 
 
 def registrations_of(

@@ -51,7 +51,7 @@ def without(profile: Profile, idle: Collection[str]) -> Roster:
         idle=silent,
         pre_filters=tuple(p for p in profile.pre_filters if p.name not in silent),
         filters=tuple(f for f in profile.filters if f.plugin.name not in silent),
-        scorers=tuple(s for s in profile.scorers if s.plugin.name not in silent),
+        scorers=tuple(s for s in profile.scorers if s.plugin.name not in silent or _fails(s)),
         reserves=tuple(p for p in profile.reserves if p.name not in silent),
         pre_binds=tuple(p for p in profile.pre_binds if p.name not in silent),
         passed=tuple(
@@ -62,9 +62,14 @@ def without(profile: Profile, idle: Collection[str]) -> Roster:
         noughts=tuple(
             s.plugin.name
             for s in profile.scorers
-            if s.plugin.name in silent and s.pre_score is None
+            if s.plugin.name in silent and s.pre_score is None and not _fails(s)
         ),
     )
+
+
+def _fails(scorer: Scorer) -> bool:
+    """Whether it ends the attempt, whatever the pod: its PreScore half is missing."""
+    return scorer.pre_score is None and bool(scorer.plugin.without_pre_score)
 
 
 def up_to(plugins: Iterable[PreFilterPlugin], last: str) -> frozenset[str]:

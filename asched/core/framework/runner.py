@@ -89,6 +89,7 @@ class Runner:
         self._meter: Meter | None = None
         self._nominator = nominator
         self._extenders = extenders
+        self._pre_filter_names = frozenset(plugin.name for plugin in profile.pre_filters)
         self._start = 0  # where sampling goes on
 
     @property
@@ -308,6 +309,7 @@ class Runner:
             live=Placement("", within).mask(nodes),
             looked_at=looked_at,
             absent=outcome.absent,
+            pre_filter_ran=self._pre_filter_names,
             pre_filter_plugins=outcome.plugins | blamed,
             overrides={**told_apart, **refused},
             all_codes=[verdict.codes for verdict in state.active] if all_speak else None,

@@ -13,6 +13,7 @@ from asched.core.framework.kept import NO_SCORES, KeptScores, Work
 from asched.core.framework.points import PreFilterResult, ScorePlugin
 from asched.core.framework.profile import Scorer
 from asched.core.framework.status import Code, PluginError, PointError
+from asched.core.framework.unprepared import end_without_pre_score
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
@@ -153,6 +154,7 @@ class WeightedPoints:
         pre_score = self._scorer.pre_score
         if pre_score is None:
             plugin = self._scorer.plugin
+            end_without_pre_score(plugin)
             data = feasible if plugin.is_checked and plugin.reads_feasible else None
             self._kept.prepared(pod, PreFilterResult(data=data))
             return

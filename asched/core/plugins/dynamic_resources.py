@@ -92,6 +92,7 @@ class DynamicResources(
     """`prioritized_list` is the gate DRAPrioritizedList: requests may have alternatives."""
 
     name = names.DYNAMIC_RESOURCES
+    without_pre_filter = NOT_FOUND
     depends_on = answers.NODE_ASPECTS
     errors_from = answers.TIMED_OUT
     normalizes = True

@@ -60,6 +60,7 @@ class Need:
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
     name = names.NODE_DECLARED_FEATURES
+    without_pre_filter = 'error reading "PreFilterNodeDeclaredFeatures" from cycle-state: not found'
     reasons = (MISSING,)
     depends_on = Aspect.FEATURES | Aspect.LIVE
 

@@ -38,6 +38,7 @@ ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104
 
 class NodePorts(PreFilterPlugin, FilterPlugin):
     name = names.NODE_PORTS
+    without_pre_filter = 'reading "PreFilterNodePorts" from cycleState: not found'
     reasons = (TAKEN,)
     depends_on = Aspect.PODS | Aspect.LIVE
 

@@ -91,6 +91,7 @@ class NodeResourcesFit(
     PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin
 ):
     name = names.NODE_RESOURCES_FIT
+    without_pre_filter = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
     reasons = (TOO_MANY_PODS,)
     reads_only_amounts = True
     depends_on = Aspect.PODS | Aspect.ALLOCATABLE | Aspect.LIVE

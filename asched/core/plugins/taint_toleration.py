@@ -72,6 +72,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     """`compares` is the gate TaintTolerationComparisonOperators: Lt and Gt count."""
 
     name = names.TAINT_TOLERATION
+    without_pre_score = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
     reasons = (UNTOLERATED,)
     depends_on = Aspect.TAINTS | Aspect.LIVE
     normalizes = True

@@ -83,6 +83,7 @@ class VolumeBinding(
     PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
 ):
     name = names.VOLUME_BINDING
+    without_pre_filter = "not found"
     reasons = tuple(REASONS.values())
     depends_on = Aspect.LABELS | Aspect.LIVE
 

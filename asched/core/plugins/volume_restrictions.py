@@ -62,6 +62,7 @@ _NOTHING: Final = Exclusive()
 
 class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     name = names.VOLUME_RESTRICTIONS
+    without_pre_filter = 'cannot read "PreFilterVolumeRestrictions" from cycleState'
     reasons = (DISK_TAKEN, CLAIM_IN_USE)
     depends_on = Aspect.PODS | Aspect.LIVE
     reads_counts = True

@@ -56,6 +56,7 @@ LABELS: Final[dict[str, str]] = {
     names.LABEL_ZONE: names.LABEL_ZONE,
     names.LABEL_REGION: names.LABEL_REGION,
 }
+_PROBLEM: Final = 2
 ZONE_DELIMITER: Final = "__"
 
 #: (label, allowed values), each once
@@ -84,7 +85,11 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
             return PreFilterResult(wanted)
         return PreFilterResult(data=wanted) if wanted else PreFilterResult(SKIP)
 
-    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
+        if data is None:  # PreFilter is not enabled
+            data = self._wanted(pod)
+            if isinstance(data, Status):
+                return np.full(nodes.size, _PROBLEM, dtype=np.int32)
         wrong: Mask = np.zeros(nodes.size, dtype=np.bool_)
         for label, values in data:
             wrong |= ~_told(nodes, label, values)
@@ -92,6 +97,12 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         for label in LABELS:
             labelled |= nodes.label(label)[0] > 0
         return (wrong & labelled).astype(np.int32)
+
+    def explain(self, pod: PodInfo, code: int) -> Status:
+        wanted = self._wanted(pod)
+        if code == _PROBLEM and isinstance(wanted, Status):
+            return wanted
+        return WRONG_ZONE.status
 
     def _look_up(self, pod: PodInfo) -> Zones | Status:
         """The zones of the bound direct claims, or why the pod cannot be placed at all."""

@@ -62,6 +62,8 @@ class _Affinity:
 
 class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = names.INTER_POD_AFFINITY
+    without_pre_filter = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
+    without_pre_score = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
     reasons = (NOT_NEAR, TOO_NEAR, UNWANTED)
     depends_on = Aspect.LABELS | Aspect.LIVE
     reads_counts = True

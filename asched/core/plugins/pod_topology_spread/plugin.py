@@ -73,6 +73,8 @@ class _Spread:
 
 class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = names.POD_TOPOLOGY_SPREAD
+    without_pre_filter = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
+    without_pre_score = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
     reasons = (NO_LABEL, SKEWED)
     depends_on = LAYOUT
     reads_counts = True
