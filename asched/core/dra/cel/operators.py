@@ -12,6 +12,8 @@ from asched.core.dra.cel.values import (
     NOTHING,
     DefaultMap,
     Optional,
+    Quantity,
+    Semver,
     Uint,
     checked_int,
     checked_uint,
@@ -102,6 +104,13 @@ def ordering(symbol: str) -> Callable[[Any, Any], bool]:
     return relation
 
 
+def is_equal(left: Any, right: Any) -> bool:
+    """`left == right`. A quantity or a version cannot be compared with anything else."""
+    if isinstance(left, (Quantity, Semver)) and right is not None and type(right) is not type(left):
+        raise CelRuntimeError("no such overload")
+    return equals(left, right)
+
+
 def contains(item: Any, container: Any) -> bool:
     """`item in container`."""
     if isinstance(container, list):
@@ -160,8 +169,8 @@ BINARY: Final[dict[str, Callable[[Any, Any], Any]]] = {
     "_*_": multiply,
     "_/_": divide,
     "_%_": modulo,
-    "_==_": equals,
-    "_!=_": lambda left, right: not equals(left, right),
+    "_==_": is_equal,
+    "_!=_": lambda left, right: not is_equal(left, right),
     "_in_": contains,
     **{f"_{symbol}_": ordering(symbol) for symbol in ("<", "<=", ">", ">=")},
 }
