@@ -9,6 +9,8 @@ Source    kubernetes/kubernetes v1.36 plugins/noderesources/balanced_allocation.
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+import numpy as np
+
 from asched import names
 from asched.core.config.args import NodeResourcesBalancedAllocationArgs
 from asched.core.framework.points import (
@@ -66,6 +68,8 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         wanted = self._scored(pod.cls)
+        if not wanted.amounts.any():  # PreScore is not enabled
+            return np.zeros(nodes.size, dtype=np.int64)
         if wanted.is_default:
             requested, allocatable = default_amounts(nodes, nonzero=False)
             with_pod = by_blocks(balance, requested + wanted.amounts, allocatable)
@@ -82,7 +86,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
         wanted = self._scored(pod.cls)
         offered = self._columns.read("allocatable")[:2, row].tolist()
-        if not wanted.is_default or not (offered[0] and offered[1]):
+        if not wanted.is_default or not any(wanted.plain) or not (offered[0] and offered[1]):
             return None
         held = self._columns.read("requested")[:2, row].tolist()
         return balanced_allocation_one(held, wanted.plain, offered)

@@ -95,3 +95,11 @@ def test_a_single_node_is_not_scored() -> None:
 def test_some_scorers_can_do_without(plugin: str) -> None:
     runner = a_runner("preScore", plugin, a_node("n1"), a_node("n2"))
     assert isinstance(attempt(runner, a_pod()), Decision)
+
+
+def test_a_pod_without_requests_is_balanced_nowhere() -> None:
+    runner = a_runner("preScore", "NodeResourcesBalancedAllocation", a_node("n1"), a_node("n2"))
+    found = attempt(runner, a_pod())
+    assert isinstance(found, Decision)
+    points = {p.name: p.values.tolist() for p in found.state.ranking.points if p.is_active}
+    assert points["NodeResourcesBalancedAllocation"][:2] == [0, 0]
