@@ -119,7 +119,7 @@ class Runner:
             if meter is not None:
                 meter.pre_filtered(outcome.asked, outcome.rejection.code.text)
             return self._pre_filter_rejection(pod, state, within)
-        nominated = self._nominator.node_of(pod.pod.uid) or pod.pod.status.nominated_node_name
+        nominated = self._nominated_node(pod)
         if nominated:
             decision = yield from self._on_nominated(pod, state, nominated, within)
             if decision is not None:
@@ -301,6 +301,9 @@ class Runner:
         if outcome.rows is not None:
             looked_at = np.zeros(nodes.height, dtype=np.bool_)
             looked_at[list(outcome.rows)] = True
+            tried_first = self.cluster.nodes.row_of.get(self._nominated_node(pod))
+            if tried_first is not None:
+                looked_at[tried_first] = True
         return Rejection(
             pod,
             plugins=plugins,
@@ -330,6 +333,11 @@ class Runner:
             pre_filter_ran=up_to(self.profile.pre_filters, state.outcome.stopped_by),
             pre_filter_plugins=state.outcome.plugins,
         )
+
+    def _nominated_node(self, pod: PodInfo) -> str:
+        """Where the pod was nominated to, in memory or as written; "" if nowhere."""
+        written = pod.pod.status.nominated_node_name
+        return self._nominator.node_of(pod.pod.uid) or written or ""
 
     def _on_nominated(
         self, pod: PodInfo, state: ClassState, node: str, within: Mask | None

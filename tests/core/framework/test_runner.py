@@ -1,0 +1,33 @@
+"""One attempt: what is told of nodes that were looked at apart."""
+
+from asched.core.config.defaults import default_configuration
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.runner import run_alone
+from asched.core.model.kinds import NODE
+from asched.core.state.facts import Seen
+from asched.edge.host.assemble import Parts, build_runners
+from tests.builders import a_node, a_pod, pending, term
+
+
+def test_the_nominated_node_is_told_of_though_it_was_ruled_out() -> None:
+    """It is tried before the node names of PreFilter are looked at."""
+    parts = Parts.fresh()
+    runner = build_runners(default_configuration("s"), parts)["s"]
+    for node in (a_node("n1"), a_node("n2").cordoned(), a_node("n3")):
+        parts.cluster.apply(Seen(NODE, node.build()))
+    only_n2 = a_pod().requires_nodes(term(fields=["metadata.name In n2"]))
+
+    found = run_alone(runner.schedule(pending(parts.cluster, only_n2), 0))
+    assert isinstance(found, Rejection)
+    assert found.message() == (
+        "0/3 nodes are available: 1 node(s) were unschedulable, "
+        "2 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+
+    nominated = only_n2.metadata(name="other", uid="other").status(nominatedNodeName="n1")
+    found = run_alone(runner.schedule(pending(parts.cluster, nominated), 0))
+    assert isinstance(found, Rejection)
+    assert found.message() == (
+        "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
+        "1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable."
+    )
