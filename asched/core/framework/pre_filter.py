@@ -106,9 +106,13 @@ def _narrow(
 ) -> None:
     names = frozenset.intersection(*narrowing.values())
     outcome.rows = narrowed_rows(cluster, names)
-    listed = " ".join(sorted(narrowing))
-    outcome.absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}]")
+    outcome.absent = not_satisfying(narrowing)
     outcome.plugins = frozenset(narrowing)
+
+
+def not_satisfying(plugins: Iterable[str]) -> Status:
+    """Why a node was not looked at."""
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
 
 
 def _clash(narrowing: Mapping[str, frozenset[str]]) -> Status | None:

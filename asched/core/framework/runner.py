@@ -30,6 +30,7 @@ from asched.core.framework.meter import Meter
 from asched.core.framework.overlay import Overlay, Refused
 from asched.core.framework.placements import Placement
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
+from asched.core.framework.pre_filter import not_satisfying
 from asched.core.framework.profile import Profile
 from asched.core.framework.ranking import NOT_FEASIBLE, choose
 from asched.core.framework.roster import up_to
@@ -298,12 +299,16 @@ class Runner:
         nodes = self.cluster.nodes
         looked_at = None
         outcome = state.outcome
+        absent, overrides = outcome.absent, {**told_apart, **refused}
         if outcome.rows is not None:
             looked_at = np.zeros(nodes.height, dtype=np.bool_)
             looked_at[list(outcome.rows)] = True
-            tried_first = self.cluster.nodes.row_of.get(self._nominated_node(pod))
-            if tried_first is not None:
-                looked_at[tried_first] = True
+            row = nodes.row_of.get(self._nominated_node(pod))
+            if row is not None:  # it was tried before PreFilter's node names were looked at
+                looked_at[row] = True
+                by = plugins[judge[row] - 1].name if judge[row] else ""
+                by = overrides[row].plugin if row in overrides else by
+                absent = not_satisfying({*outcome.plugins, by} - {""})
         return Rejection(
             pod,
             plugins=plugins,
@@ -311,10 +316,10 @@ class Runner:
             codes=codes,
             live=Placement("", within).mask(nodes),
             looked_at=looked_at,
-            absent=outcome.absent,
+            absent=absent,
             pre_filter_ran=self._pre_filter_names,
             pre_filter_plugins=outcome.plugins | blamed,
-            overrides={**told_apart, **refused},
+            overrides=overrides,
             all_codes=[verdict.codes for verdict in state.active] if all_speak else None,
         )
 

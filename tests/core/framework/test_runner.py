@@ -31,3 +31,21 @@ def test_the_nominated_node_is_told_of_though_it_was_ruled_out() -> None:
         "0/3 nodes are available: 1 node(s) didn't match Pod's node affinity/selector, "
         "1 node(s) didn't satisfy plugin(s) [NodeAffinity], 1 node(s) were unschedulable."
     )
+
+
+def test_who_turned_the_nominated_node_down_is_named_with_those_who_ruled_out_the_rest() -> None:
+    parts = Parts.fresh()
+    runner = build_runners(default_configuration("s"), parts)["s"]
+    for node in (a_node("n1").taints("gpu=yes:NoSchedule"), a_node("n2").cordoned(), a_node("n3")):
+        parts.cluster.apply(Seen(NODE, node.build()))
+    only_n2 = a_pod().requires_nodes(term(fields=["metadata.name In n2"]))
+
+    found = run_alone(
+        runner.schedule(pending(parts.cluster, only_n2.status(nominatedNodeName="n1")), 0)
+    )
+    assert isinstance(found, Rejection)
+    assert found.message() == (
+        "0/3 nodes are available: 1 node(s) didn't satisfy plugin(s) "
+        "[NodeAffinity TaintToleration], 1 node(s) had untolerated taint(s), "
+        "1 node(s) were unschedulable."
+    )
