@@ -1,7 +1,10 @@
-"""One attempt: what is told of nodes that were looked at apart."""
+"""One attempt: what is told of nodes that were looked at apart, and points without scorers."""
 
-from asched.core.config.defaults import default_configuration
+import numpy as np
+
+from asched.core.config.defaults import configuration, default_configuration
 from asched.core.framework.attempt import Rejection
+from asched.core.framework.ranking import NOT_FEASIBLE
 from asched.core.framework.runner import run_alone
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Seen
@@ -49,3 +52,18 @@ def test_who_turned_the_nominated_node_down_is_named_with_those_who_ruled_out_th
         "[NodeAffinity TaintToleration], 1 node(s) had untolerated taint(s), "
         "1 node(s) were unschedulable."
     )
+
+
+def test_without_scorers_every_feasible_node_has_one_point() -> None:
+    disabled = {"score": {"disabled": [{"name": "*"}]}}
+    profile = {"schedulerName": "s", "plugins": disabled}
+    parts = Parts.fresh()
+    runner = build_runners(configuration({"profiles": [profile]}), parts)["s"]
+    for node in (a_node("n1"), a_node("n2")):
+        parts.cluster.apply(Seen(NODE, node.build()))
+    pod = pending(parts.cluster, a_pod())
+    state = runner.cache.state_of(pod)
+    state.update(pod)
+
+    assert state.rank(pod).tolist()[:2] == [1, 1]
+    assert state.rank(pod, np.array([True, False])).tolist()[:2] == [1, NOT_FEASIBLE]
