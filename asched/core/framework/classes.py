@@ -250,6 +250,14 @@ class ClassState:
 
     # --- for readers -----------------------------------------------------------------------------
 
+    def fits(self, row: int) -> bool:
+        """Whether the filters let the pod onto a row, be it among PreFilter's node names or not."""
+        if self.outcome.rows is None or row in self.outcome.rows:
+            return bool(self.feasible[row])
+        if not self._cluster.nodes.columns.read("live")[row]:
+            return False
+        return not any(verdict.plugin.asks_left or verdict.codes[row] for verdict in self.active)
+
     def rank(self, pod: PodInfo, feasible: Mask | None = None) -> I64:
         """int64[N]: the total of each feasible row, NOT_FEASIBLE elsewhere.
 

@@ -349,7 +349,7 @@ class Runner:
     ) -> Generator[Effect, Answer, Decision | None]:
         """The node the pod was nominated to, if it still fits: then nobody else is looked at."""
         row = self.cluster.nodes.row_of.get(node)
-        if row is None or not state.feasible[row] or not (within is None or within[row]):
+        if row is None or not state.fits(row) or not (within is None or within[row]):
             return None
         if self.overlay.judge_row(pod, state, row) is not None:
             return None

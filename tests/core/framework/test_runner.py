@@ -5,7 +5,7 @@ import numpy as np
 from asched.core.config.defaults import configuration, default_configuration
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.ranking import NOT_FEASIBLE
-from asched.core.framework.runner import run_alone
+from asched.core.framework.runner import Decision, run_alone
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Seen
 from asched.edge.host.assemble import Parts, build_runners
@@ -52,6 +52,25 @@ def test_who_turned_the_nominated_node_down_is_named_with_those_who_ruled_out_th
         "[NodeAffinity TaintToleration], 1 node(s) had untolerated taint(s), "
         "1 node(s) were unschedulable."
     )
+
+
+def test_the_nominated_node_is_tried_whatever_the_node_names() -> None:
+    """They come from PreFilter; with the filter disabled nothing else stands against the node."""
+    disabled = {"filter": {"disabled": [{"name": "NodeAffinity"}]}}
+    parts = Parts.fresh()
+    profile = {"schedulerName": "s", "plugins": disabled}
+    runner = build_runners(configuration({"profiles": [profile]}), parts)["s"]
+    for node in (a_node("n1"), a_node("n2")):
+        parts.cluster.apply(Seen(NODE, node.build()))
+    only_n2 = a_pod().requires_nodes(term(fields=["metadata.name In n2"]))
+
+    found = run_alone(runner.schedule(pending(parts.cluster, only_n2), 0))
+    assert isinstance(found, Decision)
+    assert found.node == "n2"
+    nominated = only_n2.metadata(name="other", uid="other").status(nominatedNodeName="n1")
+    found = run_alone(runner.schedule(pending(parts.cluster, nominated), 0))
+    assert isinstance(found, Decision)
+    assert found.node == "n1"
 
 
 def test_without_scorers_every_feasible_node_has_one_point() -> None:
