@@ -77,7 +77,7 @@ def _schedule(result: Result, world: World, step: Mapping[str, Any], number: int
         result.compare(f"{where} fit_error", found.message(), expect.get("fit_error"))
         world.lose(POD, pod)
         return
-    state = runner.cache.state_of(info)
+    state = found.state  # the class may be told apart by now: waiting pods were tried
     mask = feasible_mask(world, runner, info, state)
     ranking = state.rank(info, mask)
     total = {}
