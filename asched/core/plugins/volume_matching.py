@@ -47,10 +47,12 @@ def match_claims(
 ) -> list[Match]:
     """Give each claim, the smallest first, a volume on every row where there is one."""
     matches: list[Match] = []
+    gone: set[str] = set()  # a pod may name a claim twice; its volume serves once
     for claim in sorted(claims, key=lambda claim: parse(storage_request(claim) or 0)):
         needs = needs_of(claim)
         reserved = _made_for(claim, needs, store)
-        if reserved is not None:
+        if reserved is not None and reserved.metadata.name not in gone:
+            gone.add(reserved.metadata.name)
             matches.append(Match(claim, [reserved], _reserved_ranks(reserved, nodes)))
             continue
         shelf = store.shelf(needs)

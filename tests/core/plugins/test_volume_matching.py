@@ -55,6 +55,12 @@ def test_a_volume_made_for_the_claim_wins_even_where_it_cannot_be_reached() -> N
     assert matched([a_claim("x")], [a_volume("free"), mine]) == [("x", None, "mine")]
 
 
+def test_a_claim_named_twice_needs_two_volumes_even_if_one_was_made_for_it() -> None:
+    claim, mine = a_claim("x"), a_volume("mine", claim=("x", ""))
+
+    assert matched([claim, claim], [mine]) == [("x", "mine", "mine"), ("x", None, None)]
+
+
 def test_a_volume_made_for_the_claim_that_is_too_small_is_passed_over() -> None:
     mine = a_volume("mine", size="1Mi", claim=("x", ""))
 
