@@ -96,14 +96,21 @@ class ClassState:
         """The filters that take part, in profile order."""
         return self.outcome.active
 
-    def update(self, pod: PodInfo) -> PreFilterOutcome:
-        """Bring everything but the ranking up to date. Raises PointError."""
+    def update(self, pod: PodInfo, *, spares: bool = False) -> PreFilterOutcome:
+        """Bring everything but the ranking up to date. Raises PointError.
+
+        `spares`: not for filters that failed, since one node is looked at before all others.
+        """
         if not self._quick(pod):
             self._look_again(pod)
-        if self.outcome.rejection is None:
-            live = self._cluster.nodes.columns.read("live")
-            end_on_errors(pod, self.active, live, self.outcome.rows)
+        if self.outcome.rejection is None and not spares:
+            self.end_on_errors(pod)
         return self.outcome
+
+    def end_on_errors(self, pod: PodInfo) -> None:
+        """Raises PointError if a filter failed on a node that was reached."""
+        live = self._cluster.nodes.columns.read("live")
+        end_on_errors(pod, self.active, live, self.outcome.rows)
 
     # --- the quick way ---------------------------------------------------------------------------
 

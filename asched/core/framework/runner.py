@@ -14,7 +14,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,7 @@ from asched.core.framework.pre_filter import not_satisfying
 from asched.core.framework.profile import Profile
 from asched.core.framework.ranking import NOT_FEASIBLE, choose
 from asched.core.framework.roster import up_to
+from asched.core.framework.sampling import Sampler
 from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import WaitingPods
@@ -45,9 +46,6 @@ from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-#: Sampling never looks at fewer feasible nodes than this (upstream's minFeasibleNodesToFind).
-FEASIBLE_NODES_MIN: Final = 100
 
 
 class NoNodesError(Exception):
@@ -64,13 +62,6 @@ class Decision:
     evaluated: int
     score: int | None
     state: ClassState
-
-
-def wanted_count(percentage: int, candidates: int) -> int:
-    """How many feasible nodes are enough when `percentageOfNodesToScore` is set (not 0)."""
-    if candidates < FEASIBLE_NODES_MIN or percentage == 0:
-        return candidates
-    return max(candidates * percentage // 100, FEASIBLE_NODES_MIN)
 
 
 class Runner:
@@ -91,7 +82,7 @@ class Runner:
         self._nominator = nominator
         self._extenders = extenders
         self._pre_filter_names = frozenset(plugin.name for plugin in profile.pre_filters)
-        self._start = 0  # where sampling goes on
+        self._sampler = Sampler(profile.percentage_of_nodes_to_score)
 
     @property
     def meter(self) -> Meter | None:
@@ -115,16 +106,17 @@ class Runner:
         if meter is not None:
             meter.begin()
         state = self.cache.state_of(pod)
-        outcome = state.update(pod)
+        nominated = self._nominated_node(pod)
+        outcome = state.update(pod, spares=bool(nominated))
         if outcome.rejection is not None:
             if meter is not None:
                 meter.pre_filtered(outcome.asked, outcome.rejection.code.text)
             return self._pre_filter_rejection(pod, state, within)
-        nominated = self._nominated_node(pod)
         if nominated:
             decision = yield from self._on_nominated(pod, state, nominated, within)
             if decision is not None:
                 return decision
+            state.end_on_errors(pod)
         chain = self._extenders
         may_ask = chain is not None and (chain.has_filter or chain.has_prioritize)
         if may_ask and self.consults(pod):
@@ -138,7 +130,8 @@ class Runner:
             meter.filtered(outcome.asked, state.filters, judged)
         if count == 0:
             return self.rejection(pod, state, refused.told, within=within)
-        sample = self._sample(state.feasible if feasible is None else feasible, count)
+        among = state.feasible if feasible is None else feasible
+        sample = self._sampler.sample(among, count, self.cluster.nodes.count)
         if sample is not None:
             feasible, count = sample, int(np.count_nonzero(sample))
         if count == 1:
@@ -171,7 +164,7 @@ class Runner:
         feasible = self._feasible(state, self.overlay.refused(pod, state), within)
         asked = state.feasible if feasible is None else feasible
         asked_count = int(np.count_nonzero(asked))
-        sample = self._sample(asked, asked_count)
+        sample = self._sampler.sample(asked, asked_count, self.cluster.nodes.count)
         if sample is not None:
             asked, asked_count = sample, int(np.count_nonzero(sample))
         granted, refused, turned_away = asked, dict(statuses), False
@@ -371,22 +364,6 @@ class Runner:
         feasible = state.feasible.copy() if within is None else state.feasible & within
         feasible[refused.rows] = False
         return feasible
-
-    def _sample(self, feasible: Mask, count: int) -> Mask | None:
-        """The feasible rows that are enough, when the configuration asks for fewer than all."""
-        percentage = self.profile.percentage_of_nodes_to_score
-        if percentage in (0, 100):
-            return None
-        wanted = wanted_count(percentage, self.cluster.nodes.count)
-        if wanted >= count:
-            return None
-        rows = np.flatnonzero(feasible)
-        at = int(np.searchsorted(rows, self._start % len(feasible)))
-        chosen = np.take(rows, range(at, at + wanted), mode="wrap")
-        self._start = int(chosen[-1]) + 1
-        sample = np.zeros(len(feasible), dtype=np.bool_)
-        sample[chosen] = True
-        return sample
 
     def _decision(self, state: ClassState, row: int, count: int, score: int | None) -> Decision:
         node = self.cluster.nodes.node_at[row]

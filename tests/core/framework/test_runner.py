@@ -1,15 +1,18 @@
 """One attempt: what is told of nodes that were looked at apart, and points without scorers."""
 
 import numpy as np
+import pytest
 
 from asched.core.config.defaults import configuration, default_configuration
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.ranking import NOT_FEASIBLE
 from asched.core.framework.runner import Decision, run_alone
-from asched.core.model.kinds import NODE
+from asched.core.framework.status import PointError
+from asched.core.model.kinds import DEVICE_CLASS, NODE, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.state.facts import Seen
 from asched.edge.host.assemble import Parts, build_runners
 from tests.builders import a_node, a_pod, pending, term
+from tests.core.dra.worlds import DRIVER, a_claim, a_class, a_device, a_slice, asks
 
 
 def test_the_nominated_node_is_told_of_though_it_was_ruled_out() -> None:
@@ -71,6 +74,32 @@ def test_the_nominated_node_is_tried_whatever_the_node_names() -> None:
     found = run_alone(runner.schedule(pending(parts.cluster, nominated), 0))
     assert isinstance(found, Decision)
     assert found.node == "n1"
+
+
+def test_errors_elsewhere_do_not_count_while_the_nominated_node_fits() -> None:
+    """The others are only looked at if it does not."""
+    parts = Parts.fresh()
+    runner = build_runners(default_configuration("s"), parts)["s"]
+    for node in (a_node("n1"), a_node("n2").cordoned()):
+        parts.cluster.apply(Seen(NODE, node.build()))
+    broken = a_claim(asks(f"device.attributes['{DRIVER}'].missing == 1"))
+    slices = (a_slice("a"), a_slice("b", nodeName="n2", pool="other"))
+    parts.cluster.apply(Seen(RESOURCE_CLAIM, broken))
+    parts.cluster.apply(Seen(DEVICE_CLASS, a_class()))
+    wanted = [{"name": "c", "resourceClaimName": "c"}]
+    picky = a_pod(namespace="d").spec(resourceClaims=wanted)
+    for each in slices:
+        parts.cluster.apply(Seen(RESOURCE_SLICE, each))
+    with pytest.raises(PointError, match="no such key: missing"):
+        run_alone(runner.schedule(pending(parts.cluster, picky), 0))
+
+    good = a_device("good", attributes={"missing": 1})
+    parts.cluster.apply(Seen(NODE, a_node("n3").build()))
+    parts.cluster.apply(Seen(RESOURCE_SLICE, a_slice(good, nodeName="n3", pool="third")))
+    nominated = picky.metadata(name="other", uid="other").status(nominatedNodeName="n3")
+    found = run_alone(runner.schedule(pending(parts.cluster, nominated), 0))
+    assert isinstance(found, Decision)
+    assert found.node == "n3"
 
 
 def test_without_scorers_every_feasible_node_has_one_point() -> None:

@@ -1,0 +1,46 @@
+"""Sampling: not all feasible nodes are scored if `percentageOfNodesToScore` asks for fewer.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (numFeasibleNodesToFind)
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+Mask = npt.NDArray[np.bool_]
+
+#: Never fewer feasible nodes than this are looked at (upstream's minFeasibleNodesToFind).
+FEASIBLE_NODES_MIN: Final = 100
+
+
+def wanted_count(percentage: int, candidates: int) -> int:
+    """How many feasible nodes are enough when `percentageOfNodesToScore` is set (not 0)."""
+    if candidates < FEASIBLE_NODES_MIN or percentage == 0:
+        return candidates
+    return max(candidates * percentage // 100, FEASIBLE_NODES_MIN)
+
+
+class Sampler:
+    """Goes round: each sample begins behind the end of the one before."""
+
+    def __init__(self, percentage: int) -> None:
+        self._percentage = percentage
+        self._start = 0
+
+    def sample(self, feasible: Mask, count: int, node_count: int) -> Mask | None:
+        """Enough of the `count` feasible rows (bool[N]) of a cluster of so many nodes; None for
+        all.
+        """
+        if self._percentage in (0, 100):
+            return None
+        wanted = wanted_count(self._percentage, node_count)
+        if wanted >= count:
+            return None
+        rows = np.flatnonzero(feasible)
+        at = int(np.searchsorted(rows, self._start % len(feasible)))
+        chosen = np.take(rows, range(at, at + wanted), mode="wrap")
+        self._start = int(chosen[-1]) + 1
+        sample = np.zeros(len(feasible), dtype=np.bool_)
+        sample[chosen] = True
+        return sample
