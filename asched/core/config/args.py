@@ -53,6 +53,10 @@ class ScoringStrategy:
     requested_to_capacity_ratio: RequestedToCapacityRatio | None = None
 
 
+#: Nobody said how to score; refused when the plugin is built.
+NO_STRATEGY: Final = ScoringStrategy("", ())
+
+
 @dataclass(frozen=True, slots=True)
 class NodeResourcesFitArgs:
     """`ignored_resources` are full names; `ignored_resource_groups` the part before the slash."""
@@ -151,6 +155,18 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
     names.NODE_RESOURCES_FIT: NodeResourcesFitArgs,
     names.POD_TOPOLOGY_SPREAD: PodTopologySpreadArgs,
     names.VOLUME_BINDING: VolumeBindingArgs,
+}
+
+#: What args of the internal version mean: Go's zero values, since no default is filled in.
+BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
+    names.DEFAULT_PREEMPTION: DefaultPreemptionArgs(0, 0),
+    names.DYNAMIC_RESOURCES: DynamicResourcesArgs(None, None),
+    names.INTER_POD_AFFINITY: InterPodAffinityArgs(0),
+    names.NODE_AFFINITY: NodeAffinityArgs(),
+    names.NODE_RESOURCES_BALANCED_ALLOCATION: NodeResourcesBalancedAllocationArgs(()),
+    names.NODE_RESOURCES_FIT: NodeResourcesFitArgs(scoring_strategy=NO_STRATEGY),
+    names.POD_TOPOLOGY_SPREAD: PodTopologySpreadArgs(defaulting_type=""),
+    names.VOLUME_BINDING: VolumeBindingArgs(0),
 }
 
 

@@ -11,9 +11,10 @@ Source  k8s.io/apimachinery serializer/json, sigs.k8s.io/json (v1.36), recording
 import base64
 import binascii
 import json
+import math
 import struct
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from asched.core.config import duration
@@ -24,6 +25,7 @@ from asched.core.config.problem import (
     Severity,
     Stage,
     did_you_mean,
+    go_json,
     path_text,
     quoted,
 )
@@ -31,6 +33,7 @@ from asched.core.config.scalars import value_of
 from asched.core.config.schema import (
     INT_LIMITS,
     KINDS,
+    TYPE_META,
     ListOf,
     MapOf,
     Scalar,
@@ -58,6 +61,22 @@ _META: Final = (
 )
 
 
+class BareArgs(dict[str, Any]):
+    """Args written in the internal version: nothing in them can be set, and no default counts."""
+
+
+class Repeating(dict[str, Any]):
+    """A JSON object in which a key came twice: the last value counts, all of `pairs` are read."""
+
+    def __init__(self, pairs: Sequence[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.pairs = tuple(pairs)
+
+
+def _pairs(value: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
+    return value.pairs if isinstance(value, Repeating) else value.items()
+
+
 @dataclass
 class _Faults:
     """Collects faults of one text; `prefix` stands before unknown fields of args."""
@@ -66,8 +85,6 @@ class _Faults:
     prefix: str = ""
     strict_prefix: str = ""
     nested: bool = False
-    #: Places of repeated JSON keys, from the top of the document.
-    repeated: frozenset[Path] = frozenset()
     found: list[Problem] = field(default_factory=list)
 
     def add(self, text: str, path: Path, severity: Severity, hint: str = "") -> None:
@@ -91,7 +108,7 @@ def version_and_kind(document: Any) -> tuple[str, str]:
             f"{kind_of(document)} into Go value of type {_META}"
         )
     found = {"apiversion": "", "kind": ""}
-    for key, value in document.items():
+    for key, value in _pairs(document):
         if key.lower() in found and value is not None:
             if not isinstance(value, str):
                 raise ValueError(
@@ -102,36 +119,44 @@ def version_and_kind(document: Any) -> tuple[str, str]:
     return found["apiversion"], found["kind"]
 
 
+def _group_and_version(text: str) -> tuple[str, str]:
+    """What an apiVersion names; either may be missing: `v1`, `example.com/`."""
+    group, _, version = text.rpartition("/")
+    return group, version
+
+
 def unregistered(version: str, kind: str) -> str:
-    group, _, name = version.rpartition("/")
+    group, name = _group_and_version(version)
+    version = version if group else name
     if name == "__internal":
         where = f"the internal version of group {quoted(group)}"
         return f"no kind {quoted(kind)} is registered for {where} in scheme {SCHEME}"
     return f"no kind {quoted(kind)} is registered for version {quoted(version)} in scheme {SCHEME}"
 
 
-def decode(
-    document: Any, source: str, repeated: frozenset[Path] = frozenset()
-) -> tuple[dict[str, Any], list[Problem]]:
+def missing(name: str, source: str) -> str:
+    return f"Object '{name}' is missing in '{source}'"
+
+
+def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
     """Check a whole v1 document. `source` is its text, which upstream quotes if the kind is
     missing.
 
-    `repeated` are the places of JSON keys that occur twice. The mapping returned is usable only if
-    there are no problems.
+    The mapping returned is usable only if there are no problems.
     """
-    faults = _Faults(repeated=repeated)
+    faults = _Faults()
     try:
         version, kind = version_and_kind(document)
     except ValueError as error:
         faults.add(str(error), (), Severity.ABORT)
         return {}, faults.found
-    for name, value in (("Kind", kind), ("apiVersion", version)):
-        if not value:
-            faults.add(f"Object '{name}' is missing in '{source}'", (), Severity.ABORT)
-            return {}, faults.found
     if version.count("/") > 1:
         faults.add(f"unexpected GroupVersion string: {version}", ("apiVersion",), Severity.ABORT)
         return {}, faults.found
+    for name, value in (("Kind", kind), ("apiVersion", _group_and_version(version)[1])):
+        if not value:
+            faults.add(missing(name, source), (), Severity.ABORT)
+            return {}, faults.found
     if version == INTERNAL_VERSION and kind == KIND:
         return _internal(document)
     if version != API_VERSION or kind not in KINDS:
@@ -145,7 +170,7 @@ def decode(
     checked = _struct(document, KINDS[kind], (), "", faults)
     problems = faults.found
     if kind == KIND:
-        problems += _nested(checked, repeated)
+        problems += _nested(checked)
     elif not problems:
         text = f"couldn't decode as {KIND}, got {version}, Kind={kind}: "
         problems.append(Problem(Stage.LOAD, text, ("kind",), severity=Severity.ABORT))
@@ -158,20 +183,20 @@ def _internal(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem
     return {}, [Problem(Stage.LOAD, f"unknown field {quoted(key)}", (key,)) for key in extra]
 
 
-def _nested(configuration: Mapping[str, Any], repeated: frozenset[Path]) -> list[Problem]:
+def _nested(configuration: Mapping[str, Any]) -> list[Problem]:
     """Decode the args of every known plugin in place; what is not known stays as it is."""
     problems: list[Problem] = []
     for i, profile in enumerate(configuration.get("profiles") or ()):
         for j, entry in enumerate((profile or {}).get("pluginConfig") or ()):
             name = (entry or {}).get("name") or ""
             if name in ARGS_TYPES:
-                entry["args"], found = decode_args(name, entry.get("args"), i, j, repeated)
+                entry["args"], found = decode_args(name, entry.get("args"), i, j)
                 problems += found
     return problems
 
 
 def decode_args(
-    plugin: str, given: Any, profile: int, place: int, repeated: frozenset[Path] = frozenset()
+    plugin: str, given: Any, profile: int, place: int
 ) -> tuple[dict[str, Any], list[Problem]]:
     """Check the args of one in-tree plugin, typed or not."""
     where = f"decoding .profiles[{profile}].pluginConfig[{place}]: "
@@ -183,7 +208,6 @@ def decode_args(
         where + decoding,
         f"{where}{strict}{decoding}{strict}",
         nested=True,
-        repeated=repeated,
     )
     expected = kind_of_args(plugin)
     try:
@@ -191,15 +215,23 @@ def decode_args(
     except ValueError as error:
         faults.add(str(error), (), Severity.ABORT)
         return {}, faults.found
-    version, kind = version or API_VERSION, kind or expected
     if version.count("/") > 1:
         faults.add(f"unexpected GroupVersion string: {version}", ("apiVersion",), Severity.ABORT)
         return {}, faults.found
+    kind = kind or expected
+    group, number = _group_and_version(version)
+    if not number:
+        if group not in ("", API_GROUP):
+            faults.add(missing("apiVersion", go_json(given)), ("apiVersion",), Severity.ABORT)
+            return {}, faults.found
+        version = API_VERSION
     if version not in (API_VERSION, INTERNAL_VERSION) or kind not in KINDS:
         hint = did_you_mean(kind, [expected]) if version == API_VERSION else ""
         faults.add(unregistered(version, kind), ("kind",), Severity.ABORT, hint)
         return {}, faults.found
-    checked = _struct(given or {}, KINDS[kind], (), "", faults)
+    is_internal = version == INTERNAL_VERSION
+    declared = replace(KINDS[kind], fields=TYPE_META) if is_internal else KINDS[kind]
+    checked = _struct(given or {}, declared, (), "", faults)
     if kind != expected and not any(p.severity for p in faults.found):
         text = (
             f"{where}args for plugin {plugin} were not of type {expected}.{API_GROUP}, "
@@ -209,18 +241,20 @@ def decode_args(
         faults.found.append(Problem(Stage.LOAD, text, at, severity=Severity.ABORT, nested=True))
     checked.pop("apiVersion", None)
     checked.pop("kind", None)
-    return checked, faults.found
+    return BareArgs(checked) if is_internal else checked, faults.found
 
 
 def _struct(
     value: Mapping[str, Any], declared: Struct, path: Path, dotted: str, faults: _Faults
 ) -> dict[str, Any]:
     checked: dict[str, Any] = {}
-    for key, item in value.items():
+    seen: set[str] = set()
+    for key, item in _pairs(value):
         here = (*path, key)
-        if (*faults.base, *here) in faults.repeated:
+        if key in seen and key in declared.fields:
             text = f"duplicate field {quoted(path_text(here))}"
             faults.add(text, here, Severity.STRICT)
+        seen.add(key)
         if key not in declared.fields:
             hint = did_you_mean(key, list(declared.fields))
             faults.add(f"unknown field {quoted(path_text(here))}", here, Severity.STRICT, hint)
@@ -281,10 +315,11 @@ def _float32(value: Any, declared: Scalar, path: Path, at: tuple[str, str], faul
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _mismatch(value, declared, path, at, faults)
     try:
-        struct.pack("f", value)
+        single = struct.unpack("f", struct.pack("f", value))[0]
     except (OverflowError, struct.error):
-        return _mismatch(value, declared, path, at, faults)
-    return value
+        single = math.inf
+    # an infinite value was beyond a float64 already
+    return value if math.isfinite(single) else _mismatch(value, declared, path, at, faults)
 
 
 def _duration(value: Any, path: Path, at: tuple[str, str], faults: _Faults) -> Any:

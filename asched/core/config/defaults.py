@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.config import args as plugin_args
+from asched.core.config.decode import BareArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.merge import merge_defaults, needed_plugins
 from asched.core.config.v1 import (
@@ -196,6 +197,8 @@ def _tls(given: Document) -> ExtenderTLSConfig:
 def _args(name: str, given: Any, gates: Mapping[str, bool]) -> Any:
     """Args of a known plugin as its record; those of any other plugin as they were written."""
     build = _BUILDERS.get(name)
+    if isinstance(given, BareArgs):
+        return plugin_args.BARE_ARGS[name]
     return given if build is None else build(given or {}, gates)
 
 

@@ -9,8 +9,6 @@ import re
 from fractions import Fraction
 from typing import Final
 
-from asched.core.config.problem import quoted
-
 #: Unit -> nanoseconds; both spellings of micro are Go's.
 UNITS_NS: Final = {
     "ns": 1,
@@ -29,33 +27,44 @@ _NUMBER = re.compile(r"[0-9]*(?:\.[0-9]*)?", re.ASCII)
 _UNIT = re.compile(r"[^.0-9]*", re.ASCII)
 
 
+def _quoted(text: str) -> str:
+    """A text as package time quotes it: bytes that are no visible ASCII in hexadecimal."""
+    return '"' + "".join(map(_escaped, text)) + '"'
+
+
+def _escaped(letter: str) -> str:
+    if " " <= letter < "\x80":
+        return f"\\{letter}" if letter in '"\\' else letter
+    return "".join(f"\\x{byte:02x}" for byte in letter.encode())
+
+
 def parse(text: str) -> int:
     """Nanoseconds of a Go duration; raises ValueError with Go's words."""
     body = text[1:] if text[:1] in ("+", "-") else text
     if body == "0":
         return 0
     if not body:
-        raise ValueError(f"time: invalid duration {quoted(text)}")
+        raise ValueError(f"time: invalid duration {_quoted(text)}")
     total = 0
     position = 0
     while position < len(body):
         number = _NUMBER.match(body, position)
         digits = number.group() if number else ""
         if not digits.strip("."):
-            raise ValueError(f"time: invalid duration {quoted(text)}")
+            raise ValueError(f"time: invalid duration {_quoted(text)}")
         position += len(digits)
         unit_match = _UNIT.match(body, position)
         unit = unit_match.group() if unit_match else ""
         if not unit:
-            raise ValueError(f"time: missing unit in duration {quoted(text)}")
+            raise ValueError(f"time: missing unit in duration {_quoted(text)}")
         if unit not in UNITS_NS:
-            raise ValueError(f"time: unknown unit {quoted(unit)} in duration {quoted(text)}")
+            raise ValueError(f"time: unknown unit {_quoted(unit)} in duration {_quoted(text)}")
         position += len(unit)
         total += int(
             Fraction(f"0{digits}" if digits[0] == "." else digits.rstrip(".")) * UNITS_NS[unit]
         )
     if total > MAX_NS:
-        raise ValueError(f"time: invalid duration {quoted(text)}")
+        raise ValueError(f"time: invalid duration {_quoted(text)}")
     return -total if text[:1] == "-" else total
 
 

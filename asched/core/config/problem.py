@@ -10,13 +10,19 @@ Source  k8s.io/apimachinery/pkg/util/validation/field (v1.36), recordings of kub
 
 import difflib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Final
 
 #: How similar a known name must be to be offered as the one that was meant.
 LIKENESS: Final = 0.6
+#: Letters that Go's %q writes with one of their own.
+_ESCAPES: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    **dict(zip("\a\b\f\n\r\t\v", (f"\\{letter}" for letter in "abfnrtv"), strict=True)),
+}
 
 
 class Stage(Enum):
@@ -38,6 +44,12 @@ class Severity(IntEnum):
 
 class Key(str):
     """A path element printed in brackets, as the key of a map."""
+
+    __slots__ = ()
+
+
+class Named(str):
+    """A text of a string type with a name of its own, whose values Go prints as JSON."""
 
     __slots__ = ()
 
@@ -77,13 +89,24 @@ def path_text(path: Path) -> str:
 
 
 def quoted(text: str) -> str:
-    """A Go %q of a string: JSON's quoting is the same for what configuration files hold."""
-    return json.dumps(text, ensure_ascii=False)
+    """A string as Go's %q writes it: what cannot be seen is escaped, all else stands as it is."""
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _escaped(letter: str) -> str:
+    code = ord(letter)
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    if letter.isprintable():
+        return letter
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _value_text(value: Any) -> str:
     if isinstance(value, str):
-        return quoted(value)
+        return go_json(value) if type(value) is Named else quoted(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -121,8 +144,11 @@ def duplicate(path: Path, value: Any) -> Problem:
 
 
 def not_supported(path: Path, value: str, supported: Sequence[str]) -> Problem:
+    """All of upstream's enumerations are types of their own, whose values print as JSON."""
     listed = ", ".join(quoted(name) for name in supported)
-    return _problem(path, f"Unsupported value: {quoted(value)}: supported values: {listed}")
+    return _problem(
+        path, f"Unsupported value: {_value_text(Named(value))}: supported values: {listed}"
+    )
 
 
 STRICT_PREFIX: Final = "strict decoding error: "
@@ -146,10 +172,25 @@ def as_upstream(problems: Iterable[Problem]) -> tuple[str, ...]:
                 # error of a field's own parser beats a remembered type error.
                 worst = hard[0] if nested else max(hard, key=lambda problem: problem.severity)
                 return (worst.text,)
-        return tuple(problem.text for problem in first)
+        return tuple(_joined(first))
     if first[0].stage is Stage.VALIDATE:
         return tuple(dict.fromkeys(problem.text for problem in first))
     return (first[0].text,)
+
+
+def _joined(faults: Sequence[Problem]) -> Iterator[str]:
+    """Strict faults: each of the document by itself, those of one plugin's args in one text."""
+    texts: dict[Path, str] = {}
+    faults = list({(problem.path[:4], problem.text): problem for problem in faults}.values())
+    for number, problem in enumerate(faults):
+        if not problem.nested:
+            texts[(number,)] = problem.text
+            continue
+        # profiles, number, pluginConfig, number
+        where = problem.path[:4]
+        *_, text = problem.text.split(STRICT_PREFIX, 2)
+        texts[where] = f"{texts[where]}, {text}" if where in texts else problem.text
+    yield from texts.values()
 
 
 def message(texts: Sequence[str]) -> str:

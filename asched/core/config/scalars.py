@@ -9,10 +9,20 @@ Source  sigs.k8s.io/yaml (goyaml.v2: resolve.go, emitterc.go), recordings of kub
 import json
 import math
 import re
+import struct
+from decimal import Decimal
 from typing import Any, Final
+
+from asched.core.config.problem import quoted
 
 #: Go prints floats from here on with an exponent, which no integer field accepts.
 WHOLE_FLOAT_MAX: Final = 1e21
+#: The same for its shortest form, which keys of maps have.
+EXPONENT_FROM: Final = 6
+#: More digits than these tell no two 32-bit floats apart.
+FLOAT32_DIGITS_MAX: Final = 9
+INT64_MAX: Final = 2**63 - 1
+UINT64_MAX: Final = 2**64 - 1
 
 _TRUE: Final = ("y", "Y", "yes", "Yes", "YES", "true", "True", "TRUE", "on", "On", "ON")
 _FALSE: Final = ("n", "N", "no", "No", "NO", "false", "False", "FALSE", "off", "Off", "OFF")
@@ -51,6 +61,80 @@ def value_of(text: str) -> Any:
             return text  # beyond a float64 it is no number to Go
         return int(value) if value.is_integer() and abs(value) < WHOLE_FLOAT_MAX else value
     return text
+
+
+class UnsupportedKeyError(ValueError):
+    """A word that cannot be the key of a map; `kind` and `shown` as Go prints them."""
+
+    def __init__(self, kind: str, shown: str) -> None:
+        super().__init__(shown)
+        self.kind = kind
+        self.shown = shown
+
+
+def key_of(text: str) -> str:
+    """The field that a plain word in a key's place names. Raises UnsupportedKeyError."""
+    value = value_of(text)
+    if value is None:
+        raise UnsupportedKeyError("%!s(<nil>)", "<nil>")
+    if isinstance(value, str):
+        return text
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    whole = _INTEGER.fullmatch(text.replace("_", "")) is not None
+    if whole and INT64_MAX < value <= UINT64_MAX:
+        raise UnsupportedKeyError("uint64", f"{value:#x}")
+    if whole and -INT64_MAX - 1 <= value <= INT64_MAX:
+        return str(value)
+    return _short(float(value))
+
+
+def _short(value: float) -> str:
+    """A float as a key: the shortest digits that a 32-bit float tells apart."""
+    if not math.isfinite(value):
+        return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
+    single = _single(value)
+    if not math.isfinite(single):
+        return ".inf" if value > 0 else "-.inf"
+    shown = (float(f"{single:.{digits}g}") for digits in range(1, FLOAT32_DIGITS_MAX + 1))
+    return short_float(next(one for one in shown if _single(one) == single))
+
+
+def short_float(value: float) -> str:
+    """A finite float as Go prints it in its shortest form (`%g`)."""
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    assert isinstance(exponent, int), "finite"
+    power = len(digits) + exponent - 1
+    if -4 <= power < EXPONENT_FROM:
+        return f"{value:.{max(-exponent, 0)}f}"
+    first, *rest = map(str, digits)
+    mantissa = f"{first}.{''.join(rest)}" if rest else first
+    return f"{'-' if sign else ''}{mantissa}e{power:+03d}"
+
+
+def _single(value: float) -> float:
+    try:
+        single: float = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return math.copysign(math.inf, value)
+    return single
+
+
+def go_syntax(value: Any) -> str:
+    """A value that came from YAML, as Go prints it in its own syntax (`%#v`)."""
+    match value:
+        case None:
+            return "<nil>"
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return quoted(value)
+        case list():
+            return f"[]interface {{}}{{{', '.join(map(go_syntax, value))}}}"
+        case dict():
+            items = (f"{quoted(key)}:{go_syntax(item)}" for key, item in value.items())
+            return f"map[interface {{}}]interface {{}}{{{', '.join(items)}}}"
+    return str(value)
 
 
 def written(text: str, column: int = 0) -> str:

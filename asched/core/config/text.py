@@ -9,12 +9,12 @@ Source  `--write-config-to` of kube-scheduler 1.36.2, Go's json tags of the v1 t
 import base64
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from asched.core.config import args as plugin_args
 from asched.core.config import duration
 from asched.core.config.args import ARGS_TYPES, kind_of_args
-from asched.core.config.scalars import written
+from asched.core.config.scalars import FLOAT32_DIGITS_MAX, UINT64_MAX, short_float, written
 from asched.core.config.v1 import (
     API_VERSION,
     KIND,
@@ -27,9 +27,6 @@ from asched.core.config.v1 import (
     Profile,
     SchedulerConfiguration,
 )
-
-#: Digits beyond which a float32 is never ambiguous.
-FLOAT32_DIGITS_MAX: Final = 9
 
 
 def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
@@ -134,11 +131,11 @@ def args_fields(args: Any) -> dict[str, Any]:
             added = args.added_affinity
             return {} if added is None else {"addedAffinity": _node_affinity(added)}
         case plugin_args.NodeResourcesBalancedAllocationArgs():
-            return {"resources": _resources(args.resources)}
+            return _given(resources=_resources(args.resources))
         case plugin_args.NodeResourcesFitArgs():
             return _node_resources_fit(args)
         case plugin_args.PodTopologySpreadArgs():
-            constraints = [_constraint(entry) for entry in args.default_constraints]
+            constraints = [constraint_fields(entry) for entry in args.default_constraints]
             return _given(defaultConstraints=constraints, defaultingType=args.defaulting_type)
         case plugin_args.VolumeBindingArgs():
             return {"bindTimeoutSeconds": args.bind_timeout_s, **_given(shape=_shape(args.shape))}
@@ -177,7 +174,8 @@ def _shape(points: Sequence[plugin_args.UtilizationShapePoint] | None) -> list[d
     return [{"score": p.score, "utilization": p.utilization} for p in points or ()]
 
 
-def _constraint(entry: plugin_args.TopologySpreadConstraint) -> dict[str, Any]:
+def constraint_fields(entry: plugin_args.TopologySpreadConstraint) -> dict[str, Any]:
+    """The fields of a v1 TopologySpreadConstraint; what is not given is left out."""
     fields: dict[str, Any] = {
         "maxSkew": entry.max_skew,
         "topologyKey": entry.topology_key,
@@ -310,7 +308,9 @@ def _scalar(value: Any, column: int = 0) -> str:
         return "null"
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, int | float):
+    if isinstance(value, float) or (isinstance(value, int) and abs(value) > UINT64_MAX):
+        return short_float(float(value))
+    if isinstance(value, int):
         return str(value)
     if isinstance(value, Mapping):
         return "{}"

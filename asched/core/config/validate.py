@@ -11,8 +11,18 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.config import duration
+from asched.core.config.args import kind_of_args
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.problem import Path, Problem, duplicate, invalid, required
+from asched.core.config.internal_text import internal_args
+from asched.core.config.problem import (
+    Named,
+    Path,
+    Problem,
+    did_you_mean,
+    duplicate,
+    invalid,
+    required,
+)
 from asched.core.config.qualified import is_extended_resource, qualified_name_faults
 from asched.core.config.replaced import ADVICE
 from asched.core.config.v1 import (
@@ -29,6 +39,9 @@ PERCENT_MAX: Final = 100
 #: In-tree plugins of older versions that v1 refuses by name, except inside multiPoint.
 REMOVED_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 QUEUE_SORT: Final = "queueSort"
+#: Upstream looks NodeResourcesFit up by the kind of its args, by mistake: whoever gives a plugin
+#: that name is told that its args are wrong.
+MISNAMED_PLUGIN: Final = kind_of_args(names.NODE_RESOURCES_FIT)
 
 
 def validate(
@@ -137,6 +150,11 @@ def _plugin_config(profile: Profile, path: Path, gates: Mapping[str, bool]) -> l
         seen.add(entry.name)
         if entry.name in REMOVED_PLUGINS:
             faults.append(_removed(here, entry.name))
+        elif entry.name == MISNAMED_PLUGIN:
+            text = "has to match plugin args"
+            hint = did_you_mean(entry.name, [names.NODE_RESOURCES_FIT])
+            args = Named(entry.args) if isinstance(entry.args, str) else entry.args
+            faults.append(replace(invalid((*here, "args"), args, text), hint=hint))
         elif entry.name in CHECKS:
             faults += CHECKS[entry.name](entry.args, (*here, "args"), gates)
     return faults
@@ -168,7 +186,7 @@ def _queue_sort(profiles: Sequence[Profile]) -> list[Problem]:
         faults += [
             invalid(
                 ("profiles", i, "pluginConfig", "args"),
-                entry.args,
+                internal_args(entry.args),
                 "queueSort must be the same for all profiles",
             )
             for entry in profile.plugin_configs
@@ -186,11 +204,12 @@ def _extenders(extenders: Sequence[Extender]) -> list[Problem]:
             text = "must have a positive weight applied to it"
             faults.append(invalid((*path, "weight"), extender.weight, text))
         for j, resource in enumerate(extender.managed_resources):
+            name = Named(resource.name)
             here = (*path, "managedResources", j, "name")
-            faults += _managed_resource(here, resource.name)
+            faults += _managed_resource(here, name)
             if resource.name in managed:
                 text = "duplicate extender managed resource name"
-                faults.append(invalid(here, resource.name, text))
+                faults.append(invalid(here, name, text))
             managed.add(resource.name)
     binders = sum(1 for extender in extenders if extender.bind_verb)
     if binders > 1:

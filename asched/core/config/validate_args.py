@@ -13,6 +13,7 @@ from typing import Any, Final
 from asched import names
 from asched.core.config import args as plugin_args
 from asched.core.config import duration
+from asched.core.config.internal_text import shape_points
 from asched.core.config.problem import (
     Key,
     Path,
@@ -134,11 +135,10 @@ def volume_binding(args: plugin_args.VolumeBindingArgs, path: Path, gates: Gates
     if gates["StorageCapacityScoring"]:
         faults += _shape(args.shape or (), (*path, "shape"))
     elif args.shape is not None:
-        points = [{"Utilization": p.utilization, "Score": p.score} for p in args.shape]
         text = (
             "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
         )
-        faults.append(invalid((*path, "shape"), points, text))
+        faults.append(invalid((*path, "shape"), shape_points(args.shape), text))
     return faults
 
 
@@ -178,6 +178,8 @@ def node_resources_fit(args: plugin_args.NodeResourcesFitArgs, path: Path) -> li
             faults.append(invalid(here, group, "resource group name can't contain '/'"))
         faults += [invalid(here, group, text) for text in qualified_name_faults(group)]
     strategy, here = args.scoring_strategy, (*path, "scoringStrategy")
+    if strategy == plugin_args.NO_STRATEGY:
+        return [*faults, required(here, "ScoringStrategy field is required")]
     if strategy.type not in STRATEGIES:
         faults.append(not_supported((*here, "type"), strategy.type, STRATEGIES))
     for i, resource in enumerate(strategy.resources):

@@ -91,7 +91,7 @@ def read_text(path: FilePath | str) -> str:
     if len(data) > FILE_BYTES_MAX:
         raise UnreadableFileError(f"read {path}: larger than {FILE_BYTES_MAX} bytes")
     try:
-        return data.decode("utf-8-sig")
+        return data.decode()
     except UnicodeDecodeError as error:
         raise UnreadableFileError(f"read {path}: not UTF-8 at byte {error.start}") from error
 
@@ -130,7 +130,7 @@ def load_config(
     if policy is not None:
         stop_if(source.problems)
         document, translation = _with_policy(name, source, document, policy, policy_name)
-    checked, problems = decode(document, body, source.repeated)
+    checked, problems = decode(document, body)
     stop_if([*source.problems, *problems])
     internal = not translation and "__internal" in version_and_kind(document)[0]
     effective = internal_configuration(checked) if internal else configuration(checked, gates)

@@ -11,13 +11,15 @@ Source  sigs.k8s.io/yaml (v1.6), recordings of kube-scheduler 1.36.2
 import base64
 import json
 import math
+import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import yaml
 
-from asched.core.config.problem import Path, Problem, Severity, Stage, go_json, quoted
-from asched.core.config.scalars import value_of
+from asched.core.config.decode import Repeating
+from asched.core.config.problem import Path, Problem, Severity, Stage, quoted
+from asched.core.config.scalars import UnsupportedKeyError, go_syntax, key_of, value_of
 
 #: Values in one document; stops files whose aliases multiply (a guess far above any real one).
 VALUES_MAX: Final = 200_000
@@ -27,8 +29,17 @@ _BINARY_TAG: Final = "tag:yaml.org,2002:binary"
 _RESOLVED_TAGS: Final = frozenset(
     f"tag:yaml.org,2002:{name}" for name in ("str", "bool", "int", "float", "null", "timestamp")
 )
+#: libyaml knows this mark at the very beginning only, Go takes it for a letter anywhere else.
+_BYTE_ORDER_MARK: Final = "\ufeff"
+#: Stands for it meanwhile; no character of any language.
+_STAND_IN: Final = "\U0010fffe"
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
+#: An escape in JSON; the group is half a letter without the other half.
+_ESCAPE: Final = re.compile(
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
+)
 
 
 @dataclass
@@ -38,8 +49,6 @@ class Source:
     text: str
     document: Any = None
     places: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    #: JSON keys that occur twice; YAML's are problems already.
-    repeated: frozenset[Path] = frozenset()
     problems: list[Problem] = field(default_factory=list)
 
     def place(self, path: Path) -> tuple[int, int]:
@@ -70,41 +79,42 @@ def read(text: str) -> Source:
     return source
 
 
-class _Pairs(dict[str, Any]):
-    """A JSON object that remembers which of its keys came twice."""
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    return values if len(values) == len(pairs) else Repeating(pairs)
 
-    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
-        super().__init__(pairs)
-        names = [name for name, _ in pairs]
-        self.repeated = [name for name in self if names.count(name) > 1]
+
+class _NoNumberError(Exception):
+    """NaN or Infinity: Python's JSON has them, JSON has not."""
+
+
+def _no_number(word: str) -> Any:
+    raise _NoNumberError(word)
+
+
+def _whole_letters(text: str) -> str:
+    """The text without halves of letters that JSON can escape: Go reads U+FFFD for each."""
+    return _ESCAPE.sub(lambda found: found[0] if found[1] is None else "\\ufffd", text)
 
 
 def _read_json(source: Source) -> None:
     try:
-        source.document = json.loads(source.text, object_pairs_hook=_Pairs)
+        source.document = json.loads(
+            _whole_letters(source.text), object_pairs_hook=_object, parse_constant=_no_number
+        )
     except json.JSONDecodeError as error:
         text = f"couldn't get version/kind; json parse error: {error.msg}"
         raise _UnreadableError(text, (error.lineno, error.colno)) from error
+    except _NoNumberError as error:
+        text = f"couldn't get version/kind; json parse error: {error} is no JSON number"
+        raise _UnreadableError(text, (1, 1)) from error
     except RecursionError as error:
         raise _UnreadableError("json: nested too deeply", (1, 1)) from error
-    source.repeated = frozenset(_repeated(source.document, ()))
     try:
         # JSON is read as YAML for the sake of its marks; a tab there is only a blank.
         _YamlReader(Source(source.text.replace("\t", " "), places=source.places)).read()
     except _UnreadableError:
         return
-
-
-def _repeated(value: Any, path: Path) -> list[Path]:
-    found: list[Path] = []
-    if isinstance(value, _Pairs):
-        found += [(*path, name) for name in value.repeated]
-        for name, item in value.items():
-            found += _repeated(item, (*path, name))
-    elif isinstance(value, list):
-        for index, item in enumerate(value):
-            found += _repeated(item, (*path, index))
-    return found
 
 
 class _YamlReader:
@@ -117,8 +127,10 @@ class _YamlReader:
         self.open: set[int] = set()
 
     def read(self) -> None:
+        text = self.source.text
+        text = text[:1] + text[1:].replace(_BYTE_ORDER_MARK, _STAND_IN)
         try:
-            loader = _LOADER(self.source.text)
+            loader = _LOADER(text)
             node = loader.get_node() if loader.check_node() else None
             if node is not None:
                 self.source.document = self._value(node, ())
@@ -154,9 +166,15 @@ class _YamlReader:
             self.open.discard(id(node))
 
     def _scalar(self, node: yaml.ScalarNode) -> Any:
+        """The value by Go's rules for YAML 1.1; quoted and foreign ones are strings."""
+        text = self._text(node)
+        return value_of(node.value) if text is None else text
+
+    def _text(self, node: yaml.ScalarNode) -> str | None:
+        node.value = node.value.replace(_STAND_IN, _BYTE_ORDER_MARK)
         mark = node.start_mark
         line = self.lines[mark.line] if mark.line < len(self.lines) else ""
-        return _resolve(node, _written_tag(line, mark.column))
+        return _text_of(node, _written_tag(line, mark.column))
 
     def _item(self, node: yaml.Node, path: Path) -> Any:
         self.source.places[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
@@ -172,7 +190,7 @@ class _YamlReader:
             ):
                 self._merge(value_node, path, values, place)
                 continue
-            key = self._key(key_node, place)
+            key = self._key(key_node, value_node, place)
             here = (*path, key)
             if key in values:
                 line = value_node.start_mark.line + 1
@@ -196,32 +214,36 @@ class _YamlReader:
                 raise _UnreadableError("yaml: anchor value contains itself", place)
             self._fill(part, path, values)
 
-    def _key(self, node: yaml.Node, place: tuple[int, int]) -> str:
-        key = self._scalar(node) if isinstance(node, yaml.ScalarNode) else node
-        if isinstance(key, str):
-            return key
-        if isinstance(key, bool | int | float):
-            return go_json(key)
-        raise _UnreadableError("unsupported map key of type: a key must be a plain word", place)
+    def _key(self, node: yaml.Node, value: yaml.Node, place: tuple[int, int]) -> str:
+        """The field a key names. What is no word, and null, cannot name any."""
+        if not isinstance(node, yaml.ScalarNode):
+            raise _UnreadableError("yaml: invalid map key: a key must be a plain word", place)
+        text = self._text(node)
+        if text is not None:
+            return text
+        try:
+            return key_of(node.value)
+        except UnsupportedKeyError as error:
+            shown = go_syntax(self._value(value, ()))
+            text = f"unsupported map key of type: {error.kind}, key: {error.shown}, value: {shown}"
+            raise _UnreadableError(text, place) from error
 
 
 def _go_special(value: float) -> str:
     return "NaN" if math.isnan(value) else f"{'+' if value > 0 else '-'}Inf"
 
 
-def _resolve(node: yaml.ScalarNode, written_tag: str) -> Any:
-    """The value of a scalar by Go's rules for YAML 1.1; quoted and foreign ones are strings."""
+def _text_of(node: yaml.ScalarNode, written_tag: str) -> str | None:
+    """The text of a scalar that is a string whatever it looks like; None for a plain word."""
     text: str = node.value
     if written_tag == "!!binary" or node.tag == _BINARY_TAG:
         try:
             return base64.b64decode(text, validate=True).decode()
         except ValueError as error:
             raise yaml.YAMLError("!!binary value contains invalid base64 data") from error
-    if written_tag and node.tag not in _RESOLVED_TAGS:
-        return text
-    if node.tag == _STRING_TAG and (node.style or written_tag):
-        return text
-    return value_of(text)
+    is_foreign = written_tag and node.tag not in _RESOLVED_TAGS
+    is_text = node.tag == _STRING_TAG and (node.style or written_tag)
+    return text if is_foreign or is_text else None
 
 
 def _written_tag(line: str, column: int) -> str:

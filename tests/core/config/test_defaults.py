@@ -1,5 +1,8 @@
+import pytest
+
 from asched import names
 from asched.core.config import args
+from asched.core.config.decode import BareArgs
 from asched.core.config.defaults import (
     configuration,
     default_configuration,
@@ -98,3 +101,17 @@ def test_args_of_strangers_stay_as_they_are() -> None:
 def test_the_internal_version_gets_no_defaults() -> None:
     assert internal_configuration({}).parallelism == 0
     assert internal_configuration({}).profiles == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "bare"),
+    [
+        ("DefaultPreemption", args.DefaultPreemptionArgs(0, 0)),
+        ("DynamicResources", args.DynamicResourcesArgs(None, None)),
+        ("InterPodAffinity", args.InterPodAffinityArgs(0)),
+        ("PodTopologySpread", args.PodTopologySpreadArgs((), "")),
+        ("VolumeBinding", args.VolumeBindingArgs(0)),
+    ],
+)
+def test_args_of_the_internal_version_get_no_defaults(name: str, bare: object) -> None:
+    assert one(name, BareArgs()) == bare

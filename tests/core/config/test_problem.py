@@ -1,5 +1,6 @@
 from asched.core.config.problem import (
     Key,
+    Named,
     Problem,
     Severity,
     Stage,
@@ -34,6 +35,11 @@ def test_each_kind_of_fault_has_its_words() -> None:
     assert duplicate(("a",), {}).text == "a: Duplicate value: {}"
     wanted = 'a: Unsupported value: "x": supported values: "b", "c"'
     assert not_supported(("a",), "x", ("b", "c")).text == wanted
+    assert not_supported(("a",), "<\a", ()).text.startswith(
+        'a: Unsupported value: "\\u003c\\u0007"'
+    )
+    assert invalid(("a",), Named("<"), "bad").text == 'a: Invalid value: "\\u003c": bad'
+    assert quoted("<\a\n\x01\x7f\u200b\U0010ffff\\") == (r'"<\a\n\x01\x7f\u200b\U0010ffff\\"')
     assert quoted('a"é') == '"a\\"é"'
     assert go_json({"b": 1, "a": None}) == '{"b":1,"a":null}'
 

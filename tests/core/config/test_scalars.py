@@ -1,6 +1,6 @@
 import pytest
 
-from asched.core.config.scalars import value_of, written
+from asched.core.config.scalars import UnsupportedKeyError, key_of, short_float, value_of, written
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,49 @@ def test_a_plain_word_means_what_it_means_to_go(word: str, value: object) -> Non
 )
 def test_a_text_is_quoted_only_where_it_must_be(text: str, line: str) -> None:
     assert written(text, 2) == line
+
+
+@pytest.mark.parametrize(
+    ("word", "key"),
+    [
+        ("name", "name"),
+        ("yes", "true"),
+        ("0x10", "16"),
+        ("1_000", "1000"),
+        ("1.50", "1.5"),
+        ("1e3", "1000"),
+        ("1e20", "1e+20"),
+        (".inf", ".inf"),
+        ("-.INF", "-.inf"),
+        (".nan", ".nan"),
+        ("9223372036854775807", "9223372036854775807"),
+        # what no integer holds is a float, and keys are floats of 32 bits
+        ("-9223372036854775809", "-9.223372e+18"),
+        ("123456789012345678901234567890", "1.2345679e+29"),
+        ("1e300", ".inf"),
+    ],
+)
+def test_a_key_is_named_as_go_names_it(word: str, key: str) -> None:
+    assert key_of(word) == key
+
+
+@pytest.mark.parametrize("word", ["~", "null", "", "18446744073709551615"])
+def test_some_words_name_no_key(word: str) -> None:
+    with pytest.raises(UnsupportedKeyError):
+        key_of(word)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.5, "0.5"),
+        (0.0001, "0.0001"),
+        (0.00001, "1e-05"),
+        (123456.5, "123456.5"),
+        (1234567.5, "1.2345675e+06"),
+        (3.4e38, "3.4e+38"),
+        (-1e20, "-1e+20"),
+    ],
+)
+def test_a_float_is_printed_in_its_shortest_form(value: float, text: str) -> None:
+    assert short_float(value) == text

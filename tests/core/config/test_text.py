@@ -74,3 +74,9 @@ def test_added_affinity_prints_null_where_go_does() -> None:
         "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": None},
         "preferredDuringSchedulingIgnoredDuringExecution": [{"preference": {}, "weight": 2}],
     }
+
+
+def test_numbers_no_integer_holds_are_written_with_an_exponent() -> None:
+    assert to_yaml({"qps": 10**20, "x": 3.4e38, "z": 2**63}) == (
+        "qps: 1e+20\nx: 3.4e+38\nz: 9223372036854775808\n"
+    )

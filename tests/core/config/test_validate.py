@@ -103,6 +103,65 @@ def test_args_of_the_queue_sort_plugin_must_be_alike() -> None:
     assert texts(profiles=[profile("a", 1), profile("b", 1)]) == []
 
 
+@pytest.mark.parametrize(
+    ("args", "shown"), [({"a": "<"}, '{"a":"\\u003c"}'), (None, "null"), ("x", '"x"'), (5, "5")]
+)
+def test_the_kind_of_args_is_no_name_of_a_plugin(args: Any, shown: str) -> None:
+    # upstream's table of checks has that one key wrong
+    entries = [{"name": "NodeResourcesFitArgs", "args": args}]
+    assert texts(profiles=[{"pluginConfig": entries}]) == [
+        f"profiles[0].pluginConfig[0].args: Invalid value: {shown}: has to match plugin args"
+    ]
+    entries = [{"name": "InterPodAffinityArgs", "args": args}]
+    assert texts(profiles=[{"pluginConfig": entries}]) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "shown"),
+    [
+        (
+            "NodeResourcesFit",
+            {"ignoredResources": ["a"], "scoringStrategy": {"type": "MostAllocated"}},
+            (
+                '{"IgnoredResources":["a"],"IgnoredResourceGroups":null,"ScoringStrategy":'
+                '{"Type":"MostAllocated","Resources":[{"Name":"cpu","Weight":1},'
+                '{"Name":"memory","Weight":1}],"RequestedToCapacityRatio":null}}'
+            ),
+        ),
+        (
+            "InterPodAffinity",
+            {"hardPodAffinityWeight": 3},
+            '{"HardPodAffinityWeight":3,"IgnorePreferredTermsOfExistingPods":false}',
+        ),
+        (
+            "PodTopologySpread",
+            {"defaultingType": "List"},
+            '{"DefaultConstraints":null,"DefaultingType":"List"}',
+        ),
+        (
+            "DynamicResources",
+            {"filterTimeout": 1_000_000_000},
+            '{"FilterTimeout":"1s","BindingTimeout":"10m0s"}',
+        ),
+        (
+            "DefaultPreemption",
+            {"minCandidateNodesAbsolute": 7},
+            '{"MinCandidateNodesPercentage":10,"MinCandidateNodesAbsolute":7}',
+        ),
+        ("Mine", {"b": 1}, '{"b":1}'),
+    ],
+)
+def test_args_are_shown_in_their_internal_form(name: str, args: Any, shown: str) -> None:
+    sort = {"queueSort": {"enabled": [{"name": name}]}}
+    other = {"schedulerName": "b", "plugins": sort, "pluginConfig": [{"name": name, "args": args}]}
+    assert texts(profiles=[{"schedulerName": "a", "plugins": sort}, other]) == [
+        (
+            f"profiles[1].pluginConfig.args: Invalid value: {shown}: "
+            "queueSort must be the same for all profiles"
+        )
+    ]
+
+
 def test_args_twice_are_refused_even_for_strangers() -> None:
     assert texts(profiles=[{"pluginConfig": [{"name": "X"}, {"name": "X"}]}]) == [
         'profiles[0].pluginConfig[1]: Duplicate value: "X"'

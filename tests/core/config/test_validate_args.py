@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from asched.core.config.args import BARE_ARGS
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.validate import validate
@@ -199,4 +200,11 @@ def test_ignored_resources_and_weights() -> None:
             "scoringStrategy.resources[0].weight: Invalid value: 101: "
             "resource weight of cpu not in valid range (0, 100]"
         ),
+    ]
+
+
+def test_somebody_must_say_how_to_score() -> None:
+    found = node_resources_fit(BARE_ARGS["NodeResourcesFit"], ())
+    assert [problem.text for problem in found] == [
+        "scoringStrategy: Required value: ScoringStrategy field is required"
     ]

@@ -2,6 +2,11 @@ import pytest
 
 from asched.edge.host.config_source import VALUES_MAX, read
 
+GO_MAP = (
+    "type: %!s(<nil>), key: <nil>, "
+    'value: map[interface {}]interface {}{"b":[]interface {}{1, <nil>, true}}'
+)
+
 
 def test_values_and_their_places() -> None:
     source = read("a: 1\nb:\n- x\n- c: yes\n")
@@ -58,7 +63,35 @@ def test_anchors_work_and_merged_keys_count() -> None:
 def test_a_key_twice_is_found_where_it_stands_again() -> None:
     source = read("a: 1\na: 2\n")
     assert source.place(source.problems[0].path) == (2, 1)
-    assert read('{"a": {"b": 1, "b": 2}}').repeated == {("a", "b")}
+    inner = read('{"a": {"b": 1, "b": 2}}').document["a"]
+    assert inner == {"b": 2}
+    assert inner.pairs == (("b", 1), ("b", 2))
+
+
+def test_a_byte_order_mark_is_a_letter_but_at_the_start() -> None:
+    assert read("\ufeffa: 1\n").document == {"a": 1}
+    assert read("# c\n\ufeffa: 1\nb: x\ufeffy\n").document == {"\ufeffa": 1, "b": "x\ufeffy"}
+
+
+def test_half_a_letter_in_json_is_replaced() -> None:
+    text = r'{"a": "\ud800x", "b": "\ud83d\ude00", "c": "\\ud800"}'
+    assert read(text).document == {"a": "\ufffdx", "b": "\U0001f600", "c": "\\ud800"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("~: x\n", 'type: %!s(<nil>), key: <nil>, value: "x"'),
+        ("a:\n  ~: {b: [1, ~, true]}\n", GO_MAP),
+        ("9223372036854775808: 1.5\n", "type: uint64, key: 0x8000000000000000, value: 1.5"),
+    ],
+)
+def test_a_key_that_names_no_field_is_shown_as_go_shows_it(text: str, found: str) -> None:
+    assert [p.text for p in read(text).problems] == [f"unsupported map key of {found}"]
+
+
+def test_python_has_numbers_that_json_has_not() -> None:
+    assert "NaN is no JSON number" in read('{"a": NaN}').problems[0].text
 
 
 @pytest.mark.parametrize(
