@@ -3,11 +3,14 @@
 Source  runs recorded from kube-scheduler 1.36.2
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from asched.core.config.problem import quoted
+from asched.core.config import duration
+from asched.core.config.problem import go_json, message, quoted
+from asched.core.config.v1 import NS_PER_SECOND
 
 PORT_MAX: Final = 65_535
 LOG_FORMATS: Final = ("text", "json")
@@ -53,11 +56,37 @@ ALPHA_LOG_OPTIONS: Final = {
     "log_json_split_stream": "options.json.splitStream",
     "log_json_info_buffer_size": "options.json.infoBufferSize",
 }
+#: Lists of headers, and of names, in which nothing may be empty.
+HEADER_LISTS: Final = (
+    "requestheader_username_headers",
+    "requestheader_group_headers",
+    "requestheader_extra_headers_prefix",
+    "requestheader_allowed_names",
+    "requestheader_uid_headers",
+)
+METRIC_NAME: Final = re.compile("[a-zA-Z_:][a-zA-Z0-9_:]*")
+LABEL_NAME: Final = re.compile("[a-zA-Z_][a-zA-Z0-9_]*")
+METRIC_AND_LABEL: Final = re.compile(f"{METRIC_NAME.pattern},{LABEL_NAME.pattern}")
+#: Locks of earlier versions, with upstream's verb.
+REMOVED_LOCKS: Final = {
+    "endpoints": "migrate",
+    "configmaps": "migrate",
+    "endpointsleases": "migrate",
+    "configmapsleases": "migrated",
+}
 
 
 def check(values: Mapping[str, Any], gates: Mapping[str, bool]) -> str:
-    """The first fault as one line, or an empty text."""
-    for look in (_logs, _serving, _tls, _metrics, _reach, _election, _own):
+    """The first fault as one line, or an empty text; upstream reports those of serving, clients'
+    headers and metrics together.
+    """
+    fault = _logs(values, gates)
+    if fault:
+        return fault
+    together = [*_serving(values), *_headers(values), *_metrics(values)]
+    if together:
+        return message(together)
+    for look in (_tls, _reach, _election, _own):
         fault = look(values, gates)
         if fault:
             return fault
@@ -68,6 +97,12 @@ def _logs(values: Mapping[str, Any], gates: Mapping[str, bool]) -> str:
     log_format = values["logging_format"]
     if log_format not in LOG_FORMATS:
         return f"format: Invalid value: {quoted(log_format)}: Unsupported log format"
+    if log_format == "json" and not gates["LoggingBetaOptions"]:
+        return "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature"
+    flush_s = values["log_flush_frequency"]
+    if flush_s <= 0:
+        shown = quoted(duration.render(round(flush_s * NS_PER_SECOND)))
+        return f"flushFrequency: Invalid value: {shown}: Must be greater than zero"
     if log_format != "text" and values["vmodule"]:
         return "vmodule: Forbidden: Only supported for text log format"
     for key, path in ALPHA_LOG_OPTIONS.items():
@@ -76,14 +111,30 @@ def _logs(values: Mapping[str, Any], gates: Mapping[str, bool]) -> str:
     return ""
 
 
-def _serving(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
+def _serving(values: Mapping[str, Any]) -> Iterator[str]:
     port = values["secure_port"]
-    if not 0 <= port <= PORT_MAX:
-        return (
+    if port > PORT_MAX:
+        yield (
             f"--secure-port {port} must be between 1 and 65535, inclusive. "
             "It cannot be turned off with 0"
         )
-    return ""
+    elif port < 0:
+        yield (
+            f"--secure-port {port} must be between 0 and 65535, inclusive. "
+            "0 for turning off secure port"
+        )
+
+
+def _headers(values: Mapping[str, Any]) -> Iterator[str]:
+    for key in HEADER_LISTS:
+        if not all(name.strip() for name in values[key]):
+            yield f"empty value in {quoted(key.replace('_', '-'))}"
+    uids = values["requestheader_uid_headers"]
+    if uids and "x-remote-uid" not in (name.lower() for name in uids):
+        yield (
+            "--requestheader-uid-headers is set without specifying the standard X-Remote-Uid header"
+            " - API aggregation will not work"
+        )
 
 
 def _tls(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
@@ -98,7 +149,7 @@ def _tls(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
     return ""
 
 
-def _metrics(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
+def _metrics(values: Mapping[str, Any]) -> Iterator[str]:
     version = values["show_hidden_metrics_for_version"]
     if version and version != HIDDEN_METRICS_VERSION:
         rule = (
@@ -106,23 +157,45 @@ def _metrics(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
             "only the previous minor version is allowed"
         )
         path = "metrics.showHiddenMetricsForVersion"
-        return f"{path}: Invalid value: {quoted(version)}: {rule}"
-    return ""
+        yield f"{path}: Invalid value: {quoted(version)}: {rule}"
+    disabled = values["disabled_metrics"]
+    for name in disabled:
+        if not METRIC_NAME.fullmatch(name):
+            rule = f'must be fully qualified metric names matching "^{METRIC_NAME.pattern}$"'
+            shown = go_json(list(disabled))
+            yield f"metrics.disabledMetrics: Invalid value: {shown}: {rule}, got {quoted(name)}"
+            break
+    allowed = values["allow_metric_labels"]
+    if not all(METRIC_AND_LABEL.fullmatch(key) for key in allowed):
+        rule = (
+            "must have keys with format `metricName,labelName` where metricName matches "
+            f'"{METRIC_NAME.pattern}" and labelName matches "{LABEL_NAME.pattern}"'
+        )
+        shown = go_json(dict(sorted(allowed.items())))
+        yield f"metrics.allowListMapping: Invalid value: {shown}: {rule}"
 
 
 def _reach(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
+    if not values["config"] and values["kube_api_burst"] <= 0 < values["kube_api_qps"]:
+        return (
+            "burst is required to be greater than 0 when RateLimiter is not set and QPS is set to"
+            " greater than 0"
+        )
     master = values["master"]
     if master:
         address = urlsplit(master if "://" in master else f"http://{master}")
-        if not address.netloc or not address.scheme:
+        if not address.netloc or not address.scheme or " " in address.netloc:
             return f"host must be a URL or a host:port pair: {quoted(master)}"
     return ""
 
 
 def _election(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
     lock = values["leader_elect_resource_lock"]
-    if lock in ("endpoints", "configmaps", "endpointsleases", "configmapsleases"):
-        return f"couldn't create resource lock: {lock} lock is removed, migrate to leases"
+    if not values["leader_elect"]:
+        return ""
+    if lock in REMOVED_LOCKS:
+        removed = f"{lock} lock is removed, {REMOVED_LOCKS[lock]} to leases"
+        return f"couldn't create resource lock: {removed}"
     if lock != "leases":
         return f"couldn't create resource lock: Invalid lock-type {lock}"
     return ""

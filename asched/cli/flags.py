@@ -147,11 +147,13 @@ def _scan(argv: Sequence[str]) -> dict[str, Any]:
 
 def _long(word: str, rest: list[str], given: dict[str, Any]) -> None:
     name, equals, value = word[2:].partition("=")
+    if not name or name.startswith("-"):
+        raise UsageError(f"bad flag syntax: {word}")
     name = name.replace("_", "-")
     if name in REMOVED:
         raise UsageError(f"--{name} is refused: {REMOVED[name]}")
     flag = BY_NAME.get(name)
-    if not name or flag is None:
+    if flag is None:
         hint = did_you_mean(name, BY_NAME)
         raise UsageError(f"unknown flag: --{name}{f' ({hint})' if hint else ''}")
     if not equals:
@@ -161,7 +163,8 @@ def _long(word: str, rest: list[str], given: dict[str, Any]) -> None:
             value = rest.pop(0)
         else:
             raise UsageError(f"flag needs an argument: --{flag.name}")
-    _set(flag, value, f"--{flag.name}", given)
+    shown = f"-{flag.short}, --{flag.name}" if flag.short else f"--{flag.name}"
+    _set(flag, value, shown, given)
 
 
 def _short(word: str, rest: list[str], given: dict[str, Any]) -> None:
@@ -169,7 +172,7 @@ def _short(word: str, rest: list[str], given: dict[str, Any]) -> None:
     while letters:
         flag = BY_SHORT.get(letters[0])
         if flag is None:
-            raise UsageError(f"unknown shorthand flag: '{letters[0]}' in {word}")
+            raise UsageError(f"unknown shorthand flag: '{letters[0]}' in -{letters}")
         shown = f"-{flag.short}, --{flag.name}"
         if len(letters) > 1 and letters[1] == "=":
             _set(flag, letters[2:], shown, given)
@@ -180,7 +183,7 @@ def _short(word: str, rest: list[str], given: dict[str, Any]) -> None:
             continue
         value = letters[1:] or (rest.pop(0) if rest else None)
         if value is None:
-            raise UsageError(f"flag needs an argument: '{flag.short}' in {word}")
+            raise UsageError(f"flag needs an argument: '{flag.short}' in -{letters}")
         _set(flag, value, shown, given)
         return
 
@@ -191,6 +194,8 @@ def _set(flag: Flag, text: str, shown: str, given: dict[str, Any]) -> None:
     except ValueError as error:
         line = f"invalid argument {quoted(text)} for {quoted(shown)} flag: {error}"
         raise UsageError(line) from error
+    if flag.kind == "ip" and not value:
+        return
     if flag.kind in ADDITIVE:
         added = value if flag.kind in ("strings", "int32Slice") else (value,)
         value = (*given.get(flag.key, ()), *added)

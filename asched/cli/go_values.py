@@ -3,9 +3,10 @@
 Source  github.com/spf13/pflag, strconv and time of Go; runs recorded from kube-scheduler 1.36.2
 """
 
-import csv
 import ipaddress
+import math
 import re
+import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -23,6 +24,15 @@ UPSTREAM_VERSION: Final = "v1.36.2"
 
 _INT: Final = re.compile(r"[-+]?[0-9][0-9a-zA-Z_]*", re.ASCII)
 _FLOAT: Final = re.compile(r"[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?", re.ASCII)
+_HEX_FLOAT: Final = re.compile(
+    r"[-+]?0[xX]([0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][-+]?[0-9]+", re.ASCII
+)
+_NO_FLOAT: Final = re.compile(r"[-+]?(inf|infinity)|nan", re.IGNORECASE)
+#: An underscore stands between two digits, or behind the mark of a base.
+_UNDERSCORES: Final = re.compile(r"(?<=[0-9a-fA-FxX])_(?=[0-9a-fA-F])")
+#: One value of a CSV line: in quotes, two of which are one, or bare.
+_CSV_VALUE: Final = re.compile(r'"((?:[^"]|"")*)"(?=,|$)|([^",]*)(?=,|$)')
+_VERSION: Final = re.compile(r"v[0-9]+\.[0-9]+\.[0-9]+")
 _QUANTITY: Final = re.compile(r"[-+]?[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+|[munkMGTPE]|[KMGTPE]i)?")
 
 
@@ -51,10 +61,32 @@ def int32(text: str) -> int:
     return _integer(text, 32)
 
 
+def level(text: str) -> int:
+    """A verbosity: decimal, 31 bits."""
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: invalid syntax")
+    if int(text) >= 2**31:
+        raise ValueError(f"strconv.ParseUint: parsing {quoted(text)}: value out of range")
+    return int(text)
+
+
 def float32(text: str) -> float:
-    if not _FLOAT.fullmatch(text):
+    """A number; what is not finite limits nothing, and is refused."""
+    plain = _UNDERSCORES.sub("", text)
+    is_hex = _HEX_FLOAT.fullmatch(plain) is not None
+    if _NO_FLOAT.fullmatch(text):
+        raise ValueError(f"{text} is no limit: leave the flag out")
+    if not is_hex and not _FLOAT.fullmatch(plain):
         raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax")
-    return float(text)
+    try:
+        value = float.fromhex(plain) if is_hex else float(plain)
+        value = value if math.isfinite(value) else math.copysign(math.inf, value)
+        single: float = struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        single = math.inf
+    if not math.isfinite(single):
+        raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: value out of range")
+    return value
 
 
 def duration_s(text: str) -> float:
@@ -67,8 +99,12 @@ def duration_ns(text: str) -> int:
 
 
 def ip(text: str) -> str:
+    """An address without a zone, or nothing: then the default stays."""
     try:
-        ipaddress.ip_address(text.strip())
+        if "%" in text:
+            raise ValueError  # noqa: TRY301 - one answer to all that is no address
+        if text.strip():
+            ipaddress.ip_address(text.strip())
     except ValueError as error:
         raise ValueError(f"failed to parse IP: {quoted(text)}") from error
     return text.strip()
@@ -78,7 +114,28 @@ def strings(text: str) -> tuple[str, ...]:
     """One CSV line, as pflag's string slices are."""
     if not text:
         return ()
-    return tuple(next(csv.reader([text])))
+    values: list[str] = []
+    position = 0
+    while True:
+        found = _CSV_VALUE.match(text, position)
+        if found is None:
+            raise ValueError(_csv_fault(text, position))
+        values.append(found[2] if found[1] is None else found[1].replace('""', '"'))
+        position = found.end() + 1
+        if position > len(text):
+            return tuple(values)
+
+
+def _csv_fault(text: str, position: int) -> str:
+    """What Go's CSV reader says of the value that begins here; columns count bytes, from 1."""
+    where = "parse error on line 1, column"
+    if text[position] != '"':
+        column = len(text[: text.index('"', position)].encode()) + 1
+        return f'{where} {column}: bare " in non-quoted-field'
+    inside = re.compile(r'(?:[^"]|"")*').match(text, position + 1)
+    end = inside.end() if inside else position
+    column = len(text[:end].encode()) + 1
+    return f'{where} {column}: extraneous or missing " in quoted-field'
 
 
 def int32s(text: str) -> tuple[int, ...]:
@@ -122,10 +179,13 @@ def vmodule(text: str) -> tuple[tuple[str, int], ...]:
     """`pattern=N,...`: verbosity by source file."""
     settings = []
     for part in filter(None, (piece.strip() for piece in text.split(","))):
-        pattern, equals, level = part.partition("=")
-        if not equals or not pattern:
-            raise ValueError(f"{quoted(text)} is not of the form pattern=N")
-        settings.append((pattern, int32(level)))
+        pattern, _, shown = part.partition("=")
+        if not pattern or not shown or "=" in shown:
+            raise ValueError(f"{quoted(part)} does not have the pattern=N format")
+        try:
+            settings.append((pattern, level(shown)))
+        except ValueError as error:
+            raise ValueError(f"parsing verbosity in {quoted(part)}: {error}") from error
     return tuple(settings)
 
 
@@ -133,6 +193,10 @@ def version(text: str) -> str:
     if text == VERSION_RAW:
         return text
     if text.startswith("v"):
+        if not text[1:2].isdigit():
+            raise ValueError(f"could not parse {quoted(text)} as version")
+        if not _VERSION.match(text):
+            raise ValueError(f"illegal version string {quoted(text)}")
         if text.split("-", maxsplit=1)[0].split("+", maxsplit=1)[0] != UPSTREAM_VERSION:
             raise ValueError(
                 f"version {quoted(text)} must match major/minor/patch of default version "
@@ -161,7 +225,7 @@ READERS: Final[Mapping[str, Callable[[str], Any]]] = {
     "stringToString": string_map,
     "namedCertKey": cert_key,
     "quantity": quantity,
-    "Level": int32,
+    "Level": level,
     "pattern=N,...": vmodule,
     "version": version,
     # These are read as a whole once all of them are known.

@@ -127,6 +127,34 @@ def test_lists_add_up_and_the_first_use_replaces_the_default() -> None:
         (["--config"], "flag needs an argument: --config"),
         (["-v"], "flag needs an argument: 'v' in -v"),
         (["-x"], "unknown shorthand flag: 'x' in -x"),
+        (["-hv"], "flag needs an argument: 'v' in -v"),
+        (["-hxy"], "unknown shorthand flag: 'x' in -xy"),
+        (["---x"], "bad flag syntax: ---x"),
+        (["--=x"], "bad flag syntax: --=x"),
+        (["--v=x"], 'invalid argument "x" for "-v, --v" flag: strconv.ParseUint: parsing "x"'),
+        (["--secure-port=-1"], "--secure-port -1 must be between 0 and 65535, inclusive. 0 for"),
+        (["--log-flush-frequency=-1s"], 'flushFrequency: Invalid value: "-1s": Must be greater'),
+        (["--requestheader-group-headers=a,,b"], 'empty value in "requestheader-group-headers"'),
+        (
+            ["--requestheader-uid-headers=x"],
+            "--requestheader-uid-headers is set without specifying",
+        ),
+        (["--kube-api-burst=0"], "burst is required to be greater than 0 when RateLimiter"),
+        (["--disabled-metrics=a,b c"], 'metrics.disabledMetrics: Invalid value: ["a","b c"]: must'),
+        (["--allow-metric-labels=a=b"], 'metrics.allowListMapping: Invalid value: {"a":"b"}: must'),
+        (["--master=http://a b"], 'host must be a URL or a host:port pair: "http://a b"'),
+        (
+            ["--logging-format=json", "--feature-gates=LoggingBetaOptions=false"],
+            "format: Forbidden: Log format json is disabled, see LoggingBetaOptions feature",
+        ),
+        (
+            ["--secure-port=70000", "--requestheader-allowed-names=,", "--disabled-metrics=a b"],
+            (
+                "[--secure-port 70000 must be between 1 and 65535, inclusive. It cannot be turned"
+                ' off with 0, empty value in "requestheader-allowed-names", '
+                "metrics.disabledMetrics: "
+            ),
+        ),
         (["--", "a"], '"asched run" does not take any arguments, got ["a"]'),
         (["--port=0"], "--port is refused: serving without TLS is gone"),
         (["--log-dir=/x"], "--log-dir is refused: gone since Kubernetes 1.26"),
@@ -145,6 +173,11 @@ def test_wrong_use_is_one_line(args: list[str], text: str) -> None:
     result = outcome(args)
     assert result.startswith(text)
     assert "\n" not in result
+
+
+def test_what_counts_for_nothing_is_not_judged() -> None:
+    assert outcome(["--leader-elect=false", "--leader-elect-resource-lock=x"]) == "accepted"
+    assert parse(["--bind-address="]).serving.bind_address == "0.0.0.0"
 
 
 def test_flags_without_effect_say_so() -> None:
@@ -189,6 +222,12 @@ def test_all_options_have_their_defaults() -> None:
 def test_the_checks_look_at_values_together() -> None:
     values: dict[str, Any] = {flag.key: flag.default for flag in ALL} | {
         "secure_port": 1,
+        "log_flush_frequency": 5.0,
+        "kube_api_qps": 50.0,
+        "kube_api_burst": 100,
+        "allow_metric_labels": {},
+        "disabled_metrics": (),
+        "requestheader_uid_headers": (),
         "logging_format": "text",
         "bind_concurrency": 1,
         "plugin": (),

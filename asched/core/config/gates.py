@@ -50,25 +50,29 @@ def parse_bool(text: str) -> bool:
 
 def parse(values: Sequence[str]) -> Gates:
     """The gates after every `--feature-gates` value, in the order given; raises GateError."""
-    asked: dict[str, bool] = {}
+    by_component: dict[str, list[str]] = {}
     for value in values:
         for pair in filter(None, (part.strip() for part in value.split(","))):
-            name, text = _pair(pair)
-            try:
-                asked[name] = parse_bool(text)
-            except ValueError as error:
-                raise GateError(f"invalid value of {name}={text}, err: {error}") from error
+            component, _, own = pair.partition(":") if ":" in pair else ("", "", pair)
+            by_component.setdefault(component.strip(), []).append(own)
+    if {"", COMPONENT} <= by_component.keys():
+        raise GateError(
+            "set kube feature gates with default empty prefix or kube: prefix consistently, do not"
+            " mix use"
+        )
+    for component in by_component:
+        if component not in ("", COMPONENT):
+            raise GateError(f"component not registered: {component}")
+    asked: dict[str, bool] = {}
+    for pair in (pair for pairs in by_component.values() for pair in pairs):
+        name, equals, text = (part.strip() for part in pair.partition("="))
+        if not equals:
+            raise GateError(f"missing bool value for {pair}")
+        try:
+            asked[name] = parse_bool(text)
+        except ValueError as error:
+            raise GateError(f"invalid value of {name}={text}, err: {error}") from error
     return resolve(asked)
-
-
-def _pair(pair: str) -> tuple[str, str]:
-    name, equals, text = pair.partition("=")
-    if not equals:
-        raise GateError(f"missing bool value for {pair}")
-    component, colon, gate = name.strip().rpartition(":")
-    if colon and component != COMPONENT:
-        raise GateError(f"component not registered: {component}")
-    return gate, text.strip()
 
 
 def resolve(asked: Mapping[str, bool]) -> Gates:

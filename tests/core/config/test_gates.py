@@ -24,7 +24,9 @@ def test_the_tables_agree_with_each_other() -> None:
 
 
 def test_gates_add_up_and_the_last_value_wins() -> None:
-    given = ["GenericWorkload=true,kube:GangScheduling=T", " OpportunisticBatching = 0 "]
+    given = ["GenericWorkload=true,GangScheduling=T", " OpportunisticBatching = 0 "]
+    assert parse(["kube:GenericWorkload=true"]).enabled["GenericWorkload"]
+    assert parse([":GenericWorkload=true"]).enabled["GenericWorkload"]
     state = parse([*given, "OpportunisticBatching=1"]).enabled
     assert state["GangScheduling"]
     assert state["OpportunisticBatching"]
@@ -53,6 +55,15 @@ def test_groups_move_their_stage_but_not_gates_that_are_named() -> None:
         ),
         ("x", "missing bool value for x"),
         ("wardle:x=true", "component not registered: wardle"),
+        ("a:b:c=true", "component not registered: a"),
+        ("kube:1.36", "missing bool value for 1.36"),
+        (
+            "GenericWorkload=true,kube:GenericWorkload=false",
+            (
+                "set kube feature gates with default empty prefix or kube: prefix consistently, do "
+                "not mix use"
+            ),
+        ),
         (
             "NodeDeclaredFeatures=maybe",
             (
