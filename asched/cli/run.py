@@ -17,12 +17,13 @@ from asched.core.config.text import effective, to_yaml
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions
 from asched.edge.host.assemble import BUILD_ERRORS
-from asched.edge.host.config_file import ConfigError, LoadedConfig, UnreadableFileError
+from asched.edge.host.config_file import ConfigError, UnreadableFileError
 from asched.edge.host.loops import CannotStartError
 from asched.edge.host.policy_configmap import fetch_policy
 from asched.edge.host.process import Plan, run_process
+from asched.edge.host.reload import Wanted
 from asched.edge.host.serving import ServingPlan
-from asched.edge.host.user_plugins import PluginLoadError, discover
+from asched.edge.host.user_plugins import PluginLoadError, discover, plugin_files
 from asched.edge.serve.options import AccessOptions
 from asched.edge.serve.tls import CannotServeError
 from asched.edge.telemetry import log
@@ -77,41 +78,41 @@ def plan_of(options: RunOptions) -> Plan:
         verbosity=options.logs.v,
         modules=dict(options.logs.vmodule),
     )
-    plugins = discover(options.plugin, options.plugin_dir)
     policy_text = _policy_text(options)
 
-    def load() -> LoadedConfig:
-        return run_config.load(options, plugins.known, policy_text, enabled=plugins.given)
+    def read() -> tuple[Wanted, Sequence[str]]:
+        plugins = discover(options.plugin, options.plugin_dir)
+        loaded = run_config.load(options, plugins.known, policy_text, enabled=plugins.given)
+        qps, burst = run_config.rate(options, loaded)
+        return Wanted(loaded.configuration, plugins, qps, burst), loaded.warnings
 
-    loaded = load()
-    own = run_config.lease_warnings(loaded.configuration)
-    for warning in (*options.warnings, *loaded.warnings, *own):
+    wanted, warnings = read()
+    own = run_config.lease_warnings(wanted.configuration)
+    for warning in (*options.warnings, *warnings, *own):
         sys.stderr.write(f"asched run: warning: {warning}\n")
     if options.write_config_to:
-        _write(options.write_config_to, to_yaml(effective(loaded.configuration)))
-    client = loaded.configuration.client_connection
-    # kube-scheduler's default of 50 requests a second is a limit nobody asked for; a written one
-    # counts.
-    written = (loaded.source.document or {}).get("clientConnection") or {}
-    is_limited = bool({"kube_api_qps", "kube_api_burst"} & options.given.keys() or "qps" in written)
+        _write(options.write_config_to, to_yaml(effective(wanted.configuration)))
     return Plan(
-        configuration=loaded.configuration,
+        configuration=wanted.configuration,
         connection=ConnectionOptions(
-            kubeconfig=client.kubeconfig,
+            kubeconfig=wanted.configuration.client_connection.kubeconfig,
             master=options.master,
-            qps=client.qps if is_limited else 0.0,
-            burst=client.burst if is_limited else 0,
+            qps=wanted.qps,
+            burst=wanted.burst,
         ),
         bind_concurrency=options.bind_concurrency,
         max_in_unschedulable_s=options.pod_max_in_unschedulable_pods_duration,
-        plugins=plugins,
+        plugins=wanted.plugins,
         serving=ServingPlan(
             options.serving,
             AccessOptions(options.authentication, options.authorization),
             flag_texts(options.given),
         ),
-        reload=load,
-        config_files=tuple(filter(None, (options.config, options.policy.policy_config_file))),
+        reload=lambda: read()[0],
+        files=lambda: (
+            *filter(None, (options.config, options.policy.policy_config_file)),
+            *plugin_files(options.plugin, options.plugin_dir),
+        ),
         gates=options.gates,
         version=installed_version(),
     )

@@ -107,6 +107,19 @@ def lease_warnings(configuration: SchedulerConfiguration) -> tuple[str, ...]:
     return (text,)
 
 
+def rate(options: RunOptions, loaded: LoadedConfig) -> tuple[float, int]:
+    """Requests a second and the burst, if somebody wrote them; (0, 0) is no limit.
+
+    kube-scheduler's default of 50 requests a second is a limit nobody asked for.
+    """
+    client = loaded.configuration.client_connection
+    document = loaded.source.document
+    written = document.get("clientConnection") if isinstance(document, Mapping) else None
+    flags = {"kube_api_qps", "kube_api_burst"}
+    is_asked = "qps" in (written or {}) or (not options.config and flags & options.given.keys())
+    return (client.qps, client.burst) if is_asked else (0.0, 0)
+
+
 def _with_flags(loaded: LoadedConfig, options: RunOptions) -> SchedulerConfiguration:
     configuration, given = loaded.configuration, options.given
     election = {field: given[flag] for flag, field in ELECTION_FIELDS.items() if flag in given}

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from asched.cli.flags import parse
-from asched.cli.run_config import lease_warnings, load, needs_policy_configmap
+from asched.cli.run_config import lease_warnings, load, needs_policy_configmap, rate
 from asched.edge.host.config_file import ConfigError
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -100,3 +100,23 @@ def test_the_lease_of_kube_scheduler_in_a_copied_configuration_is_warned_of(
     warnings = lease_warnings(load(parse([f"--config={file}"])).configuration)
 
     assert ["kube-scheduler's own lease" in line for line in warnings] == [True] * warned
+
+
+@pytest.mark.parametrize(
+    ("client", "flags", "limit"),
+    [
+        ("", [], (0.0, 0)),
+        ("qps: 7", [], (7.0, 100)),
+        ("qps: 7, burst: 9", ["--kube-api-qps=1"], (7.0, 9)),
+        ("contentType: x", ["--kube-api-qps=1"], (0.0, 0)),
+        (None, ["--kube-api-qps=3"], (3.0, 100)),
+        (None, ["--kube-api-burst=4"], (50.0, 4)),
+    ],
+)
+def test_only_a_rate_that_somebody_wrote_counts(
+    file: Path, client: str | None, flags: list[str], limit: tuple[float, int]
+) -> None:
+    args = flags if client is None else [f"--config={file}", *flags]
+    file.write_text(f"{HEAD}clientConnection: {{{client}}}\n", encoding="utf-8")
+    options = parse(args)
+    assert rate(options, load(options)) == limit

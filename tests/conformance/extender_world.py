@@ -32,10 +32,9 @@ from asched.core.state.facts import (
     Seen,
 )
 from asched.edge.client.codec import DELETED, KindCodec
-from asched.edge.client.extenders import Extenders
 from asched.edge.client.writes import patch_pod_status
 from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.extenders import client_for, originals_for
+from asched.edge.host.extenders import Consultants
 
 Json = dict[str, Any]
 
@@ -49,10 +48,9 @@ class World:
 
     def __init__(self, configuration: SchedulerConfiguration) -> None:
         self.parts = Parts.fresh()
-        self.originals = originals_for(configuration)
+        self.consultants = Consultants(configuration.extenders, self.parts.cluster)
         runners = build_runners(configuration, self.parts)
         self.machine = build_machine(configuration, self.parts, runners, counter_s=lambda: 0.0)
-        self.extenders: Extenders | None = client_for(configuration, self.originals)
         self.pods: dict[str, Json] = {}
         self.events: list[tuple[str, str, str]] = []
         self.writes: list[tuple[str, str]] = []
@@ -60,12 +58,12 @@ class World:
         self._facts: list[Fact] = []
         self._version = 1
         self._codecs = {
-            kind: KindCodec(kind, lambda *_: None, self.originals) for kind in (NODE, POD)
+            kind: KindCodec(kind, lambda *_: None, self.consultants.originals)
+            for kind in (NODE, POD)
         }
 
     async def close(self) -> None:
-        if self.extenders is not None:
-            await self.extenders.close()
+        await self.consultants.close()
 
     # --- objects ---------------------------------------------------------------------------------
 
@@ -97,8 +95,7 @@ class World:
         for sight in self._codecs[kind].sights([line]):
             assert sight.obj is not None
             fact = Gone(kind, sight.obj) if type_ == DELETED else Seen(kind, sight.obj)
-            if self.originals is not None:
-                self.originals.hear(fact)
+            self.consultants.originals.hear(fact)
             self._facts.append(fact)
 
     # --- time ------------------------------------------------------------------------------------
@@ -124,8 +121,7 @@ class World:
             case EmitEvent():
                 self.events.append((effect.reason, effect.note, effect.regarding.name))
             case AskExtender():
-                assert self.extenders is not None
-                self._facts.append(await self.extenders.ask(effect))
+                self._facts.append(await self.consultants.client.ask(effect))
             case Bind():
                 self.writes.append(("create", f"{effect.pod.name}/binding"))
                 self.place(effect.pod.name, effect.node)

@@ -129,6 +129,11 @@ class Machine:
         """Whether no binding and no other question is open."""
         return not self._open and not self.bindings
 
+    @property
+    def is_deciding(self) -> bool:
+        """Whether a cycle is under way: it waits for an extender."""
+        return bool(self._open_cycles)
+
     # --- facts -----------------------------------------------------------------------------------
 
     def _take_in(self, fact: Fact) -> None:
@@ -283,8 +288,14 @@ class Machine:
     def _next_attempt(self) -> Attempt | GroupAttempt | None:
         """Whose turn it is. While a cycle waits for an extender, only pods that need none."""
         desk = self.desk
-        if self._parked and not self._open_cycles:
+        while self._parked and not self._open_cycles:
             parked = self._parked.pop(0)
+            if isinstance(parked, Attempt):
+                now = desk.runners.get(parked.pod.spec.scheduler_name)
+                if now is None:  # its profile went with the last reload
+                    desk.queue.done(parked.pod.uid)
+                    continue
+                parked.runner = now
             parked.started_s = desk.counter_s()
             return parked
         while len(self._parked) < PARKED_MAX:

@@ -39,14 +39,13 @@ class ExtenderBinder(BindPlugin):
 
     name = names.EXTENDER
 
-    def __init__(self, index: int, config: Extender, cluster: Cluster) -> None:
-        self._index = index
+    def __init__(self, config: Extender, cluster: Cluster) -> None:
         self._config = config
         self._cluster = cluster
 
     def bind(self, pod: PodInfo, node: str) -> Late:
         body = wire.binding_arguments(pod.pod, node)
-        answer = yield AskExtender(extender=self._index, verb=self._config.bind_verb, body=body)
+        answer = yield AskExtender(extender=self._config, verb=self._config.bind_verb, body=body)
         match answer:
             case Replied(value=value):
                 try:

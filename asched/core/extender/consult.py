@@ -53,9 +53,8 @@ IN_VAIN_S: Final = 300.0
 
 @dataclass(frozen=True, slots=True)
 class Consulted:
-    """One extender at its place in the order of use."""
+    """One extender, with the names of the resources it looks after."""
 
-    index: int
     config: Extender
     managed: frozenset[str]
 
@@ -73,7 +72,7 @@ class Consulted:
 
     def ask(self, verb: str, body: Mapping[str, Any]) -> Generator[Effect, Answer, Any]:
         """The JSON of the answer. Raises PointError if there is none."""
-        answer = yield AskExtender(extender=self.index, verb=verb, body=body)
+        answer = yield AskExtender(extender=self.config, verb=verb, body=body)
         match answer:
             case Replied(value=value):
                 return value
@@ -88,8 +87,8 @@ class Chain:
     def __init__(self, extenders: Sequence[Extender], cluster: Cluster) -> None:
         self._cluster = cluster
         self._all = tuple(
-            Consulted(index, config, frozenset(r.name for r in config.managed_resources))
-            for index, config in enumerate(extenders)
+            Consulted(config, frozenset(r.name for r in config.managed_resources))
+            for config in extenders
         )
         self.has_filter = any(one.config.filter_verb for one in self._all)
         self.has_prioritize = any(one.config.prioritize_verb for one in self._all)
@@ -317,7 +316,7 @@ class Chain:
     def binder(self, pod: PodInfo) -> BindPlugin | None:
         for one in self._all:
             if one.config.bind_verb and one.is_interested(pod.pod):
-                return ExtenderBinder(one.index, one.config, self._cluster)
+                return ExtenderBinder(one.config, self._cluster)
         return None
 
     # --- rows and names --------------------------------------------------------------------------

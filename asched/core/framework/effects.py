@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, Final
 
+from asched.core.config.v1 import Extender
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectReference
 from asched.core.state import facts
@@ -216,7 +217,7 @@ class AskExtender(Effect):
 
     lane: ClassVar[Lane] = Lane.LOCAL
     answers: ClassVar = (facts.Replied, facts.Refused, facts.Unknown)
-    extender: int  # position in the order of use
+    extender: Extender
     verb: str  # as configured: the end of the URL
     body: Mapping[str, Any]
 

@@ -99,7 +99,7 @@ class SchedulingQueue:
         self.learn(profiles, backoff)
         self._max_in_unschedulable_s = max_in_unschedulable_s
         self._class_key_of = class_key_of
-        self._tries_groups = tries_groups
+        self.tries_groups = tries_groups
         self.nominator = nominator
         self.in_flight = InFlight()
         self._next_unschedulable_flush_s: float | None = None
@@ -316,7 +316,7 @@ class SchedulingQueue:
         return False
 
     def _is_in_group(self, queued: QueuedPod) -> bool:
-        return self._tries_groups and queued.pod.spec.scheduling_group is not None
+        return self.tries_groups and queued.pod.spec.scheduling_group is not None
 
     def _enter(self, pod: Pod, label: str, now_s: float) -> None:
         present = self.places.get(pod.key)

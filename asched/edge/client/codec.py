@@ -104,7 +104,7 @@ class KindCodec:
         self, kind: Kind, on_malformed: OnMalformed, originals: Originals | None = None
     ) -> None:
         self.kind = kind
-        self._originals = originals if originals is not None and originals.wants(kind) else None
+        self._all_originals = originals
         self.malformed_count = 0
         self._on_malformed = on_malformed
         self._remembered: OrderedDict[str, None] = OrderedDict()
@@ -119,6 +119,12 @@ class KindCodec:
         )
         self._events: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
         self._pages: msgspec.json.Decoder[Any] = msgspec.json.Decoder(page)
+
+    @property
+    def _originals(self) -> Originals | None:
+        """Where whole objects of this kind go, if anybody wants them just now."""
+        everywhere = self._all_originals
+        return everywhere if everywhere is not None and everywhere.wants(self.kind) else None
 
     def page(self, body: bytes) -> Page:
         """One page of a list. Raises ProtocolBroken if it is no list at all."""

@@ -7,8 +7,7 @@ connections at first, more the longer the oldest has waited, all of them from CO
 on, so that they neither slow a burst of bindings down nor are seconds behind it forever. 429 pauses
 its lane and those below it for what Retry-After says.
 
-The outcome of an effect (`id` other than 0) goes to `on_answer`, once. Nothing is awaited by the
-caller.
+The outcome of an effect (`id` other than 0) goes to `on_answer`, once; the caller awaits nothing.
 
 Bounds  concurrency per lane below; queues in `lanes.py`; attempts and deadlines in `retries.py`.
 """
@@ -27,7 +26,7 @@ from asched.edge.client.errors import TransportError, read_status
 from asched.edge.client.events import FINISH_S, REFRESH_S, EventRecorder, EventWrite
 from asched.edge.client.extenders import Extenders
 from asched.edge.client.lanes import QUEUE_MAX, Job, LaneState, StatusQueue, given_up, not_done
-from asched.edge.client.rate import TokenBucket
+from asched.edge.client.rate import Rates
 from asched.edge.client.retries import ATTEMPT_TIMEOUT_S, Again, Outcome, next_step, overload_wait_s
 from asched.edge.client.session import Session
 from asched.edge.client.transport import Reply, Transport
@@ -98,10 +97,8 @@ class Dispatcher:
         self._held: dict[str, Job] = {}
         #: Jobs that wait for their next attempt.
         self._delayed: dict[Job, asyncio.TimerHandle] = {}
-        qps, burst = session.options.qps, session.options.burst
-        self._rate = TokenBucket(qps, burst, self._loop.time)
-        # As upstream, where events have a client, and so a rate, of their own.
-        self._event_rate = TokenBucket(qps, burst, self._loop.time)
+        own = session.options
+        self.rates = Rates(own.qps, own.burst, self._loop.time, self._pump)
         self._group: asyncio.TaskGroup | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._closed = False
@@ -230,7 +227,7 @@ class Dispatcher:
         """0.0 if a request of this lane may start, else the seconds to wait."""
         if lane is Lane.LOCAL:
             return 0.0
-        return (self._event_rate if lane is Lane.EVENT else self._rate).take()
+        return self.rates.of(is_event=lane is Lane.EVENT).take()
 
     def _hold(self, state: LaneState, job: Job, uid: str) -> bool:
         """A status patch that landed after the binding would undo its condition: it goes first."""

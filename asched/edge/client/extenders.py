@@ -44,7 +44,10 @@ def observe_nothing(_extender: str, _verb: str, _result: str, _seconds: float) -
 
 
 class Extenders:
-    """The configured extenders in the order of use. `originals` has what is sent whole."""
+    """Asks extenders. `originals` has what is sent whole.
+
+    Raises ConnectError, when made and by `adopt`, if TLS files of one cannot be used.
+    """
 
     def __init__(
         self,
@@ -54,13 +57,14 @@ class Extenders:
         user_agent: str = "asched",
         observe: ExtenderObserver = observe_nothing,
     ) -> None:
-        self._extenders = tuple(extenders)
         self._observe = observe
         #: (extender, verb) -> questions under way; an entry stays at zero
-        self._open: Counter[tuple[int, str]] = Counter()
-        self._tls = tuple(_tls_of(extender) for extender in extenders)
+        self._open: Counter[tuple[Extender, str]] = Counter()
+        #: what TLS needs to know of each that is configured
+        self._tls: dict[Extender, ssl.SSLContext | None] = {}
         #: (extender, verb) -> what was last said of its failing, empty while it answers
-        self._complaints: dict[tuple[int, str], str] = {}
+        self._complaints: dict[tuple[Extender, str], str] = {}
+        self.adopt(extenders)
         self._encoder = msgspec.json.Encoder(enc_hook=(originals or Originals(())).splice)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0),
@@ -68,6 +72,24 @@ class Extenders:
             skip_auto_headers=("Accept-Encoding", "Accept"),
             cookie_jar=aiohttp.DummyCookieJar(),
         )
+
+    @staticmethod
+    def check(extenders: Sequence[Extender]) -> None:
+        """Raises ConnectError if TLS files of one cannot be used."""
+        for extender in extenders:
+            _tls_of(extender)
+
+    def adopt(self, extenders: Sequence[Extender]) -> None:
+        """These are configured from now on. Questions to others are still asked: a cycle that
+        began with them ends with them.
+        """
+        self._tls = {extender: _tls_of(extender) for extender in extenders}
+        self._complaints = {
+            place: said for place, said in self._complaints.items() if place[0] in self._tls
+        }
+        for place, count in list(self._open.items()):
+            if place[0] not in self._tls and not count:
+                del self._open[place]
 
     async def ask(self, effect: AskExtender) -> Answer:
         """One question. Where nobody knows whether it was heard the answer is Unknown."""
@@ -80,7 +102,7 @@ class Extenders:
                 result = "refused" if isinstance(answer, Refused) else "success"
         finally:
             self._open[place] -= 1
-            prefix = self._extenders[effect.extender].url_prefix
+            prefix = effect.extender.url_prefix
             self._observe(prefix, effect.verb, result, monotonic() - started_s)
         self._tell(effect, answer)
         return answer
@@ -90,8 +112,8 @@ class Extenders:
         """Questions for priorities under way; None as long as there was none."""
         counts = [
             count
-            for (index, verb), count in self._open.copy().items()
-            if verb == self._extenders[index].prioritize_verb
+            for (extender, verb), count in self._open.copy().items()
+            if verb == extender.prioritize_verb
         ]
         return sum(counts) if counts else None
 
@@ -103,14 +125,14 @@ class Extenders:
         if now == before:
             return
         self._complaints[place] = now
-        prefix = self._extenders[effect.extender].url_prefix
+        prefix = effect.extender.url_prefix
         if now:
             log.warning("extender %s does not answer %s: %s", prefix, effect.verb, now)
         else:
             log.info("extender %s answers %s again", prefix, effect.verb)
 
     async def _ask(self, effect: AskExtender) -> Answer:
-        extender = self._extenders[effect.extender]
+        extender = effect.extender
         url = f"{extender.url_prefix.rstrip('/')}/{effect.verb}"
         fault = go_words.url_fault(url)
         if fault is not None:
@@ -121,12 +143,16 @@ class Extenders:
             return Refused(effect.id, 0, str(error))
         is_reading = False
         try:
+            tls = self._tls_arguments(extender)
+        except ConnectError as error:
+            return Refused(effect.id, 0, str(error))
+        try:
             async with self._session.post(
                 URL(url, encoded=True),
                 data=body,
                 timeout=aiohttp.ClientTimeout(total=extender.http_timeout_s or HTTP_TIMEOUT_S),
                 max_redirects=REDIRECTS_MAX,
-                **self._tls_arguments(effect.extender),
+                **tls,
             ) as response:
                 if response.status != _OK:
                     why = f"failed {effect.verb} with extender at URL {url}, code {response.status}"
@@ -146,11 +172,12 @@ class Extenders:
         except ValueError as error:
             return Refused(effect.id, _OK, str(error))
 
-    def _tls_arguments(self, index: int) -> dict[str, Any]:
-        tls = self._tls[index]
+    def _tls_arguments(self, extender: Extender) -> dict[str, Any]:
+        is_known = extender in self._tls
+        tls = self._tls[extender] if is_known else _tls_of(extender)
         if tls is None:
             return {}
-        config = self._extenders[index].tls_config
+        config = extender.tls_config
         name = {"server_hostname": config.server_name} if config and config.server_name else {}
         return {"ssl": tls, **name}
 

@@ -18,7 +18,7 @@ import msgspec
 import orjson
 
 from asched.core.framework.effects import Whole, Wholes
-from asched.core.model.kinds import Kind
+from asched.core.model.kinds import POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Fact, Gone, Listed
@@ -57,9 +57,25 @@ class _Original:
 class Originals:
     """`kinds`: of which whole objects are wanted; of pods, most need only those that wait."""
 
-    def __init__(self, kinds: Iterable[Kind], *, with_placed_pods: bool = True) -> None:
-        self._kept: dict[str, dict[str, _Original]] = {kind.plural: {} for kind in kinds}
+    def __init__(self, kinds: Iterable[Kind] = (), *, with_placed_pods: bool = True) -> None:
+        self._kept: dict[str, dict[str, _Original]] = {}
+        self._with_placed_pods = False
+        self.want(kinds, with_placed_pods=with_placed_pods)
+
+    def want(self, kinds: Iterable[Kind], *, with_placed_pods: bool) -> tuple[Kind, ...]:
+        """Keep these from now on, forget the others. The kinds that must be listed again, because
+        what is there of them has passed by.
+        """
+        kinds = tuple(kinds)
+        adds_pods = with_placed_pods and not self._with_placed_pods
+        missing = tuple(
+            kind
+            for kind in kinds
+            if kind.plural not in self._kept or (kind.plural == POD.plural and adds_pods)
+        )
+        self._kept = {kind.plural: self._kept.get(kind.plural, {}) for kind in kinds}
         self._with_placed_pods = with_placed_pods
+        return missing
 
     def wants(self, kind: Kind) -> bool:
         return kind.plural in self._kept
@@ -71,6 +87,8 @@ class Originals:
 
     def keep(self, kind: Kind, obj: Record, content: bytes, *, is_line: bool = False) -> None:
         """The bytes of a version: of the object, or of the watch's line that holds it."""
+        if not self.wants(kind):
+            return
         metadata: Any = obj.metadata  # type: ignore[attr-defined]
         if isinstance(obj, Pod) and obj.spec.node_name and not self._with_placed_pods:
             self._kept[kind.plural].pop(metadata.key, None)

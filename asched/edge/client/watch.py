@@ -139,8 +139,8 @@ class Reflector:
         return self._codec.malformed_count
 
     async def run(self) -> None:
-        """Live through the story, again and again."""
-        want = ANY_VERSION
+        """Live through the story, again and again; after a cancellation, from where it was."""
+        want = self._version or ANY_VERSION
         while True:
             try:
                 await self._once(want)

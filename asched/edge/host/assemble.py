@@ -100,19 +100,10 @@ def build_machine(
     seed: int = 0,
     bindings_max: int = BINDINGS_MAX,
 ) -> Machine:
-    """The machine around the runners. `counter_s` measures durations, it never decides.
-
-    Pods of a group are tried as one if the gate says so, or if a profile knows of gangs; in
-    placements if their gate says so, or if a profile knows how to make them.
-    """
+    """The machine around the runners. `counter_s` measures durations, it never decides."""
     observer = observer or Silent()
     parts.cluster.companion(PluginReports).observer = observer
-    gates, gangs = configuration.gates, names.GANG_SCHEDULING
-    profiles = [runner.profile for runner in runners.values()]
-    tries_groups = gates.get("GenericWorkload", False)
-    tries_groups |= any(gangs in profile.plugins for profile in profiles)
-    tries_placements = gates.get("TopologyAwareWorkloadScheduling", False)
-    tries_placements |= any(profile.placement_generators for profile in profiles)
+    tries_groups, tries_placements = group_rules(configuration, runners)
     queue = SchedulingQueue(
         queue_profiles(runners, observer),
         parts.nominator,
@@ -137,6 +128,22 @@ def build_machine(
         announces_places=configuration.gates.get("NominatedNodeNameForExpectation", True),
     )
     return Machine(desk, bindings_max=bindings_max)
+
+
+def group_rules(
+    configuration: SchedulerConfiguration, runners: Mapping[str, Runner]
+) -> tuple[bool, bool]:
+    """(`Desk.tries_groups`, `Desk.tries_placements`): pods of a group are tried as one if the gate
+    says so, or if a profile knows of gangs; in placements if their gate says so, or if a profile
+    knows how to make them.
+    """
+    gates, gangs = configuration.gates, names.GANG_SCHEDULING
+    profiles = [runner.profile for runner in runners.values()]
+    tries_groups = gates.get("GenericWorkload", False)
+    tries_groups |= any(gangs in profile.plugins for profile in profiles)
+    tries_placements = gates.get("TopologyAwareWorkloadScheduling", False)
+    tries_placements |= any(profile.placement_generators for profile in profiles)
+    return tries_groups, tries_placements
 
 
 def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:

@@ -92,17 +92,12 @@ class Scheduler:
         self.clock = clock or Clock()
         self.inbox = Inbox(self._wake)
         self.tasks = Tasks()
+        self._is_following = False
         self.dispatcher = make_dispatcher(session, self.inbox.put)
-        self.reflectors = {
-            kind: Reflector(
-                kind,
-                session.general,
-                self.inbox.put if originals is None else self._keeping(originals),
-                on_failure=self._on_failure,
-                originals=originals,
-            )
-            for kind in kinds
-        }
+        self._originals = originals
+        self.reflectors: dict[Kind, Reflector] = {}
+        for kind in kinds:
+            self.watch(kind)
         self.is_synced = False
         self.is_stopping = False
         #: Without it we always lead.
@@ -120,6 +115,21 @@ class Scheduler:
     def stop(self) -> None:
         """Ask for an orderly end: finish or give back what is under way, then return from `run`."""
         self._stop.set()
+
+    def watch(self, kind: Kind) -> None:
+        """Follow this kind, too; at once if the others are followed already."""
+        if kind in self.reflectors:
+            return
+        originals = self._originals
+        self.reflectors[kind] = Reflector(
+            kind,
+            self.session.general,
+            self.inbox.put if originals is None else self._keeping(originals),
+            on_failure=self._on_failure,
+            originals=originals,
+        )
+        if self._is_following:
+            self._follow(kind)
 
     def _keeping(self, originals: Originals) -> Callable[[Fact], None]:
         """Facts go to the inbox, and whole objects go where theirs are gone."""
@@ -139,8 +149,9 @@ class Scheduler:
             turns = self.tasks.spawn("turns", self._turns())
             if self._delay_cache:
                 await self._until_leading()
-            for kind, reflector in self.reflectors.items():
-                self.tasks.spawn(f"watch {kind.plural}", reflector.run())
+            self._is_following = True
+            for kind in self.reflectors:
+                self._follow(kind)
             await self._until_synced()
             self._settle_memory()
             if not self._stop.is_set():
@@ -259,6 +270,24 @@ class Scheduler:
     async def _all_listed(self) -> None:
         for reflector in self.reflectors.values():
             await reflector.synced.wait()
+
+    def _follow(self, kind: Kind) -> None:
+        self.tasks.spawn(f"watch {kind.plural}", self.reflectors[kind].run())
+
+    async def list_again(self, kinds: Iterable[Kind]) -> None:
+        """Let the watches of these kinds begin with everything there is, and wait for it.
+
+        Those that have not begun will do so anyway.
+        """
+        begun = [kind for kind in kinds if self.tasks.has(f"watch {kind.plural}")]
+        for kind in begun:
+            await self.tasks.cancel(f"watch {kind.plural}")
+            self.reflectors[kind].synced.clear()
+            self._follow(kind)
+        for kind in begun:
+            await self.reflectors[kind].synced.wait()
+        while begun and self.inbox:  # the machine has to have seen it
+            await self._turn()
 
     def _on_failure(self, kind: Kind, error: ClientError) -> None:
         """A list or watch failed. What no waiting cures ends the start-up with one line."""

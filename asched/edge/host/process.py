@@ -10,7 +10,7 @@ Bounds   LAG_EVERY_S between two looks at how late the event loop is.
 import asyncio
 import logging
 import signal
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -19,6 +19,7 @@ from asched.core.config.gate_table import GATES
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Lane
+from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.meter import Meter
 from asched.core.framework.profile import Profile
 from asched.core.framework.runner import Runner
@@ -26,19 +27,16 @@ from asched.core.leader.election import Rules
 from asched.core.model.kinds import KINDS, POD_GROUP
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.edge.client.dispatch import CONCURRENCY, DispatchOptions
-from asched.edge.client.extenders import Extenders
-from asched.edge.client.originals import Originals
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import counter_s
-from asched.edge.host.config_file import LoadedConfig
 from asched.edge.host.debugger import Debugger
 from asched.edge.host.election import Campaign, identity
-from asched.edge.host.extenders import client_for, originals_for
+from asched.edge.host.extenders import Consultants
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.loops import LostLeadershipError, Scheduler
 from asched.edge.host.measured import MeasuredDispatcher
-from asched.edge.host.reload import Reloader
+from asched.edge.host.reload import Reloader, Wanted
 from asched.edge.host.serving import Serving, ServingPlan
 from asched.edge.host.user_plugins import Catalogue
 from asched.edge.telemetry.metrics import Metrics
@@ -59,11 +57,18 @@ class Plan:
     dispatch: DispatchOptions = field(default_factory=DispatchOptions)
     plugins: Catalogue = field(default_factory=Catalogue)
     serving: ServingPlan = field(default_factory=ServingPlan)
-    #: Reads the configuration anew; None if there is nothing to be read.
-    reload: Callable[[], LoadedConfig] | None = None
-    config_files: tuple[str, ...] = ()
+    #: Reads configuration and plugins anew; None if there is nothing to be read.
+    reload: Callable[[], Wanted] | None = None
+    #: The files it would read just now.
+    files: Callable[[], Iterable[str]] = tuple
     gates: Mapping[str, bool] = field(default_factory=dict)
     version: str = ""
+
+    @property
+    def wanted(self) -> Wanted:
+        """The part of it that a reload may change."""
+        qps, burst = self.connection.qps, self.connection.burst
+        return Wanted(self.configuration, self.plugins, qps, burst)
 
 
 def run_process(plan: Plan) -> int:
@@ -82,45 +87,45 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 
 async def schedule(plan: Plan) -> int:
     """Connect, assemble, run, drain. The exit code: 0, or 1 if leadership was lost."""
-    metrics = Metrics()
+    metrics, parts = Metrics(), Parts.fresh()
+    asked = metrics.own.extender_asked
+    consultants = Consultants(plan.configuration.extenders, parts.cluster, asked)
+    try:
+        return await _schedule(plan, parts, consultants, metrics)
+    except LostLeadershipError:
+        return 1
+    finally:
+        await consultants.close()
+
+
+async def _schedule(plan: Plan, parts: Parts, consultants: Consultants, metrics: Metrics) -> int:
     gates = _gates(plan.gates)
     metrics.tell_build(plan.version, gates)
     if gates["SchedulerAsyncAPICalls"][1]:
         metrics.show_async_calls()
-    machine = _machine(plan, metrics)
-    # A serving process waits for its API server and tells so on /readyz, as upstream.
-    session = await connect(
-        plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on
-    )
-    originals = originals_for(plan.configuration)
-    extenders = client_for(plan.configuration, originals, metrics.own.extender_asked)
-    campaign = campaign_for(plan, session, metrics)
-    scheduler = _scheduler(plan, session, machine, metrics, campaign, originals, extenders)
-    try:
-        await _run(plan, scheduler, metrics, campaign)
-    except LostLeadershipError:
-        return 1
-    finally:
-        await scheduler.tasks.cancel_all()
-        await session.close()
-        if extenders is not None:
-            await extenders.close()
-    return 0
-
-
-def _machine(plan: Plan, metrics: Metrics) -> Machine:
-    parts = Parts.fresh()
+    chain = consultants.chain(plan.configuration.extenders)
     machine = build_machine(
         plan.configuration,
         parts,
-        measured_runners(plan, plan.configuration, parts, metrics),
+        measured_runners(plan.wanted, chain, parts, metrics),
         counter_s=counter_s,
         observer=metrics.scheduler,
         max_in_unschedulable_s=plan.max_in_unschedulable_s,
     )
     if machine.desk.tries_groups:
         metrics.scheduler.know_groups()
-    return machine
+    # A serving process waits for its API server and tells so on /readyz, as upstream.
+    session = await connect(
+        plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on
+    )
+    campaign = campaign_for(plan, session, metrics)
+    scheduler = _scheduler(plan, session, machine, metrics, campaign, consultants)
+    try:
+        await _run(plan, scheduler, metrics, campaign, consultants)
+    finally:
+        await scheduler.tasks.cancel_all()
+        await session.close()
+    return 0
 
 
 def _scheduler(
@@ -129,8 +134,7 @@ def _scheduler(
     machine: Machine,
     metrics: Metrics,
     campaign: Campaign | None,
-    originals: Originals | None,
-    extenders: Extenders | None,
+    consultants: Consultants,
 ) -> Scheduler:
     metrics.client.know_lanes(tuple(lane.name.lower() for lane in Lane))
     options = DispatchOptions(
@@ -143,19 +147,23 @@ def _scheduler(
         make_dispatcher=partial(
             MeasuredDispatcher,
             options=options,
-            extenders=extenders,
+            extenders=consultants.client,
             metrics=metrics.client,
             may_send=campaign.may_act if campaign is not None else lambda: True,
         ),
         kinds=(*KINDS, POD_GROUP) if machine.desk.tries_groups else KINDS,
-        originals=originals,
+        originals=consultants.originals,
         leadership=campaign,
         delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,
     )
 
 
 async def _run(
-    plan: Plan, scheduler: Scheduler, metrics: Metrics, campaign: Campaign | None
+    plan: Plan,
+    scheduler: Scheduler,
+    metrics: Metrics,
+    campaign: Campaign | None,
+    consultants: Consultants,
 ) -> None:
     """Open the pages, listen to signals, and schedule."""
     inspection = Inspection(scheduler, plan.configuration, scheduler.may_act)
@@ -166,7 +174,7 @@ async def _run(
             plan.serving, scheduler, inspection, metrics, campaign, is_profiling=is_profiling
         )
     try:
-        _listen_to_signals(plan, scheduler, inspection, metrics)
+        _listen_to_signals(plan, scheduler, inspection, metrics, consultants)
         scheduler.tasks.spawn("loop lag", _watch_lag(metrics))
         profiles = ",".join(scheduler.machine.desk.runners)
         log.info("starting", extra={"server": scheduler.session.url, "profiles": profiles})
@@ -177,11 +185,17 @@ async def _run(
 
 
 def measured_runners(
-    plan: Plan, configuration: SchedulerConfiguration, parts: Parts, metrics: Metrics
+    wanted: Wanted, chain: ExtenderChain | None, parts: Parts, metrics: Metrics
 ) -> dict[str, Runner]:
     """The runners of a configuration, each with its meter. Raises BUILD_ERRORS."""
-    plugins = plan.plugins
-    made = build_runners(configuration, parts, factories=plugins.factories, known=plugins.known)
+    plugins = wanted.plugins
+    made = build_runners(
+        wanted.configuration,
+        parts,
+        factories=plugins.factories,
+        known=plugins.known,
+        extenders=chain,
+    )
     for name, one in made.items():
         one.meter = Meter(metrics.scheduler, name, counter_s)
     metrics.scheduler.know_plugins(
@@ -238,7 +252,11 @@ async def _watch_lag(metrics: Metrics) -> None:
 
 
 def _listen_to_signals(
-    plan: Plan, scheduler: Scheduler, inspection: Inspection, metrics: Metrics
+    plan: Plan,
+    scheduler: Scheduler,
+    inspection: Inspection,
+    metrics: Metrics,
+    consultants: Consultants,
 ) -> None:
     loop = asyncio.get_running_loop()
     stop_on_signals(scheduler.stop)
@@ -250,13 +268,16 @@ def _listen_to_signals(
     reloader = Reloader(
         scheduler,
         inspection,
+        consultants,
         metrics.own,
+        current=plan.wanted,
         load=plan.reload,
-        build=lambda wanted: measured_runners(plan, wanted, parts, metrics),
-        files=plan.config_files,
+        build=lambda wanted, chain: measured_runners(wanted, chain, parts, metrics),
+        files=plan.files,
     )
-    loop.add_signal_handler(signal.SIGHUP, reloader.reload)
-    scheduler.tasks.spawn("configuration", reloader.follow())
+    spawn = scheduler.tasks.spawn
+    loop.add_signal_handler(signal.SIGHUP, lambda: spawn("reload", reloader.reload()))
+    spawn("configuration", reloader.follow())
 
 
 def stop_on_signals(stop: Callable[[], None]) -> None:

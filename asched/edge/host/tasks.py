@@ -31,6 +31,10 @@ class Tasks:
         if error is not None and not self.failed.done():
             self.failed.set_result(error)
 
+    def has(self, name: str) -> bool:
+        """Whether a task of this name runs."""
+        return any(task.get_name() == name for task in self._tasks)
+
     async def cancel(self, name: str) -> None:
         """End the tasks of this name, and wait for them."""
         named = [task for task in self._tasks if task.get_name() == name]

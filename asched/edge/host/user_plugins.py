@@ -9,8 +9,9 @@ plugin extends, its `factories` make instances for a profile. No two plugins hav
 none has the name of an in-tree plugin.
 """
 
+import hashlib
 import importlib
-import importlib.util
+import linecache
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -33,6 +34,8 @@ from asched.edge.host.config_file import ConfigError, LoadedConfig, located
 from asched.edge.host.plugin_args import ArgsError, arguments, instance_of
 
 GROUP: Final = "asched.plugins"
+#: Modules of files are called so, with the file and a digest of its content behind it.
+MODULE_PREFIX: Final = "asched_user_plugins_"
 
 
 class PluginLoadError(Exception):
@@ -153,13 +156,21 @@ class Catalogue:
             raise ConfigError(located(name, loaded.source, problems))
 
     @property
+    def edition(self) -> frozenset[tuple[str, str, str]]:
+        """Equal for two readings that found the same plugins, in files of the same content."""
+        return frozenset(
+            (name, plugin.origin, plugin.own.__module__ if plugin.given else "")
+            for name, plugin in self.plugins.items()
+        )
+
+    @property
     def given(self) -> tuple[str, ...]:
         """Names of the plugins that came by flag."""
         return tuple(name for name, plugin in self.plugins.items() if plugin.given)
 
 
 def discover(plugins: Sequence[str] = (), plugin_dir: str = "") -> Catalogue:
-    """Everything there is to name. Raises PluginLoadError."""
+    """Everything there is to name; files that changed are read anew. Raises PluginLoadError."""
     catalogue = Catalogue([_of_entry_point(point) for point in entry_points(group=GROUP)])
     for reference in plugins:
         for plugin in _of_reference(reference):
@@ -168,6 +179,25 @@ def discover(plugins: Sequence[str] = (), plugin_dir: str = "") -> Catalogue:
         for plugin in _of_directory(Path(plugin_dir)):
             catalogue.add(plugin)
     return catalogue
+
+
+def plugin_files(plugins: Sequence[str] = (), plugin_dir: str = "") -> tuple[str, ...]:
+    """The files that `discover` would read now."""
+    named = (reference.rpartition(":")[0] or reference for reference in plugins)
+    files = [name for name in named if name.endswith(".py")]
+    try:
+        found = _plugin_files(Path(plugin_dir)) if plugin_dir else []
+    except PluginLoadError:
+        found = []  # told by whoever reads them
+    return (*files, *map(str, found))
+
+
+def drop_old_modules(catalogue: Catalogue) -> None:
+    """Forget what files held before; those of the catalogue stay."""
+    used = {plugin.own.__module__ for plugin in catalogue.plugins.values() if plugin.given}
+    for name in [name for name in sys.modules if name.startswith(MODULE_PREFIX)]:
+        if name not in used:
+            del sys.modules[name]
 
 
 def _of_entry_point(point: EntryPoint) -> UserPlugin:
@@ -238,32 +268,41 @@ def _is_plugin(name: str, cls: type[Any]) -> bool:
 def _of_directory(folder: Path) -> Iterator[UserPlugin]:
     if not folder.is_dir():
         raise PluginLoadError(f"--plugin-dir {folder}: is no directory")
+    for path in _plugin_files(folder):
+        yield from _of_module(_module_of_file(path), str(path))
+
+
+def _plugin_files(folder: Path) -> list[Path]:
     try:
-        paths = sorted(path for path in folder.iterdir() if path.suffix == ".py")
+        files = sorted(path for path in folder.iterdir() if path.suffix == ".py")
     except OSError as error:
         raise PluginLoadError(f"--plugin-dir {folder}: {error.strerror}") from error
-    for path in paths:
-        if not path.name.startswith((".", "_", "test_")):
-            yield from _of_module(_module_of_file(path), str(path))
+    return [path for path in files if not path.name.startswith((".", "_", "test_"))]
 
 
 def _module_of_file(path: Path) -> ModuleType:
-    if not path.is_file():
-        raise PluginLoadError(f"plugin file {path}: there is no such file")
-    name = "asched_user_plugins_" + re.sub(r"\W", "_", str(path.absolute()))
+    """A module for each content of the file: what runs with the old one is left alone."""
+    what = f"plugin file {path}"
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError as error:
+        raise PluginLoadError(f"{what}: there is no such file") from error
+    except OSError as error:
+        raise PluginLoadError(f"{what} cannot be read: {error.strerror}") from error
+    version = hashlib.sha256(content).hexdigest()[:16]
+    place = re.sub(r"\W", "_", str(path.absolute()))
+    name = f"{MODULE_PREFIX}{place}_{version}"
     if name in sys.modules:
         return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None, "the name ends in .py"
-    assert spec.loader is not None, "so there is a loader"
-    module = importlib.util.module_from_spec(spec)
+    module = ModuleType(name)
+    module.__file__ = str(path)
     sys.modules[name] = module  # dataclasses look their module up
-    loader = spec.loader
     try:
-        _guarded(lambda: loader.exec_module(module), f"plugin file {path}")
+        _guarded(lambda: exec(compile(content, str(path), "exec"), vars(module)), what)  # noqa: S102
     except PluginLoadError:
         del sys.modules[name]
         raise
+    linecache.checkcache(str(path))  # or tracebacks would show lines of the old content
     return module
 
 

@@ -84,7 +84,7 @@ class Extenders:
 
     def ask(self, effect: AskExtender, hear: Hear) -> None:
         """One question on its way; `hear` gets the answer, or that there is none."""
-        world, config = self._world, self._configs[effect.extender]
+        world, config = self._world, effect.extender
         clock, is_over = world.clock, False
 
         def answer(found: Answer) -> None:
@@ -143,11 +143,15 @@ class Extenders:
 
     # --- what they say ---------------------------------------------------------------------------
 
+    def _place(self, effect: AskExtender) -> int:
+        """In the order of use; their prefixes tell them apart."""
+        return self._configs.index(effect.extender)
+
     def _is_bind(self, effect: AskExtender) -> bool:
-        return effect.verb == self._configs[effect.extender].bind_verb
+        return effect.verb == effect.extender.bind_verb
 
     def _said(self, effect: AskExtender, is_lie: bool, *, is_late: bool) -> Any:
-        config = self._configs[effect.extender]
+        config = effect.extender
         if effect.verb == config.bind_verb:
             return self._bind(effect, is_lie, is_late=is_late)
         if effect.verb == config.preempt_verb:
@@ -155,7 +159,7 @@ class Extenders:
         pod = self._whole(effect.body["Pod"])
         names = self._asked(effect)
         nodes = {name: self._world.server.get("nodes", "", name) for name in names}
-        judge = self._judges[effect.extender]
+        judge = self._judges[self._place(effect)]
         if effect.verb == config.prioritize_verb:
             scores = {n: judge.score(pod, node) for n, node in nodes.items() if node and pod}
             if is_lie:
@@ -174,7 +178,7 @@ class Extenders:
         return {**answer, "Nodes": {"metadata": {}, "items": items}, "NodeNames": None}
 
     def _preempt(self, effect: AskExtender, is_lie: bool) -> Any:
-        judge = self._judges[effect.extender]
+        judge = self._judges[self._place(effect)]
         body = effect.body
         asked = body["NodeNameToVictims"] or body["NodeNameToMetaVictims"] or {}
         kept: dict[str, Json] = {}
@@ -236,7 +240,7 @@ class Extenders:
 
     def _note(self, effect: AskExtender, answer: Answer) -> None:
         """Remember whom it let pass, as far as that can be read from its answer."""
-        config = self._configs[effect.extender]
+        config = effect.extender
         if effect.verb == config.preempt_verb and isinstance(answer, Replied):
             self.given_up |= _uids_in(answer.value)
         if effect.verb != config.filter_verb:
@@ -252,7 +256,7 @@ class Extenders:
                 isinstance(named, list) and set(named) <= set(self._asked(effect))
             ):
                 passed = frozenset(named or ())
-        self.granted[effect.extender, effect.body["Pod"].uid] = passed
+        self.granted[self._place(effect), effect.body["Pod"].uid] = passed
 
 
 def bind_of(effect: AskExtender) -> Bind:

@@ -3,25 +3,22 @@
 Source  edge/host/reload.py; the scheduler, its metrics and its pages are stood in for
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
-from asched.core.config.v1 import SchedulerConfiguration
-from asched.edge.host.config_file import LoadedConfig
+from asched.core.config.v1 import Extender, SchedulerConfiguration
+from asched.core.model.kinds import Kind
+from asched.edge.host.extenders import Consultants
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.loops import Scheduler
-from asched.edge.host.reload import Reloader
+from asched.edge.host.reload import Reloader, Wanted
 from asched.edge.telemetry.component_metrics import OwnMetrics
 from asched.lab.sim.world import World
 
 
-@dataclass(slots=True)
-class _Loaded:
-    configuration: SchedulerConfiguration
-
-
 class _StandIn:
-    """The scheduler, its pages and its metrics as far as a reload touches them."""
+    """The scheduler, its pages, its extenders and its metrics as far as a reload touches them."""
 
     def __init__(self, world: World, current: SchedulerConfiguration) -> None:
         self.machine = world.machine
@@ -29,9 +26,25 @@ class _StandIn:
         self.current = current
         self.outcome = ""
         self.wake = world.acting.wake
+        self.dispatcher = self.rates = self
 
     def reloaded(self, outcome: str) -> None:
         self.outcome = outcome
+
+    def limit(self, qps: float, burst: int) -> None:
+        """Nothing is sent that could be held back."""
+
+    def watch(self, kind: Kind) -> None:
+        """Every kind is seen."""
+
+    def chain(self, extenders: Sequence[Extender]) -> None:
+        """The runners come with theirs."""
+
+    def prepare(self, extenders: Sequence[Extender]) -> tuple[Kind, ...]:  # noqa: ARG002
+        return ()
+
+    def adopt(self, extenders: Sequence[Extender], chain: None) -> None:
+        """The judges of a world are fixed."""
 
 
 def reload(world: World, config: dict[str, Any]) -> str:
@@ -42,12 +55,19 @@ def reload(world: World, config: dict[str, Any]) -> str:
     reloader = Reloader(
         cast("Scheduler", stand_in),
         cast("Inspection", stand_in),
+        cast("Consultants", stand_in),
         cast("OwnMetrics", stand_in),
-        load=lambda: cast("LoadedConfig", _Loaded(wanted)),
-        build=lambda _: setup.runners(world.parts),
-        files=(),
+        current=Wanted(world.setup.configuration),
+        load=lambda: Wanted(wanted),
+        build=lambda _wanted, _chain: setup.runners(world.parts),
+        files=tuple,
     )
-    reloader.reload()
+    try:
+        reloader.reload().send(None)
+    except StopIteration:
+        pass
+    else:
+        raise AssertionError("a reload that lists nothing anew waits for nothing")
     if stand_in.outcome == "applied":
         world.setup = setup
     outcome: str = stand_in.outcome

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from asched.core.config.v1 import Extender
 from asched.core.framework.effects import (
     AskExtender,
     Bind,
@@ -436,7 +437,7 @@ async def test_a_body_that_is_no_json_is_refused():
 
 async def test_a_question_without_extenders_is_refused():
     async with bench(accept) as made:
-        made.submit(AskExtender(id=1, extender=0, verb="filter", body={}))
+        made.submit(AskExtender(id=1, extender=Extender(), verb="filter", body={}))
         assert await made.answered(1) == [Refused(1, 0, "no extenders are configured")]
 
 

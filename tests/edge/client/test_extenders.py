@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -19,19 +20,30 @@ from tests.builders import a_pod
 from tests.edge.client.scripted import reply, scripted
 
 
+class Asking:
+    """One extender and its client; questions go to that one unless they name another."""
+
+    def __init__(self, config, originals, observe):
+        self.config = config
+        self.client = Extenders([config], originals, observe=observe)
+
+    async def ask(self, effect):
+        return await self.client.ask(replace(effect, extender=effect.extender or self.config))
+
+
 @asynccontextmanager
 async def asking(server_or_url, originals=None, observe=observe_nothing, **more):
     url = getattr(server_or_url, "url", server_or_url)
     extender = Extender(**{"url_prefix": f"{url}/sched//", **more})
-    extenders = Extenders([extender], originals, observe=observe)
+    extenders = Asking(extender, originals, observe)
     try:
         yield extenders
     finally:
-        await extenders.close()
+        await extenders.client.close()
 
 
-def question(verb="filter", **body):
-    return AskExtender(id=3, extender=0, verb=verb, body=body)
+def question(verb="filter", to=None, **body):
+    return AskExtender(id=3, extender=to, verb=verb, body=body)
 
 
 async def test_a_question_is_a_plain_post_of_json(server):
@@ -215,17 +227,17 @@ async def test_questions_for_priorities_are_known_while_they_are_under_way(serve
 
     server.handler = answer
     async with asking(server, prioritize_verb="prio") as extenders:
-        assert extenders.prioritizing is None
+        assert extenders.client.prioritizing is None
         other = asyncio.ensure_future(extenders.ask(question("filter")))
         await arrived.wait()
-        assert extenders.prioritizing is None
+        assert extenders.client.prioritizing is None
         arrived.clear()
         asked = asyncio.ensure_future(extenders.ask(question("prio")))
         await arrived.wait()
-        assert extenders.prioritizing == 1
+        assert extenders.client.prioritizing == 1
         go.set()
         await asyncio.gather(asked, other)
-        assert extenders.prioritizing == 0
+        assert extenders.client.prioritizing == 0
 
 
 async def test_a_refused_connection_is_a_refusal(unused_tcp_port):
@@ -310,3 +322,53 @@ async def test_files_that_cannot_be_used_are_named():
     config = ExtenderTLSConfig(ca_file="/nonexistent/ca")
     with pytest.raises(ConnectError, match="https://x: its TLS files cannot be used"):
         Extenders([Extender(url_prefix="https://x", tls_config=config)])
+
+
+async def test_one_that_is_configured_no_more_still_answers_whoever_began_with_it():
+    async def answer(_seen, _wire):
+        return reply(200, {})
+
+    async with scripted(answer) as old, scripted(answer) as new, asking(old) as extenders:
+        other = Extender(url_prefix=new.url)
+        extenders.client.adopt([other])
+        assert await extenders.ask(question()) == Replied(3, {})
+        assert await extenders.ask(question(to=other)) == Replied(3, {})
+    assert len(old.seen) == len(new.seen) == 1
+
+
+async def test_files_of_new_ones_that_cannot_be_used_leave_the_old_ones():
+    config = ExtenderTLSConfig(ca_file="/nonexistent/ca")
+
+    async def answer(_seen, _wire):
+        return reply(200, {})
+
+    async with scripted(answer) as server, asking(server) as extenders:
+        with pytest.raises(ConnectError, match="its TLS files cannot be used"):
+            extenders.client.adopt([Extender(url_prefix="https://x", tls_config=config)])
+        assert await extenders.ask(question()) == Replied(3, {})
+
+
+async def test_files_of_an_old_one_that_went_fail_its_question_alone():
+    config = ExtenderTLSConfig(ca_file="/nonexistent/ca")
+    gone = Extender(url_prefix="https://x", tls_config=config)
+    async with asking("http://127.0.0.1:1") as extenders:
+        answer = await extenders.ask(question(to=gone))
+    assert isinstance(answer, Refused)
+    assert "its TLS files cannot be used" in answer.message
+
+
+def test_what_is_kept_whole_may_change_and_what_was_missed_must_be_listed():
+    originals = Originals()
+    pod, node = a_pod("p").build(), Node(metadata=ObjectMeta(name="n1"))
+    placed = a_pod("q").on("n1").build()
+    originals.keep(POD, pod, b"{}")
+    assert originals.count(POD) == 0
+    assert set(originals.want((POD, NODE), with_placed_pods=False)) == {POD, NODE}
+    originals.keep(POD, pod, b"{}")
+    originals.keep(POD, placed, b"{}")
+    originals.keep(NODE, node, b"{}")
+    assert (originals.count(POD), originals.count(NODE)) == (1, 1)
+    assert originals.want((POD, NODE), with_placed_pods=False) == ()
+    assert originals.want((POD, NODE), with_placed_pods=True) == (POD,)
+    assert originals.want((POD,), with_placed_pods=True) == ()
+    assert (originals.count(POD), originals.count(NODE)) == (1, 0)

@@ -130,6 +130,21 @@ async def living(world, kind=NODE, **options):
             await asyncio.gather(task, return_exceptions=True)
 
 
+async def test_a_second_life_begins_with_a_list_no_older_than_what_was_seen():
+    world = World(initial(node("a", 3), version=10), initial(node("b", 12), version=14))
+    async with living(world) as reflector:
+        assert world.queries[-1]["resourceVersion"] == "14"
+        reflector.synced.clear()
+        world.steps = [initial(node("c", 15), version=16)]
+        world.done.clear()
+        task = asyncio.ensure_future(reflector.run())
+        await world.done.wait()
+        task.cancel()
+    again = world.queries[-2]
+    assert (again["sendInitialEvents"], again["resourceVersion"]) == ("true", "14")
+    assert world.told[-1] == ("c",)
+
+
 # --- chapter 1 -----------------------------------------------------------------------------------
 
 

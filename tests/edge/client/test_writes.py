@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from asched.core.config.v1 import Extender
 from asched.core.framework.effects import (
     AskExtender,
     Bind,
@@ -133,7 +134,7 @@ def test_other_objects_are_patched_created_and_deleted_where_they_live():
 
 def test_what_is_no_request_is_refused():
     with pytest.raises(TypeError, match="AskExtender"):
-        request_for(AskExtender(extender=0, verb="filter", body={}))
+        request_for(AskExtender(extender=Extender(), verb="filter", body={}))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,13 @@ import pytest
 
 from asched.core.state.cluster import Cluster
 from asched.edge.host.config_file import ConfigError, load_config
-from asched.edge.host.user_plugins import PluginLoadError, discover
+from asched.edge.host.user_plugins import (
+    MODULE_PREFIX,
+    PluginLoadError,
+    discover,
+    drop_old_modules,
+    plugin_files,
+)
 
 GOOD = """
     class Mine:
@@ -140,3 +146,44 @@ def test_a_folder_that_cannot_be_read_is_one_line(
     with pytest.raises(PluginLoadError) as error:
         discover(plugin_dir=str(tmp_path))
     assert str(error.value) == f"--plugin-dir {tmp_path}: Permission denied"
+
+
+def test_a_file_is_read_anew_when_its_content_is_another(tmp_path: Path) -> None:
+    file = write(tmp_path / "rules.py", "class Mine:\n    def score(self, pod, node): return 1\n")
+    first = discover([str(file)])
+    assert discover([str(file)]).plugins["Mine"].own is first.plugins["Mine"].own
+    assert discover([str(file)]).edition == first.edition
+
+    # of the same length, within the same moment: neither size nor time tells them apart
+    write(file, "class Mine:\n    def score(self, pod, node): return 2\n")
+    second = discover([str(file)])
+    assert second.edition != first.edition
+    assert first.plugins["Mine"].own().score(None, None) == 1
+    assert second.plugins["Mine"].own().score(None, None) == 2
+
+
+def test_what_files_held_before_is_forgotten(tmp_path: Path) -> None:
+    file = write(tmp_path / "rules.py")
+    old = discover([str(file)]).plugins["Mine"].own.__module__
+    write(file, GOOD.replace("return 1", "return 2"))
+    catalogue = discover([str(file)])
+    drop_old_modules(catalogue)
+    assert old not in sys.modules
+    assert catalogue.plugins["Mine"].own.__module__ in sys.modules
+    drop_old_modules(discover())
+    assert not [name for name in sys.modules if name.startswith(MODULE_PREFIX)]
+
+
+def test_the_files_that_are_read(tmp_path: Path) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    for name in ("b.py", "a.py", "_c.py", "test_a.py", "notes.txt"):
+        write(folder / name)
+    assert plugin_files(["m:C", "x.py", "y.py:C"], str(folder)) == (
+        "x.py",
+        "y.py",
+        str(folder / "a.py"),
+        str(folder / "b.py"),
+    )
+    assert plugin_files() == ()
+    assert plugin_files((), str(tmp_path / "nowhere")) == ()
