@@ -20,6 +20,9 @@ TEAM = "example.com/team"
 
 
 class TeamNodes:
+    # what the note below takes; `asched run`'s own account may not do that, `asched doctor` tells
+    rbac_rules = ({"apiGroups": [""], "resources": ["pods"], "verbs": ["patch"]},)
+
     def pre_filter(self, pod: Pod) -> Status | None:
         team = pod.labels.get(TEAM)
         if team is None:

@@ -8,7 +8,7 @@ Bounds  SKEW_WARN_S; about fifty short requests.
 import asyncio
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -31,7 +31,7 @@ from asched.edge.host.doctor_notes import (
     unreadable,
 )
 from asched.edge.host.doctor_rivals import check_lease, check_names
-from asched.edge.host.permissions import READERS, needed
+from asched.edge.host.permissions import READERS, Right, needed
 
 #: Tokens and certificates begin to be refused at about a minute; events look odd long before. The
 #: Date header has whole seconds, so less than two cannot be told. A guess.
@@ -54,6 +54,8 @@ class Examination:
     #: Whether pod groups are followed (GenericWorkload).
     tries_groups: bool = False
     known: KnownPlugins = field(default_factory=lambda: IN_TREE_POINTS)
+    #: What a user's plugin declares that it needs, by its name.
+    rights_of: Callable[[str], Sequence[Right]] = lambda _name: ()
     clock_s: Callable[[], float] = time.time
 
 
@@ -112,11 +114,14 @@ async def _check_access(
             cure = "asched config check FILE shows the place"
             return [Finding("configuration", State.PROBLEM, str(error), cure)]
     election = configuration.leader_election
+    declared = {name: examination.rights_of(name) for name in plugins}
+    own = {name: rights for name, rights in declared.items() if rights}
     needs = needed(
         plugins,
         election,
         is_serving=examination.is_serving,
         tries_groups=examination.tries_groups,
+        own=own,
     )
     found = await check_permissions(reader, needs, examination.other)
     if identity is not None:

@@ -20,6 +20,7 @@ from asched.edge.host.permissions import (
     Need,
     Right,
 )
+from asched.edge.host.plugin_rights import ATTRIBUTE
 
 PERMISSIONS: Final = "permissions"
 FLOW: Final = "flow control"
@@ -70,16 +71,19 @@ async def check_permissions(
     found = []
     for purpose in dict.fromkeys(need.purpose for need in needs):
         own = [
-            (need.right, answer)
+            (need, answer)
             for need, answer in zip(needs, answers, strict=True)
             if need.purpose == purpose
         ]
-        missing = [right for right, answer in own if not answer]
-        found.append(_permission(purpose, len(own), missing))
+        missing = [need.right for need, answer in own if not answer]
+        is_own = any(need.is_own for need, _ in own)
+        found.append(_permission(purpose, len(own), missing, is_own=is_own))
     return found
 
 
-def _permission(purpose: str, count: int, missing: Sequence[Right]) -> Finding:
+def _permission(
+    purpose: str, count: int, missing: Sequence[Right], *, is_own: bool = False
+) -> Finding:
     if not missing:
         text = f"{purpose}: has {count} of {count} rights"
         return Finding(PERMISSIONS, State.OK, text)
@@ -88,6 +92,10 @@ def _permission(purpose: str, count: int, missing: Sequence[Right]) -> Finding:
     if purpose == SERVING:
         cure = "apply deploy/base/rbac-serving.yaml"
         text = f"{purpose}: may not {listed}; nobody gets in at /metrics"
+        return Finding(PERMISSIONS, State.WARNING, text, cure)
+    if is_own:
+        cure = f"grant it: {ATTRIBUTE} of the plugin are the rules of a role for this account"
+        text = f"{purpose}: may not {listed}; its pods may fail"
         return Finding(PERMISSIONS, State.WARNING, text, cure)
     state = State.PROBLEM if stops else State.WARNING
     if purpose == POD_GROUPS:

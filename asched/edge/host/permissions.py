@@ -5,11 +5,11 @@ compares deploy/base/rbac.yaml with the same list, so that the manifests grant e
 
 Rules   every kind of core.model.kinds is listed and watched, whatever the profiles enable, because
         a profile may change while the process runs; pod groups only behind their gate, and what a
-        plugin writes only where a profile enables it; extra rights of a user's plugin are the
-        user's to grant.
+        plugin writes, or a user's plugin declares, only where a profile enables it; rights of a
+        user's plugin are the user's to grant.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from asched import names
@@ -61,6 +61,8 @@ class Need(NamedTuple):
 
     right: Right
     purpose: str
+    #: The plugin is a user's: our manifests do not grant it.
+    is_own: bool = False
 
 
 SCHEDULING: Final = "scheduling"
@@ -128,6 +130,9 @@ DELEGATION: Final = (
 )
 
 
+NOTHING: Final[Mapping[str, Iterable[Right]]] = {}
+
+
 def group_of(kind: Kind) -> str:
     """The API group of a kind, empty for the core one."""
     return kind.group_version.rpartition("/")[0]
@@ -147,10 +152,12 @@ def needed(
     *,
     is_serving: bool = True,
     tries_groups: bool = False,
+    own: Mapping[str, Iterable[Right]] = NOTHING,
 ) -> list[Need]:
     """Every right for these plugins, each once, in the order in which it is first used.
 
-    `tries_groups`: whether pod groups are followed even if no plugin cares (GenericWorkload).
+    `tries_groups`: whether pod groups are followed even if no plugin cares (GenericWorkload). `own`
+    are those that users' plugins declare.
     """
     enabled = set(plugins)
     found: dict[Right, str] = {}
@@ -171,7 +178,10 @@ def needed(
     if is_serving:
         for right in DELEGATION:
             found.setdefault(right, SERVING)
-    return [Need(right, purpose) for right, purpose in found.items()]
+    for plugin, declared in own.items():
+        for right in declared if plugin in enabled else ():
+            found.setdefault(right, plugin)
+    return [Need(right, purpose, purpose in own) for right, purpose in found.items()]
 
 
 def lease_rights(namespace: str, name: str) -> tuple[Right, ...]:

@@ -31,7 +31,9 @@ from asched.core.framework.profile import Factory
 from asched.core.plugins import IN_TREE
 from asched.core.state.cluster import Cluster
 from asched.edge.host.config_file import ConfigError, LoadedConfig, located
+from asched.edge.host.permissions import Right
 from asched.edge.host.plugin_args import ArgsError, arguments, instance_of
+from asched.edge.host.plugin_rights import RulesError, rights_of
 
 GROUP: Final = "asched.plugins"
 #: Modules of files are called so, with the file and a digest of its content behind it.
@@ -60,11 +62,20 @@ class UserPlugin:
     def adapted(self) -> type[Plugin]:
         """The class that serves the framework. Raises PluginLoadError."""
         own = self.own
+        _ = self.rights  # what it declares is refused here, not by the doctor
         if issubclass(own, Plugin):
             return type(own.__name__, (own,), {"name": self.name})
         try:
             return adapt(own, self.name)
         except UnusablePluginError as error:
+            raise PluginLoadError(f"plugin {self.name} of {self.origin}: {error}") from error
+
+    @cached_property
+    def rights(self) -> tuple[Right, ...]:
+        """What it says it needs at the API server. Raises PluginLoadError."""
+        try:
+            return rights_of(self.own)
+        except RulesError as error:
             raise PluginLoadError(f"plugin {self.name} of {self.origin}: {error}") from error
 
     @cached_property
@@ -154,6 +165,11 @@ class Catalogue:
                     problems.append(Problem(Stage.CONSTRUCT, text, path))
         if problems:
             raise ConfigError(located(name, loaded.source, problems))
+
+    def rights_of(self, name: str) -> tuple[Right, ...]:
+        """What a plugin of a user declares that it needs; nothing for others."""
+        plugin = self.plugins.get(name)
+        return plugin.rights if plugin is not None else ()
 
     @property
     def edition(self) -> frozenset[tuple[str, str, str]]:

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from asched.core.config.defaults import default_configuration
+from asched.core.config.defaults import configuration, default_configuration
 from asched.core.config.v1 import LeaderElection
 from asched.edge.client.session import ConnectionOptions
 from asched.edge.host.doctor import Examination, examine
 from asched.edge.host.doctor_notes import Finding, Identity, State
+from asched.edge.host.user_plugins import discover
 from asched.lab.apiserver.call import User
 from asched.lab.apiserver.faults import Fault
 from asched.lab.apiserver.server import ApiServer
@@ -142,6 +143,38 @@ async def test_a_right_to_write_for_one_plugin_is_no_obstacle_to_starting(clinic
     role["rules"] = [r for r in role["rules"] if "delete" not in r["verbs"] or len(r["verbs"]) > 1]
     found = ailing(about(await clinic.examine(), "permissions"))
     assert found == [(State.WARNING, "permissions", "DefaultPreemption: may not delete pods")]
+
+
+QUOTAS = """
+class Quotas:
+    rbac_rules = [
+        {"apiGroups": ["acme.example"], "resources": ["quotas"], "verbs": ["get", "list"]},
+    ]
+
+    def filter(self, pod, node): ...
+"""
+
+
+async def test_what_a_users_plugin_declares_is_asked_for_if_a_profile_enables_it(
+    clinic: Clinic, tmp_path: Path
+) -> None:
+    clinic.install("namespace", "rbac", "rbac-serving")
+    (tmp_path / "quotas.py").write_text(QUOTAS)
+    plugins = discover([str(tmp_path / "quotas.py")])
+    own = {"known": plugins.known, "rights_of": plugins.rights_of}
+    assert ailing(about(await clinic.examine(**own), "permissions")) == []
+
+    profile = {"plugins": {"multiPoint": {"enabled": [{"name": "Quotas"}]}}}
+    enabled = replace(configuration({"profiles": [profile]}), leader_election=ELECTION)
+    found = about(await clinic.examine(configuration=enabled, **own), "permissions")
+    (finding,) = [finding for finding in found if finding.state is not State.OK]
+    assert (finding.state, finding.text) == (
+        State.WARNING,
+        "Quotas: may not get, list quotas.acme.example; its pods may fail",
+    )
+    assert finding.cure == (
+        "grant it: rbac_rules of the plugin are the rules of a role for this account"
+    )
 
 
 async def test_rights_are_our_own_unless_another_account_is_named(clinic: Clinic) -> None:

@@ -33,6 +33,15 @@ def test_pod_groups_are_read_only_where_gangs_are_known() -> None:
     assert follow <= {need.right for need in needed((), ELECTION, tries_groups=True)}
 
 
+def test_what_a_users_plugin_declares_is_needed_where_it_is_enabled() -> None:
+    own = {"Quotas": (Right("get", "acme.example", "quotas"), Right("list", "", "pods"))}
+    found = {need.right: need for need in needed(["Quotas"], ELECTION, own=own)}
+    assert found[Right("get", "acme.example", "quotas")].purpose == "Quotas"
+    assert found[Right("get", "acme.example", "quotas")].is_own
+    assert not found[Right("list", "", "pods")].is_own  # needed anyway
+    assert not any(need.is_own for need in needed([], ELECTION, own=own))
+
+
 def test_no_right_is_asked_twice() -> None:
     rights = [need.right for need in needed(READERS.values(), ELECTION)]
     assert len(rights) == len(set(rights))

@@ -187,3 +187,10 @@ def test_the_files_that_are_read(tmp_path: Path) -> None:
     )
     assert plugin_files() == ()
     assert plugin_files((), str(tmp_path / "nowhere")) == ()
+
+
+def test_what_a_plugin_declares_must_be_rules(tmp_path: Path) -> None:
+    file = write(tmp_path / "rules.py", GOOD.replace("Mine:", "Mine:\n        rbac_rules = 'get'"))
+    assert refused(str(file)) == (
+        f"plugin Mine of {file}:Mine: rbac_rules must be a list of rules, as a ClusterRole has them"
+    )
