@@ -107,16 +107,18 @@ def version_and_kind(document: Any) -> tuple[str, str]:
             "couldn't get version/kind; json parse error: json: cannot unmarshal "
             f"{kind_of(document)} into Go value of type {_META}"
         )
-    found = {"apiversion": "", "kind": ""}
+    found = {"apiVersion": "", "kind": ""}
+    fields = {name.lower(): name for name in found}
     for key, value in _pairs(document):
-        if key.lower() in found and value is not None:
+        name = fields.get(key.lower())
+        if name and value is not None:
             if not isinstance(value, str):
                 raise ValueError(
                     "couldn't get version/kind; json parse error: json: cannot unmarshal "
-                    f"{kind_of(value)} into Go struct field .{key} of type string"
+                    f"{kind_of(value)} into Go struct field .{name} of type string"
                 )
-            found[key.lower()] = value
-    return found["apiversion"], found["kind"]
+            found[name] = value
+    return found["apiVersion"], found["kind"]
 
 
 def _group_and_version(text: str) -> tuple[str, str]:
@@ -292,12 +294,12 @@ def _value(value: Any, declared: Type, path: Path, at: tuple[str, str], faults: 
 
 
 def _scalar(value: Any, declared: Scalar, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
+    if declared.is_text or declared is Scalar.BOOL:
+        right = isinstance(value, str if declared.is_text else bool)
+        return value if right else _mismatch(value, declared, path, at, faults)
     match declared:
         case Scalar.ANY:
             return value
-        case Scalar.STRING | Scalar.BOOL:
-            right = isinstance(value, str if declared is Scalar.STRING else bool)
-            return value if right else _mismatch(value, declared, path, at, faults)
         case Scalar.INT32 | Scalar.INT64:
             limit = INT_LIMITS[declared]
             whole = isinstance(value, int) and not isinstance(value, bool)
@@ -376,7 +378,8 @@ def _mismatch(
 
 def _quoting_hint(value: Any, declared: Type) -> str:
     """YAML's plain words surprise people: `on` is a boolean, `8` a number."""
-    if declared is Scalar.STRING and isinstance(value, bool | int | float):
+    is_text = isinstance(declared, Scalar) and declared.is_text
+    if is_text and isinstance(value, bool | int | float):
         return f"put it in quotes: as it stands it is a {kind_of(value)}"
     numbers = (Scalar.BOOL, Scalar.INT32, Scalar.INT64, Scalar.FLOAT32)
     if declared in numbers and isinstance(value, str) and not isinstance(value_of(value), str):

@@ -27,8 +27,29 @@ class Scalar(Enum):
     OPTIONAL_DURATION = "*v1.Duration"
     BYTES = "[]uint8"
     ANY = "runtime.RawExtension"
+    #: Texts of a type with a name of its own, which messages show.
+    NODE_OPERATOR = "v1.NodeSelectorOperator"
+    LABEL_OPERATOR = "v1.LabelSelectorOperator"
+    SPREAD_ACTION = "v1.UnsatisfiableConstraintAction"
+    INCLUSION_POLICY = "v1.NodeInclusionPolicy"
+    DEFAULTING_TYPE = "v1.PodTopologySpreadConstraintsDefaulting"
+    STRATEGY_TYPE = "v1.ScoringStrategyType"
+
+    @property
+    def is_text(self) -> bool:
+        return self is Scalar.STRING or self in _NAMED_TEXTS
 
 
+_NAMED_TEXTS: Final = frozenset(
+    {
+        Scalar.NODE_OPERATOR,
+        Scalar.LABEL_OPERATOR,
+        Scalar.SPREAD_ACTION,
+        Scalar.INCLUSION_POLICY,
+        Scalar.DEFAULTING_TYPE,
+        Scalar.STRATEGY_TYPE,
+    }
+)
 INT_LIMITS: Final = {Scalar.INT32: 2**31, Scalar.INT64: 2**63}
 
 
@@ -154,7 +175,7 @@ CONFIGURATION: Final = Struct(
 )
 
 _REQUIREMENT: Final = Struct(
-    "NodeSelectorRequirement", {"key": _S, "operator": _S, "values": _STRINGS}
+    "NodeSelectorRequirement", {"key": _S, "operator": Scalar.NODE_OPERATOR, "values": _STRINGS}
 )
 _NODE_TERM: Final = Struct(
     "NodeSelectorTerm",
@@ -176,7 +197,10 @@ _LABEL_SELECTOR: Final = Struct(
     {
         "matchLabels": MapOf(_S),
         "matchExpressions": ListOf(
-            Struct("LabelSelectorRequirement", {"key": _S, "operator": _S, "values": _STRINGS})
+            Struct(
+                "LabelSelectorRequirement",
+                {"key": _S, "operator": Scalar.LABEL_OPERATOR, "values": _STRINGS},
+            )
         ),
     },
 )
@@ -185,11 +209,11 @@ _CONSTRAINT: Final = Struct(
     {
         "maxSkew": _I32,
         "topologyKey": _S,
-        "whenUnsatisfiable": _S,
+        "whenUnsatisfiable": Scalar.SPREAD_ACTION,
         "labelSelector": _LABEL_SELECTOR,
         "minDomains": _I32,
-        "nodeAffinityPolicy": _S,
-        "nodeTaintsPolicy": _S,
+        "nodeAffinityPolicy": Scalar.INCLUSION_POLICY,
+        "nodeTaintsPolicy": Scalar.INCLUSION_POLICY,
         "matchLabelKeys": _STRINGS,
     },
 )
@@ -198,7 +222,7 @@ _SHAPE: Final = ListOf(Struct("UtilizationShapePoint", {"utilization": _I32, "sc
 _STRATEGY: Final = Struct(
     "ScoringStrategy",
     {
-        "type": _S,
+        "type": Scalar.STRATEGY_TYPE,
         "resources": _RESOURCES,
         "requestedToCapacityRatio": Struct("RequestedToCapacityRatioParam", {"shape": _SHAPE}),
     },
@@ -224,7 +248,10 @@ _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
         "ignoredResourceGroups": _STRINGS,
         "scoringStrategy": _STRATEGY,
     },
-    names.POD_TOPOLOGY_SPREAD: {"defaultConstraints": ListOf(_CONSTRAINT), "defaultingType": _S},
+    names.POD_TOPOLOGY_SPREAD: {
+        "defaultConstraints": ListOf(_CONSTRAINT),
+        "defaultingType": Scalar.DEFAULTING_TYPE,
+    },
     names.VOLUME_BINDING: {"bindTimeoutSeconds": _I64, "shape": _SHAPE},
 }
 

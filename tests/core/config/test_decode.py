@@ -217,3 +217,26 @@ def test_words_that_yaml_reads_as_something_else_get_a_hint() -> None:
         "write it without quotes",
         "",
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "args", "where"),
+    [
+        ("NodeResourcesFit", {"scoringStrategy": {"type": 5}}, "v1.ScoringStrategyType"),
+        (
+            "PodTopologySpread",
+            {"defaultConstraints": [{"whenUnsatisfiable": 5}]},
+            "v1.UnsatisfiableConstraintAction",
+        ),
+        (
+            "PodTopologySpread",
+            {"defaultConstraints": [{"nodeTaintsPolicy": 5}]},
+            "v1.NodeInclusionPolicy",
+        ),
+        ("PodTopologySpread", {"defaultingType": 5}, "v1.PodTopologySpreadConstraintsDefaulting"),
+    ],
+)
+def test_texts_of_named_types_are_called_so(name: str, args: Any, where: str) -> None:
+    (text,) = texts(config_of(name, args))
+    assert text.endswith(f" of type {where}")
+    assert "cannot unmarshal number" in text
