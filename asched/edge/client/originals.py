@@ -98,6 +98,8 @@ class Originals:
 
     def hear(self, fact: Fact) -> None:
         """Drop what is gone."""
+        if not self._kept:
+            return
         if isinstance(fact, Gone) and self.wants(fact.kind):
             metadata: Any = fact.obj.metadata  # type: ignore[attr-defined]
             kept = self._kept[fact.kind.plural]

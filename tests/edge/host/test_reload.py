@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from aiohttp import web
 
-from asched.core.model.kinds import NODE
+from asched.core.model.kinds import NODE, POD_GROUP
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host import reload
 from asched.edge.host.assemble import Parts, build_machine
@@ -357,6 +357,15 @@ async def test_a_pod_that_extenders_refused_in_vain_is_remembered_while_they_sta
         assert world.scheduler.machine.desk.runners["two"]._extenders is chain
         assert await world.write(BOTH)
         assert world.scheduler.machine.desk.runners["one"]._extenders is None
+
+
+async def test_pod_groups_are_followed_once_a_profile_knows_gangs(tmp_path):
+    gangs = "plugins: {multiPoint: {enabled: [{name: GangScheduling}]}}"
+    async with a_world(tmp_path, ONE) as world:
+        assert POD_GROUP not in world.scheduler.reflectors
+        assert await world.write(HEAD + f"profiles: [{{schedulerName: one, {gangs}}}]\n")
+
+        await world.until(world.scheduler.reflectors[POD_GROUP].synced.is_set)
 
 
 PICKY = """
