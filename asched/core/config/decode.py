@@ -160,7 +160,9 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
             faults.add(missing(name, source), (), Severity.ABORT)
             return {}, faults.found
     if version == INTERNAL_VERSION and kind == KIND:
-        return _internal(document)
+        # It has no spelling of its own for files: whatever else it holds is unknown.
+        _struct(document, replace(KINDS[KIND], fields=TYPE_META), (), "", faults)
+        return {}, faults.found
     if version != API_VERSION or kind not in KINDS:
         hint = "" if kind in KINDS else did_you_mean(kind, [KIND])
         if version.startswith(f"{API_GROUP}/") and version != API_VERSION:
@@ -177,12 +179,6 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
         text = f"couldn't decode as {KIND}, got {version}, Kind={kind}: "
         problems.append(Problem(Stage.LOAD, text, ("kind",), severity=Severity.ABORT))
     return checked, problems
-
-
-def _internal(document: Mapping[str, Any]) -> tuple[dict[str, Any], list[Problem]]:
-    """The internal version has no spelling of its own for files: whatever it holds is unknown."""
-    extra = [key for key in document if key not in ("apiVersion", "kind")]
-    return {}, [Problem(Stage.LOAD, f"unknown field {quoted(key)}", (key,)) for key in extra]
 
 
 def _nested(configuration: Mapping[str, Any]) -> list[Problem]:

@@ -208,6 +208,8 @@ def test_the_internal_version_knows_no_fields() -> None:
     internal = {"kind": KIND, "apiVersion": "kubescheduler.config.k8s.io/__internal"}
     assert texts(internal) == ()
     assert texts({**internal, "parallelism": 3}) == ('unknown field "parallelism"',)
+    twice = Repeating([*internal.items(), ("kind", KIND)])
+    assert texts(twice) == ('duplicate field "kind"',)
 
 
 def test_words_that_yaml_reads_as_something_else_get_a_hint() -> None:
