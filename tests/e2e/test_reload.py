@@ -1,0 +1,89 @@
+"""A mounted folder changes under a process that runs: SIGHUP and the look every few seconds."""
+
+import asyncio
+import signal
+import sys
+from pathlib import Path
+from typing import Any
+
+from asched.lab.apiserver.server import ApiServer
+from tests.builders import a_node, a_pod
+from tests.e2e.test_extender import running
+
+PATIENCE_S = 30.0
+
+RULE = """
+class Picky:
+    def filter(self, pod, node):
+        return None if node.name == "NODE" else "node(s) were not picked"
+"""
+CONFIG = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+leaderElection: {leaderElect: false, leaseDuration: LEASE}
+clientConnection: {kubeconfig: KUBECONFIG}
+profiles:
+  - schedulerName: asched
+    plugins: {multiPoint: {enabled: [{name: Picky}]}}
+"""
+
+
+class Mount:
+    """The folder of a ConfigMap, and what the process says of it."""
+
+    def __init__(self, folder: Path, server: ApiServer) -> None:
+        self.config = folder / "config.yaml"
+        self.plugins = folder / "plugins"
+        self.log = folder / "log"
+        self._kubeconfig = folder / "kubeconfig"
+        self._kubeconfig.write_text(server.kubeconfig())
+        self.plugins.mkdir()
+
+    def write(self, node: str, lease: str = "15s") -> None:
+        (self.plugins / "picky.py").write_text(RULE.replace("NODE", node))
+        text = CONFIG.replace("LEASE", lease).replace("KUBECONFIG", str(self._kubeconfig))
+        self.config.write_text(text)
+
+    async def says(self, text: str) -> None:
+        async with asyncio.timeout(PATIENCE_S):
+            while text not in await asyncio.to_thread(self.log.read_text):  # noqa: ASYNC110
+                await asyncio.sleep(0.05)
+
+
+async def placed(server: ApiServer, name: str) -> str:
+    made: dict[str, Any] = a_pod(name).spec(schedulerName="asched").json
+    del made["metadata"]["uid"]
+    server.create("pods", made)
+    async with asyncio.timeout(PATIENCE_S):
+        while True:
+            pod = server.get("pods", "default", name)
+            if pod is not None and pod["spec"].get("nodeName"):
+                return str(pod["spec"]["nodeName"])
+            await asyncio.sleep(0.05)
+
+
+async def test_files_that_change_are_followed(tmp_path: Path) -> None:
+    server = ApiServer(kubelet=False)
+    await server.start()
+    try:
+        for number in range(3):
+            server.create("nodes", a_node(f"e{number}").allocatable().json)
+        mount = Mount(tmp_path, server)
+        mount.write("e0")
+        command = [sys.executable, "-m", "asched", "run", "--secure-port=0"]
+        command += ["--config", str(mount.config), "--plugin-dir", str(mount.plugins)]
+        with running(command, mount.log) as process:
+            assert await placed(server, "first") == "e0"
+
+            mount.write("e1", lease="30s")
+            process.send_signal(signal.SIGHUP)
+            await mount.says("leaderElection.leaseDuration takes effect with the next start")
+            await mount.says("The new configuration is in use")
+            assert await placed(server, "second") == "e1"
+
+            (mount.plugins / "picky.py").write_text("def broken(:\n")
+            await mount.says("The new configuration is refused: plugin file")  # without a signal
+            assert await placed(server, "third") == "e1"
+        assert process.returncode == 0
+    finally:
+        await server.stop()
