@@ -80,7 +80,6 @@ def float32(text: str) -> float:
         raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax")
     try:
         value = float.fromhex(plain) if is_hex else float(plain)
-        value = value if math.isfinite(value) else math.copysign(math.inf, value)
         single: float = struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:
         single = math.inf
