@@ -48,7 +48,7 @@ CONCURRENCY: Final[Mapping[Lane, int]] = {
 #: Lanes that courtesy gives way to: what is bound, and what bindings wait for.
 FIRST_LANES: Final = (Lane.BINDING, Lane.WRITE)
 #: In flight per courtesy lane while these have work and nothing has waited for COURTESY_SHARE_S.
-COURTESY_CONCURRENCY_BUSY: Final = 4
+COURTESY_CONCURRENCY_BUSY: Final = 2
 COURTESY_SHARE_S: Final = 3.0
 COURTESY_PATIENCE_S: Final = 8.0
 

@@ -239,7 +239,7 @@ async def test_events_give_way_while_bindings_are_under_way(monkeypatch):
         made.submit(event())
         oldest_s = state.queue.oldest_s
         limits = [made.dispatcher._limit(state, oldest_s + age_s) for age_s in (0.5, 5.5, 8.0, 9.0)]
-        assert limits == [4, 7, 10, 10]
+        assert limits == [2, 6, 10, 10]
         state.paused_until_s = 0.0
         release.set()
         await made.answered(1)
