@@ -12,12 +12,12 @@ from asched.cli.main import main
 CASE = {
     "name": "Tiny",
     "workloadTemplate": [
-        {"opcode": "createNodes", "count": 2},
+        {"opcode": "createNodes", "count": 8},
         {"opcode": "createPods", "countParam": "$pods", "collectMetrics": True},
     ],
     "workloads": [
         {"name": "few", "labels": ["short"], "threshold": 1, "params": {"pods": 4}},
-        {"name": "many", "params": {"pods": 40}},
+        {"name": "many", "params": {"pods": 200}},
         {
             "name": "gated",
             "params": {"pods": 1},
