@@ -13,13 +13,11 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.cycle.group import Outcome, Result
-from asched.core.framework.effects import Patch
+from asched.core.framework.effects import STRATEGIC_MERGE, Patch
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import Condition, PodGroup
 from asched.core.state.cluster import Cluster
-
-STRATEGIC_MERGE: Final = "application/strategic-merge-patch+json"
 
 #: Groups remembered before the first sweep.
 SWEEP_MIN: Final = 1024

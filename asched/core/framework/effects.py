@@ -44,6 +44,10 @@ class Effect:
     wants_answer: bool = True
 
 
+#: The content type of a patch that merges lists by their keys.
+STRATEGIC_MERGE: Final = "application/strategic-merge-patch+json"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodRef:
     """Which pod an effect is about."""

@@ -160,19 +160,19 @@ class Runner:
         assert self._extenders is not None
         meter = self._meter
         outcome = state.outcome
-        statuses = self.overlay.judge(pod, state)
-        feasible = self._feasible(state, self.overlay.refused(pod, state), within)
+        by_nominated = self.overlay.refused(pod, state)
+        feasible = self._feasible(state, by_nominated, within)
         asked = state.feasible if feasible is None else feasible
         asked_count = int(np.count_nonzero(asked))
         sample = self._sampler.sample(asked, asked_count, self.cluster.nodes.count)
         if sample is not None:
             asked, asked_count = sample, int(np.count_nonzero(sample))
-        granted, refused, turned_away = asked, dict(statuses), False
+        granted, refused, turned_away = asked, by_nominated.told, False
         if asked_count and self._extenders.has_filter:
             granted, no = yield from self._extenders.filter(pod, asked)
             turned_away = int(np.count_nonzero(granted)) != asked_count
-            granted, statuses = self._still(pod, state, granted)
-            refused = {**statuses, **no}
+            granted, told = self._still(pod, state, granted)
+            refused = {**told, **no}
         count = int(np.count_nonzero(granted))
         if meter is not None:
             rows = outcome.rows
@@ -185,10 +185,10 @@ class Runner:
         if count > 1 and self._extenders.has_prioritize:
             before = list(self.cluster.nodes.node_at)
             extra = yield from self._extenders.prioritize(pod, granted)
-            granted, statuses = self._still(pod, state, self._same(granted, before))
+            granted, told = self._still(pod, state, self._same(granted, before))
             count = int(np.count_nonzero(granted))
             if count == 0:
-                return self.rejection(pod, state, statuses, within=within)
+                return self.rejection(pod, state, told, within=within)
         if count == 1:
             return self._decision(state, int(np.argmax(granted)), 1, None)
         is_all = np.array_equal(granted, state.feasible)
@@ -215,15 +215,15 @@ class Runner:
     def _still(
         self, pod: PodInfo, state: ClassState, granted: Mask
     ) -> tuple[Mask, dict[int, Status]]:
-        """(the granted rows that fit as things stand now, rows refused by nominated pods)."""
+        """(the granted rows that fit as things stand now, `Refused.told` of nominated pods)."""
         outcome = state.update(pod)
-        statuses = self.overlay.judge(pod, state)
+        refused = self.overlay.refused(pod, state)
         now = np.zeros(len(state.feasible), dtype=np.bool_)
         if outcome.rejection is None:
             common = min(len(now), len(granted))
             now[:common] = granted[:common] & state.feasible[:common]
-            now[list(statuses)] = False
-        return now, statuses
+            now[refused.rows] = False
+        return now, refused.told
 
     def post_filter(
         self, pod: PodInfo, rejection: Rejection, trial: Trial

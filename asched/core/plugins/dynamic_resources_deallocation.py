@@ -4,7 +4,7 @@ API.
 
 from typing import Any
 
-from asched.core.framework.effects import Delete, Patch
+from asched.core.framework.effects import STRATEGIC_MERGE, Delete, Patch
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, Status, failure
 from asched.core.model.claim import FINALIZER, ResourceClaim
@@ -35,7 +35,7 @@ def cancel_reservation(claim: ResourceClaim, pod_uid: str) -> Patch:
             "status": {"reservedFor": [{"$patch": "delete", "uid": pod_uid}]},
         },
         subresource="status",
-        content_type="application/strategic-merge-patch+json",
+        content_type=STRATEGIC_MERGE,
     )
 
 

@@ -79,15 +79,13 @@ class _Round:
     """One change on its way through the groups. `hears`, `profits`: who of the present one does.
 
     `departed`: the pod that left its node, if the change is of that kind; `expecting`: where room
-    is being made for pods of the present profile, `expected_here`: for which of them it is on the
-    node that was left.
+    is being made for pods of the present profile.
     """
 
     __slots__ = (
         "change",
         "departed",
         "except_uid",
-        "expected_here",
         "expecting",
         "hears",
         "looks",
@@ -106,13 +104,6 @@ class _Round:
         self.departed = gone if isinstance(gone, Pod) else None
         self.looks = Looks(blame, self.left)
         self.expecting: Mapping[str, str] = {}
-        self.expected_here: frozenset[str] = frozenset()
-
-    def expect(self, nodes: Mapping[str, str]) -> None:
-        """Where room is being made for pods of the profile that is looked at."""
-        self.expecting = nodes
-        left = self.left
-        self.expected_here = frozenset([key for key, node in nodes.items() if node == left])
 
     @property
     def left(self) -> str:
@@ -142,9 +133,7 @@ class Waking:
             if one.departed is not None:
                 if key.profile not in expecting:
                     expecting[key.profile] = self._gates.expecting(key.profile, one.departed)
-                    one.expect(expecting[key.profile])
-                elif one.expecting is not expecting[key.profile]:
-                    one.expect(expecting[key.profile])
+                one.expecting = expecting[key.profile]
             one.hears, one.profits = judge.may_hear(key, trigger), judge.may_profit(key, trigger)
             if one.hears or one.profits:
                 held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
@@ -218,16 +207,17 @@ class Waking:
         elsewhere = one.expecting
         if not elsewhere or pods.keys().isdisjoint(elsewhere):
             return [(queued, worth) for queued in pods.values()]
+        here = {key for key, node in elsewhere.items() if node == one.left}
         of_its_like = one.looks.worth_to_its_like(example)
         if of_its_like is Worth.SKIP:
             blamed = one.looks.noted(example) - group.rejectors - group.key.also_blamed
             if blamed:
                 self.notes += [(queued, blamed) for key, queued in pods.items() if key in elsewhere]
-            if pods.keys().isdisjoint(one.expected_here) and all(map(elsewhere.__contains__, pods)):
+            if pods.keys().isdisjoint(here) and all(map(elsewhere.__contains__, pods)):
                 return []
         found: list[tuple[QueuedPod, Worth]] = []
         for key, queued in pods.items():
-            is_elsewhere = key in elsewhere and key not in one.expected_here
+            is_elsewhere = key in elsewhere and key not in here
             own = of_its_like if is_elsewhere else worth
             if own is not Worth.SKIP:
                 found.append((queued, own))

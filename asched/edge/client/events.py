@@ -20,9 +20,9 @@ from typing import Any, Final
 
 import msgspec
 
-from asched.core.framework.effects import EmitEvent
+from asched.core.framework.effects import STRATEGIC_MERGE, EmitEvent
 from asched.core.model.meta import ObjectReference
-from asched.edge.client.writes import STRATEGIC_MERGE, Request, quoted
+from asched.edge.client.writes import Request, quoted
 
 NOTE_BYTES_MAX: Final = 1024
 REFRESH_S: Final = 30 * 60.0

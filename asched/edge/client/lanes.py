@@ -61,7 +61,7 @@ class JobQueue:
 
     @property
     def is_full(self) -> bool:
-        return len(self._jobs) >= self._limit
+        return len(self) >= self._limit
 
     @property
     def oldest_s(self) -> float | None:
@@ -80,7 +80,7 @@ class JobQueue:
 
     def take(self) -> Job | None:
         """The next job that may start, or None."""
-        return self._jobs.popleft() if self._jobs else None
+        return self.drop_oldest() if len(self) else None
 
 
 class TurnQueue(JobQueue):
@@ -99,10 +99,6 @@ class TurnQueue(JobQueue):
         return len(self._heap)
 
     @property
-    def is_full(self) -> bool:
-        return len(self._heap) >= self._limit
-
-    @property
     def oldest_s(self) -> float | None:
         return self._heap[0][2].queued_s if self._heap else None
 
@@ -114,9 +110,6 @@ class TurnQueue(JobQueue):
 
     def drop_oldest(self) -> Job:
         return heappop(self._heap)[2]
-
-    def take(self) -> Job | None:
-        return heappop(self._heap)[2] if self._heap else None
 
 
 class StatusQueue(JobQueue):
@@ -130,10 +123,6 @@ class StatusQueue(JobQueue):
 
     def __len__(self) -> int:
         return len(self._waiting)
-
-    @property
-    def is_full(self) -> bool:
-        return len(self._waiting) >= self._limit
 
     @property
     def oldest_s(self) -> float | None:

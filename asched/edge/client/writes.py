@@ -5,12 +5,13 @@ for certain; a 5xx is Unknown, because a server that timed out on its store may 
 it.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import orjson
 
 from asched.core.framework.effects import (
+    STRATEGIC_MERGE,
     Bind,
     Create,
     Delete,
@@ -33,8 +34,6 @@ from asched.core.state.facts import (
 )
 from asched.edge.client.errors import api_error
 from asched.edge.client.transport import JSON, Reply
-
-STRATEGIC_MERGE: Final = "application/strategic-merge-patch+json"
 
 
 class Request(NamedTuple):
