@@ -9,7 +9,7 @@ import pytest
 from asched.core.leader.election import Rules
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.clock import counter_s
+from asched.edge.host.clock import Clock, counter_s
 from asched.edge.host.config_file import load_config
 from asched.edge.host.election import Campaign
 from asched.edge.host.loops import LostLeadershipError, Scheduler
@@ -53,6 +53,17 @@ async def server(tmp_path):
     await server.stop()
 
 
+class ClockThatJumps(Clock):
+    """As for a process that stood still and goes on."""
+
+    def __init__(self):
+        super().__init__()
+        self.ahead_s = 0.0
+
+    def now_s(self):
+        return super().now_s() + self.ahead_s
+
+
 class Replica:
     def __init__(self, scheduler, campaign, metrics):
         self.scheduler = scheduler
@@ -69,7 +80,7 @@ class Replica:
 
 
 @asynccontextmanager
-async def a_replica(name, tmp_path, *, delay_cache=False):
+async def a_replica(name, tmp_path, *, delay_cache=False, clock=None):
     """A scheduler that takes part in the election."""
     configuration = load_config(text=CONFIGURATION).configuration
     metrics, parts = Metrics(), Parts.fresh()
@@ -84,10 +95,12 @@ async def a_replica(name, tmp_path, *, delay_cache=False):
         name="asched",
         component="asched",
         metrics=metrics.leader,
+        clock=clock,
     )
     scheduler = Scheduler(
         session,
         machine,
+        clock=clock,
         make_dispatcher=partial(
             MeasuredDispatcher, metrics=metrics.client, may_send=campaign.may_act
         ),
@@ -173,10 +186,12 @@ async def test_a_leader_whose_api_server_freezes_for_it_stops_and_another_goes_o
 
 
 async def test_a_leader_that_lost_sends_nothing_that_still_waited(server, tmp_path):
-    async with a_replica("a", tmp_path) as first:
+    """A renewal may be under way meanwhile: its answer tells of the time before."""
+    clock = ClockThatJumps()
+    async with a_replica("a", tmp_path, clock=clock) as first:
         await until(first.campaign.is_leading.is_set)
         server.faults.add(Fault("delay", path="/leases", seconds=30.0))
-        first.campaign.election._renewed_s -= 3_600  # as after a process that stood still
+        clock.ahead_s = 3_600.0
 
         server.create("pods", a_pod("late"))
         with pytest.raises(LostLeadershipError):
