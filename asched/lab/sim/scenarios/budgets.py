@@ -39,6 +39,8 @@ class Budgets(Scenario):
     def setup(self, world: World) -> None:
         #: (preemptor's uid, node) -> when it was first seen to be promised the node
         self.since: dict[tuple[str, str], float] = {}
+        #: victim's uid -> who was promised its node when it was decided that it has to go
+        self.gone_for: dict[str, set[str]] = {}
         world.on_effect.append(self._look)
         AddNodes(count=world.rng.randint(2, 5), cpu=(1, 2)).do(world)
         for app in APPS:
@@ -76,6 +78,10 @@ class Budgets(Scenario):
         most = max(promised, key=lambda pod: pod.priority)
         if victim["spec"].get("priority", 0) >= most.priority:
             world.ledger.complain(f"{effect.pod.key} is evicted for a pod of {most.priority}")
+        uids = {pod.uid for pod in promised}
+        if not uids.isdisjoint(self.gone_for.get(effect.pod.uid, ())):
+            return  # tried again, and somebody else may be promised the node by now
+        self.gone_for[effect.pod.uid] = uids
         now_s = world.clock.now_s()
         if self.since.setdefault((most.uid, node), now_s) != now_s:
             return  # decided before, in another world
