@@ -11,6 +11,7 @@ Same transport as the scheduler's, IN_FLIGHT requests at a time, bodies like the
 # ruff: noqa: T201 - a command prints
 
 import asyncio
+import gc
 import sys
 import time
 from collections import defaultdict
@@ -36,6 +37,7 @@ async def main(kubeconfig: str, namespace: str, mode: str = "", count: str = "0"
     session = await connect(ConnectionOptions(kubeconfig=kubeconfig))
     bare = Bare(session, namespace)
     await bare.learn()
+    gc.disable()  # no pauses, as in the scheduler
     match mode:
         case "follow":
             await bare.follow(int(count))
