@@ -2,10 +2,11 @@
 
 Each lane has its own queue, its own connections and its own bound of requests in flight. Lanes are
 served in the order of their importance; what the first leaves of the client's rate (if one is set)
-goes to the next. Events and statuses give way while bindings or evictions are under way: few
-connections at first, more the longer the oldest has waited, all of them from COURTESY_PATIENCE_S
-on, so that they neither slow a burst of bindings down nor are seconds behind it forever. 429 pauses
-its lane and those below it for what Retry-After says.
+goes to the next. Events give way while bindings or evictions are under way, statuses while some of
+these even wait for a connection: at first none is sent, more the longer the oldest has waited, as
+many as there are connections from COURTESY_PATIENCE_S on. So they neither slow a burst of bindings
+down nor are seconds behind it forever, and many a status is pointless by then. 429 pauses its lane
+and those below it for what Retry-After says.
 
 The outcome of an effect (`id` other than 0) goes to `on_answer`, once; the caller awaits nothing.
 
@@ -18,6 +19,7 @@ import random
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from math import ceil
 from typing import Final
 
 from asched.core.framework.effects import COURTESY_LANES, AskExtender, Bind, Effect, EmitEvent, Lane
@@ -47,8 +49,10 @@ CONCURRENCY: Final[Mapping[Lane, int]] = {
 }
 #: Lanes that courtesy gives way to: what is bound, and what bindings wait for.
 FIRST_LANES: Final = (Lane.BINDING, Lane.WRITE)
-#: In flight per courtesy lane while these have work and nothing has waited for COURTESY_SHARE_S.
-COURTESY_CONCURRENCY_BUSY: Final = 2
+#: Statuses in flight while nothing waits in the first lanes, but something is under way there.
+STATUS_CONCURRENCY_BUSY: Final = 2
+#: Courtesy that has waited for so long gets a share of its connections; all of them at PATIENCE.
+#: Measured: two events in flight during a burst cost it a tenth of its bindings per second.
 COURTESY_SHARE_S: Final = 3.0
 COURTESY_PATIENCE_S: Final = 8.0
 
@@ -90,6 +94,7 @@ class Dispatcher:
             for lane in Lane
             if lane is not Lane.LOCAL
         }
+        self._first = [self._lanes[lane] for lane in FIRST_LANES]
         statuses = self._lanes[Lane.STATUS].queue
         assert isinstance(statuses, StatusQueue)
         self._statuses = statuses
@@ -157,7 +162,7 @@ class Dispatcher:
         self._held.clear()
         self._delayed.clear()
         for state in self._lanes.values():
-            while len(state.queue):
+            while state.queue.waiting:
                 job = state.queue.drop_oldest()
                 state.dropped_count += 1
                 self._answer(job.ids, given_up(job, "shut down before it was sent"))
@@ -166,7 +171,7 @@ class Dispatcher:
     def queued_count(self, lane: Lane) -> int:
         """Waiting in a lane, retries included."""
         state = self._lanes[lane]
-        return len(state.queue) + state.delayed_count
+        return len(state.queue.waiting) + state.delayed_count
 
     def in_flight_count(self, lane: Lane) -> int:
         return self._lanes[lane].in_flight_count
@@ -201,16 +206,24 @@ class Dispatcher:
         wake_s: float | None = None
         for state in self._lanes.values():
             since_s, state.throttled_since_s = state.throttled_since_s, None
-            if state.paused_until_s > now_s:
-                if len(state.queue):
-                    wake_s = min(wake_s or state.paused_until_s, state.paused_until_s)
+            queue = state.queue
+            if not queue.waiting:
                 continue
-            while len(state.queue) and state.in_flight_count < self._limit(state, now_s):
+            if state.paused_until_s > now_s:
+                wake_s = min(wake_s or state.paused_until_s, state.paused_until_s)
+                continue
+            while queue.waiting:
+                limit = self._limit(state, now_s)
+                if state.in_flight_count >= limit:
+                    if not limit:
+                        share_s = (queue.oldest_s or now_s) + COURTESY_SHARE_S
+                        wake_s = min(wake_s or share_s, share_s)
+                    break
                 if wait_s := self._take_token(state.lane):
                     state.throttled_since_s = now_s if since_s is None else since_s
                     wake_s = min(wake_s or now_s + wait_s, now_s + wait_s)
                     break
-                job = state.queue.take()
+                job = queue.take()
                 if job is None:
                     break
                 if isinstance(job.effect, Bind) and self._hold(state, job, job.effect.pod.uid):
@@ -257,13 +270,18 @@ class Dispatcher:
 
     def _limit(self, state: LaneState, now_s: float) -> int:
         """How many requests of a lane may be in flight right now."""
-        is_quiet = all(self._lanes[lane].is_idle for lane in FIRST_LANES)
-        if is_quiet or state.lane not in COURTESY_LANES:
-            return state.concurrency
+        most = state.concurrency
+        if state.lane not in COURTESY_LANES:
+            return most
+        first = self._first
+        if all(lane.is_idle for lane in first):
+            return most
+        few = 0
+        if state.lane is Lane.STATUS and not any(lane.queue.waiting for lane in first):
+            few = min(STATUS_CONCURRENCY_BUSY, most)
         late_s = now_s - (state.queue.oldest_s or now_s) - COURTESY_SHARE_S
         share = min(1.0, max(0.0, late_s / (COURTESY_PATIENCE_S - COURTESY_SHARE_S)))
-        few = min(COURTESY_CONCURRENCY_BUSY, state.concurrency)
-        return few + int((state.concurrency - few) * share)
+        return max(few, ceil(most * share))
 
     # --- one attempt ------------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ the next one of the same pod waits, so that an older one never lands after a new
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import count
@@ -50,18 +50,22 @@ class Job:
 
 
 class JobQueue:
-    """First in, first out, at most `limit`."""
+    """First in, first out, at most `limit`. `waiting` is what is in it: looked at before and after
+    each request, so it is an attribute and no method.
+    """
+
+    waiting: Collection[Any]
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._jobs: deque[Job] = deque()
+        self.waiting = self._jobs = deque[Job]()
 
     def __len__(self) -> int:
-        return len(self._jobs)
+        return len(self.waiting)
 
     @property
     def is_full(self) -> bool:
-        return len(self) >= self._limit
+        return len(self.waiting) >= self._limit
 
     @property
     def oldest_s(self) -> float | None:
@@ -80,7 +84,7 @@ class JobQueue:
 
     def take(self) -> Job | None:
         """The next job that may start, or None."""
-        return self.drop_oldest() if len(self) else None
+        return self.drop_oldest() if self.waiting else None
 
 
 class TurnQueue(JobQueue):
@@ -91,12 +95,9 @@ class TurnQueue(JobQueue):
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
-        self._heap: list[tuple[int, int, Job]] = []
+        self.waiting = self._heap = list[tuple[int, int, Job]]()
         self._tickets = count(1)
         self._earlier = count(0, -1)
-
-    def __len__(self) -> int:
-        return len(self._heap)
 
     @property
     def oldest_s(self) -> float | None:
@@ -117,12 +118,9 @@ class StatusQueue(JobQueue):
 
     def __init__(self, limit: int) -> None:
         super().__init__(limit)
-        self._waiting: OrderedDict[tuple[str, str], Job] = OrderedDict()
+        self.waiting = self._waiting = OrderedDict[tuple[str, str], Job]()
         self._under_way: set[str] = set()
         self.folded_count = 0
-
-    def __len__(self) -> int:
-        return len(self._waiting)
 
     @property
     def oldest_s(self) -> float | None:
@@ -194,7 +192,7 @@ class LaneState:
 
     @property
     def is_idle(self) -> bool:
-        return not (len(self.queue) or self.in_flight_count or self.delayed_count)
+        return not (self.queue.waiting or self.in_flight_count or self.delayed_count)
 
 
 def status_key(effect: Effect) -> tuple[str, str]:

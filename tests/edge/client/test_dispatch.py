@@ -221,7 +221,8 @@ async def test_no_lane_exceeds_its_bound_of_requests_in_flight():
     assert made.server.connection_count == 3
 
 
-async def test_events_give_way_while_bindings_are_under_way(monkeypatch):
+async def test_courtesy_gives_way_to_bindings():
+    """1. One binding is under way. 2. Another waits behind it. 3. Courtesy has waited long."""
     release = asyncio.Event()
 
     async def held(seen, wire):
@@ -229,21 +230,45 @@ async def test_events_give_way_while_bindings_are_under_way(monkeypatch):
             await release.wait()
         return await accept(seen, wire)
 
-    async with bench(held, concurrency={**CONCURRENCY, Lane.EVENT: 10}) as made:
-        state = made.dispatcher._lanes[Lane.EVENT]
+    few = {Lane.BINDING: 1, Lane.EVENT: 10, Lane.STATUS: 5}
+    async with bench(held, concurrency={**CONCURRENCY, **few}) as made:
+        dispatcher = made.dispatcher
+        events, statuses = (dispatcher._lanes[lane] for lane in (Lane.EVENT, Lane.STATUS))
         now_s = asyncio.get_running_loop().time()
-        assert made.dispatcher._limit(state, now_s) == 10
+
+        def limits(at_s):
+            return [dispatcher._limit(state, at_s) for state in (events, statuses)]
+
+        assert limits(now_s) == [10, 5]
         made.submit(bind(1))
-        assert made.dispatcher._limit(state, now_s) == dispatch.COURTESY_CONCURRENCY_BUSY
-        state.paused_until_s = now_s + 60
-        made.submit(event())
-        oldest_s = state.queue.oldest_s
-        limits = [made.dispatcher._limit(state, oldest_s + age_s) for age_s in (0.5, 5.5, 8.0, 9.0)]
-        assert limits == [2, 6, 10, 10]
-        state.paused_until_s = 0.0
+        assert limits(now_s) == [0, dispatch.STATUS_CONCURRENCY_BUSY]
+        made.submit(bind(2, "b"))
+        assert limits(now_s) == [0, 0]
+
+        made.submit(event("c"), patch(3, "c"))
+        ages_s = (0.5, 3.5, 5.5, 8.0, 9.0)
+        assert [limits(events.queue.oldest_s + age_s)[0] for age_s in ages_s] == [0, 1, 5, 10, 10]
+        assert [limits(statuses.queue.oldest_s + age_s)[1] for age_s in ages_s] == [0, 1, 3, 5, 5]
+        release.set()
+        await made.answered(3)
+    assert len(made.sent("/events")) == 1
+
+
+async def test_courtesy_behind_bindings_that_hang_is_sent_in_the_end(monkeypatch):
+    monkeypatch.setattr(dispatch, "COURTESY_SHARE_S", 0.05)
+    release = asyncio.Event()
+
+    async def held(seen, wire):
+        if seen.path.endswith("/binding"):
+            await release.wait()
+        return await accept(seen, wire)
+
+    async with bench(held) as made:
+        made.submit(bind(1), event("c"))
+        await made.server.has_seen(2)
+        assert len(made.sent("/events")) == 1
         release.set()
         await made.answered(1)
-    assert len(made.sent("/events")) == 1
 
 
 async def test_newer_patches_of_a_pod_replace_waiting_ones():
