@@ -309,6 +309,7 @@ class Dispatcher:
                 else:
                     self._answer(job.ids, step)
         except asyncio.CancelledError:
+            self._group = None  # the end: nothing is begun any more
             self._answer(job.ids, Unknown(job.effect.id, "cancelled while it was under way"))
             raise
         finally:

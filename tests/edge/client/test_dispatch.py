@@ -470,3 +470,27 @@ async def test_a_question_without_extenders_is_refused():
 def test_every_lane_has_a_bound(lane):
     assert CONCURRENCY[lane] > 0
     assert QUEUE_MAX[lane] > 0
+
+
+async def test_a_cancelled_dispatcher_begins_nothing_more():
+    release = asyncio.Event()
+
+    async def held(seen, wire):
+        await release.wait()
+        return await accept(seen, wire)
+
+    async with scripted(held) as server, session_with(server) as session:
+        options = DispatchOptions(concurrency={**CONCURRENCY, Lane.BINDING: 2})
+        answers = []
+        dispatcher = Dispatcher(session, answers.append, options=options)
+        task = asyncio.ensure_future(dispatcher.run())
+        await asyncio.sleep(0)
+        for number in range(1, 6):
+            dispatcher.submit(bind(number, f"p{number}"))
+        await server.has_seen(2)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        release.set()
+        assert {(type(each), each.effect_id) for each in answers} == {(Unknown, 1), (Unknown, 2)}
+        assert dispatcher.queued_count(Lane.BINDING) == 3
