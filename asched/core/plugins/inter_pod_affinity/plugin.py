@@ -1,6 +1,7 @@
 """The plugin itself: what concerns a class of pods, and the extension points."""
 
 from collections.abc import Hashable, Sequence
+from itertools import count
 from typing import Any, Final
 
 from asched import names
@@ -37,7 +38,7 @@ from asched.core.plugins.inter_pod_affinity.overlooked import (
     pod_may_help,
 )
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces
-from asched.core.plugins.per_class import PerClass
+from asched.core.plugins.per_class import PerKey
 from asched.core.plugins.per_pod import PerPod
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
@@ -50,11 +51,13 @@ NODE_ACTIONS: Final = Action.ADD | Action.UPDATE_NODE_LABEL
 
 
 class _Affinity:
-    """Both halves of a class of pods, for one version of the namespaces."""
+    """Both halves, for one version of the namespaces, of all pods with these labels and terms."""
 
-    __slots__ = ("attraction", "epoch", "nearness")
+    __slots__ = ("__weakref__", "attraction", "epoch", "nearness", "number")
 
-    def __init__(self) -> None:
+    def __init__(self, number: int) -> None:
+        #: never given twice
+        self.number = number
         self.epoch = -1
         self.nearness: Nearness | str = ""  # a text: why there can be none
         self.attraction: Attraction | str = ""
@@ -74,7 +77,8 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._args = args or InterPodAffinityArgs()
         self._cluster = cluster
         self._namespaces = Namespaces(cluster)
-        self._affinities = PerClass(_new_affinity)
+        numbers = count(1)
+        self._affinities = PerKey(_what_matters, lambda _: _Affinity(next(numbers)))
         self._terms_of = PerPod(lambda pod: cluster.classes.class_of(pod).terms)
 
     # --- the scheduling cycle --------------------------------------------------------------------
@@ -88,7 +92,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         affinity = self._affinity_of(pod.cls)
         halves = (affinity.nearness, affinity.attraction)
         if any(isinstance(half, str) or not half.is_untouched for half in halves):
-            return pod.cls.number
+            return affinity.number
         return IDLE
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
@@ -173,5 +177,9 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         return known
 
 
-def _new_affinity(cls: PodClass) -> _Affinity:  # noqa: ARG001
-    return _Affinity()
+def _what_matters(cls: PodClass) -> Hashable:
+    """Labels and terms; a class of its own if its terms make no sense."""
+    try:
+        return cls.label_set, cls.terms
+    except ValueError:
+        return cls.number

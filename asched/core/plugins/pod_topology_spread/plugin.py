@@ -1,7 +1,10 @@
 """The plugin itself: which constraints a class of pods has, and the extension points."""
 
 from collections.abc import Hashable, Sequence
+from itertools import count
 from typing import Any, Final
+
+import msgspec
 
 from asched import names
 from asched.core.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
@@ -22,7 +25,7 @@ from asched.core.framework.status import SKIP, SUCCESS, failure
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.plugins.per_class import PerClass
+from asched.core.plugins.per_class import PerKey
 from asched.core.plugins.per_pod import PerPod
 from asched.core.plugins.pod_topology_spread.balance import SoftSide, Weighted, normalize
 from asched.core.plugins.pod_topology_spread.constraints import (
@@ -55,14 +58,28 @@ POD_ACTIONS: Final = (
 NODE_ACTIONS: Final = (
     Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT
 )
+_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class _Spread:
-    """The two sides of a class of pods. A text in place of a side says why there can be none."""
+    """The two sides of pods alike in what matters. A text in place of a side says why there can be
+    none.
+    """
 
-    __slots__ = ("cluster_epoch", "epoch", "hard", "has_defaults", "number", "soft")
+    __slots__ = (
+        "__weakref__",
+        "cluster_epoch",
+        "epoch",
+        "hard",
+        "has_defaults",
+        "identity",
+        "number",
+        "soft",
+    )
 
-    def __init__(self, has_defaults: bool) -> None:
+    def __init__(self, identity: int, *, has_defaults: bool) -> None:
+        #: never given twice
+        self.identity = identity
         self.has_defaults = has_defaults
         self.hard: HardSide | str | None = None
         self.soft: SoftSide | str | None = None
@@ -94,7 +111,8 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._defaults_are_systems = args.defaulting_type == SYSTEM_DEFAULTING
         self._selectors = DefaultSelectors(cluster)
         self._memory = DomainsMemory(cluster)
-        self._spreads = PerClass(_new_spread)
+        self._spreads = PerKey(_what_matters, self._new_spread)
+        self._identities = count(1)
         self._numbers = 0
         self._own = PerPod(lambda pod: own_constraints(pod, DO_NOT_SCHEDULE, switches))
 
@@ -108,7 +126,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         ):
             return IDLE
         spread = self._spread_of(pod.cls)
-        return IDLE if spread.hard is None and spread.soft is None else pod.cls.number
+        return IDLE if spread.hard is None and spread.soft is None else spread.identity
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         spread = self._spread_of(pod.cls)
@@ -214,6 +232,10 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             self._renew(spread, cls)
         return spread
 
+    def _new_spread(self, cls: PodClass) -> _Spread:
+        has_own = bool(cls.example.spec.topology_spread_constraints)
+        return _Spread(next(self._identities), has_defaults=not has_own)
+
     def _renew(self, spread: _Spread, cls: PodClass) -> None:
         hard = self._hard_side(cls, spread.hard)
         soft = self._soft_side(cls, spread.soft)
@@ -248,5 +270,13 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         return SoftSide(self._cluster, self._memory, cls, constraints, is_strict=is_strict)
 
 
-def _new_spread(cls: PodClass) -> _Spread:
-    return _Spread(not cls.example.spec.topology_spread_constraints)
+def _what_matters(cls: PodClass) -> Hashable:
+    """What constraints are made of, and which nodes they count. Those of the cluster depend on who
+    selects and owns the pod, too: then a class stands for itself.
+    """
+    spec = cls.example.spec
+    if not spec.topology_spread_constraints:
+        return cls.number
+    near = spec.affinity.node_affinity if spec.affinity is not None else None
+    written = (spec.topology_spread_constraints, spec.node_selector, near, spec.tolerations)
+    return cls.label_set, _encoder.encode(written)
