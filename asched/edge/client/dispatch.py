@@ -2,11 +2,8 @@
 
 Each lane has its own queue, its own connections and its own bound of requests in flight. Lanes are
 served in the order of their importance; what the first leaves of the client's rate (if one is set)
-goes to the next. Events give way while bindings or evictions are under way, statuses while some of
-these even wait for a connection: at first none is sent, more the longer the oldest has waited, as
-many as there are connections from COURTESY_PATIENCE_S on. So they neither slow a burst of bindings
-down nor are seconds behind it forever, and many a status is pointless by then. 429 pauses its lane
-and those below it for what Retry-After says.
+goes to the next; events and statuses give way (`courtesy.py`). 429 pauses its lane and those below
+it for what Retry-After says.
 
 The outcome of an effect (`id` other than 0) goes to `on_answer`, once; the caller awaits nothing.
 
@@ -19,11 +16,11 @@ import random
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from math import ceil
 from typing import Final
 
 from asched.core.framework.effects import COURTESY_LANES, AskExtender, Bind, Effect, EmitEvent, Lane
 from asched.core.state.facts import Answer, Refused, Unknown
+from asched.edge.client.courtesy import FIRST_LANES, SHARE_S, limit_of
 from asched.edge.client.errors import TransportError, read_status
 from asched.edge.client.events import FINISH_S, REFRESH_S, EventRecorder, EventWrite
 from asched.edge.client.extenders import Extenders
@@ -47,14 +44,6 @@ CONCURRENCY: Final[Mapping[Lane, int]] = {
     Lane.EVENT: 64,
     Lane.LOCAL: 1024,
 }
-#: Lanes that courtesy gives way to: what is bound, and what bindings wait for.
-FIRST_LANES: Final = (Lane.BINDING, Lane.WRITE)
-#: Statuses in flight while nothing waits in the first lanes, but something is under way there.
-STATUS_CONCURRENCY_BUSY: Final = 2
-#: Courtesy that has waited for so long gets a share of its connections; all of them at PATIENCE.
-#: Measured: two events in flight during a burst cost it a tenth of its bindings per second.
-COURTESY_SHARE_S: Final = 3.0
-COURTESY_PATIENCE_S: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +98,8 @@ class Dispatcher:
         self._closed = False
         self._stop = asyncio.Event()
         self._idle = asyncio.Event()
-        self._pump_timer: asyncio.TimerHandle | None = None
+        self._pump_timer: asyncio.Handle | None = None
+        self._pump_s = 0.0
 
     # --- from outside ---------------------------------------------------------------------------
 
@@ -213,10 +203,10 @@ class Dispatcher:
                 wake_s = min(wake_s or state.paused_until_s, state.paused_until_s)
                 continue
             while queue.waiting:
-                limit = self._limit(state, now_s)
+                limit = limit_of(state, self._first, now_s)
                 if state.in_flight_count >= limit:
                     if not limit:
-                        share_s = (queue.oldest_s or now_s) + COURTESY_SHARE_S
+                        share_s = (queue.oldest_s or now_s) + SHARE_S
                         wake_s = min(wake_s or share_s, share_s)
                     break
                 if wait_s := self._take_token(state.lane):
@@ -259,29 +249,16 @@ class Dispatcher:
 
     def _pump_at(self, when_s: float) -> None:
         if self._pump_timer is not None:
-            if not self._pump_timer.cancelled() and self._pump_timer.when() <= when_s:
+            if self._pump_s <= when_s:
                 return
             self._pump_timer.cancel()
+        # Noted here, since a timer of uvloop that is due at once cannot be asked for its time.
+        self._pump_s = when_s
         self._pump_timer = self._loop.call_at(when_s, self._pump_again)
 
     def _pump_again(self) -> None:
         self._pump_timer = None
         self._pump()
-
-    def _limit(self, state: LaneState, now_s: float) -> int:
-        """How many requests of a lane may be in flight right now."""
-        most = state.concurrency
-        if state.lane not in COURTESY_LANES:
-            return most
-        first = self._first
-        if all(lane.is_idle for lane in first):
-            return most
-        few = 0
-        if state.lane is Lane.STATUS and not any(lane.queue.waiting for lane in first):
-            few = min(STATUS_CONCURRENCY_BUSY, most)
-        late_s = now_s - (state.queue.oldest_s or now_s) - COURTESY_SHARE_S
-        share = min(1.0, max(0.0, late_s / (COURTESY_PATIENCE_S - COURTESY_SHARE_S)))
-        return max(few, ceil(most * share))
 
     # --- one attempt ------------------------------------------------------------------------------
 

@@ -214,7 +214,7 @@ async def test_each_question_is_counted_with_its_result(server):
         (prefix, "prioritize", "refused"),
         (prefix, "bind", "lost"),
     ]
-    assert counted[2][3] >= 0.05
+    assert counted[2][3] >= 0.049  # a loop counts whole milliseconds
 
 
 async def test_questions_for_priorities_are_known_while_they_are_under_way(server):
