@@ -57,7 +57,7 @@ class Bare:
         self._session = session
         self._namespace = namespace
         self._nodes: list[str] = []
-        self._pool, self._events = session.pool(IN_FLIGHT), session.pool(IN_FLIGHT)
+        self._pool = session.pool(IN_FLIGHT)
         self.failed = 0
 
     async def learn(self) -> None:
@@ -148,7 +148,7 @@ class Bare:
     async def _tell(self, pod: JsonObject, node: str) -> None:
         path = f"/apis/events.k8s.io/v1/namespaces/{self._namespace}/events"
         body = event(pod["metadata"], self._namespace, node)
-        reply = await self._events.request("POST", path, body)
+        reply = await self._pool.request("POST", path, body)
         self.failed += reply.status >= 300
 
     def _reference(self, pod: JsonObject) -> PodRef:

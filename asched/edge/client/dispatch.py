@@ -1,9 +1,9 @@
 """Effects to the API server, in lanes: bindings first, courtesy last.
 
-Each lane has its own queue, its own connections and its own bound of requests in flight. Lanes are
-served in the order of their importance; what the first leaves of the client's rate (if one is set)
-goes to the next; events and statuses give way (`courtesy.py`). 429 pauses its lane and those below
-it for what Retry-After says.
+Each lane has its own queue and its own bound of requests in flight; connections are shared, since
+opening one costs as much as a write. Lanes are served in the order of their importance; what the
+first leaves of the client's rate (if one is set) goes to the next; events and statuses give way
+(`courtesy.py`). 429 pauses its lane and those below it for what Retry-After says.
 
 The outcome of an effect (`id` other than 0) goes to `on_answer`, once; the caller awaits nothing.
 
@@ -78,11 +78,9 @@ class Dispatcher:
             lane: LaneState(lane, self.options.concurrency[lane], self.options.queue_max[lane])
             for lane in Lane
         }
-        self._transports: dict[Lane, Transport] = {
-            lane: session.pool(self.options.concurrency[lane])
-            for lane in Lane
-            if lane is not Lane.LOCAL
-        }
+        # Room for all, so that no lane waits for another, and connections for those under way.
+        most = sum(own for lane, own in self.options.concurrency.items() if lane is not Lane.LOCAL)
+        self._transport: Transport = session.pool(most)
         self._first = [self._lanes[lane] for lane in FIRST_LANES]
         statuses = self._lanes[Lane.STATUS].queue
         assert isinstance(statuses, StatusQueue)
@@ -310,7 +308,7 @@ class Dispatcher:
             return Refused(job.effect.id, 0, f"cannot be written as a request: {error}")
         job.method = request.method
         try:
-            return await self._transports[job.lane].request(
+            return await self._transport.request(
                 request.method,
                 request.path,
                 request.body,
