@@ -23,6 +23,7 @@ $(READY): pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable '.[tui,completion]'
+	@$(BIN)/python -m compileall -q asched
 	@touch $@
 
 demo: $(READY)
