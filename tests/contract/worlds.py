@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any
 
+from msgspec.structs import replace
+
 from asched.core.config import args as config
 from asched.core.model.claim import DeviceClass
 from asched.core.model.decode import decode
@@ -84,7 +86,7 @@ def changes(world: World, seed: int, count: int) -> Iterator[None]:
     random = Random(seed)
     for number in range(count):
         names = list(world.nodes)
-        match random.choice(("node", "node", "gone", "pod", "pod", "done")):
+        match random.choice(("node", "node", "gone", "pod", "pod", "done", "label")):
             case "node":
                 known = random.choice([*names, f"late-{number}"])
                 world.see_node(random_node(random, known).build())
@@ -97,9 +99,17 @@ def changes(world: World, seed: int, count: int) -> Iterator[None]:
                 pod = random_pod(random, f"late-{number}").on(random.choice(names)).build()
                 if _fits_ports(pod, world):
                     world.see_pod(pod)
+            case "label" if world.placed:
+                world.see_pod(_relabelled(random, random.choice(list(world.placed.values()))))
             case "done" if world.placed:
                 world.lose_pod(random.choice(list(world.placed)))
         yield
+
+
+def _relabelled(random: Random, pod: Pod) -> Pod:
+    """The pod under other labels, as API servers add some when they bind it."""
+    labels = {"app": random.choice("xyz"), "zone": random.choice("abc")}
+    return replace(pod, metadata=replace(pod.metadata, labels=labels))
 
 
 def random_node(random: Random, name: str) -> NodeBuilder:

@@ -66,6 +66,9 @@ class ClassState:
         self._work = work
         self._verdicts = {id(verdict.plugin): verdict for verdict in verdicts}
         self._counting = [v for v in verdicts if v.plugin.reads_counts]
+        self._heeds_labels = any(v.heeds_labels for v in verdicts) or any(
+            points.heeds_labels for points in ranking.points
+        )
         self._moving: list[KeptVerdict] = []
         self._may_be_quick = False
         self._filters: tuple[str, ...] | None = None
@@ -119,7 +122,7 @@ class ClassState:
         cluster = self._cluster
         if not self._may_be_quick or cluster.epoch != self._epoch:
             return False
-        rows = rows_with_pods(cluster, self._cursor)
+        rows = rows_with_pods(cluster, self._cursor, heeds_labels=self._heeds_labels)
         if rows is None:
             return False
         is_full = False

@@ -32,15 +32,14 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 #: Beyond this share of all rows a full pass is cheaper than gathering the changed ones. Measured
-#: with the resource kernels at 5,000 rows: gathering costs about three times the pass over the same
-#: rows.
+#: with the resource kernels at 5,000 rows: gathering costs three times the pass over these.
 FULL_PASS_SHARE: Final = 0.3
 
-#: What the log says of a row where pods came or went. Flags of an enum are slow to
-#: combine, so the log and its readers speak in plain integers.
-PODS_ONLY: Final = int(Aspect.PODS)
+#: Flags of an enum are slow to combine, so the log and its readers speak in plain integers.
+AMOUNTS: Final = int(Aspect.POD_AMOUNTS)
+POD_LABELS: Final = int(Aspect.POD_LABELS)
 ALL_ASPECTS: Final = int(Aspect.ALL)
-#: What placed pods change: the start of a pod's life matters to preemption alone.
+#: What placed pods change: their start matters to preemption alone, their labels to few plugins.
 _PLACEMENTS: Final = int(Aspect.PODS | Aspect.START_TIMES)
 
 NO_SCORES: Final[I64] = np.zeros(0, dtype=np.int64)
@@ -78,9 +77,9 @@ def changed_rows(cluster: Cluster, cursor: int, aspects: int) -> I32 | None:
     return np.fromiter(rows, dtype=np.int32, count=len(rows))
 
 
-def rows_with_pods(cluster: Cluster, cursor: int) -> I32 | None:
-    """Rows on which pods came or went since the cursor; None if anything else changed, or too
-    much.
+def rows_with_pods(cluster: Cluster, cursor: int, *, heeds_labels: bool) -> I32 | None:
+    """Rows on which pods came or went since the cursor; None if more changed that matters, or too
+    much. `heeds_labels`: labels of pods that stay do.
     """
     log = cluster.nodes.log
     if cursor == log.end:
@@ -92,8 +91,10 @@ def rows_with_pods(cluster: Cluster, cursor: int) -> I32 | None:
     for row, touched in entries:
         if touched & ~_PLACEMENTS:
             return None
-        if touched & PODS_ONLY:
+        if touched & AMOUNTS:
             rows.add(row)
+        elif heeds_labels and touched & POD_LABELS:
+            return None
     if len(rows) > cluster.nodes.height * FULL_PASS_SHARE:
         return None
     return np.fromiter(rows, dtype=np.int32, count=len(rows))
@@ -133,8 +134,13 @@ class Kept:
 
     @property
     def follows_pods(self) -> bool:
-        """Whether the answer for a row depends on the pods there."""
-        return self._aspects & PODS_ONLY != 0
+        """Whether the answer for a row depends on what runs there."""
+        return self._aspects & AMOUNTS != 0
+
+    @property
+    def heeds_labels(self) -> bool:
+        """Whether the answer for a row depends on the labels of the pods there."""
+        return self._aspects & POD_LABELS != 0
 
     def _kinds_moved(self, cluster: Cluster) -> bool:
         if self._epoch == cluster.epoch:
@@ -339,7 +345,7 @@ class KeptScores(Kept):
         anyway.
         """
         nodes = cluster.nodes
-        if not nodes.count or (self._aspects & PODS_ONLY and not self.plugin.normalizes):
+        if not nodes.count or (self._aspects & AMOUNTS and not self.plugin.normalizes):
             self.is_uniform = False
             return
         live = nodes.columns.read("live")[: nodes.height]

@@ -69,6 +69,11 @@ class WeightedPoints:
         return self._kept.follows_pods
 
     @property
+    def heeds_labels(self) -> bool:
+        """Whether the points of a row depend on the labels of the pods there."""
+        return self._kept.heeds_labels
+
+    @property
     def constant(self) -> int | None:
         """What every row gets, if all get the same and no placement changes that."""
         kept = self._kept

@@ -291,8 +291,9 @@ NO_LABELS: Final[dict[str, str]] = {}
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
-def spec_key(pod: Pod) -> bytes:
+def spec_key(pod: Pod, labelled: "Pod | None" = None) -> bytes:
     """Equal for pods whose scheduling-relevant content is equal, whatever their names and nodes.
+    `labelled`: as if the pod had the labels of this one.
 
     Names count only where a rule derives something from them: generic ephemeral volumes are named
     after the pod. Resource claims made from a template differ from pod to pod as well, but the rule
@@ -304,7 +305,7 @@ def spec_key(pod: Pod) -> bytes:
     return _encoder.encode(
         (
             pod.metadata.namespace,
-            pod.metadata.labels,
+            (labelled or pod).metadata.labels,
             pod.metadata.controller,
             spec.priority,
             spec.preemption_policy,

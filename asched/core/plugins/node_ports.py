@@ -40,7 +40,7 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
     name = names.NODE_PORTS
     without_pre_filter = 'reading "PreFilterNodePorts" from cycleState: not found'
     reasons = (TAKEN,)
-    depends_on = Aspect.PODS | Aspect.LIVE
+    depends_on = Aspect.POD_AMOUNTS | Aspect.LIVE
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

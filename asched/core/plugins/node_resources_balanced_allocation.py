@@ -42,7 +42,7 @@ from asched.core.state.view import NodeView
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     name = names.NODE_RESOURCES_BALANCED_ALLOCATION
-    depends_on = Aspect.PODS | Aspect.ALLOCATABLE | Aspect.LIVE
+    depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None, cluster: Cluster) -> None:
         self._resources = (args or NodeResourcesBalancedAllocationArgs()).resources

@@ -94,7 +94,7 @@ class NodeResourcesFit(
     without_pre_filter = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
     reasons = (TOO_MANY_PODS,)
     reads_only_amounts = True
-    depends_on = Aspect.PODS | Aspect.ALLOCATABLE | Aspect.LIVE
+    depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
 
     def __init__(self, args: config.NodeResourcesFitArgs | None, cluster: Cluster) -> None:
         args = args or config.NodeResourcesFitArgs()

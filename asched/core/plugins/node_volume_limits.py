@@ -75,7 +75,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
 
     name = names.NODE_VOLUME_LIMITS
     reasons = (TOO_MANY,)
-    depends_on = Aspect.PODS | Aspect.LIVE
+    depends_on = Aspect.POD_AMOUNTS | Aspect.LIVE
     errors_from = _BROKEN
 
     def __init__(self, cluster: Cluster, *, scaling: bool = False) -> None:

@@ -64,7 +64,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
     name = names.VOLUME_RESTRICTIONS
     without_pre_filter = 'cannot read "PreFilterVolumeRestrictions" from cycleState'
     reasons = (DISK_TAKEN, CLAIM_IN_USE)
-    depends_on = Aspect.PODS | Aspect.LIVE
+    depends_on = Aspect.POD_AMOUNTS | Aspect.LIVE
     reads_counts = True
 
     def __init__(self, cluster: Cluster) -> None:

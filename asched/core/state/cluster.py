@@ -29,7 +29,7 @@ from asched.core.state.nodes import Aspect, NodeTable
 from asched.core.state.objects import Objects
 from asched.core.state.occupancy import Occupancy
 from asched.core.state.pod_groups import PodGroups
-from asched.core.state.pods import PodClasses, PodInfo
+from asched.core.state.pods import PodClass, PodClasses, PodInfo
 from asched.core.state.topology import Topology
 from asched.core.state.view import NodeView
 from asched.core.state.volumes import VolumeIndex
@@ -207,13 +207,11 @@ class Cluster(Objects):
         info = self.placed.get(pod.uid)
         cls = self.classes.class_of(pod)
         if info is not None:
-            unchanged = (
+            stays = (
                 info.node_name == pod.spec.node_name
-                and info.cls.accounted == cls.accounted
-                and info.cls.key.startswith(cls.key) | cls.key.startswith(info.cls.key)
                 and info.pod.is_terminating == pod.is_terminating
             )
-            if unchanged and info.cls.accounted_nonzero == cls.accounted_nonzero:
+            if stays and (_holds_as_much(info.cls, cls) or self._relabel(info, cls)):
                 if info.row >= 0 and info.pod.status.start_time != pod.status.start_time:
                     self.nodes.log.add(info.row, Aspect.START_TIMES)
                 info.pod, info.assumed = pod, False
@@ -221,6 +219,21 @@ class Cluster(Objects):
             self._unplace(info)
         fresh = PodInfo(pod, cls)
         self._put(fresh, pod.spec.node_name)
+
+    def _relabel(self, info: PodInfo, cls: PodClass) -> bool:
+        """Count a placed pod by other labels, if that is all that is new: API servers copy labels
+        of the node to each pod as they bind it.
+        """
+        old = info.cls
+        if not old.is_relabelled(cls):
+            return False
+        cls.take_over(old)
+        info.cls = cls
+        if info.row >= 0:
+            self.nodes.log.add(info.row, Aspect.POD_LABELS)
+            if self.topology.relabel_pod(info, old.label_set):
+                self.counts += 1
+        return True
 
     def _lose_pod(self, known: Pod, last: Pod) -> Sight:
         self.pods_seen.pop(known.key, None)
@@ -348,3 +361,14 @@ class Cluster(Objects):
                 for info in reversed(done):
                     self._count(info, row, 1)
                 self.occupancy.put_back(ports, row)
+
+
+def _holds_as_much(old: PodClass, new: PodClass) -> bool:
+    """Whether a pod that was of one class counts as before, now that it is of another."""
+    if old is new:
+        return True
+    return (
+        old.key.startswith(new.key) | new.key.startswith(old.key)
+        and old.accounted == new.accounted
+        and old.accounted_nonzero == new.accounted_nonzero
+    )

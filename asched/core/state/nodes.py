@@ -35,7 +35,7 @@ FIXED_RESOURCES: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
 class Aspect(IntFlag):
     """Parts of a node row on which an answer may depend."""
 
-    PODS = 1  # what runs there: requested amounts, counts, ports, disks
+    POD_AMOUNTS = 1  # of what runs there: requested amounts, counts, ports, disks
     ALLOCATABLE = 2
     LABELS = 4
     TAINTS = 8  # spec.unschedulable too
@@ -43,8 +43,10 @@ class Aspect(IntFlag):
     FEATURES = 32
     LIVE = 64  # a node appeared or went
     NODE = ALLOCATABLE | LABELS | TAINTS | IMAGES | FEATURES | LIVE
-    ALL = 127
     START_TIMES = 128  # a pod there was started: matters to the choice of victims alone
+    POD_LABELS = 256  # of what runs there; API servers label a pod as they bind it
+    PODS = POD_AMOUNTS | POD_LABELS  # a pod came or went
+    ALL = NODE | PODS
 
 
 NODE_COLUMNS: Final = (

@@ -77,13 +77,36 @@ def _asks_for_both(container: Container) -> bool:
 class PodClass:
     """What equal pods have in common. `example` is one of them: only its spec may be looked at."""
 
-    def __init__(self, number: int, key: bytes, example: Pod, label_set: LabelSet) -> None:
+    def __init__(
+        self,
+        number: int,
+        key: bytes,
+        example: Pod,
+        label_set: LabelSet,
+        *,
+        tells_of_resize: bool = False,
+    ) -> None:
+        """`tells_of_resize`: its status has a say in what such a placed pod holds."""
         self.number = number
         self.key = key
+        self.tells_of_resize = tells_of_resize
         self.example = example
         self.label_set = label_set
         #: what each profile's cache found this class to have in common with others, and when
         self.keys: dict[int, tuple[Any, Any]] = {}
+
+    def is_relabelled(self, other: "PodClass") -> bool:
+        """Whether labels alone tell pods of these classes apart."""
+        if self.tells_of_resize or other.tells_of_resize:
+            return False
+        return self.key == spec_key(other.example, labelled=self.example)
+
+    def take_over(self, other: "PodClass") -> None:
+        """Whatever was derived from another's spec, which is equal to this one's."""
+        mine = self.__dict__
+        for name in _OF_SPEC:
+            if name in other.__dict__:
+                mine.setdefault(name, other.__dict__[name])
 
     @cached_property
     def is_simple(self) -> bool:
@@ -189,6 +212,12 @@ class PodClass:
         )
 
 
+#: What a class derives from the spec alone.
+_OF_SPEC: Final = tuple(
+    name for name, value in vars(PodClass).items() if isinstance(value, cached_property)
+)
+
+
 class PodInfo:
     """One pod: its newest version, its class, and the node row it counts on (-1: none).
 
@@ -236,12 +265,14 @@ class PodClasses:
         kind.
         """
         key = spec_key(pod)
-        if pod.spec.node_name:
-            key += _resize_key(pod)
+        resize = _resize_key(pod) if pod.spec.node_name else b""
+        key += resize
         known = self._classes.get(key)
         if known is None:
             self._classes_made += 1
-            known = PodClass(self._classes_made, key, pod, self.label_set_of(pod))
+            known = PodClass(
+                self._classes_made, key, pod, self.label_set_of(pod), tells_of_resize=bool(resize)
+            )
             self._classes[key] = known
         return known
 

@@ -132,6 +132,25 @@ class Topology:
                 _move(term, row, amount, trial)
         return bool(counters) or info.cls.has_affinity
 
+    def relabel_pod(self, info: PodInfo, old: LabelSet) -> bool:
+        """A pod that stays where it is has other labels than `old`. Whether a count moved.
+
+        Its own terms stay as they are. Not to be called on trial.
+        """
+        new, row, is_terminating = info.cls.label_set, info.row, info.pod.is_terminating
+        self._move_population(old, row, -1, is_terminating)
+        self._move_population(new, row, 1, is_terminating)
+        before, after = self._counters_of(old), self._counters_of(new)
+        gone = [(counter, -1) for counter in before if counter not in after]
+        come = [(counter, 1) for counter in after if counter not in before]
+        moved = False
+        for counter, amount in (*gone, *come):
+            key = counter.key
+            if not key.on_trial_only and (key.counts_terminating or not is_terminating):
+                counter.move(row, amount)
+                moved = True
+        return moved
+
     @contextmanager
     def trial(self) -> Iterator[None]:
         """What moves inside must have moved back at its end: the versions from before hold again.

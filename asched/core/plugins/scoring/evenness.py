@@ -19,7 +19,7 @@ from asched.core.state.view import NodeView
 
 I64 = npt.NDArray[np.int64]
 
-ASPECTS: Final = int(Aspect.PODS | Aspect.ALLOCATABLE | Aspect.LIVE)
+ASPECTS: Final = int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE)
 
 
 class Evenness:
