@@ -6,13 +6,13 @@ Source  github.com/spf13/pflag, strconv and time of Go; runs recorded from kube-
 import ipaddress
 import math
 import re
-import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from asched.core.config import duration
 from asched.core.config.gates import parse_bool
 from asched.core.config.problem import quoted
+from asched.core.config.scalars import single
 from asched.core.config.v1 import NS_PER_SECOND
 
 #: What a `version` flag asks for.
@@ -80,10 +80,9 @@ def float32(text: str) -> float:
         raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: invalid syntax")
     try:
         value = float.fromhex(plain) if is_hex else float(plain)
-        single: float = struct.unpack("f", struct.pack("f", value))[0]
     except OverflowError:
-        single = math.inf
-    if not math.isfinite(single):
+        value = math.inf
+    if not math.isfinite(single(value)):
         raise ValueError(f"strconv.ParseFloat: parsing {quoted(text)}: value out of range")
     return value
 

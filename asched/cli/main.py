@@ -72,7 +72,7 @@ def _end(*_: object) -> None:
 
 
 def _command(argv: list[str]) -> int:
-    """The collector is off until a command begins; `run` lets it off until everything is listed."""
+    """The collector is off until a command begins, for `run` until everything is listed."""
     if argv and argv[0] in OWN_FLAGS:
         own_status: int = importlib.import_module(f"asched.cli.{argv[0]}").main(argv[1:])
         return own_status

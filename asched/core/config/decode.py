@@ -12,7 +12,6 @@ import base64
 import binascii
 import json
 import math
-import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -29,7 +28,7 @@ from asched.core.config.problem import (
     path_text,
     quoted,
 )
-from asched.core.config.scalars import value_of
+from asched.core.config.scalars import single, value_of
 from asched.core.config.schema import (
     INT_LIMITS,
     KINDS,
@@ -312,12 +311,8 @@ def _scalar(value: Any, declared: Scalar, path: Path, at: tuple[str, str], fault
 def _float32(value: Any, declared: Scalar, path: Path, at: tuple[str, str], faults: _Faults) -> Any:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return _mismatch(value, declared, path, at, faults)
-    try:
-        single = struct.unpack("f", struct.pack("f", value))[0]
-    except (OverflowError, struct.error):
-        single = math.inf
     # an infinite value was beyond a float64 already
-    return value if math.isfinite(single) else _mismatch(value, declared, path, at, faults)
+    return value if math.isfinite(single(value)) else _mismatch(value, declared, path, at, faults)
 
 
 def _duration(value: Any, path: Path, at: tuple[str, str], faults: _Faults) -> Any:

@@ -93,11 +93,11 @@ def _short(value: float) -> str:
     """A float as a key: the shortest digits that a 32-bit float tells apart."""
     if not math.isfinite(value):
         return ".nan" if math.isnan(value) else ".inf" if value > 0 else "-.inf"
-    single = _single(value)
-    if not math.isfinite(single):
+    nearest = single(value)
+    if not math.isfinite(nearest):
         return ".inf" if value > 0 else "-.inf"
-    shown = (float(f"{single:.{digits}g}") for digits in range(1, FLOAT32_DIGITS_MAX + 1))
-    return short_float(next(one for one in shown if _single(one) == single))
+    shown = (float(f"{nearest:.{digits}g}") for digits in range(1, FLOAT32_DIGITS_MAX + 1))
+    return short_float(next(one for one in shown if single(one) == nearest))
 
 
 def short_float(value: float) -> str:
@@ -112,12 +112,13 @@ def short_float(value: float) -> str:
     return f"{'-' if sign else ''}{mantissa}e{power:+03d}"
 
 
-def _single(value: float) -> float:
+def single(value: float) -> float:
+    """The 32-bit float nearest to a number; infinite beyond those there are."""
     try:
-        single: float = struct.unpack("f", struct.pack("f", value))[0]
-    except OverflowError:
-        return math.copysign(math.inf, value)
-    return single
+        nearest: float = struct.unpack("f", struct.pack("f", value))[0]
+    except (OverflowError, struct.error):  # the latter for an integer beyond a float64
+        return math.inf if value > 0 else -math.inf
+    return nearest
 
 
 def go_syntax(value: Any) -> str:

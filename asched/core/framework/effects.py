@@ -18,7 +18,7 @@ from asched.core.state import facts
 
 
 class Lane(IntEnum):
-    """Order of importance. Each lane has connections and bounds of its own in the client."""
+    """Order of importance. Each lane has a queue and bounds of its own in the client."""
 
     BINDING = 0  # bindings, and the reads that settle an unknown one
     WRITE = 1  # what bindings and preemption wait for: volumes, claims, evictions

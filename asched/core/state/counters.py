@@ -37,6 +37,10 @@ class CounterKey(NamedTuple):
     counts_terminating: bool
     on_trial_only: bool = False
 
+    def counts(self, *, is_terminating: bool) -> bool:
+        """Whether a matching pod that is really there counts."""
+        return not self.on_trial_only and (self.counts_terminating or not is_terminating)
+
 
 class PodCounter(Tally):
     """How many pods that match a key are where. A dropped one is not kept up to date any more."""

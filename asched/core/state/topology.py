@@ -124,8 +124,7 @@ class Topology:
         counters = self._counters_of(label_set)
         for counter in counters:
             # Upstream's trials do not ask whether the pod terminates, or counted before.
-            counts = counter.key.counts_terminating or not is_terminating
-            if trial is not None or (counts and not counter.key.on_trial_only):
+            if trial is not None or counter.key.counts(is_terminating=is_terminating):
                 _move(counter, row, amount, trial)
         if info.cls.has_affinity:
             for term in self._terms_of(info.cls):
@@ -145,8 +144,7 @@ class Topology:
         come = [(counter, 1) for counter in after if counter not in before]
         moved = False
         for counter, amount in (*gone, *come):
-            key = counter.key
-            if not key.on_trial_only and (key.counts_terminating or not is_terminating):
+            if counter.key.counts(is_terminating=is_terminating):
                 counter.move(row, amount)
                 moved = True
         return moved

@@ -31,8 +31,14 @@ def limit_of(state: LaneState, first: Iterable[LaneState], now_s: float) -> int:
     few = 0
     if state.lane is Lane.STATUS and not any(lane.queue.waiting for lane in first):
         few = min(STATUSES_BUSY, most)
-    late_s = now_s - (state.queue.oldest_s or now_s) - SHARE_S
+    late_s = now_s - share_from_s(state, now_s)
     if late_s < 0.0:
         return few
     share = min(1.0, late_s / (PATIENCE_S - SHARE_S))
     return max(few, 1, ceil(most * share))
+
+
+def share_from_s(state: LaneState, now_s: float) -> float:
+    """From when on a lane of courtesy has a share, whatever else is under way."""
+    oldest_s = state.queue.oldest_s
+    return (now_s if oldest_s is None else oldest_s) + SHARE_S

@@ -20,7 +20,7 @@ from typing import Final
 
 from asched.core.framework.effects import COURTESY_LANES, AskExtender, Bind, Effect, EmitEvent, Lane
 from asched.core.state.facts import Answer, Refused, Unknown
-from asched.edge.client.courtesy import FIRST_LANES, SHARE_S, limit_of
+from asched.edge.client.courtesy import FIRST_LANES, limit_of, share_from_s
 from asched.edge.client.errors import TransportError, read_status
 from asched.edge.client.events import FINISH_S, REFRESH_S, EventRecorder, EventWrite
 from asched.edge.client.extenders import Extenders
@@ -159,7 +159,7 @@ class Dispatcher:
     def queued_count(self, lane: Lane) -> int:
         """Waiting in a lane, retries included."""
         state = self._lanes[lane]
-        return len(state.queue.waiting) + state.delayed_count
+        return len(state.queue) + state.delayed_count
 
     def in_flight_count(self, lane: Lane) -> int:
         return self._lanes[lane].in_flight_count
@@ -204,8 +204,8 @@ class Dispatcher:
                 limit = limit_of(state, self._first, now_s)
                 if state.in_flight_count >= limit:
                     if not limit:
-                        share_s = (queue.oldest_s or now_s) + SHARE_S
-                        wake_s = min(wake_s or share_s, share_s)
+                        from_s = share_from_s(state, now_s)
+                        wake_s = min(wake_s or from_s, from_s)
                     break
                 if wait_s := self._take_token(state.lane):
                     state.throttled_since_s = now_s if since_s is None else since_s

@@ -20,7 +20,7 @@ from asched.core.framework.effects import (
 from asched.core.model.kinds import NODE
 from asched.core.model.meta import ObjectReference
 from asched.core.state.facts import Bound, Done, ReadPlaced, Refused, Unknown
-from asched.edge.client import courtesy, dispatch
+from asched.edge.client import courtesy
 from asched.edge.client.courtesy import STATUSES_BUSY, limit_of
 from asched.edge.client.dispatch import CONCURRENCY, Dispatcher, DispatchOptions
 from asched.edge.client.lanes import QUEUE_MAX
@@ -256,8 +256,7 @@ async def test_courtesy_gives_way_to_bindings():
 
 
 async def test_courtesy_behind_bindings_that_hang_is_sent_in_the_end(monkeypatch):
-    for module in (courtesy, dispatch):
-        monkeypatch.setattr(module, "SHARE_S", 0.05)
+    monkeypatch.setattr(courtesy, "SHARE_S", 0.05)
     release = asyncio.Event()
 
     async def held(seen, wire):

@@ -1,7 +1,6 @@
 """The plugin itself: what concerns a class of pods, and the extension points."""
 
 from collections.abc import Hashable, Sequence
-from itertools import count
 from typing import Any, Final
 
 from asched import names
@@ -51,13 +50,13 @@ NODE_ACTIONS: Final = Action.ADD | Action.UPDATE_NODE_LABEL
 
 
 class _Affinity:
-    """Both halves, for one version of the namespaces, of all pods with these labels and terms."""
+    """Both halves, for one version of the namespaces, of all pods with these labels and terms: it
+    is their share key as well.
+    """
 
-    __slots__ = ("__weakref__", "attraction", "epoch", "nearness", "number")
+    __slots__ = ("__weakref__", "attraction", "epoch", "nearness")
 
-    def __init__(self, number: int) -> None:
-        #: never given twice
-        self.number = number
+    def __init__(self) -> None:
         self.epoch = -1
         self.nearness: Nearness | str = ""  # a text: why there can be none
         self.attraction: Attraction | str = ""
@@ -77,8 +76,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._args = args or InterPodAffinityArgs()
         self._cluster = cluster
         self._namespaces = Namespaces(cluster)
-        numbers = count(1)
-        self._affinities = PerKey(_what_matters, lambda _: _Affinity(next(numbers)))
+        self._affinities = PerKey(_what_matters, lambda _: _Affinity())
         self._terms_of = PerPod(lambda pod: cluster.classes.class_of(pod).terms)
 
     # --- the scheduling cycle --------------------------------------------------------------------
@@ -92,7 +90,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         affinity = self._affinity_of(pod.cls)
         halves = (affinity.nearness, affinity.attraction)
         if any(isinstance(half, str) or not half.is_untouched for half in halves):
-            return affinity.number
+            return affinity
         return IDLE
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002

@@ -1,7 +1,6 @@
 """The plugin itself: which constraints a class of pods has, and the extension points."""
 
 from collections.abc import Hashable, Sequence
-from itertools import count
 from typing import Any, Final
 
 import msgspec
@@ -62,24 +61,13 @@ _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class _Spread:
-    """The two sides of pods alike in what matters. A text in place of a side says why there can be
-    none.
+    """The two sides of pods alike in what matters: it is their share key as well. A text in place
+    of a side says why there can be none.
     """
 
-    __slots__ = (
-        "__weakref__",
-        "cluster_epoch",
-        "epoch",
-        "hard",
-        "has_defaults",
-        "identity",
-        "number",
-        "soft",
-    )
+    __slots__ = ("__weakref__", "cluster_epoch", "epoch", "hard", "has_defaults", "number", "soft")
 
-    def __init__(self, identity: int, *, has_defaults: bool) -> None:
-        #: never given twice
-        self.identity = identity
+    def __init__(self, *, has_defaults: bool) -> None:
         self.has_defaults = has_defaults
         self.hard: HardSide | str | None = None
         self.soft: SoftSide | str | None = None
@@ -111,8 +99,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._defaults_are_systems = args.defaulting_type == SYSTEM_DEFAULTING
         self._selectors = DefaultSelectors(cluster)
         self._memory = DomainsMemory(cluster)
-        self._spreads = PerKey(_what_matters, self._new_spread)
-        self._identities = count(1)
+        self._spreads = PerKey(_what_matters, _new_spread)
         self._numbers = 0
         self._own = PerPod(lambda pod: own_constraints(pod, DO_NOT_SCHEDULE, switches))
 
@@ -126,7 +113,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         ):
             return IDLE
         spread = self._spread_of(pod.cls)
-        return IDLE if spread.hard is None and spread.soft is None else spread.identity
+        return IDLE if spread.hard is None and spread.soft is None else spread
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         spread = self._spread_of(pod.cls)
@@ -232,10 +219,6 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
             self._renew(spread, cls)
         return spread
 
-    def _new_spread(self, cls: PodClass) -> _Spread:
-        has_own = bool(cls.example.spec.topology_spread_constraints)
-        return _Spread(next(self._identities), has_defaults=not has_own)
-
     def _renew(self, spread: _Spread, cls: PodClass) -> None:
         hard = self._hard_side(cls, spread.hard)
         soft = self._soft_side(cls, spread.soft)
@@ -268,6 +251,10 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         has_own = bool(cls.example.spec.topology_spread_constraints)
         is_strict = has_own or not self._defaults_are_systems
         return SoftSide(self._cluster, self._memory, cls, constraints, is_strict=is_strict)
+
+
+def _new_spread(cls: PodClass) -> _Spread:
+    return _Spread(has_defaults=not cls.example.spec.topology_spread_constraints)
 
 
 def _what_matters(cls: PodClass) -> Hashable:
