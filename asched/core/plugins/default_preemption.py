@@ -10,7 +10,7 @@ Cost      one pass over the nodes per kind of preemptor, then the rows that chan
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
 """
 
-from collections.abc import Collection, Generator, Mapping, Sequence
+from collections.abc import Collection, Generator, Sequence
 from typing import Final
 
 from asched import names
@@ -19,6 +19,7 @@ from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.draw import draw
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import (
+    Expecting,
     Hint,
     Nomination,
     PostFilterPlugin,
@@ -116,7 +117,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     def holding(self) -> Collection[str]:
         return self._under_way.holding()
 
-    def expecting(self, departed: Pod) -> Mapping[str, str]:
+    def expecting(self, departed: Pod) -> Expecting:
         return self._under_way.expecting(departed)
 
     def post_filter(

@@ -8,7 +8,7 @@ try again (`UnderWay`). Nominations of less important pods to the node are taken
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
 """
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from typing import Final
 
 from asched import names
@@ -21,7 +21,7 @@ from asched.core.framework.effects import (
     PodRef,
     Together,
 )
-from asched.core.framework.points import Late
+from asched.core.framework.points import Expecting, Late
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.model.condition import difference
@@ -45,7 +45,7 @@ class UnderWay:
         self._cluster = cluster
         self._busy: dict[str, str] = {}  # preemptor's key -> uid
         self._last: dict[str, tuple[str, Pod]] = {}  # preemptor's key -> uid, its last victim
-        self._nodes: dict[str, str] = {}  # preemptor's key -> the node of its last victim
+        self._expecting = Expecting()  # preemptors whose last victim is not gone yet
         self._for: dict[str, set[str]] = {}  # last victim's uid -> preemptors' keys
         self._sweep_at = SWEEP_MIN
 
@@ -59,7 +59,7 @@ class UnderWay:
         if self._busy.get(key) == preemptor.uid:
             del self._busy[key]
             self._last[key] = (preemptor.uid, victim)
-            self._nodes[key] = node
+            self._expecting.put(key, node)
             self._for.setdefault(victim.uid, set()).add(key)
             if len(self._last) >= self._sweep_at:
                 self._sweep()
@@ -88,15 +88,15 @@ class UnderWay:
         """Keys of preemptors that are surely held back (or were, before they were made anew)."""
         return self._busy
 
-    def expecting(self, departed: Pod) -> Mapping[str, str]:
-        """Key of each preemptor whose last victim is not gone yet, to the node it leaves."""
+    def expecting(self, departed: Pod) -> Expecting:
+        """Preemptors whose last victim is not gone yet, and the nodes that these leave."""
         for key in tuple(self._for.get(departed.uid, ())):
             self._forget(key)
-        return self._nodes
+        return self._expecting
 
     def _forget(self, key: str) -> None:
         _, victim = self._last.pop(key, ("", None))
-        self._nodes.pop(key, None)
+        self._expecting.drop(key)
         if victim is not None:
             others = self._for[victim.uid]
             others.discard(key)

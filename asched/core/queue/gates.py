@@ -12,6 +12,7 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from asched.core.framework.points import NOBODY_EXPECTS, Expecting
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.queued import QueuedPod
@@ -46,11 +47,13 @@ class Gates:
                 return candidate.holding()
         return ()
 
-    def expecting(self, profile: str, departed: Pod) -> Mapping[str, str]:
-        """Key of a pod to the node on which room is being made for it."""
+    def expecting(self, profile: str, departed: Pod) -> Expecting:
+        """For whom room is being made, and where."""
         told = [plugin.expecting(departed) for plugin in self._plugins.get(profile, ())]
-        some = [nodes for nodes in told if nodes]
-        return some[0] if len(some) == 1 else ChainMap(*map(dict, some))
+        some = [one for one in told if one]
+        if len(some) <= 1:
+            return some[0] if some else NOBODY_EXPECTS
+        return Expecting(dict(ChainMap(*(one.node_of for one in some))))
 
     def _ask(self, queued: QueuedPod, profile: str) -> bool:
         plugins = self._plugins.get(profile, ())

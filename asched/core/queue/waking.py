@@ -20,9 +20,11 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
         is our own
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from itertools import chain, filterfalse
 from typing import Final
 
+from asched.core.framework.points import NOBODY_EXPECTS, Expecting
 from asched.core.model.pod import Pod
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Judge, Memo, Worth
@@ -76,7 +78,8 @@ class Looks:
 
 
 class _Round:
-    """One change on its way through the groups. `hears`, `profits`: who of the present one does.
+    """One change on its way through the groups. `hears`, `profits`: who of the present one does;
+    `held`: keys of its pods that a gate would surely refuse.
 
     `departed`: the pod that left its node, if the change is of that kind; `expecting`: where room
     is being made for pods of the present profile.
@@ -88,6 +91,7 @@ class _Round:
         "except_uid",
         "expecting",
         "hears",
+        "held",
         "looks",
         "memo",
         "profits",
@@ -103,7 +107,8 @@ class _Round:
         gone = change.old if change.trigger == ASSIGNED_POD_DELETE else None
         self.departed = gone if isinstance(gone, Pod) else None
         self.looks = Looks(blame, self.left)
-        self.expecting: Mapping[str, str] = {}
+        self.expecting = NOBODY_EXPECTS
+        self.held: Collection[str] = ()
 
     @property
     def left(self) -> str:
@@ -127,7 +132,7 @@ class Waking:
         judge, trigger = self._judge, change.trigger
         one = _Round(change, except_uid, self._blame)
         found: list[tuple[QueuedPod, Worth]] = []
-        expecting: dict[str, Mapping[str, str]] = {}
+        expecting: dict[str, Expecting] = {}
         for group in groups:
             key = group.key
             if one.departed is not None:
@@ -136,13 +141,10 @@ class Waking:
                 one.expecting = expecting[key.profile]
             one.hears, one.profits = judge.may_hear(key, trigger), judge.may_profit(key, trigger)
             if one.hears or one.profits:
-                held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
+                one.held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
                 for pods in group.classes.values():
-                    if not held:
+                    if not one.held or not all(map(one.held.__contains__, pods)):
                         found.extend(self._of_class(group, pods, one))
-                    elif not all(map(held.__contains__, pods)):
-                        free = {k: queued for k, queued in pods.items() if k not in held}
-                        found.extend(self._of_class(group, free, one))
         return found
 
     def of_itself(self, queued: QueuedPod, change: Change) -> Worth:
@@ -190,7 +192,9 @@ class Waking:
             or change.priority_at_most is not None
             or one.except_uid
         ):
-            return self._of_each(pods.values(), one)
+            held = one.held
+            free = [queued for key, queued in pods.items() if key not in held] if held else None
+            return self._of_each(pods.values() if free is None else free, one)
         return self._of_equals(group, pods, one)
 
     def _of_equals(
@@ -200,28 +204,25 @@ class Waking:
         elsewhere need to fit, and one look tells that of all. Thousands of pods may be of a class,
         so that none of them is touched unless it is woken.
         """
-        example = next(iter(pods.values()))
-        worth = self._worth(example, one)
+        worth = self._worth(next(iter(pods.values())), one)
         if worth is Worth.SKIP:
             return []
-        elsewhere = one.expecting
-        if not elsewhere or pods.keys().isdisjoint(elsewhere):
-            return [(queued, worth) for queued in pods.values()]
-        here = {key for key, node in elsewhere.items() if node == one.left}
-        of_its_like = one.looks.worth_to_its_like(example)
-        if of_its_like is Worth.SKIP:
-            blamed = one.looks.noted(example) - group.rejectors - group.key.also_blamed
-            if blamed:
-                self.notes += [(queued, blamed) for key, queued in pods.items() if key in elsewhere]
-            if pods.keys().isdisjoint(here) and all(map(elsewhere.__contains__, pods)):
-                return []
-        found: list[tuple[QueuedPod, Worth]] = []
-        for key, queued in pods.items():
-            is_elsewhere = key in elsewhere and key not in here
-            own = of_its_like if is_elsewhere else worth
-            if own is not Worth.SKIP:
-                found.append((queued, own))
-        return found
+        elsewhere, left, held = one.expecting.node_of, one.left, one.held
+        keys: Iterable[str] = pods
+        of_its_like: Worth = worth
+        example = _one_elsewhere(pods, elsewhere, left)
+        if example is not None:
+            of_its_like = one.looks.worth_to_its_like(example)
+            if of_its_like is Worth.SKIP:
+                blamed = one.looks.noted(example) - group.rejectors - group.key.also_blamed
+                if blamed:
+                    self.notes += [(q, blamed) for key, q in pods.items() if key in elsewhere]
+                here = filter(pods.__contains__, one.expecting.keys_at(left))
+                keys = chain(filterfalse(elsewhere.__contains__, pods), here)
+        return [
+            (pods[key], worth if elsewhere.get(key, left) == left else of_its_like)
+            for key in filterfalse(held.__contains__, keys)
+        ]
 
     def _of_each(self, pods: Iterable[QueuedPod], one: _Round) -> list[tuple[QueuedPod, Worth]]:
         change = one.change
@@ -246,7 +247,7 @@ class Waking:
                 if worth is Worth.SKIP and unseen:
                     break  # the hints, which the class shares, have said no
             if worth is not Worth.SKIP and one.expecting:
-                node = one.expecting.get(queued.key)
+                node = one.expecting.node_of.get(queued.key)
                 if node is not None and node != left:
                     worth = one.looks.worth_to_its_like(queued)
             if worth is not Worth.SKIP:
@@ -264,6 +265,16 @@ class Waking:
         if one.profits and self._judge.profits(queued, one.change, one.memo, one.second_memo):
             return one.looks.worth(queued)
         return Worth.SKIP
+
+
+def _one_elsewhere(
+    pods: Mapping[str, QueuedPod], node_of: Mapping[str, str], left: str
+) -> QueuedPod | None:
+    """A pod for which room is being made on another node than the one that a pod left."""
+    for key in filter(node_of.__contains__, pods):
+        if node_of[key] != left:
+            return pods[key]
+    return None
 
 
 def _own_key(queued: QueuedPod) -> Hashable:

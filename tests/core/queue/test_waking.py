@@ -1,10 +1,8 @@
 """Changes that hints overlook: whom they wake, and what is remembered of a look in vain."""
 
-from collections.abc import Mapping
-
 import pytest
 
-from asched.core.framework.points import Hint, Registration
+from asched.core.framework.points import Expecting, Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.queue import QueueProfile
@@ -210,9 +208,9 @@ class MakingRoom(Gate):
 
     def __init__(self, **nodes: str) -> None:
         super().__init__("Preemption")
-        self.nodes = {f"default/{name}": node for name, node in nodes.items()}
+        self.nodes = Expecting({f"default/{name}": node for name, node in nodes.items()})
 
-    def expecting(self, departed: Pod) -> Mapping[str, str]:
+    def expecting(self, departed: Pod) -> Expecting:
         return self.nodes
 
 
