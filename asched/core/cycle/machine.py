@@ -22,6 +22,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, NamedTuple
 
+from msgspec.structs import force_setattr
+
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.desk import Attempt, Desk
 from asched.core.cycle.group import GroupAttempt, gather
@@ -243,8 +245,8 @@ class Machine:
             return
         self._effect_ids += 1
         task.turn = task.turn or self._effect_ids
-        object.__setattr__(effect, "id", self._effect_ids)  # frozen for everybody else
-        object.__setattr__(effect, "turn", task.turn)
+        force_setattr(effect, "id", self._effect_ids)  # frozen for everybody else
+        force_setattr(effect, "turn", task.turn)
         self._open[effect.id] = task
         if isinstance(effect, Together):
             self._run_together(effect)

@@ -7,9 +7,10 @@ conditions behind events.
 """
 
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Any, ClassVar, Final
+
+import msgspec
 
 from asched.core.config.v1 import Extender
 from asched.core.model.kinds import Kind
@@ -27,8 +28,7 @@ class Lane(IntEnum):
     LOCAL = 4  # nothing leaves the process over the API: coroutines of plugins, questions, timers
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effect:
+class Effect(msgspec.Struct, frozen=True, kw_only=True):
     """Base of all effects. `id` is unique within a process, 0 until the machine gives it; `turn`
     is that of the first effect of the same undertaking, so that those begun earlier have lower
     ones.
@@ -48,8 +48,7 @@ class Effect:
 STRATEGIC_MERGE: Final = "application/strategic-merge-patch+json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PodRef:
+class PodRef(msgspec.Struct, frozen=True, kw_only=True):
     """Which pod an effect is about."""
 
     namespace: str
@@ -62,8 +61,7 @@ class PodRef:
         return f"{self.namespace}/{self.name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bind(Effect):
+class Bind(Effect, frozen=True, kw_only=True):
     """POST pods/NAME/binding with the uid as precondition. Three outcomes."""
 
     lane: ClassVar[Lane] = Lane.BINDING
@@ -72,8 +70,7 @@ class Bind(Effect):
     node: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReadPod(Effect):
+class ReadPod(Effect, frozen=True, kw_only=True):
     """GET the pod to settle an unknown binding."""
 
     lane: ClassVar[Lane] = Lane.BINDING
@@ -81,8 +78,7 @@ class ReadPod(Effect):
     pod: PodRef
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchPodStatus(Effect):
+class PatchPodStatus(Effect, frozen=True, kw_only=True):
     """PATCH pods/NAME/status (strategic merge). Only the parts given are written.
 
     `condition`: fields of one condition, merged by its type. `condition_types`: all types the pod
@@ -98,8 +94,7 @@ class PatchPodStatus(Effect):
     nominated_node_name: str | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MarkVictim(PatchPodStatus):
+class MarkVictim(PatchPodStatus, frozen=True, kw_only=True):
     """The condition of a pod about to be evicted: its deletion waits for it, so it is no
     courtesy.
     """
@@ -107,8 +102,7 @@ class MarkVictim(PatchPodStatus):
     lane: ClassVar[Lane] = Lane.WRITE
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DeletePod(Effect):
+class DeletePod(Effect, frozen=True, kw_only=True):
     """DELETE a pod with its default grace period; the uid is a precondition where it is known."""
 
     lane: ClassVar[Lane] = Lane.WRITE
@@ -116,8 +110,7 @@ class DeletePod(Effect):
     pod: PodRef
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Patch(Effect):
+class Patch(Effect, frozen=True, kw_only=True):
     """PATCH any object (merge patch unless said otherwise); the answer carries the new object.
 
     A `resourceVersion` in the body's metadata makes it conditional (409 when it has moved on).
@@ -133,8 +126,7 @@ class Patch(Effect):
     content_type: str = "application/merge-patch+json"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Create(Effect):
+class Create(Effect, frozen=True, kw_only=True):
     """POST an object; the answer carries it as stored."""
 
     lane: ClassVar[Lane] = Lane.WRITE
@@ -144,8 +136,7 @@ class Create(Effect):
     body: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Delete(Effect):
+class Delete(Effect, frozen=True, kw_only=True):
     """DELETE an object other than a pod."""
 
     lane: ClassVar[Lane] = Lane.WRITE
@@ -156,8 +147,7 @@ class Delete(Effect):
     uid: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EmitEvent(Effect):
+class EmitEvent(Effect, frozen=True, kw_only=True):
     """An events.k8s.io/v1 Event: created, or counted into its series. Never answered."""
 
     lane: ClassVar[Lane] = Lane.EVENT
@@ -170,14 +160,13 @@ class EmitEvent(Effect):
     related: ObjectReference | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CallPlugin(Effect):
+class CallPlugin(Effect, frozen=True, kw_only=True):
     """Run a coroutine of a user's plugin in the binding task, for `timeout_s` at most."""
 
     lane: ClassVar[Lane] = Lane.LOCAL
     answers: ClassVar = (facts.Returned, facts.Raised, facts.TimedOut)
     plugin: str
-    call: Callable[[], Awaitable[Any]] = field(compare=False)
+    call: Callable[[], Awaitable[Any]]
     timeout_s: float | None = None
 
 
@@ -211,8 +200,7 @@ class Wholes:
         return f"Wholes({self.kind.name}, {self.keys!r})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AskExtender(Effect):
+class AskExtender(Effect, frozen=True, kw_only=True):
     """POST a request of the extender protocol; `body` is JSON to be, with `Whole` and `Wholes` in
     place of objects.
 
@@ -226,8 +214,7 @@ class AskExtender(Effect):
     body: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Together(Effect):
+class Together(Effect, frozen=True, kw_only=True):
     """Run these late points at the same time; answered by what they returned, once all have ended.
 
     It never leaves the machine.
@@ -235,11 +222,10 @@ class Together(Effect):
 
     lane: ClassVar[Lane] = Lane.LOCAL
     answers: ClassVar = (facts.Returned,)
-    parts: tuple[Generator[Any, Any, Any], ...] = field(compare=False)
+    parts: tuple[Generator[Any, Any, Any], ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WaitFor(Effect):
+class WaitFor(Effect, frozen=True, kw_only=True):
     """Wake the asker after every batch of facts until `ready` says so, or at the deadline.
 
     It never leaves the machine: `ready` is asked synchronously. Answered by Done or TimedOut.
@@ -247,7 +233,7 @@ class WaitFor(Effect):
 
     lane: ClassVar[Lane] = Lane.LOCAL
     answers: ClassVar = (facts.Done, facts.TimedOut)
-    ready: Callable[[], bool] = field(compare=False)
+    ready: Callable[[], bool]
     timeout_s: float
 
 

@@ -3,9 +3,10 @@
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/interface.go
 """
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final, NamedTuple
+
+import msgspec
 
 
 class Code(IntEnum):
@@ -71,8 +72,7 @@ class Reason(NamedTuple):
         return Status(self.code, (self.text,))
 
 
-@dataclass(frozen=True, slots=True)
-class Status:
+class Status(msgspec.Struct, frozen=True):
     """A code with its reasons; `plugin` is filled in by the runner."""
 
     code: Code

@@ -6,23 +6,22 @@ all that was known of a kind, so that a relist neither loses nor invents an obje
 contain is gone. Answers carry the id of the effect they answer (`framework/effects.py` pairs them).
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import Record
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(msgspec.Struct, frozen=True):
     """Base of all facts."""
 
 
 # --- what the watch streams see ------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Seen(Fact):
+class Seen(Fact, frozen=True):
     """The newest version of an object: it was added or changed, which of the two the state
     knows.
     """
@@ -31,16 +30,14 @@ class Seen(Fact):
     obj: Record
 
 
-@dataclass(frozen=True, slots=True)
-class Gone(Fact):
+class Gone(Fact, frozen=True):
     """The object was deleted (or left the watch's selector); `obj` is its last known version."""
 
     kind: Kind
     obj: Record
 
 
-@dataclass(frozen=True, slots=True)
-class Listed(Fact):
+class Listed(Fact, frozen=True):
     """A complete list of a kind."""
 
     kind: Kind
@@ -50,20 +47,17 @@ class Listed(Fact):
 # --- answers -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Answer(Fact):
+class Answer(Fact, frozen=True):
     """Base of the outcomes of effects."""
 
     effect_id: int
 
 
-@dataclass(frozen=True, slots=True)
-class Bound(Answer):
+class Bound(Answer, frozen=True):
     """The API server accepted the binding."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused(Answer):
+class Refused(Answer, frozen=True):
     """The API server said no, for certain: nothing was changed.
 
     `code` is the HTTP status, 0 for ours.
@@ -74,15 +68,13 @@ class Refused(Answer):
     reason: str = ""  # metav1.Status.reason, e.g. Conflict
 
 
-@dataclass(frozen=True, slots=True)
-class Unknown(Answer):
+class Unknown(Answer, frozen=True):
     """No answer that could be trusted arrived: the request may or may not have been carried out."""
 
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class Done(Answer):
+class Done(Answer, frozen=True):
     """A write succeeded. `obj` is the JSON object the server answered, where the effect asks for
     it.
     """
@@ -90,44 +82,37 @@ class Done(Answer):
     obj: dict[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Replied(Answer):
+class Replied(Answer, frozen=True):
     """An extender answered; `value` is the JSON of it, which may be anything."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPlaced(Answer):
+class ReadPlaced(Answer, frozen=True):
     """A pod read back has this node."""
 
     node: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReadPending(Answer):
+class ReadPending(Answer, frozen=True):
     """A pod read back has no node."""
 
 
-@dataclass(frozen=True, slots=True)
-class ReadGone(Answer):
+class ReadGone(Answer, frozen=True):
     """A pod read back does not exist any more, or exists anew with another uid."""
 
 
-@dataclass(frozen=True, slots=True)
-class Returned(Answer):
+class Returned(Answer, frozen=True):
     """A coroutine of a plugin returned a value."""
 
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Raised(Answer):
+class Raised(Answer, frozen=True):
     """A coroutine of a plugin raised."""
 
     error: Exception
 
 
-@dataclass(frozen=True, slots=True)
-class TimedOut(Answer):
+class TimedOut(Answer, frozen=True):
     """A wait reached its deadline."""

@@ -19,8 +19,8 @@ FIRST_LANES: Final = (Lane.BINDING, Lane.WRITE)
 STATUSES_BUSY: Final = 2
 #: Measured on 2 cores with a real API server: two events in flight during a burst cost it a tenth
 #: of its bindings per second.
-SHARE_S: Final = 3.0
-PATIENCE_S: Final = 8.0
+SHARE_S: Final = 5.0
+PATIENCE_S: Final = 10.0
 
 
 def limit_of(state: LaneState, first: Iterable[LaneState], now_s: float) -> int:

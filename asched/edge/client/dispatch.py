@@ -15,8 +15,10 @@ import logging
 import random
 import socket
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Final
+
+from msgspec.structs import replace
 
 from asched.core.framework.effects import COURTESY_LANES, AskExtender, Bind, Effect, EmitEvent, Lane
 from asched.core.state.facts import Answer, Refused, Unknown

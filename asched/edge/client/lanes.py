@@ -9,10 +9,12 @@ the next one of the same pod waits, so that an older one never lands after a new
 
 from collections import OrderedDict, deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from asched import names
 from asched.core.framework.effects import Effect, Lane, PatchPodStatus, ReadPod

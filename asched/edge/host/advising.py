@@ -18,6 +18,7 @@ from ipaddress import ip_address
 from typing import Any
 
 from aiohttp import web
+from msgspec.structs import force_setattr
 
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.settle import settle
@@ -248,7 +249,7 @@ class _Binding:
             await asyncio.sleep(effect.timeout_s)
             return TimedOut(0)
         self._effect_ids += 1
-        object.__setattr__(effect, "id", self._effect_ids)
+        force_setattr(effect, "id", self._effect_ids)
         if not effect.answers or not effect.wants_answer:
             self.dispatcher.submit(effect)
             return Returned(0, None)

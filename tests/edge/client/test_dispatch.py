@@ -247,7 +247,7 @@ async def test_courtesy_gives_way_to_bindings():
         assert limits(now_s) == [0, 0]
 
         made.submit(event("c"), patch(3, "c"))
-        ages_s = (0.5, 3.5, 5.5, 8.0, 9.0)
+        ages_s = (0.5, 5.5, 7.5, 10.0, 11.0)
         assert [limits(events.queue.oldest_s + age_s)[0] for age_s in ages_s] == [0, 1, 5, 10, 10]
         assert [limits(statuses.queue.oldest_s + age_s)[1] for age_s in ages_s] == [0, 1, 3, 5, 5]
         release.set()

@@ -3,9 +3,9 @@
 import asyncio
 import json
 from contextlib import asynccontextmanager
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from asched.core.config.v1 import NS_PER_SECOND, Extender, ExtenderTLSConfig
 from asched.core.framework.effects import AskExtender, Whole, Wholes
