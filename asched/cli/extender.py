@@ -18,8 +18,7 @@ from asched.edge.host.assemble import BUILD_ERRORS
 from asched.edge.host.config_file import ConfigError, LoadedConfig, UnreadableFileError, load_config
 from asched.edge.host.loops import CannotStartError
 from asched.edge.host.user_plugins import Catalogue, PluginLoadError, discover
-from asched.edge.serve.options import ServingOptions
-from asched.edge.serve.tls import CannotServeError
+from asched.edge.serve.options import CannotServeError, ServingOptions
 from asched.edge.telemetry import log
 
 #: Next to the ports of kube-scheduler (10259) and the cloud controller manager (10258).

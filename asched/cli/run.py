@@ -22,10 +22,8 @@ from asched.edge.host.loops import CannotStartError
 from asched.edge.host.policy_configmap import fetch_policy
 from asched.edge.host.process import Plan, run_process
 from asched.edge.host.reload import Wanted
-from asched.edge.host.serving import ServingPlan
 from asched.edge.host.user_plugins import PluginLoadError, discover, plugin_files
-from asched.edge.serve.options import AccessOptions
-from asched.edge.serve.tls import CannotServeError
+from asched.edge.serve.options import AccessOptions, CannotServeError, ServingPlan
 from asched.edge.telemetry import log
 
 

@@ -12,11 +12,6 @@ from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
-
 VALID_DAYS: Final = 365
 #: What a server on this machine is called.
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
@@ -26,6 +21,11 @@ def self_signed(names: Sequence[str]) -> tuple[bytes, bytes]:
     """Certificate and key (PEM) for these names and addresses, the first of which is its subject;
     the certificate is its own authority.
     """
+    from cryptography import x509  # 40 ms, and who only loads needs none of it
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
+
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, names[0])])
     spelled: list[x509.GeneralName] = []
@@ -81,6 +81,8 @@ def _passing_file(content: bytes) -> Iterator[str]:
 
 def certificate_names(pem: bytes) -> list[str]:
     """The DNS names a certificate is good for."""
+    from cryptography import x509
+
     certificate = x509.load_pem_x509_certificate(pem)
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName)

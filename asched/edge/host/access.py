@@ -25,8 +25,8 @@ from asched.edge.client.errors import ApiError, ClientError, ConnectError, Trans
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.serve.auth import Authenticator, Authorizer, Post, ReviewError
 from asched.edge.serve.identity import RequestHeaders
-from asched.edge.serve.options import AccessOptions
-from asched.edge.serve.tls import CannotServeError, Certificates
+from asched.edge.serve.options import AccessOptions, CannotServeError
+from asched.edge.serve.tls import Certificates
 from asched.edge.telemetry.component_metrics import AccessMetrics
 
 log = logging.getLogger("asched.serve")

@@ -39,8 +39,8 @@ from asched.edge.host.loops import DRAIN_S, Scheduler
 from asched.edge.host.process import runner, stop_on_signals
 from asched.edge.host.user_plugins import Catalogue
 from asched.edge.serve.extender import Opinion, application
-from asched.edge.serve.options import ServingOptions
-from asched.edge.serve.tls import CannotServeError, Certificates
+from asched.edge.serve.options import CannotServeError, ServingOptions
+from asched.edge.serve.tls import Certificates
 
 log = logging.getLogger("asched.extender")
 

@@ -8,9 +8,6 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go, k8s.io/client-go/
 from pathlib import Path
 from typing import Final
 
-from cryptography import x509
-from cryptography.hazmat.primitives import serialization
-
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
 
 _PEM_START: Final = b"-----BEGIN "
@@ -60,6 +57,8 @@ def _file(name: str) -> bytes:
 
 
 def _check_ca(data: bytes) -> None:
+    from cryptography import x509  # 40 ms that few need
+
     if _PEM_START not in data:
         raise _FaultError(f"{_CA_FAULT}unable to parse bytes as PEM block")
     try:
@@ -69,6 +68,9 @@ def _check_ca(data: bytes) -> None:
 
 
 def _check_pair(cert: bytes, key: bytes) -> None:
+    from cryptography import x509
+    from cryptography.hazmat.primitives import serialization
+
     for data, what in ((cert, "certificate"), (key, "key")):
         if _PEM_START not in data:
             raise _FaultError(f"tls: failed to find any PEM data in {what} input")

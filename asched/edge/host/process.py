@@ -37,8 +37,8 @@ from asched.edge.host.inspection import Inspection
 from asched.edge.host.loops import LostLeadershipError, Scheduler
 from asched.edge.host.measured import MeasuredDispatcher
 from asched.edge.host.reload import Reloader, Wanted
-from asched.edge.host.serving import Serving, ServingPlan
 from asched.edge.host.user_plugins import Catalogue
+from asched.edge.serve.options import ServingPlan
 from asched.edge.telemetry.metrics import Metrics
 
 log = logging.getLogger("asched.process")
@@ -169,6 +169,8 @@ async def _run(
     inspection = Inspection(scheduler, plan.configuration, scheduler.may_act)
     serving = None
     if plan.serving.is_on:
+        from asched.edge.host.serving import Serving  # 60 ms
+
         is_profiling = plan.configuration.enable_profiling
         serving = await Serving.open(
             plan.serving, scheduler, inspection, metrics, campaign, is_profiling=is_profiling

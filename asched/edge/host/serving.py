@@ -4,8 +4,6 @@ Readiness tells more than upstream's: an API server that cannot be reached any m
 handlers count as not synchronized after DEAF_S, and a leader without a fresh lease is not well.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from time import time
 from typing import Final
 
@@ -16,26 +14,13 @@ from asched.edge.host.inspection import Inspection
 from asched.edge.host.loops import Scheduler
 from asched.edge.serve.app import Server
 from asched.edge.serve.health import PING, Check, Health
-from asched.edge.serve.options import AccessOptions, ServingOptions
+from asched.edge.serve.options import ServingPlan
 from asched.edge.serve.routes import Routes
 from asched.edge.telemetry.metrics import Metrics
 
 #: So long a watch may fail before we no longer call ourselves ready: three probes of the default
 #: period, longer than any restart of an API server behind a load balancer.
 DEAF_S: Final = 30.0
-
-
-@dataclass(frozen=True, slots=True)
-class ServingPlan:
-    """What to serve; `flags` are shown on /flagz."""
-
-    options: ServingOptions = field(default_factory=lambda: ServingOptions(secure_port=0))
-    access: AccessOptions = field(default_factory=AccessOptions)
-    flags: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def is_on(self) -> bool:
-        return self.options.secure_port != 0
 
 
 def health_of(scheduler: Scheduler, campaign: Campaign | None) -> Health:

@@ -20,10 +20,10 @@ from cryptography import x509
 
 from asched.edge.serve.auth import Authenticator, Authorizer, Credentials, ReviewError
 from asched.edge.serve.auth import UnknownUserError as UnknownUser
-from asched.edge.serve.options import ServingOptions
+from asched.edge.serve.options import CannotServeError, ServingOptions
 from asched.edge.serve.pages import Asked, Page, forbidden, text, unauthorized
 from asched.edge.serve.routes import Routes
-from asched.edge.serve.tls import CannotServeError, Certificates
+from asched.edge.serve.tls import Certificates
 
 log = logging.getLogger("asched.serve")
 

@@ -3,6 +3,7 @@
 The names are those of kube-scheduler's flags; times are in seconds, empty means "not given".
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -10,6 +11,10 @@ from typing import Final
 SECURE_PORT: Final = 10259
 ALWAYS_ALLOWED: Final = ("/healthz", "/readyz", "/livez")
 CACHE_TTL_S: Final = 10.0
+
+
+class CannotServeError(Exception):
+    """A certificate, key, address or port that cannot be used: one clear line."""
 
 
 @dataclass(frozen=True)
@@ -63,3 +68,16 @@ class AccessOptions:
 
     authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
     authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
+
+
+@dataclass(frozen=True)
+class ServingPlan:
+    """What to serve; `flags` are shown on /flagz."""
+
+    options: ServingOptions = field(default_factory=lambda: ServingOptions(secure_port=0))
+    access: AccessOptions = field(default_factory=AccessOptions)
+    flags: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def is_on(self) -> bool:
+        return self.options.secure_port != 0

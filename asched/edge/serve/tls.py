@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from asched.edge.certificates import LOOPBACK, certificate_names, load_pem, self_signed
-from asched.edge.serve.options import ServingOptions
+from asched.edge.serve.options import CannotServeError, ServingOptions
 
 log = logging.getLogger("asched.serve")
 
@@ -41,10 +41,6 @@ _CIPHERS: Final = {
     "3DES_EDE_CBC": "DES-CBC3",
     "RC4_128": "RC4",
 }
-
-
-class CannotServeError(Exception):
-    """A certificate, key, address or port that cannot be used: one clear line."""
 
 
 class Certificates:

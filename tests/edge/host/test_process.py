@@ -19,12 +19,13 @@ from asched.edge.client.session import ConnectionOptions
 from asched.edge.host import serving
 from asched.edge.host.config_file import load_config
 from asched.edge.host.process import Plan, schedule
-from asched.edge.host.serving import ServingPlan
 from asched.edge.serve.options import (
     AccessOptions,
     AuthenticationOptions,
     AuthorizationOptions,
+    CannotServeError,
     ServingOptions,
+    ServingPlan,
 )
 from asched.lab.apiserver.server import ApiServer
 
@@ -255,8 +256,6 @@ async def test_a_signal_compares_the_columns_with_the_server(tmp_path, caplog):
 
 
 async def test_a_port_in_use_is_one_clear_line(tmp_path):
-    from asched.edge.serve.tls import CannotServeError
-
     async with a_process(tmp_path, elects=False) as process:
         plan = Plan(
             configuration=load_config(text=CONFIGURATION % "false").configuration,

@@ -9,8 +9,8 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from asched.edge.serve.options import ServingOptions
-from asched.edge.serve.tls import CannotServeError, Certificates, openssl_suites
+from asched.edge.serve.options import CannotServeError, ServingOptions
+from asched.edge.serve.tls import Certificates, openssl_suites
 from tests.edge.serve.authority import Authority
 from tests.edge.serve.world import a_port, client_tls
 
