@@ -42,7 +42,7 @@ def replay(case: Mapping[str, Any]) -> Result:
     triggers = changes_of(kind, old, new)
     apply(world, kind, old, new)
     if case["rejected_at"] == "PreEnqueue" and case["plugin"] == names.DEFAULT_PREEMPTION:
-        world.cluster.companion(UnderWay).start(pod)
+        world.cluster.companion(UnderWay).start(pod, "")
     now = new if kind is POD and isinstance(new, Pod) and new.uid == pod.uid else pod
     assert isinstance(now, Pod)
     _compare_hint(result, world, case, now, old, new)

@@ -140,7 +140,7 @@ class PreEnqueuePlugin(Plugin):
 
     def expecting(self, departed: Pod) -> Expecting:  # noqa: ARG002
         """For whom room is being made, and where, now that one more pod has gone. Pods that leave
-        other nodes wake such a pod only if it fits somewhere.
+        other nodes wake such a pod only if it fits there, and nobody waits for more to leave.
         """
         return NOBODY_EXPECTS
 

@@ -45,21 +45,21 @@ class UnderWay:
         self._cluster = cluster
         self._busy: dict[str, str] = {}  # preemptor's key -> uid
         self._last: dict[str, tuple[str, Pod]] = {}  # preemptor's key -> uid, its last victim
-        self._expecting = Expecting()  # preemptors whose last victim is not gone yet
+        self._expecting = Expecting()  # preemptors whose last victim is not gone yet, and where
         self._for: dict[str, set[str]] = {}  # last victim's uid -> preemptors' keys
         self._sweep_at = SWEEP_MIN
 
-    def start(self, preemptor: Pod) -> None:
+    def start(self, preemptor: Pod, node: str) -> None:
         self._forget(preemptor.key)
         self._busy[preemptor.key] = preemptor.uid
+        self._expecting.put(preemptor.key, node)
 
-    def last(self, preemptor: Pod, victim: Pod, node: str) -> None:
+    def last(self, preemptor: Pod, victim: Pod) -> None:
         """Only this victim is left."""
         key = preemptor.key
         if self._busy.get(key) == preemptor.uid:
             del self._busy[key]
             self._last[key] = (preemptor.uid, victim)
-            self._expecting.put(key, node)
             self._for.setdefault(victim.uid, set()).add(key)
             if len(self._last) >= self._sweep_at:
                 self._sweep()
@@ -70,6 +70,7 @@ class UnderWay:
         """
         if self._busy.get(preemptor.key) == preemptor.uid:
             del self._busy[preemptor.key]
+            self._expecting.drop(preemptor.key)
         uid, _ = self._last.get(preemptor.key, ("", None))
         if uid == preemptor.uid and not is_deleted:
             self._forget(preemptor.key)
@@ -89,7 +90,7 @@ class UnderWay:
         return self._busy
 
     def expecting(self, departed: Pod) -> Expecting:
-        """Preemptors whose last victim is not gone yet, and the nodes that these leave."""
+        """Preemptors whose last victim is not gone yet, and the nodes that their victims leave."""
         for key in tuple(self._for.get(departed.uid, ())):
             self._forget(key)
         return self._expecting
@@ -136,7 +137,7 @@ class Eviction:
         """
         if not self._victims:
             return None
-        self._under_way.start(self._preemptor)
+        self._under_way.start(self._preemptor, self._node)
         nominator = self._trial.nominator
         self._less = [
             pod
@@ -164,7 +165,7 @@ class Eviction:
                 answer = yield Together(parts=tuple(self._evict(victim) for victim in others))
                 assert isinstance(answer, Returned)
                 failed = next((s for s in answer.value if not s.is_success), SUCCESS)
-            self._under_way.last(self._preemptor, last, self._node)
+            self._under_way.last(self._preemptor, last)
             status = yield from self._evict(last)
             has_left = last.uid not in self._cluster.placed
             is_held_up = self._trial.waiting.get(last.uid) is not None

@@ -5,7 +5,8 @@
     otherwise                                                  the pod rests on
 
 A pod for which room is being made on some node is the exception: until that is done, pods that
-leave other nodes wake it only if it fits now. Hundreds of them would else be tried in vain for
+leave other nodes wake it only if it fits now, and not as long as room is being made there for
+another, since what is left over shows in the end. Hundreds of them would else be tried in vain for
 every single pod that goes.
 
 A pod that was looked at in vain keeps in mind who stood against it then, beside those who rejected
@@ -115,6 +116,12 @@ class _Round:
         """The node that the departed pod left; "" if it only had one promised."""
         return "" if self.departed is None else self.departed.spec.node_name
 
+    def worth_elsewhere(self, queued: QueuedPod) -> Worth:
+        """To a pod for which room is being made on another node."""
+        if self.expecting.keys_at(self.left):
+            return Worth.SKIP
+        return self.looks.worth_to_its_like(queued)
+
 
 class Waking:
     """Decides; it moves nobody. `notes`: pods that rest on, and who was blamed for it anew."""
@@ -212,7 +219,7 @@ class Waking:
         of_its_like: Worth = worth
         example = _one_elsewhere(pods, elsewhere, left)
         if example is not None:
-            of_its_like = one.looks.worth_to_its_like(example)
+            of_its_like = one.worth_elsewhere(example)
             if of_its_like is Worth.SKIP:
                 blamed = one.looks.noted(example) - group.rejectors - group.key.also_blamed
                 if blamed:
@@ -249,7 +256,7 @@ class Waking:
             if worth is not Worth.SKIP and one.expecting:
                 node = one.expecting.node_of.get(queued.key)
                 if node is not None and node != left:
-                    worth = one.looks.worth_to_its_like(queued)
+                    worth = one.worth_elsewhere(queued)
             if worth is not Worth.SKIP:
                 found.append((queued, worth))
             elif one.looks.asked != asked:

@@ -222,8 +222,26 @@ def test_whoever_gets_room_elsewhere_follows_a_departure_only_if_it_fits(
     by_class: bool, like_fits: bool, woken: list[str]
 ) -> None:
     look = Looked() if like_fits else Looked(elsewhere="Ports", here="Ports", nowhere="Ports")
+    one = departed(look, MakingRoom(elsewhere="n2"), by_class=by_class)
+
+    assert sorted(one.names()["backoff"]) == woken
+    assert look.asked == ["elsewhere"]
+    resting_now = [q for group in one.queue.places.resting.groups() for q in group_pods(group)]
+    assert all(queued.also_blamed == {"Ports"} for queued in resting_now)
+
+
+@pytest.mark.parametrize("by_class", [True, False])
+def test_nobody_is_looked_at_for_a_node_that_more_pods_will_leave(by_class: bool) -> None:
+    look = Looked()
+    one = departed(look, MakingRoom(here="n1", elsewhere="n2"), by_class=by_class)
+
+    assert sorted(one.names()["backoff"]) == ["here", "nowhere"]
+    assert look.asked == []
+
+
+def departed(look: Looked, gate: MakingRoom, *, by_class: bool) -> Scene:
+    """Three pods rest, and one more leaves node n1."""
     one = scene(look, by_class=by_class)
-    gate = MakingRoom(here="n1", elsewhere="n2")
     heard = {"Fit": [Registration(ASSIGNED_POD_DELETE)], "Ports": [Registration(VOLUME_ADDED)]}
     one.queue.learn(
         {PROFILE: QueueProfile(by_priority, heard, (gate,), blame=look)}, Backoff(1, 10)
@@ -233,10 +251,7 @@ def test_whoever_gets_room_elsewhere_follows_a_departure_only_if_it_fits(
         one.reject("Fit", now_s=1.2)
 
     one.queue.move(Change(ASSIGNED_POD_DELETE, a_pod("gone", node="n1"), None), 1.3)
-
-    assert sorted(one.names()["backoff"]) == woken
-    resting_now = [q for group in one.queue.places.resting.groups() for q in group_pods(group)]
-    assert all(queued.also_blamed == {"Ports"} for queued in resting_now)
+    return one
 
 
 def group_pods(group: Group) -> list[QueuedPod]:
