@@ -121,7 +121,7 @@ class AnswerBook:
         changed = self._nodes.log.since(answers.node_cursor)
         if touched is None or changed is None:
             return None
-        rows = {row for row, aspects in changed if aspects & NODE_ASPECTS}
+        rows = {row for row, aspects in changed if aspects & int(NODE_ASPECTS)}
         row_of = self._nodes.row_of
         for pool_id in dict.fromkeys(touched):
             names = ledger.inventory.nodes_of(pool_id)

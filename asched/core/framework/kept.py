@@ -341,9 +341,7 @@ class KeptScores(Kept):
         return normal
 
     def _look_for_difference(self, cluster: Cluster) -> None:
-        """Is the raw score the same everywhere? Not asked where every placement changes it
-        anyway.
-        """
+        """Is the raw score the same everywhere? Not asked where every placement changes it."""
         nodes = cluster.nodes
         if not nodes.count or (self._aspects & AMOUNTS and not self.plugin.normalizes):
             self.is_uniform = False
@@ -369,7 +367,9 @@ class KeptScores(Kept):
         if self.cursor == log.end:
             return True
         if self.cursor != log.end - 1:
-            return False
+            entries = log.since(self.cursor)
+            if entries is None or any(t & self._aspects and r != row for r, t in entries):
+                return False
         plugin, meter = self.plugin, work.meter
         if meter is not None and meter.is_sampled:
             score = meter.call(plugin.name, "Score", plugin.score_one, pod, row, self.data)

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.classes import ClassState
-from asched.core.framework.kept import KeptVerdict
+from asched.core.framework.kept import ALL_ASPECTS, KeptVerdict
 from asched.core.framework.points import CachedPlugin, FilterPlugin
 from asched.core.framework.promised import Layer, Promised
 from asched.core.framework.status import Status
@@ -249,7 +249,7 @@ class TriedRows:
             self.found.clear()
         else:
             for row, aspects in (*entries, *nominated):
-                if aspects & Aspect.ALL:
+                if aspects & ALL_ASPECTS:
                     self.found.pop(row, None)
         self._layer, self._versions = layer, versions
         self._cursor, self._seen = log.end, layer.log.end

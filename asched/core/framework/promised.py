@@ -26,6 +26,7 @@ I64 = npt.NDArray[np.int64]
 
 #: Aspects as the log speaks of them: combining flags of an enum is slow.
 LIVE_ONLY: Final = int(Aspect.LIVE)
+_PODS: Final = int(Aspect.PODS)
 
 #: Clusters have a handful of priority classes; a layer is made anew in a millisecond.
 LAYERS_MAX: Final = 64
@@ -77,7 +78,7 @@ class Layer:
             self.amounts[index, row] = amount
         self.count[row] = len(seen)
         self.total += len(seen) - before
-        self.log.add(row, Aspect.PODS)
+        self.log.add(row, _PODS)
 
     def rows(self) -> npt.NDArray[np.intp]:
         """The rows with such pods."""

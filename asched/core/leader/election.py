@@ -219,7 +219,7 @@ class Election:
         record = Record.of(lease)
         if record.holder != self.rules.identity:
             return None
-        stamp = micro_time(now)
+        stamp = _stamp(now)
         gone = replace(
             record,
             holder="",
@@ -250,10 +250,15 @@ class Election:
         return self._seen_s + self._seen.duration_s > now_s
 
     def _fresh(self, now_s: float, transitions: int) -> Record:
-        stamp = micro_time(now_s)
+        stamp = _stamp(now_s)
         return Record(self.rules.identity, self.rules.duration_s, stamp, stamp, transitions)
 
     def _kept(self, now_s: float) -> Record:
         return replace(
             self._fresh(now_s, self._seen.transitions), acquire_time=self._seen.acquire_time
         )
+
+
+def _stamp(now_s: float) -> str:
+    """To the nearest microsecond: floats know no more of such times."""
+    return micro_time(round(now_s * 1e6) * 1000)

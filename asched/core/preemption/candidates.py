@@ -143,7 +143,7 @@ class PlainProspects(Prospects):
     `_victims` bool[K, N] says who they are, by slot and row.
     """
 
-    aspects = ASPECTS | Aspect.ALLOCATABLE
+    aspects = ASPECTS | int(Aspect.ALLOCATABLE)
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class PlainProspects(Prospects):
         self._victims: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=np.bool_)
         self._codes: list[I32] = []
         for verdict in verdicts:
-            self.aspects |= verdict.plugin.depends_on or Aspect.ALL
+            self.aspects |= verdict.aspects
 
     def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
         capacity = len(self.outcome)
@@ -239,7 +239,7 @@ class PlainProspects(Prospects):
 class TrialProspects(Prospects):
     """For any class: every filter is asked, row by row."""
 
-    aspects = ASPECTS | Aspect.ALL
+    aspects = ASPECTS | int(Aspect.ALL)
 
     def __init__(self, cluster: Cluster, lineup: Lineup, budgets: Budgets) -> None:
         super().__init__(cluster, lineup, budgets)

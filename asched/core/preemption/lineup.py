@@ -27,7 +27,7 @@ NOW: Final = np.iinfo(np.int64).max
 #: Priority of an empty slot: nobody is above it.
 NOBODY: Final = np.iinfo(np.int64).max
 #: Aspects that change a row's line.
-ASPECTS: Final = Aspect.PODS | Aspect.LIVE | Aspect.START_TIMES
+ASPECTS: Final = int(Aspect.PODS | Aspect.LIVE | Aspect.START_TIMES)
 #: Slots grow by this many at least.
 SLOTS_STEP: Final = 8
 #: Distinct (priority, amounts) kept before all is lined up anew. A guess.

@@ -37,6 +37,8 @@ from asched.core.state.volumes import VolumeIndex
 R = TypeVar("R", bound=Record)
 
 _PODS: Final = int(Aspect.PODS)
+_POD_LABELS: Final = int(Aspect.POD_LABELS)
+_START_TIMES: Final = int(Aspect.START_TIMES)
 C = TypeVar("C")
 
 
@@ -213,7 +215,7 @@ class Cluster(Objects):
             )
             if stays and (_holds_as_much(info.cls, cls) or self._relabel(info, cls)):
                 if info.row >= 0 and info.pod.status.start_time != pod.status.start_time:
-                    self.nodes.log.add(info.row, Aspect.START_TIMES)
+                    self.nodes.log.add(info.row, _START_TIMES)
                 info.pod, info.assumed = pod, False
                 return
             self._unplace(info)
@@ -230,7 +232,7 @@ class Cluster(Objects):
         cls.take_over(old)
         info.cls = cls
         if info.row >= 0:
-            self.nodes.log.add(info.row, Aspect.POD_LABELS)
+            self.nodes.log.add(info.row, _POD_LABELS)
             if self.topology.relabel_pod(info, old.label_set):
                 self.counts += 1
         return True

@@ -5,6 +5,7 @@ from that content: requests, ports, compiled affinity terms. A `PodInfo` is one 
 and place.
 """
 
+from collections import OrderedDict
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 from weakref import WeakValueDictionary
@@ -17,6 +18,8 @@ from asched.core.model.quantity import QuantityError
 from asched.core.model.selector import Selector, compile_selector
 from asched.core.model.storage import PodStorage, storage_of
 
+#: A few kB each.
+RECENT_MAX: Final = 256
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
@@ -252,10 +255,13 @@ def _term(term: PodAffinityTerm, own_namespace: str, weight: int = 0) -> Affinit
 
 
 class PodClasses:
-    """Interns classes and label sets. They go when the last pod that uses them goes."""
+    """Interns classes and label sets. They go when the last pod that uses them goes, but for the
+    RECENT_MAX classes asked for last: where pods come one by one, each would else be the first.
+    """
 
     def __init__(self) -> None:
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
+        self._recent: OrderedDict[PodClass, None] = OrderedDict()
         self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
         self._classes_made = 0
         self._label_sets_made = 0
@@ -274,6 +280,13 @@ class PodClasses:
                 self._classes_made, key, pod, self.label_set_of(pod), tells_of_resize=bool(resize)
             )
             self._classes[key] = known
+        recent = self._recent
+        if known in recent:
+            recent.move_to_end(known)
+        else:
+            recent[known] = None
+            if len(recent) > RECENT_MAX:
+                recent.popitem(last=False)
         return known
 
     def label_set_of(self, pod: Pod) -> LabelSet:

@@ -256,7 +256,7 @@ class VolumeIndex:
                 self._hold(old, row, -pods)
             if new is not None:
                 self._hold(new, row, pods)
-            self._nodes.log.add(row, Aspect.PODS)
+            self._nodes.log.add(row, int(Aspect.PODS))
 
     def _read_attachment(self, key: str) -> None:
         attachment = self._lookup(VOLUME_ATTACHMENT, key)
@@ -292,7 +292,7 @@ class VolumeIndex:
         row = self._nodes.row_of.get(node)
         if row is not None:
             self._refer(self._attached, self._held, volume, row, amount)
-            self._nodes.log.add(row, Aspect.PODS)
+            self._nodes.log.add(row, int(Aspect.PODS))
 
     # --- nodes -----------------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ class VolumeIndex:
 
     def _read_csi_node(self, row: int, name: str) -> None:
         self._write_csi_node(row, self._lookup(CSI_NODE, name))
-        self._nodes.log.add(row, Aspect.PODS)
+        self._nodes.log.add(row, int(Aspect.PODS))
 
     def _write_csi_node(self, row: int, csi_node: Any) -> None:
         for driver in self._drivers_of.pop(row, ()):

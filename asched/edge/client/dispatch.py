@@ -76,10 +76,11 @@ class Dispatcher:
         self._extenders = extenders
         self._loop = asyncio.get_running_loop()
         self._rng = random.Random(self.options.seed)  # only jitter is drawn from it
-        self._lanes = {
-            lane: LaneState(lane, self.options.concurrency[lane], self.options.queue_max[lane])
+        #: By lane: a list, since members of an enum are slow to hash.
+        self._lanes = [
+            LaneState(lane, self.options.concurrency[lane], self.options.queue_max[lane])
             for lane in Lane
-        }
+        ]
         # Room for all, so that no lane waits for another, and connections for those under way.
         most = sum(own for lane, own in self.options.concurrency.items() if lane is not Lane.LOCAL)
         self._transport: Transport = session.pool(most)
@@ -140,7 +141,7 @@ class Dispatcher:
         if self._group is not None:
             try:
                 async with asyncio.timeout(timeout_s):
-                    while not all(state.is_idle for state in self._lanes.values()):
+                    while not all(state.is_idle for state in self._lanes):
                         self._idle.clear()
                         await self._idle.wait()
             except TimeoutError:
@@ -151,7 +152,7 @@ class Dispatcher:
             timer.cancel()
         self._held.clear()
         self._delayed.clear()
-        for state in self._lanes.values():
+        for state in self._lanes:
             while state.queue.waiting:
                 job = state.queue.drop_oldest()
                 state.dropped_count += 1
@@ -194,7 +195,7 @@ class Dispatcher:
             return
         now_s = self._loop.time()
         wake_s: float | None = None
-        for state in self._lanes.values():
+        for state in self._lanes:
             since_s, state.throttled_since_s = state.throttled_since_s, None
             queue = state.queue
             if not queue.waiting:
@@ -353,7 +354,7 @@ class Dispatcher:
     def _pause(self, state: LaneState, wait_s: float) -> None:
         """Hold a lane and those below it."""
         until_s = self._loop.time() + wait_s
-        for lower in self._lanes.values():
+        for lower in self._lanes:
             if state.lane <= lower.lane < Lane.LOCAL:
                 lower.paused_until_s = max(lower.paused_until_s, until_s)
 

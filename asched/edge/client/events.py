@@ -14,7 +14,6 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/events (r
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 from time import time_ns
 from typing import Any, Final
 
@@ -22,6 +21,7 @@ import msgspec
 
 from asched.core.framework.effects import STRATEGIC_MERGE, EmitEvent
 from asched.core.model.meta import ObjectReference
+from asched.core.model.timestamp import NS, micro_time
 from asched.edge.client.writes import Request, quoted
 
 NOTE_BYTES_MAX: Final = 1024
@@ -31,7 +31,6 @@ FINISH_S: Final = 6 * 60.0
 SERIES_MAX: Final = 16_384
 #: Events about objects without a namespace are kept here.
 DEFAULT_NAMESPACE: Final = "default"
-_NS: Final = 1_000_000_000
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -99,7 +98,7 @@ class EventRecorder:
 
     def finish(self) -> Iterator[EventWrite]:
         """Due every FINISH_S: the last count of quiet series; quiet events are forgotten."""
-        quiet_ns = self._clock_ns() - int(FINISH_S * _NS)
+        quiet_ns = self._clock_ns() - int(FINISH_S * NS)
         for key, series in list(self._known.items()):
             if series.last_seen_ns < quiet_ns:
                 del self._known[key]
@@ -112,9 +111,8 @@ class EventRecorder:
         effect = series.effect
         namespace = effect.regarding.namespace or DEFAULT_NAMESPACE
         path = f"/apis/events.k8s.io/v1/namespaces/{quoted(namespace)}/events"
-        counted = {"count": series.count, "lastObservedTime": micro_time(series.last_seen_ns)}
         if write.is_patch:
-            body = _encode({"series": counted})
+            body = _encode({"series": _counted(series)})
             return Request("PATCH", f"{path}/{quoted(series.name)}", body, STRATEGIC_MERGE)
         event: dict[str, Any] = {
             "kind": "Event",
@@ -135,8 +133,12 @@ class EventRecorder:
         if effect.related is not None:
             event["related"] = effect.related
         if write.with_series:
-            event["series"] = counted
+            event["series"] = _counted(series)
         return Request("POST", path, _encode(event))
+
+
+def _counted(series: Series) -> dict[str, Any]:
+    return {"count": series.count, "lastObservedTime": micro_time(series.last_seen_ns)}
 
 
 def _key(effect: EmitEvent) -> Key:
@@ -148,13 +150,6 @@ def _key(effect: EmitEvent) -> Key:
         effect.regarding,
         effect.related,
     )
-
-
-def micro_time(at_ns: int) -> str:
-    """A metav1.MicroTime: UTC with exactly six digits, which the server insists on."""
-    seconds, rest_ns = divmod(at_ns, _NS)
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest_ns // 1000:06d}Z"
 
 
 def cut_note(note: str) -> str:

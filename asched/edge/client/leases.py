@@ -10,8 +10,8 @@ from typing import Any, Final
 
 import orjson
 
+from asched.core.model.timestamp import micro_time
 from asched.edge.client.errors import NotFound
-from asched.edge.client.events import micro_time
 from asched.edge.client.session import Session, read_json
 from asched.edge.client.writes import quoted
 

@@ -12,7 +12,7 @@ from asched.core.framework.runner import Runner
 from asched.core.state.changes import UNSCHEDULABLE_TIMEOUT
 from asched.edge.host.clock import monotonic_s
 from asched.edge.host.loops import Scheduler
-from asched.edge.host.measured import MeasuredDispatcher
+from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.telemetry.instruments import Families
 from asched.edge.telemetry.metrics import Metrics
 
@@ -143,7 +143,7 @@ class Figures:
         return {(): sum(child.value for (_, event), child in incoming.items() if event == label)}
 
     def _by_lane(self, read: Callable[[Lane], float]) -> Callable[[], Values]:
-        return lambda: {(lane.name.lower(),): read(lane) for lane in Lane}
+        return lambda: {(LANE_NAMES[lane],): read(lane) for lane in Lane}
 
     def _by_kind(self, read: Callable[[Any], float]) -> Callable[[], Values]:
         reflectors = self._scheduler.reflectors

@@ -31,6 +31,9 @@ CALL_TYPES: Final[dict[type[Effect], str]] = {
     PatchPodStatus: "pod_status_patch",
 }
 
+#: By lane, as metrics have them.
+LANE_NAMES: Final = tuple(lane.name.lower() for lane in Lane)
+
 
 class MeasuredDispatcher(Dispatcher):
     """`may_send` is asked before anything leaves."""
@@ -50,12 +53,12 @@ class MeasuredDispatcher(Dispatcher):
         self._host = session.credentials.host
         self._is_limited = session.options.qps > 0
         #: Attempts under way: when each began, by lane.
-        self._begun: dict[Lane, dict[int, float]] = {lane: {} for lane in Lane}
+        self._begun: list[dict[int, float]] = [{} for _ in Lane]
         #: Requests under way that evict somebody; None as long as there was none.
         self.evicting: int | None = None
 
     def submit(self, effect: Effect) -> None:
-        self._metrics.added(effect.lane.name.lower())
+        self._metrics.added(LANE_NAMES[effect.lane])
         super().submit(effect)
 
     def _pump(self) -> None:
@@ -81,7 +84,7 @@ class MeasuredDispatcher(Dispatcher):
         took_s = self._loop.time() - started_s
         is_retry = job.attempt_count > 1
         self._metrics.worked(
-            job.lane.name.lower(), started_s - job.queued_s, took_s, is_retry=is_retry
+            LANE_NAMES[job.lane], started_s - job.queued_s, took_s, is_retry=is_retry
         )
         if not isinstance(outcome, Answer):  # a request was sent, or tried to be
             self._count_request(job, outcome, took_s, is_retry=is_retry)

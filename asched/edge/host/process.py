@@ -35,7 +35,7 @@ from asched.edge.host.election import Campaign, identity
 from asched.edge.host.extenders import Consultants
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.loops import LostLeadershipError, Scheduler
-from asched.edge.host.measured import MeasuredDispatcher
+from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.host.reload import Reloader, Wanted
 from asched.edge.host.user_plugins import Catalogue
 from asched.edge.serve.options import ServingPlan
@@ -136,7 +136,7 @@ def _scheduler(
     campaign: Campaign | None,
     consultants: Consultants,
 ) -> Scheduler:
-    metrics.client.know_lanes(tuple(lane.name.lower() for lane in Lane))
+    metrics.client.know_lanes(LANE_NAMES)
     options = DispatchOptions(
         concurrency={**CONCURRENCY, Lane.BINDING: plan.bind_concurrency},
         queue_max=plan.dispatch.queue_max,

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from asched.core.config.defaults import default_configuration
+from asched.core.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
+from asched.core.plugins.node_resources_fit import NodeResourcesFit
+from asched.core.state.nodes import Aspect
 from asched.lab.bench.run_decide import DecideWorld
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
@@ -155,6 +158,17 @@ async def test_a_class_that_comes_back_catches_up_on_changed_rows_only(engine) -
     full, _, rows = await engine.schedule(pod(cpu="100m"))
     assert full == 0
     assert rows <= MOVING_PLUGINS * (WARM + 1)
+
+
+async def test_labels_that_pods_get_as_they_are_bound_cost_nothing(engine, monkeypatch) -> None:
+    """An API server labels each pod it binds: that row is told, but none has to be scored anew."""
+    await engine.schedule(*[pod() for _ in range(WARM)])
+    for plugin in (NodeResourcesFit, NodeResourcesBalancedAllocation):
+        monkeypatch.delattr(plugin, "score")  # of many rows; `score_one` is enough
+    nodes = engine.world.machine.desk.cluster.nodes
+    for row in range(COUNTED):
+        nodes.log.add(row, int(Aspect.POD_LABELS))
+        assert await engine.schedule(pod()) == (0, MOVING_PLUGINS, MOVING_PLUGINS)
 
 
 async def test_rows_grow_with_pods_and_not_with_nodes() -> None:

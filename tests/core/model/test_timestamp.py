@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.model.timestamp import microseconds, rfc3339
+from asched.core.model.timestamp import NS, micro_time, microseconds, rfc3339
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,8 @@ def test_what_is_no_time_is_refused(text: str) -> None:
 
 def test_times_are_written_in_whole_seconds() -> None:
     assert rfc3339(1_767_225_600.9) == "2026-01-01T00:00:00Z"
+
+
+def test_a_micro_time_has_six_digits() -> None:
+    assert micro_time(1_700_000_000 * NS) == "2023-11-14T22:13:20.000000Z"
+    assert micro_time(1_700_000_000 * NS + 1_999) == "2023-11-14T22:13:20.000001Z"

@@ -7,7 +7,7 @@ import pytest
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.meta import ObjectReference
 from asched.edge.client import events
-from asched.edge.client.events import EventRecorder, EventWrite, cut_note, micro_time
+from asched.edge.client.events import EventRecorder, EventWrite, cut_note
 from tests.shared import shared_path
 
 SECOND_NS = 1_000_000_000
@@ -186,8 +186,3 @@ def test_a_note_is_cut_between_characters(note, length):
     cut = cut_note(note)
     assert len(cut.encode()) == length
     assert note.startswith(cut)
-
-
-def test_a_micro_time_has_six_digits():
-    assert micro_time(1_700_000_000 * SECOND_NS) == "2023-11-14T22:13:20.000000Z"
-    assert micro_time(1_700_000_000 * SECOND_NS + 1_999) == "2023-11-14T22:13:20.000001Z"

@@ -29,6 +29,7 @@ I32 = npt.NDArray[np.int32]
 
 #: Aspects of a row on which the set of counted nodes depends.
 LAYOUT: Final = Aspect.LABELS | Aspect.TAINTS | Aspect.LIVE
+_LAYOUT: Final = int(LAYOUT)
 
 #: Sets of counted nodes kept; a full memory is emptied. One takes up to 8 bytes a row, so at 5,000
 #: nodes all of them take 40 MB.
@@ -117,7 +118,7 @@ class DomainsMemory:
         if self._cursor != log.end:
             entries = log.since(self._cursor) if self._cursor >= 0 else None
             self._cursor = log.end
-            if entries is None or any(touched & LAYOUT for _, touched in entries):
+            if entries is None or any(touched & _LAYOUT for _, touched in entries):
                 self._layout += 1
                 self._known.clear()
                 self._complete.clear()
