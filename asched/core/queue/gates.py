@@ -47,9 +47,12 @@ class Gates:
                 return candidate.holding()
         return ()
 
-    def expecting(self, profile: str, departed: Pod) -> Expecting:
-        """For whom room is being made, and where."""
-        told = [plugin.expecting(departed) for plugin in self._plugins.get(profile, ())]
+    def expecting(self, departed: Pod) -> dict[str, Expecting]:
+        """For whom room is being made, and where, by profile."""
+        return {profile: self._expecting(profile, departed) for profile in self._plugins}
+
+    def _expecting(self, profile: str, departed: Pod) -> Expecting:
+        told = [plugin.expecting(departed) for plugin in self._plugins[profile]]
         some = [one for one in told if one]
         if len(some) <= 1:
             return some[0] if some else NOBODY_EXPECTS

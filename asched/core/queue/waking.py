@@ -25,7 +25,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
 from itertools import chain, filterfalse
 from typing import Final
 
-from asched.core.framework.points import NOBODY_EXPECTS, Expecting
+from asched.core.framework.points import NOBODY_EXPECTS
 from asched.core.model.pod import Pod
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Judge, Memo, Worth
@@ -139,13 +139,11 @@ class Waking:
         judge, trigger = self._judge, change.trigger
         one = _Round(change, except_uid, self._blame)
         found: list[tuple[QueuedPod, Worth]] = []
-        expecting: dict[str, Expecting] = {}
+        # Also where nobody rests: what is told of a pod that left must not be remembered for good.
+        expecting = {} if one.departed is None else self._gates.expecting(one.departed)
         for group in groups:
             key = group.key
-            if one.departed is not None:
-                if key.profile not in expecting:
-                    expecting[key.profile] = self._gates.expecting(key.profile, one.departed)
-                one.expecting = expecting[key.profile]
+            one.expecting = expecting.get(key.profile, NOBODY_EXPECTS)
             one.hears, one.profits = judge.may_hear(key, trigger), judge.may_profit(key, trigger)
             if one.hears or one.profits:
                 one.held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()

@@ -209,8 +209,10 @@ class MakingRoom(Gate):
     def __init__(self, **nodes: str) -> None:
         super().__init__("Preemption")
         self.nodes = Expecting({f"default/{name}": node for name, node in nodes.items()})
+        self.departed: list[str] = []
 
     def expecting(self, departed: Pod) -> Expecting:
+        self.departed.append(departed.metadata.name)
         return self.nodes
 
 
@@ -237,6 +239,17 @@ def test_nobody_is_looked_at_for_a_node_that_more_pods_will_leave(by_class: bool
 
     assert sorted(one.names()["backoff"]) == ["here", "nowhere"]
     assert look.asked == []
+
+
+def test_a_departure_is_told_though_nobody_rests() -> None:
+    gate = MakingRoom()
+    one = scene(Looked())
+    heard = {"Fit": [Registration(ASSIGNED_POD_DELETE)]}
+    one.queue.learn({PROFILE: QueueProfile(by_priority, heard, (gate,))}, Backoff(1, 10))
+
+    one.queue.move(Change(ASSIGNED_POD_DELETE, a_pod("gone", node="n1"), None), 1.3)
+
+    assert gate.departed == ["gone"]
 
 
 def departed(look: Looked, gate: MakingRoom, *, by_class: bool) -> Scene:
