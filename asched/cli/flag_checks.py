@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from asched.core.config import duration
 from asched.core.config.problem import go_json, message, quoted
-from asched.core.config.v1 import NS_PER_SECOND
+from asched.core.model.timestamp import NS_PER_SECOND
 
 PORT_MAX: Final = 65_535
 LOG_FORMATS: Final = ("text", "json")

@@ -4,12 +4,11 @@ Lists stand in brackets, times have units, as Go prints them.
 """
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from asched.cli.flag_table import ALL, Flag
 from asched.core.config.duration import render
-
-_NS: Final = 10**9
+from asched.core.model.timestamp import NS_PER_SECOND
 
 
 def flag_texts(given: Mapping[str, Any]) -> dict[str, str]:
@@ -31,7 +30,7 @@ def _text(flag: Flag, value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if flag.kind == "duration":
-        return render(round(value * _NS))
+        return render(round(value * NS_PER_SECOND))
     if flag.kind == "durationNs":
         return render(value)
     if isinstance(value, Mapping):

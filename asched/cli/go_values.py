@@ -13,7 +13,7 @@ from asched.core.config import duration
 from asched.core.config.gates import parse_bool
 from asched.core.config.problem import quoted
 from asched.core.config.scalars import single
-from asched.core.config.v1 import NS_PER_SECOND
+from asched.core.model.timestamp import NS_PER_SECOND
 
 #: What a `version` flag asks for.
 VERSION_OFF: Final = "false"

@@ -18,7 +18,6 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.merge import merge_defaults, needed_plugins
 from asched.core.config.v1 import (
     MULTI_POINT,
-    NS_PER_SECOND,
     POINTS,
     ClientConnection,
     Extender,
@@ -31,6 +30,7 @@ from asched.core.config.v1 import (
     Profile,
     SchedulerConfiguration,
 )
+from asched.core.model.timestamp import NS_PER_SECOND
 
 Document = Mapping[str, Any]
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 from asched import names
 from asched.core.config.args import PluginArgs
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.model.timestamp import NS_PER_SECOND
 
 API_GROUP: Final = "kubescheduler.config.k8s.io"
 API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
@@ -31,8 +32,6 @@ PLACEMENT_SCORE: Final = "placementScore"
 PLACEMENT_POINTS: Final = (PLACEMENT_GENERATE, PLACEMENT_SCORE)
 #: Every key of `profiles[].plugins` but multiPoint.
 POINTS: Final = (*names.EXTENSION_POINTS, *PLACEMENT_POINTS)
-
-NS_PER_SECOND: Final = 1_000_000_000
 
 
 @dataclass(frozen=True, slots=True)

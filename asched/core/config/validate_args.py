@@ -25,7 +25,7 @@ from asched.core.config.problem import (
     required,
 )
 from asched.core.config.qualified import label_value_faults, qualified_name_faults
-from asched.core.config.v1 import NS_PER_SECOND
+from asched.core.model.timestamp import NS_PER_SECOND
 
 PERCENT_MAX: Final = 100
 RESOURCE_WEIGHT_MAX: Final = 100

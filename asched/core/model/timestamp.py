@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
-#: Nanoseconds per second.
-NS: Final = 1_000_000_000
+NS_PER_SECOND: Final = 1_000_000_000
 
 
 def rfc3339(now_s: float) -> str:
@@ -17,7 +16,7 @@ def micro_time(at_ns: int) -> str:
     """Nanoseconds since the epoch as a metav1.MicroTime: UTC with exactly six digits, which the
     server insists on.
     """
-    seconds, rest_ns = divmod(at_ns, NS)
+    seconds, rest_ns = divmod(at_ns, NS_PER_SECOND)
     return f"{_second(seconds)}.{rest_ns // 1000:06d}Z"
 
 

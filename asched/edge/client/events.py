@@ -21,7 +21,7 @@ import msgspec
 
 from asched.core.framework.effects import STRATEGIC_MERGE, EmitEvent
 from asched.core.model.meta import ObjectReference
-from asched.core.model.timestamp import NS, micro_time
+from asched.core.model.timestamp import NS_PER_SECOND, micro_time
 from asched.edge.client.writes import Request, quoted
 
 NOTE_BYTES_MAX: Final = 1024
@@ -98,7 +98,7 @@ class EventRecorder:
 
     def finish(self) -> Iterator[EventWrite]:
         """Due every FINISH_S: the last count of quiet series; quiet events are forgotten."""
-        quiet_ns = self._clock_ns() - int(FINISH_S * NS)
+        quiet_ns = self._clock_ns() - int(FINISH_S * NS_PER_SECOND)
         for key, series in list(self._known.items()):
             if series.last_seen_ns < quiet_ns:
                 del self._known[key]

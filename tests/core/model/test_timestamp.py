@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.model.timestamp import NS, micro_time, microseconds, rfc3339
+from asched.core.model.timestamp import NS_PER_SECOND, micro_time, microseconds, rfc3339
 
 
 @pytest.mark.parametrize(
@@ -29,5 +29,5 @@ def test_times_are_written_in_whole_seconds() -> None:
 
 
 def test_a_micro_time_has_six_digits() -> None:
-    assert micro_time(1_700_000_000 * NS) == "2023-11-14T22:13:20.000000Z"
-    assert micro_time(1_700_000_000 * NS + 1_999) == "2023-11-14T22:13:20.000001Z"
+    assert micro_time(1_700_000_000 * NS_PER_SECOND) == "2023-11-14T22:13:20.000000Z"
+    assert micro_time(1_700_000_000 * NS_PER_SECOND + 1_999) == "2023-11-14T22:13:20.000001Z"

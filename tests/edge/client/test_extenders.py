@@ -7,11 +7,12 @@ from contextlib import asynccontextmanager
 import pytest
 from msgspec.structs import replace
 
-from asched.core.config.v1 import NS_PER_SECOND, Extender, ExtenderTLSConfig
+from asched.core.config.v1 import Extender, ExtenderTLSConfig
 from asched.core.framework.effects import AskExtender, Whole, Wholes
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
+from asched.core.model.timestamp import NS_PER_SECOND
 from asched.core.state.facts import Refused, Replied, Unknown
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.extenders import Extenders, observe_nothing
