@@ -36,6 +36,7 @@ ANSWERS_MAX: Final = 256
 ALTERNATIVES_MAX: Final = 8
 #: What a node row must change in for its answer to change.
 NODE_ASPECTS: Final = Aspect.LABELS | Aspect.ALLOCATABLE | Aspect.LIVE
+_NODE_ASPECTS: Final = int(NODE_ASPECTS)
 
 FITS: Final = 0
 CANNOT_ALLOCATE: Final = 1
@@ -121,7 +122,7 @@ class AnswerBook:
         changed = self._nodes.log.since(answers.node_cursor)
         if touched is None or changed is None:
             return None
-        rows = {row for row, aspects in changed if aspects & int(NODE_ASPECTS)}
+        rows = {row for row, aspects in changed if aspects & _NODE_ASPECTS}
         row_of = self._nodes.row_of
         for pool_id in dict.fromkeys(touched):
             names = ledger.inventory.nodes_of(pool_id)

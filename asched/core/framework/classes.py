@@ -22,7 +22,6 @@ import numpy.typing as npt
 
 from asched.core.framework.filter_errors import end_on_errors
 from asched.core.framework.kept import (
-    ALL_ASPECTS,
     NO_ROWS,
     KeptVerdict,
     Work,
@@ -34,6 +33,7 @@ from asched.core.framework.pre_filter import PreFilterOutcome, pre_filter
 from asched.core.framework.ranking import Ranking
 from asched.core.framework.roster import Roster
 from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import ALL_ASPECTS
 from asched.core.state.pods import PodInfo
 
 I32 = npt.NDArray[np.int32]

@@ -22,7 +22,7 @@ from asched.core.framework.points import (
 )
 from asched.core.framework.status import Code, PluginError
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
+from asched.core.state.nodes import ALL_ASPECTS, AMOUNTS, POD_LABELS, PODS_MOVED, START_TIMES
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
@@ -35,12 +35,8 @@ Mask = npt.NDArray[np.bool_]
 #: with the resource kernels at 5,000 rows: gathering costs three times the pass over these.
 FULL_PASS_SHARE: Final = 0.3
 
-#: Flags of an enum are slow to combine, so the log and its readers speak in plain integers.
-AMOUNTS: Final = int(Aspect.POD_AMOUNTS)
-POD_LABELS: Final = int(Aspect.POD_LABELS)
-ALL_ASPECTS: Final = int(Aspect.ALL)
 #: What placed pods change: their start matters to preemption alone, their labels to few plugins.
-_PLACEMENTS: Final = int(Aspect.PODS | Aspect.START_TIMES)
+_PLACEMENTS: Final = PODS_MOVED | START_TIMES
 
 NO_SCORES: Final[I64] = np.zeros(0, dtype=np.int64)
 NO_ROWS: Final[I32] = np.zeros(0, dtype=np.int32)

@@ -25,12 +25,12 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.classes import ClassState
-from asched.core.framework.kept import ALL_ASPECTS, KeptVerdict
+from asched.core.framework.kept import KeptVerdict
 from asched.core.framework.points import CachedPlugin, FilterPlugin
 from asched.core.framework.promised import Layer, Promised
 from asched.core.framework.status import Status
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
+from asched.core.state.nodes import ALL_ASPECTS, Aspect
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView

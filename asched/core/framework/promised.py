@@ -16,17 +16,13 @@ import numpy.typing as npt
 
 from asched.core.framework.kept import KeptVerdict, changed_rows
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect, NodeTable, RowLog
+from asched.core.state.nodes import LIVE_ONLY, PODS_MOVED, NodeTable, RowLog
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import SupposedView
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
-
-#: Aspects as the log speaks of them: combining flags of an enum is slow.
-LIVE_ONLY: Final = int(Aspect.LIVE)
-_PODS: Final = int(Aspect.PODS)
 
 #: Clusters have a handful of priority classes; a layer is made anew in a millisecond.
 LAYERS_MAX: Final = 64
@@ -78,7 +74,7 @@ class Layer:
             self.amounts[index, row] = amount
         self.count[row] = len(seen)
         self.total += len(seen) - before
-        self.log.add(row, _PODS)
+        self.log.add(row, PODS_MOVED)
 
     def rows(self) -> npt.NDArray[np.intp]:
         """The rows with such pods."""

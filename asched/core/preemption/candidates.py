@@ -40,7 +40,7 @@ from asched.core.preemption.victims import (
     suppose,
 )
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
+from asched.core.state.nodes import ALL_ASPECTS, Aspect
 from asched.core.state.pods import PodInfo
 
 I32 = npt.NDArray[np.int32]
@@ -239,7 +239,7 @@ class PlainProspects(Prospects):
 class TrialProspects(Prospects):
     """For any class: every filter is asked, row by row."""
 
-    aspects = ASPECTS | int(Aspect.ALL)
+    aspects = ASPECTS | ALL_ASPECTS
 
     def __init__(self, cluster: Cluster, lineup: Lineup, budgets: Budgets) -> None:
         super().__init__(cluster, lineup, budgets)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from asched.core.model.timestamp import microseconds
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
+from asched.core.state.nodes import LIVE_ONLY, PODS_MOVED, START_TIMES
 from asched.core.state.pods import PodInfo
 
 I32 = npt.NDArray[np.int32]
@@ -27,7 +27,7 @@ NOW: Final = np.iinfo(np.int64).max
 #: Priority of an empty slot: nobody is above it.
 NOBODY: Final = np.iinfo(np.int64).max
 #: Aspects that change a row's line.
-ASPECTS: Final = int(Aspect.PODS | Aspect.LIVE | Aspect.START_TIMES)
+ASPECTS: Final = PODS_MOVED | LIVE_ONLY | START_TIMES
 #: Slots grow by this many at least.
 SLOTS_STEP: Final = 8
 #: Distinct (priority, amounts) kept before all is lined up anew. A guess.

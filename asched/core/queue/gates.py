@@ -56,7 +56,7 @@ class Gates:
         some = [one for one in told if one]
         if len(some) <= 1:
             return some[0] if some else NOBODY_EXPECTS
-        return Expecting(dict(ChainMap(*(one.node_of for one in some))))
+        return Expecting(ChainMap(*(one.node_of for one in some)))
 
     def _ask(self, queued: QueuedPod, profile: str) -> bool:
         plugins = self._plugins.get(profile, ())

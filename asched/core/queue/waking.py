@@ -197,9 +197,8 @@ class Waking:
             or change.priority_at_most is not None
             or one.except_uid
         ):
-            held = one.held
-            free = [queued for key, queued in pods.items() if key not in held] if held else None
-            return self._of_each(pods.values() if free is None else free, one)
+            free = filterfalse(one.held.__contains__, pods)
+            return self._of_each(map(pods.__getitem__, free), one)
         return self._of_equals(group, pods, one)
 
     def _of_equals(

@@ -16,7 +16,7 @@ pod on a node nobody knows waits among the orphans and counts nowhere until the 
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from asched.core.model.kinds import NODE, POD, Kind
 from asched.core.model.meta import Record
@@ -25,7 +25,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.storage import NO_STORAGE
 from asched.core.state.counters import CounterKey, PodCounter
 from asched.core.state.facts import Fact, Gone, Listed, Seen
-from asched.core.state.nodes import Aspect, NodeTable
+from asched.core.state.nodes import POD_LABELS, PODS_MOVED, START_TIMES, NodeTable
 from asched.core.state.objects import Objects
 from asched.core.state.occupancy import Occupancy
 from asched.core.state.pod_groups import PodGroups
@@ -36,9 +36,6 @@ from asched.core.state.volumes import VolumeIndex
 
 R = TypeVar("R", bound=Record)
 
-_PODS: Final = int(Aspect.PODS)
-_POD_LABELS: Final = int(Aspect.POD_LABELS)
-_START_TIMES: Final = int(Aspect.START_TIMES)
 C = TypeVar("C")
 
 
@@ -215,7 +212,7 @@ class Cluster(Objects):
             )
             if stays and (_holds_as_much(info.cls, cls) or self._relabel(info, cls)):
                 if info.row >= 0 and info.pod.status.start_time != pod.status.start_time:
-                    self.nodes.log.add(info.row, _START_TIMES)
+                    self.nodes.log.add(info.row, START_TIMES)
                 info.pod, info.assumed = pod, False
                 return
             self._unplace(info)
@@ -232,7 +229,7 @@ class Cluster(Objects):
         cls.take_over(old)
         info.cls = cls
         if info.row >= 0:
-            self.nodes.log.add(info.row, _POD_LABELS)
+            self.nodes.log.add(info.row, POD_LABELS)
             if self.topology.relabel_pod(info, old.label_set):
                 self.counts += 1
         return True
@@ -295,11 +292,11 @@ class Cluster(Objects):
     def _place(self, info: PodInfo, row: int) -> None:
         info.row = row
         self._count(info, row, 1)
-        self.nodes.log.add(row, _PODS)
+        self.nodes.log.add(row, PODS_MOVED)
 
     def _displace(self, info: PodInfo) -> None:
         self._count(info, info.row, -1)
-        self.nodes.log.add(info.row, _PODS)
+        self.nodes.log.add(info.row, PODS_MOVED)
 
     def _count(self, info: PodInfo, row: int, sign: int) -> None:
         """Move every column and index that pods move, by one pod."""

@@ -49,6 +49,14 @@ class Aspect(IntFlag):
     ALL = NODE | PODS
 
 
+#: Members of an enum are slow to combine: the log and its readers speak in plain integers.
+AMOUNTS: Final = int(Aspect.POD_AMOUNTS)
+POD_LABELS: Final = int(Aspect.POD_LABELS)
+PODS_MOVED: Final = int(Aspect.PODS)
+START_TIMES: Final = int(Aspect.START_TIMES)
+LIVE_ONLY: Final = int(Aspect.LIVE)
+ALL_ASPECTS: Final = int(Aspect.ALL)
+
 NODE_COLUMNS: Final = (
     Column("live", np.bool_, (), "-", "NodeSeen, NodeGone"),
     Column("unschedulable", np.bool_, (), "-", "NodeSeen"),
@@ -99,7 +107,7 @@ class RowLog:
         return self._base + len(self._entries)
 
     def add(self, row: int, aspect: int) -> None:
-        """`aspect` as a plain integer: flags of an enum are slow to combine."""
+        """`aspect` as a plain integer, as above."""
         self._entries.append((row, aspect))
         if len(self._entries) > LOG_ENTRIES_MAX:
             cut = LOG_ENTRIES_MAX // 2

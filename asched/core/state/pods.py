@@ -281,12 +281,10 @@ class PodClasses:
             )
             self._classes[key] = known
         recent = self._recent
-        if known in recent:
-            recent.move_to_end(known)
-        else:
-            recent[known] = None
-            if len(recent) > RECENT_MAX:
-                recent.popitem(last=False)
+        recent[known] = None
+        recent.move_to_end(known)
+        if len(recent) > RECENT_MAX:
+            recent.popitem(last=False)
         return known
 
     def label_set_of(self, pod: Pod) -> LabelSet:

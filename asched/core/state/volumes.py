@@ -36,7 +36,7 @@ from asched.core.model.migration import (
 )
 from asched.core.model.quantity import INT64_MAX
 from asched.core.model.storage import ClaimUse, Disk, claim_class, is_owned
-from asched.core.state.nodes import Aspect, NodeTable
+from asched.core.state.nodes import PODS_MOVED, NodeTable
 from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
@@ -256,7 +256,7 @@ class VolumeIndex:
                 self._hold(old, row, -pods)
             if new is not None:
                 self._hold(new, row, pods)
-            self._nodes.log.add(row, int(Aspect.PODS))
+            self._nodes.log.add(row, PODS_MOVED)
 
     def _read_attachment(self, key: str) -> None:
         attachment = self._lookup(VOLUME_ATTACHMENT, key)
@@ -292,7 +292,7 @@ class VolumeIndex:
         row = self._nodes.row_of.get(node)
         if row is not None:
             self._refer(self._attached, self._held, volume, row, amount)
-            self._nodes.log.add(row, int(Aspect.PODS))
+            self._nodes.log.add(row, PODS_MOVED)
 
     # --- nodes -----------------------------------------------------------------------------------
 
@@ -310,7 +310,7 @@ class VolumeIndex:
 
     def _read_csi_node(self, row: int, name: str) -> None:
         self._write_csi_node(row, self._lookup(CSI_NODE, name))
-        self._nodes.log.add(row, int(Aspect.PODS))
+        self._nodes.log.add(row, PODS_MOVED)
 
     def _write_csi_node(self, row: int, csi_node: Any) -> None:
         for driver in self._drivers_of.pop(row, ()):
