@@ -20,8 +20,8 @@ class Flag:
     group: str
     help: str
     short: str = ""
-    #: Ignored beside --config, as upstream does.
-    deprecated: bool = False
+    #: The field of the configuration that counts instead beside --config, as upstream does it.
+    instead: str = ""
     idle: str = ""
     refused: str = ""
 
@@ -57,7 +57,14 @@ SERVING: Final = (
         "limit of HTTP/2 streams",
         idle="asched serves HTTP/1.1 only",
     ),
-    Flag("permit-address-sharing", "bool", "false", "Secure serving", "set SO_REUSEADDR"),
+    Flag(
+        "permit-address-sharing",
+        "bool",
+        "false",
+        "Secure serving",
+        "set SO_REUSEADDR",
+        idle="it is always set, as Go's listeners do",
+    ),
     Flag("permit-port-sharing", "bool", "false", "Secure serving", "set SO_REUSEPORT"),
     Flag("secure-port", "int", "10259", "Secure serving", "HTTPS port, 0 serves nothing"),
     Flag("tls-cert-file", "string", "", "Secure serving", "serving certificate"),
@@ -148,21 +155,42 @@ DEPRECATED: Final = (
         "true",
         "Deprecated",
         "profile lock contention",
-        deprecated=True,
+        instead="enableContentionProfiling",
         idle="there are no locks to contend for",
     ),
-    Flag("kube-api-burst", "int32", "100", "Deprecated", "burst of requests", deprecated=True),
+    Flag(
+        "kube-api-burst",
+        "int32",
+        "100",
+        "Deprecated",
+        "burst of requests",
+        instead="clientConnection.burst",
+    ),
     Flag(
         "kube-api-content-type",
         "string",
         "application/vnd.kubernetes.protobuf",
         "Deprecated",
         "content type of requests",
-        deprecated=True,
+        instead="clientConnection.contentType",
         idle="asched speaks JSON to the API server",
     ),
-    Flag("kube-api-qps", "float32", "50", "Deprecated", "requests a second", deprecated=True),
-    Flag("kubeconfig", "string", "", "Deprecated", "how to reach the server", deprecated=True),
+    Flag(
+        "kube-api-qps",
+        "float32",
+        "50",
+        "Deprecated",
+        "requests a second",
+        instead="clientConnection.qps",
+    ),
+    Flag(
+        "kubeconfig",
+        "string",
+        "",
+        "Deprecated",
+        "how to reach the server",
+        instead="clientConnection.kubeconfig",
+    ),
     Flag(
         "pod-max-in-unschedulable-pods-duration",
         "duration",
@@ -170,7 +198,9 @@ DEPRECATED: Final = (
         "Deprecated",
         "after this time an unschedulable pod is tried again",
     ),
-    Flag("profiling", "bool", "true", "Deprecated", "serve /debug/pprof", deprecated=True),
+    Flag(
+        "profiling", "bool", "true", "Deprecated", "serve /debug/pprof", instead="enableProfiling"
+    ),
 )
 ELECTION: Final = (
     Flag("leader-elect", "bool", "true", "Leader election", "work only while leading"),
@@ -206,7 +236,14 @@ METRICS: Final = (
     Flag("allow-metric-labels", "stringToString", "", "Metrics", "metric,label=values"),
     Flag("allow-metric-labels-manifest", "string", "", "Metrics", "file of such settings"),
     Flag("disabled-metrics", "strings", "", "Metrics", "metrics that are left out"),
-    Flag("show-hidden-metrics-for-version", "string", "", "Metrics", "1.35, or nothing"),
+    Flag(
+        "show-hidden-metrics-for-version",
+        "string",
+        "",
+        "Metrics",
+        "1.35, or nothing",
+        idle="kube-scheduler 1.36 hides no metric that 1.35 showed",
+    ),
 )
 LOGS: Final = (
     Flag("log-flush-frequency", "duration", "5s", "Logs", "time between flushes", idle=_BUFFERS),

@@ -95,8 +95,9 @@ def parse(argv: Sequence[str]) -> RunOptions:
             raise UsageError(f"--{flag.name} is refused: {flag.refused}")
         if flag.idle:
             warnings.append(f"--{flag.name} has no effect: {flag.idle}")
-        elif flag.deprecated and given.get("config"):
-            warnings.append(f"--{flag.name} is ignored because --config is given")
+        elif flag.instead and given.get("config"):
+            used = f"{flag.instead} of {given['config']} is used"
+            warnings.append(f"--{flag.name} is ignored because --config is given: {used}")
     try:
         gates = parse_gates(given.get("feature_gates", ()))
     except GateError as error:

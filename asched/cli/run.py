@@ -9,6 +9,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from asched.cli import flags, run_config
 from asched.cli.flag_text import flag_texts
@@ -25,6 +26,9 @@ from asched.edge.host.reload import Wanted
 from asched.edge.host.user_plugins import PluginLoadError, discover, plugin_files
 from asched.edge.serve.options import AccessOptions, CannotServeError, ServingPlan
 from asched.edge.telemetry import log
+
+#: Pages that a feature gate opens.
+GATED_PAGES: Final = {"ComponentFlagz": "/flagz", "ComponentStatusz": "/statusz"}
 
 
 def installed_version() -> str:
@@ -75,7 +79,9 @@ def plan_of(options: RunOptions) -> Plan:
         as_json=options.logs.logging_format == "json",
         verbosity=options.logs.v,
         modules=dict(options.logs.vmodule),
+        splits=options.logs.splits,
     )
+    exposition = run_config.exposition(options)
     policy_text = _policy_text(options)
 
     def read() -> tuple[Wanted, Sequence[str]]:
@@ -105,6 +111,7 @@ def plan_of(options: RunOptions) -> Plan:
             options.serving,
             AccessOptions(options.authentication, options.authorization),
             flag_texts(options.given),
+            frozenset(path for gate, path in GATED_PAGES.items() if not options.gates[gate]),
         ),
         reload=lambda: read()[0],
         files=lambda: (
@@ -112,6 +119,7 @@ def plan_of(options: RunOptions) -> Plan:
             *plugin_files(options.plugin, options.plugin_dir),
         ),
         gates=options.gates,
+        exposition=exposition,
         version=installed_version(),
     )
 

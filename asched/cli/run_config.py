@@ -13,12 +13,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+import yaml
+
 from asched import names
-from asched.cli.flags import RunOptions
+from asched.cli.flag_checks import METRIC_AND_LABEL
+from asched.cli.flags import RunOptions, UsageError
 from asched.core.config.construct import election_faults
 from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
 from asched.core.config.v1 import API_VERSION, KIND, SchedulerConfiguration
 from asched.edge.host.config_file import ConfigError, LoadedConfig, load_config, located, read_text
+from asched.edge.telemetry.exposition import Exposition
 
 #: Election flags by the field they set.
 ELECTION_FIELDS: Final = {
@@ -87,6 +91,34 @@ def load(
     if faults:
         raise ConfigError(located(options.config or COMMAND_LINE, loaded.source, faults))
     return replace(loaded, configuration=configuration)
+
+
+def exposition(options: RunOptions) -> Exposition:
+    """Which metrics are shown; the flag's allow lists win over the manifest's, as upstream.
+
+    Raises UnreadableFileError or UsageError for a manifest that cannot be used.
+    """
+    path = options.metrics.allow_metric_labels_manifest
+    allowed = dict(options.metrics.allow_metric_labels)
+    if path and not allowed:
+        allowed = _manifest(path)
+    return Exposition.of(options.metrics.disabled_metrics, allowed)
+
+
+def _manifest(path: str) -> dict[str, str]:
+    form = f'--allow-metric-labels-manifest {path}: must map "metric,label" to values'
+    try:
+        read_lists = yaml.safe_load(read_text(path))
+    except yaml.YAMLError as error:
+        raise UsageError(f"{form}: {' '.join(str(error).split())}") from error
+    if not isinstance(read_lists, Mapping):
+        raise UsageError(form)
+    for key, values in read_lists.items():
+        if not (isinstance(key, str) and METRIC_AND_LABEL.fullmatch(key)):
+            raise UsageError(f"{form}, not {key!r}")
+        if not isinstance(values, str):
+            raise UsageError(f"{form} between commas, as one text: {key}")
+    return dict(read_lists)
 
 
 def lease_warnings(configuration: SchedulerConfiguration) -> tuple[str, ...]:

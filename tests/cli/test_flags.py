@@ -1,9 +1,12 @@
+import ast
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import asched
 from asched.cli.flag_checks import check
 from asched.cli.flag_table import ALL, BY_NAME, REMOVED
 from asched.cli.flags import (
@@ -56,7 +59,7 @@ def test_every_recorded_flag_is_known_with_its_type_and_default() -> None:
         wanted = row["default"].strip("[]")
         assert wanted in (default, "") or READERS[flag.kind](wanted) == READERS[flag.kind](default)
         assert flag.short in ("", row.get("short", "").lstrip("-")), row
-        assert flag.group == row["group"] or flag.deprecated or row["deprecated"], row
+        assert flag.group == row["group"] or flag.instead or row["deprecated"], row
 
 
 def test_recorded_flag_errors_have_the_same_words() -> None:
@@ -185,9 +188,30 @@ def test_flags_without_effect_say_so() -> None:
         "--contention-profiling has no effect: there are no locks to contend for",
     )
     assert parse(["--config=x", "--kube-api-qps=1"]).warnings == (
-        "--kube-api-qps is ignored because --config is given",
+        "--kube-api-qps is ignored because --config is given: clientConnection.qps of x is used",
     )
     assert parse(["--feature-gates=Nope=true"]).warnings == ("unrecognized feature gate: Nope",)
+
+
+#: What a flag does is seen in `parse` and `check` themselves.
+SELF_EXPLAINING = {"help", "version", "log_flush_frequency", "leader_elect_resource_lock"}
+
+
+def test_every_flag_is_read_or_refused_or_says_that_it_has_no_effect() -> None:
+    """A name counts as read where it is an attribute or a text outside of the flags' own files and
+    of the records that carry their values.
+    """
+    found: set[str] = set()
+    for path in Path(asched.__file__).parent.rglob("*.py"):
+        if path.name in ("flag_table.py", "flag_checks.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+                found.add(node.attr)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+                found.add(node.value)
+    unread = {flag.key for flag in ALL if not flag.idle and not flag.refused} - found
+    assert unread <= SELF_EXPLAINING
 
 
 def test_help_and_version_win_over_everything() -> None:

@@ -2,9 +2,10 @@ from pathlib import Path
 
 import pytest
 
-from asched.cli.flags import parse
-from asched.cli.run_config import lease_warnings, load, needs_policy_configmap, rate
+from asched.cli.flags import UsageError, parse
+from asched.cli.run_config import exposition, lease_warnings, load, needs_policy_configmap, rate
 from asched.edge.host.config_file import ConfigError
+from asched.edge.telemetry.exposition import Exposition
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 
@@ -120,3 +121,40 @@ def test_only_a_rate_that_somebody_wrote_counts(
     file.write_text(f"{HEAD}clientConnection: {{{client}}}\n", encoding="utf-8")
     options = parse(args)
     assert rate(options, load(options)) == limit
+
+
+def exposition_of(*argv: str) -> Exposition:
+    return exposition(parse(argv))
+
+
+def test_allow_lists_of_labels_come_from_flags_or_else_from_a_manifest(tmp_path: Path) -> None:
+    manifest = tmp_path / "lists.yaml"
+    manifest.write_text("scheduler_pending_pods,queue: active,gated\n")
+    from_file = exposition_of(f"--allow-metric-labels-manifest={manifest}")
+    assert from_file.allowed == {"scheduler_pending_pods": {"queue": {"active", "gated"}}}
+    both = exposition_of(
+        f"--allow-metric-labels-manifest={manifest}", "--allow-metric-labels=a,b=c"
+    )
+    assert both.allowed == {"a": {"b": {"c"}}}
+    assert exposition_of("--disabled-metrics=x,y").disabled == {"x", "y"}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[1, 2]", 'must map "metric,label" to values'),
+        ("a: b", "must map \"metric,label\" to values, not 'a'"),
+        ("{'a,b': [1]}", "between commas, as one text: a,b"),
+        ("{", "while parsing"),
+    ],
+)
+def test_a_manifest_of_labels_that_cannot_be_used_is_one_line(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    manifest = tmp_path / "lists.yaml"
+    manifest.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        exposition_of(f"--allow-metric-labels-manifest={manifest}")
+    assert said in str(caught.value)
+    assert str(manifest) in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -4,8 +4,9 @@
 Rules   a locked gate may be named with its own value only; an enabled gate needs its parents
         enabled, also when it is enabled by default; an unknown gate is a warning, not an error;
         AllAlpha and AllBeta move every gate of their stage that is not named itself.
-        Most gates change nothing here: they are known so that a command line that upstream accepts
-        is accepted, and one that it refuses is refused.
+        A gate that asched carries out is in HONOURED. One that kube-scheduler carries out and
+        asched does not is in REFUSED, and refused if it is moved from its default. All others
+        belong to other components: naming them warns that they change nothing here.
 Source  help text and start-up errors of kube-scheduler 1.36.2
 """
 
@@ -21,6 +22,62 @@ ALL_BETA: Final = "AllBeta"
 #: Upstream groups gates by component; a scheduler has one.
 COMPONENT: Final = "kube"
 
+#: Gates with an effect here.
+HONOURED: Final = frozenset(
+    {
+        ALL_ALPHA,
+        ALL_BETA,
+        "ComponentFlagz",
+        "ComponentStatusz",
+        "DRAPrioritizedList",
+        "DRASchedulerFilterTimeout",
+        "GangScheduling",
+        "GenericWorkload",
+        "LoggingAlphaOptions",
+        "LoggingBetaOptions",
+        "MatchLabelKeysInPodTopologySpread",
+        "NodeDeclaredFeatures",
+        "NominatedNodeNameForExpectation",
+        "SchedulerAsyncAPICalls",
+        "StorageCapacityScoring",
+        "TaintTolerationComparisonOperators",
+        "TopologyAwareWorkloadScheduling",
+        "VolumeLimitScaling",
+    }
+)
+_ALWAYS: Final = "asched cannot do without it"
+_NEVER: Final = "asched does not implement it"
+#: Gates that kube-scheduler reads and asched holds at their default -> why.
+REFUSED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        (
+            "DRAConsumableCapacity",
+            "DRADeviceBindingConditions",
+            "DRADeviceTaints",
+            "DRAExtendedResource",
+            "DRAPartitionableDevices",
+            "DRAResourceClaimDeviceStatus",
+            "PodLevelResources",
+            "SchedulerAsyncPreemption",
+            "SchedulerPopFromBackoffQ",
+            "WatchListClient",
+        ),
+        _ALWAYS,
+    ),
+    **dict.fromkeys(
+        (
+            "CoordinatedLeaderElection",
+            "DRADeviceTaintRules",
+            "DRAListTypeAttributes",
+            "DRANodeAllocatableResources",
+            "DRAWorkloadResourceClaims",
+            "NativeHistograms",
+            "WorkloadAwarePreemption",
+        ),
+        _NEVER,
+    ),
+}
+
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
@@ -28,7 +85,7 @@ DEFAULT_GATES: Final[Mapping[str, bool]] = {name: default for name, (_, default)
 
 
 class GateError(Exception):
-    """`--feature-gates` cannot be honoured; the text is kube-scheduler's."""
+    """`--feature-gates` cannot be honoured; in kube-scheduler's words where it refuses it too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +129,25 @@ def parse(values: Sequence[str]) -> Gates:
             asked[name] = parse_bool(text)
         except ValueError as error:
             raise GateError(f"invalid value of {name}={text}, err: {error}") from error
-    return resolve(asked)
+    gates = resolve(asked)
+    _refuse(gates.enabled)
+    idle = tuple(
+        f"feature gate {name} has no effect on this scheduler"
+        for name, value in asked.items()
+        if name in GATES and name not in HONOURED and value is not DEFAULT_GATES[name]
+    )
+    return Gates(gates.enabled, (*gates.warnings, *idle))
+
+
+def _refuse(enabled: Mapping[str, bool]) -> None:
+    """Raises GateError for gates that would have to be carried out and are not."""
+    faults = [
+        f"feature gate {name}={str(enabled[name]).lower()} is refused: {reason}"
+        for name, reason in sorted(REFUSED.items())
+        if enabled[name] is not DEFAULT_GATES[name]
+    ]
+    if faults:
+        raise GateError("; ".join(faults))
 
 
 def resolve(asked: Mapping[str, bool]) -> Gates:

@@ -14,6 +14,12 @@ class LogOptions:
     log_json_split_stream: bool
     log_text_split_stream: bool
 
+    @property
+    def splits(self) -> bool:
+        """Whether errors and the rest go to different streams in the format that was chosen."""
+        as_json = self.logging_format == "json"
+        return self.log_json_split_stream if as_json else self.log_text_split_stream
+
 
 @dataclass(frozen=True)
 class MetricsOptions:
@@ -22,7 +28,6 @@ class MetricsOptions:
     allow_metric_labels: Mapping[str, str]
     allow_metric_labels_manifest: str
     disabled_metrics: tuple[str, ...]
-    show_hidden_metrics_for_version: str
 
 
 @dataclass(frozen=True)

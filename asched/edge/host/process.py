@@ -39,6 +39,7 @@ from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.host.reload import Reloader, Wanted
 from asched.edge.host.user_plugins import Catalogue
 from asched.edge.serve.options import ServingPlan
+from asched.edge.telemetry.exposition import Exposition
 from asched.edge.telemetry.metrics import Metrics
 
 log = logging.getLogger("asched.process")
@@ -62,6 +63,7 @@ class Plan:
     #: The files it would read just now.
     files: Callable[[], Iterable[str]] = tuple
     gates: Mapping[str, bool] = field(default_factory=dict)
+    exposition: Exposition = field(default_factory=Exposition)
     version: str = ""
 
     @property
@@ -87,7 +89,7 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 
 async def schedule(plan: Plan) -> int:
     """Connect, assemble, run, drain. The exit code: 0, or 1 if leadership was lost."""
-    metrics, parts = Metrics(), Parts.fresh()
+    metrics, parts = Metrics(plan.exposition), Parts.fresh()
     asked = metrics.own.extender_asked
     consultants = Consultants(plan.configuration.extenders, parts.cluster, asked)
     try:

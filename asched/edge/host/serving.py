@@ -70,6 +70,7 @@ class Serving:
                 plan.flags,
                 is_profiling=is_profiling,
                 started_s=time(),
+                hidden=plan.hidden,
             )
             server = Server(plan.options, routes, access.authenticator, access.authorizer)
             server.certificates.trust(access.authorities())

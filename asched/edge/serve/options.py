@@ -25,7 +25,6 @@ class ServingOptions:
 
     bind_address: str = "0.0.0.0"  # noqa: S104 - kube-scheduler's default; probes come from outside
     cert_dir: str = ""
-    permit_address_sharing: bool = False
     permit_port_sharing: bool = False
     secure_port: int = SECURE_PORT
     tls_cert_file: str = ""
@@ -72,11 +71,12 @@ class AccessOptions:
 
 @dataclass(frozen=True)
 class ServingPlan:
-    """What to serve; `flags` are shown on /flagz."""
+    """What to serve; `flags` are shown on /flagz, paths in `hidden` are not found."""
 
     options: ServingOptions = field(default_factory=lambda: ServingOptions(secure_port=0))
     access: AccessOptions = field(default_factory=AccessOptions)
     flags: Mapping[str, str] = field(default_factory=dict)
+    hidden: frozenset[str] = frozenset()
 
     @property
     def is_on(self) -> bool:

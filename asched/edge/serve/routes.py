@@ -33,7 +33,9 @@ VERBOSITY_BITS: Final = 31
 
 
 class Routes:
-    """All pages of a process. `is_profiling` opens /debug/pprof and /debug/flags."""
+    """All pages of a process but those `hidden`. `is_profiling` opens /debug/pprof and
+    /debug/flags.
+    """
 
     def __init__(
         self,
@@ -44,7 +46,9 @@ class Routes:
         *,
         is_profiling: bool,
         started_s: float,
+        hidden: frozenset[str] = frozenset(),
     ) -> None:
+        self._hidden = hidden
         self._inspector = inspector
         self._metrics = metrics
         self._health = health
@@ -55,6 +59,8 @@ class Routes:
 
     async def page(self, asked: Asked) -> Page:
         """The page of a path; 404 for paths that are none."""
+        if asked.path in self._hidden:
+            return NOT_FOUND
         match asked.path:
             case "/metrics" | "/metrics/resources" | "/metrics/slis" if asked.method == "DELETE":
                 if asked.path == "/metrics":

@@ -107,15 +107,26 @@ def set_verbosity(level: int) -> None:
 
 
 def setup(
-    *, as_json: bool = False, verbosity: int = 0, modules: Mapping[str, int] | None = None
+    *,
+    as_json: bool = False,
+    verbosity: int = 0,
+    modules: Mapping[str, int] | None = None,
+    splits: bool = False,
 ) -> None:
-    """Send all lines of `asched.*` to standard error in one of the two shapes."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(JsonFormatter() if as_json else KlogFormatter())
+    """Send all lines of `asched.*` to standard error in one of the two shapes; with `splits`
+    only the errors, and the rest to standard output.
+    """
     _current[0] = Verbosity(verbosity, modules or {})
-    handler.addFilter(_current[0])
+    handlers = [logging.StreamHandler(sys.stderr)]
+    if splits:
+        handlers[0].setLevel(logging.ERROR)
+        handlers.append(logging.StreamHandler(sys.stdout))
+        handlers[1].addFilter(lambda record: record.levelno < logging.ERROR)
+    for handler in handlers:
+        handler.setFormatter(JsonFormatter() if as_json else KlogFormatter())
+        handler.addFilter(_current[0])
     root = logging.getLogger("asched")
-    root.handlers[:] = [handler]
+    root.handlers[:] = handlers
     root.setLevel(logging.INFO)
     root.propagate = False
 

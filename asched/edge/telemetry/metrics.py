@@ -23,6 +23,7 @@ from asched.edge.telemetry.component_metrics import (
     OwnMetrics,
     tell_build,
 )
+from asched.edge.telemetry.exposition import Exposed, Exposition
 from asched.edge.telemetry.instruments import Families
 from asched.edge.telemetry.reports import Reports
 
@@ -33,7 +34,7 @@ PAGE_AGE_S: Final = 1.0
 class Metrics:
     """Make one per process and hand its parts to whoever reports."""
 
-    def __init__(self) -> None:
+    def __init__(self, exposition: Exposition | None = None) -> None:
         self.families = Families()
         self.own = OwnMetrics(self.families)
         self.scheduler = Reports(self.families, self.own)
@@ -41,9 +42,11 @@ class Metrics:
         self.leader = LeaderMetrics(self.families)
         self.access = AccessMetrics(self.families)
         self._registry = CollectorRegistry(auto_describe=False)
-        self._registry.register(self.families)
-        ProcessCollector(registry=self._registry, pid=os.getpid)
-        GCCollector(registry=self._registry)
+        own = CollectorRegistry(auto_describe=False)
+        own.register(self.families)
+        ProcessCollector(registry=own, pid=os.getpid)
+        GCCollector(registry=own)
+        self._registry.register(Exposed(own, exposition or Exposition()))
         self._page = b""
         self._rendered_s = -PAGE_AGE_S
         self._lock = asyncio.Lock()

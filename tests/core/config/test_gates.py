@@ -1,9 +1,19 @@
 import json
+from pathlib import Path
 
 import pytest
 
+import asched
 from asched.core.config.gate_table import GATES, LOCKED, PARENTS
-from asched.core.config.gates import DEFAULT_GATES, GateError, parse, parse_bool
+from asched.core.config.gates import (
+    DEFAULT_GATES,
+    HONOURED,
+    REFUSED,
+    GateError,
+    parse,
+    parse_bool,
+    resolve,
+)
 from tests.shared import shared_path
 
 
@@ -33,10 +43,61 @@ def test_gates_add_up_and_the_last_value_wins() -> None:
 
 
 def test_groups_move_their_stage_but_not_gates_that_are_named() -> None:
-    state = parse(["AllBeta=false,OpportunisticBatching=true"]).enabled
+    state = resolve({"AllBeta": False, "OpportunisticBatching": True}).enabled
     assert not state["NodeDeclaredFeatures"]
     assert state["OpportunisticBatching"]
-    assert parse(["AllAlpha=true"]).enabled["GangScheduling"]
+    assert resolve({"AllAlpha": True}).enabled["GangScheduling"]
+
+
+def flipped(gate: str) -> list[str]:
+    """The gate away from its default, with whatever upstream's dependencies ask for."""
+    value = not GATES[gate][1]
+    moved = {gate}
+    while True:
+        more = {
+            other
+            for other, parents in PARENTS.items()
+            if not value and moved & set(parents) and GATES[other][1]
+        }
+        more |= {parent for name in moved if value for parent in PARENTS.get(name, ())}
+        if more <= moved:
+            return [f"{name}={str(value).lower()}" for name in sorted(moved, key=gate.__ne__)]
+        moved |= more
+
+
+@pytest.mark.parametrize("gate", sorted(GATES.keys() - {"AllAlpha", "AllBeta"}))
+def test_every_gate_has_an_effect_or_says_that_it_has_none_or_is_refused(gate: str) -> None:
+    if gate in LOCKED or any(name.split("=")[0] in REFUSED for name in flipped(gate)):
+        with pytest.raises(GateError, match=gate):
+            parse(flipped(gate))
+        return
+    warnings = parse(flipped(gate)).warnings
+    told = f"feature gate {gate} has no effect on this scheduler" in warnings
+    assert told is not (gate in HONOURED)
+
+
+def test_the_gates_that_are_honoured_are_read_somewhere() -> None:
+    tables = {"gate_table.py", "gates.py"}
+    sources = [
+        path.read_text(encoding="utf-8")
+        for path in Path(asched.__file__).parent.rglob("*.py")
+        if path.name not in tables
+    ]
+    groups = {"AllAlpha", "AllBeta"}
+    unread = {
+        gate for gate in HONOURED - groups if not any(f'"{gate}"' in text for text in sources)
+    }
+    assert unread == set()
+
+
+def test_a_locked_gate_may_be_named_with_its_own_value() -> None:
+    named = [f"{gate}={str(DEFAULT_GATES[gate]).lower()}" for gate in LOCKED]
+    assert parse(named).enabled == DEFAULT_GATES
+
+
+def test_a_group_does_not_bring_in_what_is_not_implemented() -> None:
+    with pytest.raises(GateError, match="feature gate DRAListTypeAttributes=true is refused: "):
+        parse(["AllAlpha=true"])
 
 
 @pytest.mark.parametrize(
