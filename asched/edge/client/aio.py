@@ -1,14 +1,15 @@
 """The transport for watches and everything rare: aiohttp, with its errors turned into ours.
 
 Bounds  as many connections as there are streams and rare requests (the callers' tasks bound them);
-        a stream ends at its deadline; keep-alive probes find a dead peer after about a minute.
+        a stream ends at its deadline; keep-alive probes find a dead peer after about a minute; of
+        an error's body ERROR_BYTES_MAX are read.
 """
 
 import socket
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import Any, Final
 
 import aiohttp
 from yarl import URL
@@ -34,6 +35,8 @@ from asched.edge.client.transport import (
     observe_nothing,
 )
 
+ERROR_BYTES_MAX: Final = 1 << 20
+
 
 class AioStream:
     """A running answer of aiohttp."""
@@ -51,8 +54,14 @@ class AioStream:
             raise _translate(error, self._where, sent=True) from error
 
     async def read_all(self) -> bytes:
+        content = self._response.content
+        pieces: list[bytes] = []
+        left = ERROR_BYTES_MAX
         try:
-            return await self._response.read()
+            while left and (piece := await content.read(left)):
+                pieces.append(piece)
+                left -= len(piece)
+            return b"".join(pieces)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _translate(error, self._where, sent=True) from error
 

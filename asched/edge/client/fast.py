@@ -40,7 +40,6 @@ from asched.edge.client.transport import (
 IDLE_S_MAX: Final = 50.0
 #: Closing waits for the transports to notice, so that none outlives the loop.
 CLOSE_S_MAX: Final = 1.0
-_READS: Final = frozenset({"GET", "HEAD"})
 
 
 class _Connection(asyncio.Protocol):
@@ -68,11 +67,11 @@ class _Connection(asyncio.Protocol):
     def is_open(self) -> bool:
         return self._transport is not None and not self._transport.is_closing()
 
-    def send(self, data: bytes, *, no_body: bool) -> asyncio.Future[Reply]:
+    def send(self, data: bytes) -> asyncio.Future[Reply]:
         """Write a request; the future gets its answer or a TransportError."""
         assert self._transport is not None
         assert self._waiter is None, "requests are never pipelined"
-        self._reader.begin(no_body=no_body)
+        self._reader.begin()
         waiter = self._waiter = self._pool.loop.create_future()
         self._transport.write(data)
         return waiter
@@ -161,23 +160,22 @@ class FastTransport(Transport):
     async def _exchange(
         self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
     ) -> Reply:
+        assert method != "HEAD", "its answer could not be told from one whose body is missing"
         deadline_s = self.loop.time() + timeout_s
         data = self._encode(method, path, body, content_type)
         connection = await self._acquire(deadline_s)
         try:
-            return await self._run(connection, data, method, deadline_s)
+            return await self._run(connection, data, deadline_s)
         except ConnectionLost:
-            if method not in _READS or not connection.is_stale:
+            if method != "GET" or not connection.is_stale:
                 raise
         fresh = await self._acquire(deadline_s, fresh=True)
-        return await self._run(fresh, data, method, deadline_s)
+        return await self._run(fresh, data, deadline_s)
 
-    async def _run(
-        self, connection: _Connection, data: bytes, method: str, deadline_s: float
-    ) -> Reply:
+    async def _run(self, connection: _Connection, data: bytes, deadline_s: float) -> Reply:
         timer = self.loop.call_at(deadline_s, connection.expire)
         try:
-            reply = await connection.send(data, no_body=method == "HEAD")
+            reply = await connection.send(data)
         except asyncio.CancelledError:
             connection.abort()
             raise

@@ -1,182 +1,117 @@
-"""Reading one HTTP/1.1 response from pieces of bytes: what API servers use of RFC 9112.
+"""One HTTP/1.1 response after another out of pieces of bytes, parsed by httptools (llhttp).
 
-A response ends after Content-Length bytes, after the last chunk, or with the connection; 204, 304
-and the answer to HEAD have no body; 1xx answers are skipped. What comes after the end belongs to
-nobody, because requests are never pipelined: the connection is then given up.
+A response ends where its framing says, or with the connection where there is none; 1xx answers are
+skipped. What comes after the end belongs to nobody, because requests are never pipelined: the
+connection is then given up. HEAD is not spoken: its answers announce bodies that never come.
 """
 
-from enum import Enum
 from typing import Final
+
+from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from asched.edge.client.errors import ProtocolBroken
 from asched.edge.client.transport import Reply
 
-#: Go's own client reads 1 MiB of header; a server that sends more is no API server.
+#: All that may come before the body, 1xx answers too. Go's own client reads 1 MiB of header; a
+#: server that sends more is no API server.
 HEAD_BYTES_MAX: Final = 1 << 20
+#: The rest, as it is on the wire: sizes of chunks and trailers count, so that nothing can flood.
 #: An object is at most 1.5 MiB in etcd; lists go over the other transport. Generous.
 BODY_BYTES_MAX: Final = 64 << 20
-
-
-class _Stage(Enum):
-    HEAD = 1
-    FIXED = 2
-    CHUNKED = 3
-    UNTIL_CLOSE = 4
+_HEAD_END: Final = b"\r\n\r\n"
 
 
 class ResponseReader:
-    """Feed it bytes until it returns a Reply. `reusable`: may the connection live on?"""
+    """Feed it bytes until it returns a Reply. `reusable`: may the connection live on?
+
+    The methods `on_...` are the parser's.
+    """
 
     __slots__ = (
-        "_chunks",
+        "_body",
         "_got",
         "_head",
-        "_need",
-        "_no_body",
-        "_pending",
-        "_stage",
+        "_in_head",
+        "_interim",
+        "_is_whole",
+        "_parser",
         "_status",
         "reusable",
     )
 
     def __init__(self) -> None:
-        self.begin(no_body=False)
+        self._parser = HttpResponseParser(self)
+        self.begin()
 
-    def begin(self, *, no_body: bool) -> None:
+    def begin(self) -> None:
         """Get ready for the answer to the next request."""
-        self._stage = _Stage.HEAD
-        self._no_body = no_body
-        self._pending = bytearray()
-        self._chunks: list[bytes] = []
+        self._head: list[bytes] = []
+        self._body: bytes | bytearray = b""
         self._got = 0
-        self._need = 0
         self._status = 0
-        self._head = b""
+        self._interim = 0
+        self._in_head = True
+        self._is_whole = False
         self.reusable = True
 
     def feed(self, data: bytes) -> Reply | None:
         """Take what arrived. Raises ProtocolBroken."""
-        if self._stage is _Stage.HEAD:
-            rest = self._read_head(data)
-            if rest is None:
-                return None
-            data = rest
-        if self._stage is _Stage.FIXED:
-            self._chunks.append(data)
-            self._got += len(data)
-            if self._got < self._need:
-                return None
-            if self._got > self._need:
-                self.reusable = False
-            return self._finish(b"".join(self._chunks)[: self._need])
-        if self._stage is _Stage.CHUNKED:
-            return self._read_chunks(data)
-        self._collect(data)
+        self._got += len(data)
+        if self._in_head:
+            self._head.append(data)
+        try:
+            self._parser.feed_data(data)
+        except (HttpParserError, HttpParserUpgrade) as error:
+            self.reusable = False
+            if not self._is_whole:  # else the nonsense came after the end
+                raise ProtocolBroken(f"the answer is not HTTP/1.1: {error}") from None
+        if self._is_whole:
+            return self._reply()
+        if self._got > (HEAD_BYTES_MAX if self._in_head else BODY_BYTES_MAX):
+            what = "header of the answer" if self._in_head else "answer"
+            raise ProtocolBroken(f"the {what} has no end within {self._got} bytes")
         return None
 
     def end_of_stream(self) -> Reply | None:
         """The peer has closed: a Reply if that was the end of the body, else None."""
-        if self._stage is not _Stage.UNTIL_CLOSE:
+        self.reusable = False
+        if self._in_head:
             return None
-        return self._finish(b"".join(self._chunks))
+        reply = self._reply()
+        is_framed = reply.header("Content-Length") or reply.header("Transfer-Encoding")
+        return None if is_framed else reply
 
     @property
     def is_untouched(self) -> bool:
         """Nothing of the answer has arrived yet."""
-        return self._stage is _Stage.HEAD and not self._pending
+        return not self._got
 
-    def _finish(self, body: bytes) -> Reply:
-        return Reply(self._status, body, self._head)
+    def _reply(self) -> Reply:
+        head = b"".join(self._head).split(_HEAD_END, self._interim + 1)[self._interim]
+        return Reply(self._status, bytes(self._body), head)
 
-    def _collect(self, data: bytes) -> None:
-        self._got += len(data)
-        if self._got > BODY_BYTES_MAX:
-            raise ProtocolBroken(f"the answer is larger than {BODY_BYTES_MAX} bytes")
-        self._chunks.append(data)
-
-    def _read_head(self, data: bytes) -> bytes | None:
-        """Read status line and headers; returns what follows them, or None while incomplete."""
-        while True:
-            if self._pending:
-                self._pending += data
-                data = bytes(self._pending)
-                self._pending = bytearray()
-            end = data.find(b"\r\n\r\n")
-            if end < 0:
-                if len(data) > HEAD_BYTES_MAX:
-                    raise ProtocolBroken("the header of the answer has no end")
-                self._pending += data
-                return None
-            head, data = data[: end + 2], data[end + 4 :]
-            if not head.startswith(b"HTTP/1.") or not head[9:12].isdigit():
-                raise ProtocolBroken(f"the answer is not HTTP/1: {head[:40]!r}")
-            self._status = int(head[9:12])
-            if self._status >= 200 or self._status == 101:
-                break
-        self._head = head
-        self._choose_framing(head)
-        return data
-
-    def _choose_framing(self, head: bytes) -> None:
-        lowered = head.lower()
-        connection = header(lowered, b"connection")
-        if connection == b"close" or (head[7:8] == b"0" and connection != b"keep-alive"):
+    def on_message_begin(self) -> None:
+        if self._is_whole:
             self.reusable = False
-        if self._no_body or self._status in {204, 304}:
-            self._stage = _Stage.FIXED
+
+    def on_headers_complete(self) -> None:
+        if not self._is_whole:
+            self._status = self._parser.get_status_code()
+            self._in_head = self._status < 200
+
+    def on_body(self, data: bytes) -> None:
+        if self._is_whole:
             return
-        if b"chunked" in (header(lowered, b"transfer-encoding") or b""):
-            self._stage = _Stage.CHUNKED
+        if not self._body:
+            self._body = data  # mostly all of it
             return
-        length = header(lowered, b"content-length")
-        if length is None:
-            self._stage = _Stage.UNTIL_CLOSE
-            self.reusable = False
-            return
-        if not length.isdigit() or int(length) > BODY_BYTES_MAX:
-            raise ProtocolBroken(f"impossible Content-Length {length[:40]!r}")
-        self._stage = _Stage.FIXED
-        self._need = int(length)
+        if isinstance(self._body, bytes):
+            self._body = bytearray(self._body)
+        self._body += data
 
-    def _read_chunks(self, data: bytes) -> Reply | None:
-        pending = self._pending
-        pending += data
-        start = 0
-        while True:
-            line_end = pending.find(b"\r\n", start)
-            if line_end < 0:
-                break
-            size_text = bytes(pending[start:line_end]).split(b";", 1)[0].strip()
-            try:
-                size = int(size_text, 16)
-            except ValueError:
-                raise ProtocolBroken(f"impossible chunk size {size_text[:40]!r}") from None
-            if size == 0:
-                return self._read_trailers(start, line_end)
-            chunk_end = line_end + 2 + size
-            if len(pending) < chunk_end + 2:
-                break
-            self._collect(bytes(pending[line_end + 2 : chunk_end]))
-            start = chunk_end + 2
-        del pending[:start]
-        return None
-
-    def _read_trailers(self, start: int, line_end: int) -> Reply | None:
-        """The last chunk's size line stands at `start`; trailers end with an empty line."""
-        pending = self._pending
-        end = pending.find(b"\r\n\r\n", line_end)
-        if end < 0:
-            del pending[:start]
-            return None
-        if len(pending) > end + 4:
-            self.reusable = False
-        return self._finish(b"".join(self._chunks))
-
-
-def header(lowered_head: bytes, name: bytes) -> bytes | None:
-    """The value of a header in a lower-cased head, stripped; None if absent."""
-    at = lowered_head.find(b"\r\n" + name + b":")
-    if at < 0:
-        return None
-    start = at + len(name) + 3
-    return lowered_head[start : lowered_head.find(b"\r\n", start)].strip()
+    def on_message_complete(self) -> None:
+        if self._in_head:
+            self._interim += 1
+        elif not self._is_whole:
+            self._is_whole = True
+            self.reusable = self._parser.should_keep_alive()

@@ -5,7 +5,7 @@ import socket
 
 import pytest
 
-from asched.edge.client.aio import set_keepalive
+from asched.edge.client.aio import ERROR_BYTES_MAX, set_keepalive
 from asched.edge.client.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
 from asched.edge.client.transport import KEEPALIVE_IDLE_S
 from tests.edge.client.conftest import session_with
@@ -86,3 +86,14 @@ def test_silent_connections_are_probed():
         assert made.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
         idle_s = made.getsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE)
         assert idle_s == KEEPALIVE_IDLE_S
+
+
+async def test_an_error_without_end_is_read_to_its_bound(server, session):
+    async def endless(_seen, wire):
+        await wire.send(b"HTTP/1.1 500 X\r\nTransfer-Encoding: chunked\r\n\r\n")
+        while True:
+            await wire.chunk(b"x" * 100_000)
+
+    server.handler = endless
+    async with session.general.stream("/w", timeout_s=20) as stream:
+        assert await stream.read_all() == b"x" * ERROR_BYTES_MAX
