@@ -1,22 +1,21 @@
 """`asched config check|view|migrate FILE`: what a file means, before anything runs.
 
-Rules   faults go to standard error, one line each with file, line and column; what was asked for
-        goes to standard output; exit code 0 if the file can be used, 2 if not; `-` is standard
-        input.
+Rules   the file may be a configuration, or manifests that carry some (`config_parts`); all faults
+        are told at once, on standard error, one line each with file, line and column; what was
+        asked for goes to standard output; exit code 0 if the file can be used, 2 if not; `-` is
+        standard input.
 """
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-import yaml
-
 from asched.cli.arguments import add_plugin_flags
+from asched.cli.config_parts import NoConfigurationError, Part, parts
 from asched.cli.flags import EXIT_OK, EXIT_USAGE
-from asched.core.config.gates import GateError, Gates
+from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
-from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.legacy import is_legacy
 from asched.core.config.text import effective, to_yaml
 from asched.core.config.translation import Fate, Translation
@@ -57,53 +56,55 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run one of the commands."""
+    """Run one of the commands on every configuration in the file."""
     try:
         gates = parse_gates(args.feature_gates)
         plugins = discover(args.plugin, args.plugin_dir)
         name, text = _text(args.file)
-        loaded = _load(name, text, gates, plugins.known)
-        plugins.check_args(loaded, name)
+        found = parts(text)
     except (GateError, PluginLoadError, UnreadableFileError) as error:
         _say([f"asched config: {error}"])
         return EXIT_USAGE
-    except ConfigError as error:
-        _say([*map(str, error.errors), *_unwrap(text), _count(len(error.errors))])
+    except NoConfigurationError as error:
+        _say([f"asched config: {args.file} {error}"])
         return EXIT_USAGE
-    notes = () if args.config_command == "migrate" else loaded.warnings
-    _say([f"warning: {line}" for line in (*gates.warnings, *notes)])
-    if args.config_command == "check":
-        print(f"{name}: {_summary(loaded)}")
-    elif args.config_command == "view":
+    _say([f"warning: {line}" for line in gates.warnings])
+    faults: list[str] = []
+    for number, part in enumerate(found):
+        try:
+            loaded = load_config(
+                name, text=part.text, gates=gates.enabled, known=plugins.known, every_fault=True
+            )
+            plugins.check_args(loaded, name)
+        except ConfigError as error:
+            faults += map(str, error.errors)
+            continue
+        _show(args.config_command, name, part, loaded, is_first=number == 0)
+    if faults:
+        _say([*faults, _count(len(faults))])
+        return EXIT_USAGE
+    return EXIT_OK
+
+
+def _show(command: str, name: str, part: Part, loaded: LoadedConfig, *, is_first: bool) -> None:
+    if command != "migrate":
+        _say([f"warning: {line}" for line in loaded.warnings])
+    if command == "check":
+        where = f" ({part.where})" if part.where else ""
+        print(f"{name}{where}: {_summary(loaded)}")
+        return
+    if not is_first:
+        print("---")
+    if command == "view":
         print(to_yaml(effective(loaded.configuration)), end="")
     else:
         _migrate(name, loaded)
-    return EXIT_OK
 
 
 def _text(file: str) -> tuple[str, str]:
     if file == STDIN:
         return STDIN_NAME, sys.stdin.read()
     return file, read_text(file)
-
-
-def _unwrap(text: str) -> Iterator[str]:
-    """What to do with a ConfigMap, the wrapping in which most configurations are met."""
-    try:
-        found = yaml.safe_load(text)
-    except yaml.YAMLError:
-        return
-    if not isinstance(found, Mapping) or found.get("kind") != "ConfigMap":
-        return
-    about, data = found.get("metadata") or {}, found.get("data") or {}
-    key = str(next(iter(data), "KEY")).replace(".", "\\.")
-    where = f"-n {about.get('namespace', 'NAMESPACE')} get configmap {about.get('name', 'NAME')}"
-    yield "this is a ConfigMap; what counts is inside it:"
-    yield f"  kubectl {where} -o jsonpath='{{.data.{key}}}' | asched config check -"
-
-
-def _load(name: str, text: str, gates: Gates, known: KnownPlugins) -> LoadedConfig:
-    return load_config(name, text=text, gates=gates.enabled, known=known)
 
 
 def _say(lines: Sequence[str]) -> None:

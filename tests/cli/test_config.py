@@ -104,24 +104,100 @@ def test_standard_input_is_a_file(
     assert capsys.readouterr().out.startswith("<stdin>: can be used")
 
 
-def test_a_config_map_is_told_how_to_unwrap_it(
+MANIFESTS = """\
+# what a tutorial gives to kubectl apply
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: my-scheduler}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: my-config, namespace: kube-system}
+data:
+  readme.txt: not a configuration
+  my.yaml: |
+    apiVersion: kubescheduler.config.k8s.io/v1
+    kind: KubeSchedulerConfiguration
+    parallelism: PARALLELISM
+    profiles:
+    - schedulerName: mine
+  policy.cfg: '{"kind": "Policy", "apiVersion": "v1"}'
+---
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+podInitialBackoffSeconds: INITIAL
+"""
+
+
+def manifests(tmp_path: Path, parallelism: int, initial: int) -> Path:
+    path = tmp_path / "all.yaml"
+    text = MANIFESTS.replace("PARALLELISM", str(parallelism)).replace("INITIAL", str(initial))
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_every_configuration_in_a_file_of_manifests_is_checked(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "map.yaml"
-    wrapped = {
-        "apiVersion": "v1",
-        "kind": "ConfigMap",
-        "metadata": {"name": "my-config", "namespace": "kube-system"},
-        "data": {"my.yaml": HEAD},
-    }
-    path.write_text(yaml.safe_dump(wrapped), encoding="utf-8")
+    path = manifests(tmp_path, 4, 1)
+    assert run("check", str(path)) == 0
+    rest = "can be used; serves default-scheduler; 0 extenders"
+    assert capsys.readouterr().out.splitlines() == [
+        f"{path} (ConfigMap my-config, my.yaml): can be used; serves mine; 0 extenders",
+        f"{path} (ConfigMap my-config, policy.cfg): {rest}",
+        f"{path} (KubeSchedulerConfiguration of line 19): {rest}",
+    ]
 
+
+def test_faults_in_manifests_have_their_own_lines(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = manifests(tmp_path, -4, -1)
     assert run("check", str(path)) == 2
+    faults = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[0] for line in faults if line.startswith(str(path))][-2:] == [
+        f"{path}:14:5",
+        f"{path}:21:1",
+    ]
+    assert faults[-1] == "2 errors"
 
-    assert (
-        "kubectl -n kube-system get configmap my-config -o jsonpath='{.data.my\\.yaml}'"
-        " | asched config check -\n"
-    ) in capsys.readouterr().err
+
+def test_manifests_without_a_configuration_say_what_they_hold(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "none.yaml"
+    path.write_text("kind: Pod\n---\nkind: Service\n---\nkind: Pod\n", encoding="utf-8")
+    assert run("check", str(path)) == 2
+    assert capsys.readouterr().err == (
+        f"asched config: {path} holds no KubeSchedulerConfiguration and no Policy, only: Pod,"
+        " Service\n"
+    )
+
+
+def test_all_faults_of_all_stages_are_told_at_once(
+    file: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An unknown field, a value out of range, a plugin that is none, a name used twice."""
+    file.write_text(
+        f"""{HEAD}paralelism: 3
+percentageOfNodesToScore: 200
+profiles:
+- schedulerName: a
+  plugins: {{score: {{enabled: [{{name: Nope}}]}}}}
+- schedulerName: a
+""",
+        encoding="utf-8",
+    )
+    assert run("check", str(file)) == 2
+    told = capsys.readouterr().err
+    for line, text in (
+        (3, 'unknown field "paralelism" (did you mean "parallelism"?)'),
+        (4, "percentageOfNodesToScore: Invalid value: 200"),
+        (7, 'ScorePlugin "Nope" does not exist'),
+        (8, '("a" is the name of an earlier profile)'),
+    ):
+        assert any(f"{file}:{line}:" in fault and text in fault for fault in told.splitlines())
+    assert told.splitlines()[-1] == "4 errors"
 
 
 PLUGIN = """\

@@ -297,6 +297,10 @@ def _extenders(given: Any, draft: Draft) -> list[dict[str, Any]]:
         extender: dict[str, Any] = {}
         for key, value in entry.items():
             name = {n.lower(): n for n in SPELLINGS["extender"]}.get(key.lower(), key)
+            if key.lower() in ("apiversion", "kind"):
+                text = "an extender has none of its own; it is ignored"
+                draft.unsupported(("extenders", place, key), text)
+                continue
             if name == "httpTimeout" and isinstance(value, int):
                 extender[name] = duration.render(value)
             elif name in ("tlsConfig", "managedResources"):

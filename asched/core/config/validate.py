@@ -21,6 +21,7 @@ from asched.core.config.problem import (
     did_you_mean,
     duplicate,
     invalid,
+    quoted,
     required,
 )
 from asched.core.config.qualified import is_extended_resource, qualified_name_faults
@@ -121,7 +122,10 @@ def _profiles(profiles: Sequence[Profile], gates: Mapping[str, bool]) -> list[Pr
         faults += _removed_plugins(profile, (*path, "plugins"))
         faults += _plugin_config(profile, (*path, "pluginConfig"), gates)
         if profile.scheduler_name in seen:
-            faults.append(duplicate((*path, "schedulerName"), {}))
+            # Upstream prints an empty object here; the hint says what it means.
+            hint = f"{quoted(profile.scheduler_name)} is the name of an earlier profile"
+            fault = duplicate((*path, "schedulerName"), {})
+            faults.append(replace(fault, hint=hint))
         seen.add(profile.scheduler_name)
     return faults + _queue_sort(profiles)
 

@@ -2,9 +2,10 @@
 
     text -> config_source -> decode -> defaults -> validate -> construct
 
-Rules   a stage runs only if the one before found nothing; v1 is read strictly; v1beta1 to v1beta3
-        and the legacy Policy are translated first (`legacy=True`) and warn; files named in the
-        document (certificates of extenders) are opened, a kubeconfig is not.
+Rules   a stage runs only if the one before found nothing, unless every fault is asked for: then
+        each judges what the one before could make of the document; v1 is read strictly; v1beta1
+        to v1beta3 and the legacy Policy are translated first (`legacy=True`) and warn; files named
+        in the document (certificates of extenders) are opened, a kubeconfig is not.
 Bounds  FILE_BYTES_MAX: a configuration is a ConfigMap at most.
 """
 
@@ -22,7 +23,7 @@ from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
 from asched.core.config.legacy import is_legacy, translate
 from asched.core.config.merge import ResolvedProfile
 from asched.core.config.policy import translate_policy
-from asched.core.config.problem import Problem, Stage, as_upstream
+from asched.core.config.problem import Problem, Severity, Stage, as_upstream
 from asched.core.config.translation import Translation
 from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.config.validate import validate
@@ -105,8 +106,12 @@ def load_config(
     legacy: bool = True,
     policy: str | None = None,
     policy_name: str = TEXT_NAME,
+    every_fault: bool = False,
 ) -> LoadedConfig:
     """Load a file, or a text; raises ConfigError, or UnreadableFileError for a file.
+
+    `every_fault` goes on to later stages after a fault, for who wants to mend a file in one go;
+    kube-scheduler, and a process that starts, stop after the first stage that finds any.
 
     `policy` is the text of a legacy Policy that supplies profile and extenders; with it the file
     may set everything else, and the name of its only profile.
@@ -131,13 +136,19 @@ def load_config(
         stop_if(source.problems)
         document, translation = _with_policy(name, source, document, policy, policy_name)
     checked, problems = decode(document, body)
-    stop_if([*source.problems, *problems])
+    faults = [*source.problems, *problems]
+    goes_on = every_fault and all(problem.severity is Severity.STRICT for problem in faults)
+    if not goes_on:
+        stop_if(faults)
     internal = not translation and "__internal" in version_and_kind(document)[0]
     effective = internal_configuration(checked) if internal else configuration(checked, gates)
-    stop_if(validate(effective, gates))
+    faults += validate(effective, gates)
+    if not goes_on:
+        stop_if(faults)
     constructed, problems = construct(effective, known, fault_of)
-    if constructed is None or problems:
-        stop_if(problems)
+    faults += problems
+    stop_if(faults)
+    if constructed is None:
         raise AssertionError("nothing was constructed and nothing was wrong")
     return _loaded(constructed, translation, source, name, policy_name if policy else name)
 

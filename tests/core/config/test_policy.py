@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from asched import names
 from asched.core.config.construct import construct
 from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
@@ -223,3 +224,25 @@ def test_a_second_capacity_ratio_is_refused_in_the_words_of_the_time() -> None:
     assert refusals(priorities=given) == [
         'priority "b" redeclares custom priority "RequestedToCapacityRatio", from: "a"'
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "today"),
+    [("PodFitsHost", names.NODE_NAME), ("PodSelectorMatches", names.NODE_AFFINITY)],
+)
+def test_the_oldest_names_of_predicates_mean_what_their_successors_mean(
+    old: str, today: str
+) -> None:
+    successor = {"PodFitsHost": "HostName", "PodSelectorMatches": "MatchNodeSelector"}[old]
+    before = profile(predicates=[{"name": old}])
+    assert before == profile(predicates=[{"name": successor}])
+    assert today in names_at(before, "filter")
+
+
+def test_an_api_version_in_an_extender_is_ignored_aloud() -> None:
+    given = {"urlPrefix": "http://e", "apiVersion": "v1beta1", "filterVerb": "filter"}
+    translation = translate_policy({"kind": "Policy", "extenders": [given]})
+    assert "apiVersion" not in translation.document["extenders"][0]
+    assert translation.notes_for_run[-1] == (
+        "unsupported: extenders[0].apiVersion: an extender has none of its own; it is ignored"
+    )

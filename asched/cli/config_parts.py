@@ -1,0 +1,118 @@
+"""The scheduler configurations in a file: the file itself, or what its manifests carry.
+
+Rules   a file with one document that is no ConfigMap is taken whole; otherwise every
+        KubeSchedulerConfiguration and Policy is found, among the documents, in the data of
+        ConfigMaps and in Lists of them. Each keeps its place in the file, so that a fault is told
+        with the line and column an editor shows.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import yaml
+
+from asched.core.config.v1 import API_GROUP, KIND
+
+CONFIG_MAP: Final = "ConfigMap"
+LIST: Final = "List"
+POLICY: Final = "Policy"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One configuration; `where` says which one of the file, empty for the whole file."""
+
+    text: str
+    where: str = ""
+
+
+class NoConfigurationError(Exception):
+    """Manifests without a configuration in them: one line."""
+
+
+def parts(text: str) -> list[Part]:
+    """The configurations in a text, at least one; raises NoConfigurationError.
+
+    A text that is no YAML is returned whole, for its reader to say what is wrong with it.
+    """
+    if text.lstrip().startswith("{"):
+        return [Part(text)]
+    try:
+        nodes = [node for node in yaml.compose_all(text, Loader=yaml.SafeLoader) if node]
+    except yaml.YAMLError:
+        return [Part(text)]
+    kinds = [_field(node, "kind") for node in nodes]
+    if len(nodes) < 2 and not {CONFIG_MAP, LIST} & set(kinds):
+        return [Part(text)]
+    found = [part for node in nodes for part in _of_document(node, text)]
+    if not found:
+        listed = ", ".join(dict.fromkeys(kind or "no kind" for kind in kinds))
+        raise NoConfigurationError(f"holds no {KIND} and no {POLICY}, only: {listed}")
+    return found
+
+
+def _of_document(node: yaml.Node, text: str) -> Iterator[Part]:
+    kind = _field(node, "kind")
+    if kind == LIST:
+        items = _value(node, "items")
+        for item in items.value if isinstance(items, yaml.SequenceNode) else ():
+            yield from _of_document(item, text)
+    elif kind == CONFIG_MAP:
+        yield from _of_config_map(node, text)
+    elif _is_configuration(node):
+        yield Part(
+            _in_place(text, node.start_mark.line, node.end_mark), f"{kind} of line {_line(node)}"
+        )
+
+
+def _of_config_map(node: yaml.Node, text: str) -> Iterator[Part]:
+    metadata, data = _value(node, "metadata"), _value(node, "data")
+    name = _field(metadata, "name") if metadata else ""
+    for key, value in data.value if isinstance(data, yaml.MappingNode) else ():
+        if not isinstance(value, yaml.ScalarNode):
+            continue
+        try:
+            inner = yaml.compose(value.value, Loader=yaml.SafeLoader)
+        except yaml.YAMLError:
+            # What should have been one is told; what never was, is not ours to judge.
+            if API_GROUP not in value.value:
+                continue
+            inner = None
+        if inner is not None and not _is_configuration(inner):
+            continue
+        is_block = value.style == "|"
+        where = f"{CONFIG_MAP} {name}, {key.value}"
+        yield Part(_block(text, value) if is_block else value.value, where)
+
+
+def _block(text: str, value: yaml.ScalarNode) -> str:
+    """A block keeps its indentation: a document may be indented as a whole."""
+    return _in_place(text, value.start_mark.line + 1, value.end_mark)
+
+
+def _in_place(text: str, first: int, end: yaml.Mark) -> str:
+    lines = text.splitlines()[first : end.line + (1 if end.column else 0)]
+    if lines and lines[0].startswith("---"):
+        lines[0] = ""
+    return "\n" * first + "\n".join(line for line in lines if line != "---") + "\n"
+
+
+def _is_configuration(node: yaml.Node) -> bool:
+    version, kind = _field(node, "apiVersion"), _field(node, "kind")
+    return version.startswith(f"{API_GROUP}/") or kind in (KIND, POLICY)
+
+
+def _line(node: yaml.Node) -> int:
+    return int(node.start_mark.line) + 1
+
+
+def _value(node: yaml.Node, name: str) -> yaml.Node | None:
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    return next((value for key, value in node.value if key.value == name), None)
+
+
+def _field(node: yaml.Node, name: str) -> str:
+    value = _value(node, name)
+    return value.value if isinstance(value, yaml.ScalarNode) else ""
