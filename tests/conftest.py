@@ -1,6 +1,9 @@
-"""Asynchronous tests run on the loop that `asched run` runs on: uvloop where it is installed."""
+"""Asynchronous tests run on the loop that `asched run` runs on: uvloop where it is installed. What
+was skipped, and why, is told in one line at the end.
+"""
 
 import asyncio
+from collections import Counter
 
 
 def pytest_asyncio_loop_factories(config, item):
@@ -9,3 +12,26 @@ def pytest_asyncio_loop_factories(config, item):
     except ImportError:
         return {"asyncio": asyncio.new_event_loop}
     return {"uvloop": uvloop.new_event_loop}
+
+
+#: What a reason for skipping says -> what was missing, for the line at the end of a run.
+MISSING = {
+    "ASCHED_SHARED": "recordings of kube-scheduler (ASCHED_SHARED names their folder)",
+    "KUBEBUILDER_ASSETS": "a real control plane (KUBEBUILDER_ASSETS names its folder)",
+}
+
+
+def pytest_terminal_summary(terminalreporter):
+    """One line that says what a green run did not look at."""
+    counts = Counter(
+        next((missing for word, missing in MISSING.items() if word in reason), reason)
+        for reason in map(_reason, terminalreporter.stats.get("skipped", ()))
+    )
+    if counts:
+        listed = "; ".join(f"{count} for want of {what}" for what, count in sorted(counts.items()))
+        terminalreporter.write_line(f"skipped: {listed}")
+
+
+def _reason(report):
+    text = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+    return text.removeprefix("Skipped: ")

@@ -11,6 +11,7 @@ from asched import names
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import Hint, PreEnqueuePlugin, Registration
 from asched.core.framework.runner import NoNodesError, run_alone
+from asched.core.framework.status import PointError
 from asched.core.model.decode import decode
 from asched.core.model.kinds import BY_PLURAL, POD, Kind
 from asched.core.model.meta import Record
@@ -168,8 +169,8 @@ def would_fit(world: World, pod: Pod) -> bool:
     info = world.cluster.classes.info_of(pod)
     try:
         return not isinstance(run_alone(runner.schedule(info, 0)), Rejection)
-    except NoNodesError:
-        return False
+    except (NoNodesError, PointError):
+        return False  # an attempt that ends in an error finds no node either
 
 
 def _passes_gates(world: World, pod: Pod, *, except_for: str = "") -> bool:
