@@ -66,7 +66,13 @@ def run(args: argparse.Namespace) -> int:
         )
     if status != 200:
         return _fail(f"the scheduler answered {status}: {body[:200].decode(errors='replace')}", 1)
-    told = json.loads(body)
+    try:
+        told = json.loads(body)
+    except ValueError:
+        told = None
+    if not isinstance(told, dict) or not {"pod", "place", "story"} <= told.keys():
+        start = body[:200].decode(errors="replace")
+        return _fail(f"what answers at {args.server} is no asched, it says {start!r}", 1)
     if args.json:
         sys.stdout.write(json.dumps(told, indent=2) + "\n")
     else:

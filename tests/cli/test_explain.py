@@ -7,6 +7,7 @@ import sys
 import pytest
 
 from asched.cli.explain import explanation
+from tests.edge.client.scripted import reply, scripted
 from tests.edge.serve.world import a_port
 
 TOLD = {
@@ -134,3 +135,16 @@ async def test_the_health_check_follows_the_checks(port):
     status, out, _ = await asched("healthcheck", server)
     assert status == 1
     assert "[-]leaderElection failed" in out
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"pod": "a/b"}'])
+async def test_an_answer_of_somebody_else_is_told_in_one_line(body):
+    async def answer(_seen, _wire):
+        return reply(200, body)
+
+    async with scripted(answer) as server:
+        ended, out, err = await asched("explain", "web", f"--server={server.url}")
+
+    assert (ended, out) == (1, "")
+    assert "is no asched" in err
+    assert len(err.splitlines()) == 1

@@ -8,17 +8,39 @@ strings.
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from asched.core.model.timestamp import micro_time
 from asched.edge.client.errors import NotFound
-from asched.edge.client.session import Session, read_json
+from asched.edge.client.session import Session, read_as, read_json
 from asched.edge.client.writes import quoted
 
 #: GET and PUT may overlap when one of them is cancelled.
 CONNECTIONS: Final = 2
 #: kube-scheduler's user agent ends in this word when it writes its lease.
 PURPOSE: Final = "leader-election"
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    resource_version: str
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    """What the election reads."""
+
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: str | None = None
+    renew_time: str | None = None
+    lease_transitions: int | None = None
+
+
+class _Lease(msgspec.Struct):
+    """An answer of another shape is no Lease, and proves nothing."""
+
+    metadata: _Meta
+    spec: _Spec | None = None
 
 
 class LeaseClient:
@@ -82,7 +104,7 @@ class LeaseClient:
             "reportingInstance": "",
         }
         path = f"/api/v1/namespaces/{quoted(self.namespace)}/events"
-        await self._send("POST", path, orjson.dumps(event))
+        await self._send("POST", path, orjson.dumps(event), dict)
 
     def _body(self, metadata: Mapping[str, Any], spec: Mapping[str, Any]) -> bytes:
         return orjson.dumps(
@@ -97,8 +119,11 @@ class LeaseClient:
     def _object_path(self) -> str:
         return f"{self._collection}/{quoted(self.name)}"
 
-    async def _send(self, method: str, path: str, body: bytes | None = None) -> dict[str, Any]:
+    async def _send(
+        self, method: str, path: str, body: bytes | None = None, shape: type[Any] = _Lease
+    ) -> dict[str, Any]:
         reply = await self._transport.request(
             method, path + self._query, body, timeout_s=self._timeout_s
         )
+        read_as(reply, shape)
         return read_json(reply)

@@ -7,18 +7,34 @@ in `watch.py`.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-import orjson
+import msgspec
 
 from asched.edge.client.aio import AioTransport
 from asched.edge.client.credentials import Credentials, Source, load_credentials
-from asched.edge.client.errors import ConnectError, TransportError, Unauthorized, api_error
+from asched.edge.client.errors import (
+    ConnectError,
+    ProtocolBroken,
+    TransportError,
+    Unauthorized,
+    api_error,
+)
 from asched.edge.client.fast import FastTransport
 from asched.edge.client.transport import Observer, Reply, Transport, observe_nothing
 
 #: How long the first handshake may take before start-up is given up.
 HANDSHAKE_TIMEOUT_S: Final = 10.0
+#: So many bytes of an answer that makes no sense are shown.
+_SHOWN: Final = 100
+
+T = TypeVar("T")
+
+
+class ConfigData(msgspec.Struct):
+    """What a ConfigMap holds."""
+
+    data: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +83,17 @@ class Session:
         self._pools.append(made)
         return made
 
+    async def get_as(
+        self, path: str, shape: type[T], *, timeout_s: float = HANDSHAKE_TIMEOUT_S
+    ) -> T:
+        """GET one object. Raises ApiError or TransportError."""
+        return read_as(await self.general.request("GET", path, timeout_s=timeout_s), shape)
+
     async def get_json(
         self, path: str, *, timeout_s: float = HANDSHAKE_TIMEOUT_S
     ) -> Mapping[str, Any]:
-        """GET one object. Raises ApiError or TransportError."""
-        reply = await self.general.request("GET", path, timeout_s=timeout_s)
-        return read_json(reply)
+        """The same, whatever the object holds."""
+        return await self.get_as(path, dict[str, Any], timeout_s=timeout_s)
 
     async def close(self) -> None:
         for pool in self._pools:
@@ -80,14 +101,22 @@ class Session:
         await self.general.close()
 
 
-def read_json(reply: Reply) -> dict[str, Any]:
-    """The object in a successful answer. Raises ApiError for any other."""
+def read_as(reply: Reply, shape: type[T]) -> T:
+    """What a successful answer holds. Raises ApiError for any other, ProtocolBroken for one of
+    another shape: whoever can bear no answer can bear that.
+    """
     if not 200 <= reply.status < 300:
         raise api_error(reply.status, reply.body, reply.header("Retry-After"))
-    parsed = orjson.loads(reply.body)
-    if not isinstance(parsed, dict):
-        raise api_error(reply.status, b"the answer is no JSON object")
-    return parsed
+    try:
+        return msgspec.json.decode(reply.body, type=shape)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        start = reply.body[:_SHOWN].decode("utf-8", "replace")
+        raise ProtocolBroken(f"the answer makes no sense ({error}): {start!r}") from error
+
+
+def read_json(reply: Reply) -> dict[str, Any]:
+    """The object in a successful answer. Raises as `read_as` does."""
+    return read_as(reply, dict[str, Any])
 
 
 async def connect(

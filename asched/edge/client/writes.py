@@ -5,9 +5,10 @@ for certain; a 5xx is Unknown, because a server that timed out on its store may 
 it.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+import msgspec
 import orjson
 
 from asched.core.framework.effects import (
@@ -43,6 +44,24 @@ class Request(NamedTuple):
     path: str
     body: bytes | None
     content_type: str = JSON
+
+
+class _Meta(msgspec.Struct):
+    uid: str
+
+
+class _Spec(msgspec.Struct, rename="camel"):
+    node_name: str | None = None
+
+
+class _ReadBack(msgspec.Struct):
+    """A pod as far as a binding is settled by it. Without a uid it is none: nothing follows."""
+
+    metadata: _Meta
+    spec: _Spec
+
+
+_read_backs: Final = msgspec.json.Decoder(_ReadBack)
 
 
 def request_for(effect: Effect) -> Request:
@@ -119,12 +138,13 @@ def _read_pod(effect: ReadPod, reply: Reply) -> Answer:
         return ReadGone(effect.id)
     if not 200 <= reply.status < 300:
         return Unknown(effect.id, api_error(reply.status, reply.body).message)
-    pod = _object(reply.body)
-    if pod is None:
-        return Unknown(effect.id, "the pod read back is no JSON object")
-    if effect.pod.uid and pod.get("metadata", {}).get("uid") != effect.pod.uid:
+    try:
+        pod = _read_backs.decode(reply.body)
+    except msgspec.MsgspecError as error:
+        return Unknown(effect.id, f"what was read back is no pod: {error}")
+    if effect.pod.uid and pod.metadata.uid != effect.pod.uid:
         return ReadGone(effect.id)
-    node = pod.get("spec", {}).get("nodeName")
+    node = pod.spec.node_name
     return ReadPlaced(effect.id, node) if node else ReadPending(effect.id)
 
 

@@ -22,7 +22,7 @@ import orjson
 
 from asched.edge.client.credentials import IN_CLUSTER_VARIABLE
 from asched.edge.client.errors import ApiError, ClientError, ConnectError, TransportError
-from asched.edge.client.session import ConnectionOptions, Session, connect
+from asched.edge.client.session import ConfigData, ConnectionOptions, Session, connect
 from asched.edge.serve.auth import Authenticator, Authorizer, Post, ReviewError
 from asched.edge.serve.identity import RequestHeaders
 from asched.edge.serve.options import AccessOptions, CannotServeError
@@ -118,8 +118,8 @@ class Access:
     async def _look(self) -> None:
         if self._lookup is None:
             return
-        found = await self._lookup.get_json(CONFIG_MAP, timeout_s=REVIEW_S)
-        self._adopt(found.get("data") or {})
+        found = await self._lookup.get_as(CONFIG_MAP, ConfigData, timeout_s=REVIEW_S)
+        self._adopt(found.data or {})
 
     def _adopt(self, data: Mapping[str, str]) -> None:
         """Take the ConfigMap's word for whatever no flag says."""

@@ -14,6 +14,9 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
+from asched.core.model.meta import ObjectMeta
 from asched.core.state.audit import recount
 from asched.core.state.cluster import Cluster
 from asched.edge.client.errors import ClientError
@@ -28,6 +31,14 @@ LIST_S: Final = 60.0
 TRIAL_S: Final = 10.0
 LOOK_S: Final = 0.05
 UNFINISHED: Final = "status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed"
+
+
+class _Object(msgspec.Struct):
+    metadata: ObjectMeta
+
+
+class _Listed(msgspec.Struct):
+    items: list[_Object] | None
 
 
 class Debugger:
@@ -56,11 +67,13 @@ class Debugger:
         """Log what is missed here or redundant. Raises ClientError."""
         session, cluster = self._scheduler.session, self._scheduler.machine.desk.cluster
         log.info("cache comparer started")
-        nodes = await session.get_json("/api/v1/nodes", timeout_s=LIST_S)
-        pods = await session.get_json(f"/api/v1/pods?fieldSelector={UNFINISHED}", timeout_s=LIST_S)
-        _tell("Nodes", _names(nodes), set(cluster.nodes.row_of))
+        nodes = await session.get_as("/api/v1/nodes", _Listed, timeout_s=LIST_S)
+        unfinished = f"/api/v1/pods?fieldSelector={UNFINISHED}"
+        pods = await session.get_as(unfinished, _Listed, timeout_s=LIST_S)
+        there = {node.metadata.name for node in nodes.items or ()}
+        _tell("Nodes", there, set(cluster.nodes.row_of))
         seen = {f"{p.key}/{p.uid}" for p in cluster.pods_seen.values()}
-        _tell("Pods", {f"{_key(p)}/{p['metadata']['uid']}" for p in pods["items"]}, seen)
+        _tell("Pods", {_identity(pod.metadata) for pod in pods.items or ()}, seen)
         log.info("cache comparer finished")
 
     async def count_again(self) -> None:
@@ -94,12 +107,8 @@ async def _settled(cluster: Cluster) -> bool:
     return True
 
 
-def _names(listed: Mapping[str, Any]) -> set[str]:
-    return {item["metadata"]["name"] for item in listed["items"]}
-
-
-def _key(pod: Mapping[str, Any]) -> str:
-    return f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+def _identity(pod: ObjectMeta) -> str:
+    return f"{pod.key}/{pod.uid}"
 
 
 def _extra(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from typing import Final
 
 from asched.edge.client.errors import ApiError, ConnectError, TransportError
-from asched.edge.client.session import ConnectionOptions, connect
+from asched.edge.client.session import ConfigData, ConnectionOptions, connect
 from asched.edge.client.writes import quoted
 
 #: The key under which kube-scheduler up to 1.22 looked.
@@ -16,7 +16,7 @@ async def fetch_policy(connection: ConnectionOptions, namespace: str, name: str)
     session = await connect(connection)
     try:
         path = f"/api/v1/namespaces/{quoted(namespace)}/configmaps/{quoted(name)}"
-        found = await session.get_json(path)
+        found = await session.get_as(path, ConfigData)
     except (ApiError, TransportError) as error:
         raise ConnectError(
             f"couldn't get policy config map {namespace}/{name}: {error};"
@@ -24,7 +24,7 @@ async def fetch_policy(connection: ConnectionOptions, namespace: str, name: str)
         ) from error
     finally:
         await session.close()
-    text = (found.get("data") or {}).get(KEY)
-    if not isinstance(text, str):
+    text = (found.data or {}).get(KEY)
+    if text is None:
         raise ConnectError(f'{where} has no key "{KEY}"; put the Policy there')
     return text

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from asched.edge.client.errors import AlreadyExists, Conflict, DeadlineExceeded
+from asched.edge.client.errors import AlreadyExists, Conflict, DeadlineExceeded, ProtocolBroken
 from asched.edge.client.leases import LeaseClient
 from tests.edge.client.scripted import reply, status
 from tests.shared import shared_path
@@ -50,6 +50,31 @@ async def test_a_lease_is_created_and_updated_with_its_version(leases, server):
     assert update.json["spec"]["holderIdentity"] == ""
 
 
+@pytest.mark.parametrize(
+    "lease",
+    [
+        b"<html>",
+        b"{}",
+        {"kind": "Status", "metadata": {}, "status": "Success"},
+        {"metadata": {"resourceVersion": "7"}, "spec": []},
+        {"metadata": {"resourceVersion": "7"}, "spec": {"holderIdentity": 7}},
+        {"metadata": {"resourceVersion": "7"}, "spec": {"leaseDurationSeconds": "15"}},
+    ],
+)
+async def test_a_200_that_is_no_lease_is_a_failed_answer(leases, server, lease):
+    async def senseless(_seen, _wire):
+        return reply(200, lease)
+
+    server.handler = senseless
+    for asked in (
+        leases.get(),
+        leases.create(SPEC),
+        leases.update({"metadata": {"resourceVersion": "7"}}, SPEC),
+    ):
+        with pytest.raises(ProtocolBroken):
+            await asked
+
+
 @pytest.mark.shared
 async def test_the_event_about_a_new_leader_is_kube_schedulers(leases, server):
     with shared_path("outside/api/startup.jsonl").open() as lines:
@@ -77,7 +102,8 @@ async def test_the_event_about_a_new_leader_is_kube_schedulers(leases, server):
 
 
 async def test_the_lease_has_a_user_agent_of_its_own(leases, server):
-    await leases.get()
+    with pytest.raises(ProtocolBroken):  # what answers here has no lease
+        await leases.get()
     assert server.seen[0].headers["user-agent"] == "asched/leader-election"
 
 

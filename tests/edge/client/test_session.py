@@ -2,8 +2,8 @@
 
 import pytest
 
-from asched.edge.client.errors import ConnectError, Forbidden, NotFound
-from asched.edge.client.session import ConnectionOptions, connect
+from asched.edge.client.errors import ConnectError, Forbidden, NotFound, ProtocolBroken
+from asched.edge.client.session import ConfigData, ConnectionOptions, connect
 from tests.edge.client.scripted import reply, status
 
 
@@ -55,3 +55,27 @@ async def test_an_object_is_read_or_its_absence_raised(session, server):
     with pytest.raises(NotFound, match="404 page not found") as caught:
         await session.get_json("/x")
     assert caught.value.code == 404
+
+
+#: What a proxy, a captive portal or a broken balancer puts in the place of an object.
+NO_OBJECTS = [b"", b"<html>sign in</html>", b"[]", b"7", b"{", b"\xff", b"[" * 100_000]
+
+
+@pytest.mark.parametrize("body", NO_OBJECTS, ids=lambda body: repr(body[:8]))
+async def test_a_200_that_is_no_object_is_a_failed_answer(session, server, body):
+    async def senseless(_seen, _wire):
+        return reply(200, body)
+
+    server.handler = senseless
+    with pytest.raises(ProtocolBroken, match="makes no sense"):
+        await session.get_json("/x")
+
+
+@pytest.mark.parametrize("data", [[], 7, {"a": 1}, {"a": None}])
+async def test_a_configmap_that_is_none_is_a_failed_answer(session, server, data):
+    async def senseless(_seen, _wire):
+        return reply(200, {"data": data})
+
+    server.handler = senseless
+    with pytest.raises(ProtocolBroken, match=r"makes no sense .*\$.data"):
+        await session.get_as("/x", ConfigData)

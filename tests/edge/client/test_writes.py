@@ -168,11 +168,29 @@ def test_the_three_outcomes_of_a_binding():
         (answered(200, {"metadata": {"uid": "u2"}, "spec": {"nodeName": "n"}}), ReadGone(7)),
         (answered(404, status(404, "NotFound", "x")), ReadGone(7)),
         (answered(403, status(403, "Forbidden", "no")), Unknown(7, "no")),
-        (Reply(200, b"[]"), Unknown(7, "the pod read back is no JSON object")),
     ],
 )
 def test_a_pod_read_back_settles_a_binding(reply, expected):
     assert answer_for(ReadPod(id=7, pod=POD), reply) == expected
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[]",
+        b"<html>",
+        b"{}",
+        b'{"metadata": null, "spec": {}}',
+        b'{"metadata": {}, "spec": {"nodeName": "n"}}',
+        b'{"metadata": {"uid": "u1"}, "spec": []}',
+        b'{"metadata": {"uid": "u1"}, "spec": {"nodeName": 7}}',
+        b'{"kind": "Status", "metadata": {}, "status": "Success"}',
+    ],
+)
+def test_what_is_no_pod_settles_nothing(body):
+    found = answer_for(ReadPod(id=7, pod=POD), Reply(200, body))
+    assert isinstance(found, Unknown)
+    assert "no pod" in found.message
 
 
 def test_only_patches_and_creations_carry_their_object():
