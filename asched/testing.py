@@ -24,6 +24,7 @@ from asched.core.cycle.observer import Silent
 from asched.core.framework.effects import (
     Bind,
     CallPlugin,
+    CancelCall,
     DeletePod,
     Effect,
     EmitEvent,
@@ -243,6 +244,8 @@ class World(Silent):
                 return [*_done(effect), *gone]
             case CallPlugin():
                 return [_called(effect)]
+            case CancelCall():  # it has ended before anything else could happen
+                return []
         return _done(effect, dict(getattr(effect, "body", {})))
 
     def _written(self, stored: Json) -> Fact:

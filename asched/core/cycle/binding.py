@@ -10,9 +10,12 @@ that a failure can no longer be a plain rejection.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (bindingCycle)
 """
 
+import dataclasses
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from asched import names
 from asched.core.cycle.desk import Attempt, Desk, ref_of
@@ -20,7 +23,7 @@ from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.settle import settle
 from asched.core.cycle.story import Step
 from asched.core.framework.attempt import fit_error
-from asched.core.framework.effects import Bind, Effect, PatchPodStatus, WaitFor
+from asched.core.framework.effects import Bind, CallPlugin, Effect, PatchPodStatus, WaitFor
 from asched.core.framework.late import driven, nonsense
 from asched.core.framework.points import Late, PreBindPlugin
 from asched.core.framework.status import SUCCESS, Code, Status, failure
@@ -85,7 +88,7 @@ class Binding:
         for plugin in working:
             started_s = desk.counter_s()
             steps = plugin.pre_bind(attempt.info, self.node)
-            status = yield from driven(steps, plugin.name, "preBind")
+            status = yield from self._until_decided(driven(steps, plugin.name, "preBind"))
             desk.plugin_ran(attempt, plugin.name, "PreBind", status, started_s)
             if self.waiting.decision is not None:
                 return self.waiting.decision
@@ -143,7 +146,9 @@ class Binding:
             yield from self._ask_permits()
             while not waiting.is_settled:
                 left_s = max(waiting.next_deadline_s - desk.now_s, 0.0)
-                answer = yield WaitFor(ready=lambda: waiting.is_settled, timeout_s=left_s)
+                answer = yield WaitFor(
+                    ready=lambda: waiting.is_settled, timeout_s=left_s, on=(waiting.topic,)
+                )
                 if isinstance(answer, TimedOut) and not waiting.is_settled:
                     waiting.expire()
         finally:
@@ -163,12 +168,14 @@ class Binding:
                 steps = plugin.permit_late(info, self.node)
             if steps is None:
                 continue
-            status = yield from driven(steps, plugin.name, "permit")
+            status = yield from self._until_decided(driven(steps, plugin.name, "permit"))
+            if waiting.decision is not None:
+                return
             if status.is_success:
                 waiting.allow(plugin.name)
             elif status.code is Code.WAIT:  # its time is up
                 waiting.expire()
-            elif waiting.decision is None:
+            else:
                 is_error = not status.is_rejection
                 waiting.decision = (
                     failure(f'running Permit plugin "{plugin.name}": {status.message}')
@@ -176,8 +183,29 @@ class Binding:
                     else status.by(plugin.name)
                 )
 
+    def _until_decided(self, steps: Late) -> Late:
+        """Run a plugin's steps. Once the pod is turned away, or gone, nobody waits for what they
+        wait for: they end there, and Unreserve undoes what they began.
+        """
+        waiting, answer = self.waiting, None
+        while True:
+            try:
+                effect = steps.send(answer)  # type: ignore[arg-type]
+            except StopIteration as done:
+                status: Status = done.value
+                return status
+            if isinstance(effect, WaitFor | CallPlugin):
+                effect = _interruptible(effect, waiting)
+            answer = yield effect
+            if waiting.decision is not None and isinstance(effect, WaitFor | CallPlugin):
+                steps.close()
+                return waiting.decision
+
     def _bind(self) -> Generator[Effect, Answer, Status]:
         """Ask the bind plugins in order until one does not skip."""
+        gone = self.desk.why_pointless(self.attempt, self.node)
+        if gone:
+            return failure(gone)
         for plugin in self.attempt.runner.binders(self.attempt.info):
             started_s = self.desk.counter_s()
             status = yield from self._settled(
@@ -257,8 +285,15 @@ class Binding:
         if given_back:
             desk.queue.move(freed, desk.now_s)
         told = unschedulable if status.is_rejection else error
-        failed = replace(told(status.message), was_nominated=self.was_nominated)
+        failed = dataclasses.replace(told(status.message), was_nominated=self.was_nominated)
         yield from fail(desk, attempt, failed)
+
+
+def _interruptible(effect: WaitFor | CallPlugin, waiting: WaitingPod) -> WaitFor | CallPlugin:
+    """The same question, pointless as soon as somebody decides about the pod."""
+    ready = effect.ready
+    on = (*effect.on, waiting.topic) if effect.on or isinstance(effect, CallPlugin) else ()
+    return replace(effect, ready=lambda: waiting.decision is not None or ready(), on=on)
 
 
 def give_back(desk: Desk, attempt: Attempt, node: str) -> Generator[Effect, Answer, bool]:

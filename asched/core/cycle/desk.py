@@ -54,6 +54,19 @@ class Desk:
         gangs = names.GANG_SCHEDULING
         return any(gangs in runner.profile.plugins for runner in self.runners.values())
 
+    def why_pointless(self, attempt: "Attempt", node: str = "") -> str:
+        """Why the pod of an attempt is not to be placed (on `node`) any more, by what was seen of
+        it last; empty if it is. Attempts may wait long for an extender, bindings for volumes.
+        """
+        now = self.cluster.pods_seen.get(attempt.pod.key)
+        if now is None or now.uid != attempt.pod.uid:
+            return f'pods "{attempt.pod.metadata.name}" not found'
+        if now.spec.node_name not in ("", node):
+            return f'pod {now.metadata.name} is already assigned to node "{now.spec.node_name}"'
+        if now.is_terminating:
+            return f"skip schedule deleting pod: {now.key}"
+        return ""
+
     def tell(self, attempt: "Attempt", step: Step, details: object = None) -> None:
         """Add a line to the story of the attempt's pod."""
         self.stories.tell(attempt.info.pod.key, self.now_s, attempt.id, step, details)

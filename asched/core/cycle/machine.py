@@ -11,16 +11,16 @@ and replay drive it in theirs; equal facts at equal times give equal effects.
 One cycle runs at a time, save that an extender's thinking costs only pods of its own their turn:
 meanwhile those run that consult nobody, and what the extender granted is judged again.
 
-Bounds  TURN_S of cycles a turn; BINDINGS_MAX bindings under way, beyond which no pod is popped
-        (those that wait at Permit do not count: others may have to join them first);
-        PARKED_MAX pods that wait for extenders.
+Bounds  TURN_S of cycles a turn; BINDINGS_MAX requests of bindings without an answer, beyond which
+        no pod is popped (pods that wait at Permit or for their volumes ask for nothing, and hold
+        nobody up); PARKED_MAX pods that wait for extenders.
 """
 
 from bisect import insort
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from msgspec.structs import force_setattr
 
@@ -29,12 +29,13 @@ from asched.core.cycle.desk import Attempt, Desk
 from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.group_cycle import schedule_group
 from asched.core.cycle.scheduling import Background, schedule_one
-from asched.core.framework.effects import Effect, Together, WaitFor
+from asched.core.cycle.waits import Waits
+from asched.core.framework.effects import CallPlugin, CancelCall, Effect, Together, WaitFor
 from asched.core.model.pod import Pod
 from asched.core.queue import sightings
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change
-from asched.core.state.facts import Answer, Done, Fact, Listed, Returned, TimedOut
+from asched.core.state.facts import Answer, Fact, Listed, Returned
 
 #: How long one turn runs cycles before the driver may look at its sockets again. Measured on 2
 #: cores with a real API server: shorter turns cost throughput, longer ones delay answers.
@@ -42,7 +43,7 @@ TURN_S: Final = 0.004
 #: Pods out of the queue that wait for the extenders; then only those are served. A guess: so many
 #: are hours of work for an extender that is slow.
 PARKED_MAX: Final = 10_000
-#: Bindings under way at most: eight times what the client keeps on the wire, so that its lanes
+#: Requests of bindings at most: eight times what the client keeps on the wire, so that its lanes
 #: never run dry, and few enough that a pod of high priority that arrives now is not behind
 #: thousands.
 BINDINGS_MAX: Final = 512
@@ -53,17 +54,13 @@ Steps = Generator[Effect, Answer, Any]
 @dataclass(slots=True, eq=False)
 class _Task:
     """A generator with an open question, and who gets its result. `turn` as in `Effect`; 0 before
-    the first question.
+    the first question. `binds`: it is (part of) a binding.
     """
 
     steps: Steps
     ended: Callable[[Any], None]
     turn: int = 0
-
-
-class _Wait(NamedTuple):
-    effect: WaitFor
-    deadline_s: float
+    binds: bool = False
 
 
 class Machine:
@@ -79,7 +76,9 @@ class Machine:
         self._turn_s = turn_s
         self._out: list[Effect] = []
         self._open: dict[int, _Task] = {}
-        self._waits: dict[int, _Wait] = {}
+        self._waits = Waits()
+        #: requests of bindings that wait for their answer
+        self._on_wire: set[int] = set()
         self._effect_ids = 0
         self._attempts = 0
         self._open_cycles = 0
@@ -104,13 +103,12 @@ class Machine:
             else:
                 self._take_in(fact)
         desk.queue.tick(now_s)
-        if self._waits:
-            self._look_at_waits()
+        self._look_at_waits()
         self._has_more = False
         if self.is_active:
             self._run_cycles()
-            if desk.waiting.held:  # a pod may have let others go
-                self._look_at_waits()
+            self._look_at_waits()  # a pod may have let others go
+        self._has_more |= self._waits.has_due
         return out
 
     def next_deadline_s(self) -> float | None:
@@ -120,11 +118,8 @@ class Machine:
         """
         if self._has_more:
             return 0.0
-        deadlines = [wait.deadline_s for wait in self._waits.values()]
-        queue_s = self.desk.queue.next_deadline_s()
-        if queue_s is not None:
-            deadlines.append(queue_s)
-        return min(deadlines, default=None)
+        deadlines = (self._waits.next_deadline_s, self.desk.queue.next_deadline_s())
+        return min((until_s for until_s in deadlines if until_s is not None), default=None)
 
     @property
     def is_idle(self) -> bool:
@@ -143,6 +138,7 @@ class Machine:
         started_s = desk.counter_s()
         label = ""
         for sight in desk.cluster.apply(fact):
+            self._waits.saw(sight)
             steps = sightings.steps(
                 sight.kind,
                 sight.old,
@@ -206,9 +202,10 @@ class Machine:
     def _release(self, uid: str) -> None:
         """An assumed pod went away before it was bound."""
         waiting = self.desk.waiting.get(uid)
-        if waiting is not None and waiting.deadlines:
-            waiting.reject("", "removed")
-            return
+        if waiting is not None:
+            waiting.withdraw()
+            if waiting.deadlines:  # its end gives everything back
+                return
         info = self.desk.cluster.placed.get(uid)
         if info is not None and info.assumed:
             held = info.pod.on(info.node_name)
@@ -218,19 +215,22 @@ class Machine:
     # --- tasks -----------------------------------------------------------------------------------
 
     def _take_answer(self, answer: Answer) -> None:
-        task = self._open.pop(answer.effect_id, None)
+        effect_id = answer.effect_id
+        task = self._open.pop(effect_id, None)
         if task is not None:
+            self._on_wire.discard(effect_id)
+            self._waits.drop(effect_id)
             self._advance(task, answer)
 
     def _look_at_waits(self) -> None:
-        now_s = self.desk.now_s
-        for effect_id, wait in list(self._waits.items()):
-            if wait.effect.ready():
-                del self._waits[effect_id]
-                self._take_answer(Done(effect_id))
-            elif now_s >= wait.deadline_s:
-                del self._waits[effect_id]
-                self._take_answer(TimedOut(effect_id))
+        """Answer the questions that are settled by what has moved since the last look."""
+        desk, waits = self.desk, self._waits
+        waits.catch_up(desk.cluster.object_log, desk.waiting.moved)
+        for effect, answer in waits.look(desk.now_s):
+            if isinstance(effect, CallPlugin):
+                self._out.append(CancelCall(call_id=effect.id))
+            self._take_answer(answer)
+        waits.catch_up(desk.cluster.object_log, desk.waiting.moved)
 
     def _advance(self, task: _Task, answer: Answer | None) -> None:
         """Run a generator to its next question or to its end."""
@@ -249,13 +249,17 @@ class Machine:
         force_setattr(effect, "turn", task.turn)
         self._open[effect.id] = task
         if isinstance(effect, Together):
-            self._run_together(effect)
-        elif isinstance(effect, WaitFor):
-            self._waits[effect.id] = _Wait(effect, self.desk.now_s + effect.timeout_s)
-        else:
-            self._out.append(effect)
+            self._run_together(effect, binds=task.binds)
+            return
+        if isinstance(effect, WaitFor | CallPlugin):
+            self._waits.add(effect, self.desk.now_s)
+        if isinstance(effect, WaitFor):
+            return
+        if task.binds and not (isinstance(effect, CallPlugin) and not effect.binds):
+            self._on_wire.add(effect.id)
+        self._out.append(effect)
 
-    def _run_together(self, effect: Together) -> None:
+    def _run_together(self, effect: Together, *, binds: bool) -> None:
         """Start all parts; the last one to end answers the effect."""
         results: list[Any] = []
 
@@ -265,14 +269,14 @@ class Machine:
                 self._take_answer(Returned(effect.id, results))
 
         for part in effect.parts:
-            self._advance(_Task(part, ended, effect.turn), None)
+            self._advance(_Task(part, ended, effect.turn, binds), None)
 
     # --- cycles ----------------------------------------------------------------------------------
 
     def _run_cycles(self) -> None:
         desk = self.desk
         until_s = desk.counter_s() + self._turn_s
-        while self.bindings - desk.waiting.held < self._bindings_max:
+        while len(self._on_wire) < self._bindings_max:
             attempt = self._next_attempt()
             if attempt is None:
                 return
@@ -345,7 +349,7 @@ class Machine:
     def _follow(self, result: Any) -> None:
         if isinstance(result, Binding):
             self.bindings += 1
-            self._advance(_Task(result.run(), self._binding_ended), None)
+            self._advance(_Task(result.run(), self._binding_ended, binds=True), None)
         elif isinstance(result, Background):
             self._advance(_Task(result.run(), self._background_ended), None)
 

@@ -74,10 +74,11 @@ def schedule_one(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, Next
 def is_skipped(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, bool]:
     """Whether the pod needs no attempt any more; then the queue is told."""
     pod = attempt.pod
-    if pod.is_terminating:
+    now = desk.cluster.pods_seen.get(pod.key, pod)
+    if now.uid == pod.uid and now.is_terminating:
         note = f"skip schedule deleting pod: {pod.key}"
         yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note)
-    elif pod.uid not in desk.cluster.placed:
+    elif pod.uid not in desk.cluster.placed and not desk.why_pointless(attempt):
         return False
     desk.queue.done(pod.uid)
     return True
@@ -169,6 +170,9 @@ def hold(
     If one of them objects, everything is given back. Raises CannotAssumeError.
     """
     info, node = attempt.info, decision.node
+    pointless = desk.why_pointless(attempt)
+    if pointless:
+        return unschedulable(pointless)
     attempt.pre_binds = decision.state.roster.pre_binds
     desk.cluster.assume(info, node)
     desk.nominator.delete(info.pod.uid)

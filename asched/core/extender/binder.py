@@ -23,6 +23,7 @@ from asched.core.extender.fields import WireError
 from asched.core.framework.effects import AskExtender, Effect, PodRef, ReadPod, WaitFor
 from asched.core.framework.points import BindPlugin, Late
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
+from asched.core.model.kinds import POD
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer, ReadGone, ReadPlaced, Refused, Replied, Unknown
 from asched.core.state.pods import PodInfo
@@ -72,7 +73,7 @@ class ExtenderBinder(BindPlugin):
     ) -> Generator[Effect, Answer, Status]:
         """Find out whether the pod is on its node; `otherwise` is said if it is nowhere."""
         if patience_s and not self._is_told(pod):
-            yield WaitFor(ready=lambda: self._is_told(pod), timeout_s=patience_s)
+            yield self._wait(pod, patience_s)
         metadata = pod.pod.metadata
         ref = PodRef(namespace=metadata.namespace, name=metadata.name, uid=metadata.uid)
         pause_s = READ_AGAIN_S
@@ -87,7 +88,7 @@ class ExtenderBinder(BindPlugin):
                 case ReadGone():
                     return failure(f'pods "{metadata.name}" not found')
                 case Unknown():
-                    yield WaitFor(ready=lambda: self._is_told(pod), timeout_s=pause_s)
+                    yield self._wait(pod, pause_s)
                     pause_s = min(2 * pause_s, READ_AGAIN_S_MAX)
                 case _:
                     return self._failed(otherwise)
@@ -97,6 +98,10 @@ class ExtenderBinder(BindPlugin):
             return SUCCESS
         prefix = self._config.url_prefix
         return failure(f'extender {prefix} bound the pod to node "{found}" instead of "{node}"')
+
+    def _wait(self, pod: PodInfo, timeout_s: float) -> WaitFor:
+        on = ((POD.plural, pod.pod.key),)
+        return WaitFor(ready=lambda: self._is_told(pod), timeout_s=timeout_s, on=on)
 
     def _is_told(self, pod: PodInfo) -> bool:
         """Whether the watch has shown the pod's place, or its end."""

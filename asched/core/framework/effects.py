@@ -160,14 +160,41 @@ class EmitEvent(Effect, frozen=True, kw_only=True):
     related: ObjectReference | None = None
 
 
+#: What a question looks at: a kind's plural and the key of one object of it.
+Topic = tuple[str, str]
+
+
+#: How long a coroutine may take if nobody says: what VolumeBinding gives volumes.
+CALL_TIMEOUT_S: Final = 600.0
+
+
+def never() -> bool:
+    """For what only its own end can end."""
+    return False
+
+
 class CallPlugin(Effect, frozen=True, kw_only=True):
-    """Run a coroutine of a user's plugin in the binding task, for `timeout_s` at most."""
+    """Run a coroutine of a user's plugin in the binding task, for `timeout_s` at most.
+
+    It is pointless once `ready` says so (asked again when something of `on` moves): then it is
+    cancelled and answered by Done. `binds`: what it does is a binding.
+    """
 
     lane: ClassVar[Lane] = Lane.LOCAL
-    answers: ClassVar = (facts.Returned, facts.Raised, facts.TimedOut)
+    answers: ClassVar = (facts.Returned, facts.Raised, facts.TimedOut, facts.Done)
     plugin: str
     call: Callable[[], Awaitable[Any]]
-    timeout_s: float | None = None
+    timeout_s: float = CALL_TIMEOUT_S
+    ready: Callable[[], bool] = never
+    on: tuple[Topic, ...] = ()
+    binds: bool = False
+
+
+class CancelCall(Effect, frozen=True, kw_only=True):
+    """End the coroutine of a `CallPlugin` whose answer nobody waits for any more."""
+
+    lane: ClassVar[Lane] = Lane.LOCAL
+    call_id: int
 
 
 class Whole:
@@ -226,15 +253,18 @@ class Together(Effect, frozen=True, kw_only=True):
 
 
 class WaitFor(Effect, frozen=True, kw_only=True):
-    """Wake the asker after every batch of facts until `ready` says so, or at the deadline.
+    """Wake the asker once `ready` says so, or at the deadline.
 
-    It never leaves the machine: `ready` is asked synchronously. Answered by Done or TimedOut.
+    It never leaves the machine: `ready` is asked synchronously, whenever one of the objects in `on`
+    has moved (seen, assumed or gone), and after every batch of facts if there are none. Answered by
+    Done or TimedOut.
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
     answers: ClassVar = (facts.Done, facts.TimedOut)
     ready: Callable[[], bool]
     timeout_s: float
+    on: tuple[Topic, ...] = ()
 
 
 #: Lanes whose effects may be given up under pressure, first the last.

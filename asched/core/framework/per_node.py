@@ -11,12 +11,13 @@ A user's class needs no base. It has some of these methods, and each becomes an 
 Answers  None or True agree; a text, False or a rejecting Status reject; anything else is an error.
 Late     permit, pre_bind, bind and post_bind may be `async def`, or generators that yield effects;
          they then run in the pod's binding task. All other methods are plain.
+         A coroutine may take LATE_TIMEOUT_S, or what the class says, e.g. `bind_timeout_s = 5`.
 Asked    anew in every attempt, about nodes no earlier filter rejected; a class that declares
          `depends_on` is asked about every node, and again only where such an aspect changed.
 """
 
 import inspect
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, ClassVar, Final
 
@@ -26,7 +27,7 @@ from asched.core.framework import points
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import CallPlugin, Effect
 from asched.core.framework.late import driven, nonsense
-from asched.core.framework.per_node_views import LateNode, Node, Pod
+from asched.core.framework.per_node_views import LateNode, Node, Pod, Rejected
 from asched.core.framework.plain_answers import Reasons, raise_error, status_of
 from asched.core.framework.point_table import POINT_OF_METHOD
 from asched.core.framework.points import (
@@ -44,6 +45,8 @@ from asched.core.framework.points import (
 from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX
+from asched.core.model.meta import ObjectMeta
+from asched.core.model.node import Node as NodeRecord
 from asched.core.model.pod import Pod as PodRecord
 from asched.core.state.changes import WILDCARD, Action, Trigger
 from asched.core.state.cluster import Cluster
@@ -68,6 +71,17 @@ def tells_news(pod: PodRecord, old: Any, new: Any) -> Hint:
 ANYTHING: Final = (Registration(Trigger(WILDCARD, Action.ALL), tells_news),)
 
 
+#: How long coroutines may take unless their class says otherwise, PERMIT_TIMEOUT_S_MAX at most.
+#: preBind: as VolumeBinding waits for volumes (bindTimeoutSeconds). bind, postBind: as long as
+#: kube-apiserver lets a request take (--request-timeout).
+LATE_TIMEOUT_S: Final[Mapping[str, float]] = {
+    "permit": PERMIT_TIMEOUT_S_MAX,
+    "pre_bind": 600.0,
+    "bind": 60.0,
+    "post_bind": 60.0,
+}
+
+
 class PerNode(Plugin):
     """Base of all adapters: the user's object and how to show it pods and nodes."""
 
@@ -86,25 +100,40 @@ class PerNode(Plugin):
         raw = self.cluster.node_of(name)
         return None if raw is None else LateNode(self.cluster, raw)
 
+    def node_or_rest(self, name: str) -> Node:
+        """A node by name, or what is left of one that went: its name. For those who clean up."""
+        return self.node(name) or LateNode(self.cluster, NodeRecord(ObjectMeta(name=name)))
+
+    def patience_s(self, method: str) -> float:
+        """How long a coroutine function may take: `METHOD_timeout_s` of the class, if it says."""
+        own = getattr(self.user, f"{method}_timeout_s", LATE_TIMEOUT_S[method])
+        return min(float(own), PERMIT_TIMEOUT_S_MAX)
+
     def late(
-        self, method: str, pod: PodInfo, node: str, timeout_s: float | None = None
+        self, method: str, pod: PodInfo, node: str, *, cleans_up: bool = False
     ) -> Generator[Effect, Answer, Any]:
         """Call a method that may be plain, a coroutine function or a generator function.
 
-        Answers what it returned; WAIT for a coroutine that took longer than `timeout_s`.
+        Answers what it returned, or why nothing came of it. `cleans_up`: the node may be gone.
         """
         call = getattr(self.user, method)
-        seen, where = Pod(pod.pod, pod), self.node(node)
+        seen = Pod(pod.pod, pod)
+        where = self.node_or_rest(node) if cleans_up else self.node(node)
         if where is None:
             return failure(f"node {node} is gone")
         if inspect.iscoroutinefunction(call):
             answer = yield CallPlugin(
-                plugin=self.name, call=lambda: call(seen, where), timeout_s=timeout_s
+                plugin=self.name,
+                call=lambda: call(seen, where),
+                timeout_s=self.patience_s(method),
+                binds=method == "bind",
             )
             if isinstance(answer, Raised):
                 raise answer.error
             if isinstance(answer, TimedOut):
-                return Status(Code.WAIT)
+                if method == "permit":
+                    return Status(Code.WAIT)  # it has its own words for that
+                return failure(f"{method} took longer than {self.patience_s(method):g} s")
             return answer.value if isinstance(answer, Returned) else answer
         found = call(seen, where)
         if inspect.isgenerator(found):
@@ -158,26 +187,6 @@ class PerNodeFilter(PerNode, points.FilterPlugin):
 
     def explain(self, pod: PodInfo, code: int) -> Status:  # noqa: ARG002
         return self._reasons.status_of(code, self.name)
-
-
-class Rejected(Mapping[str, Status]):
-    """Node name to why the node was rejected; looked up when asked."""
-
-    def __init__(self, rejection: Rejection, cluster: Cluster) -> None:
-        self._rejection = rejection
-        self._rows = cluster.nodes.row_of
-
-    def __getitem__(self, name: str) -> Status:
-        status = self._rejection.status_at(self._rows[name])
-        if status is None:
-            raise KeyError(name)
-        return status
-
-    def __iter__(self) -> Iterator[str]:
-        return (n for n, row in self._rows.items() if self._rejection.status_at(row) is not None)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 class PerNodePostFilter(PerNode, points.PostFilterPlugin):
@@ -261,22 +270,16 @@ class PerNodeReserve(PerNode, points.ReservePlugin):
         return status_of(answer, self.name, "reserve")
 
     def unreserve(self, pod: PodInfo, node: str) -> None:
-        where = self.node(node)
-        if where is not None and hasattr(self.user, "unreserve"):
-            self.user.unreserve(Pod(pod.pod, pod), where)
+        if hasattr(self.user, "unreserve"):
+            self.user.unreserve(Pod(pod.pod, pod), self.node_or_rest(node))
 
 
 class PerNodePermit(PerNode, points.PermitPlugin):
     """An `async` permit lets the pod wait, for `permit_timeout_s` of the class at most."""
 
-    @property
-    def _patience_s(self) -> float:
-        own = getattr(self.user, "permit_timeout_s", PERMIT_TIMEOUT_S_MAX)
-        return min(float(own), PERMIT_TIMEOUT_S_MAX)
-
     def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:
         if inspect.iscoroutinefunction(self.user.permit):
-            return Status(Code.WAIT), self._patience_s
+            return Status(Code.WAIT), self.patience_s("permit")
         where = self.node(node)
         answer = False if where is None else self.user.permit(Pod(pod.pod, pod), where)
         return status_of(answer, self.name, "permit"), 0.0
@@ -287,7 +290,7 @@ class PerNodePermit(PerNode, points.PermitPlugin):
         return self._permit_late(pod, node)
 
     def _permit_late(self, pod: PodInfo, node: str) -> Late:
-        answer = yield from self.late("permit", pod, node, self._patience_s)
+        answer = yield from self.late("permit", pod, node)
         return status_of(answer, self.name, "permit")
 
 
@@ -308,7 +311,7 @@ class PerNodeBind(PerNode, points.BindPlugin):
 
 class PerNodePostBind(PerNode, points.PostBindPlugin):
     def post_bind(self, pod: PodInfo, node: str) -> Late:
-        yield from self.late("post_bind", pod, node)
+        yield from self.late("post_bind", pod, node, cleans_up=True)
         return SUCCESS
 
 

@@ -6,10 +6,12 @@ Units   `cpu*` are cores (float), `memory*` bytes; `allocatable`, `requested` an
         resource names to base units: milli-CPU for cpu, bytes, whole devices.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Final
 
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.status import Status
 from asched.core.model import node as records
 from asched.core.model.pod import Container
 from asched.core.model.pod import Pod as PodRecord
@@ -241,3 +243,23 @@ class LateNode(Node):
         if row is None:
             raise LookupError(f"node {self.name} is gone")
         return row
+
+
+class Rejected(Mapping[str, Status]):
+    """Node name to why the node was rejected; looked up when asked."""
+
+    def __init__(self, rejection: Rejection, cluster: Cluster) -> None:
+        self._rejection = rejection
+        self._rows = cluster.nodes.row_of
+
+    def __getitem__(self, name: str) -> Status:
+        status = self._rejection.status_at(self._rows[name])
+        if status is None:
+            raise KeyError(name)
+        return status
+
+    def __iter__(self) -> Iterator[str]:
+        return (n for n, row in self._rows.items() if self._rejection.status_at(row) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)

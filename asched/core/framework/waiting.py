@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from enum import Enum
 from typing import Final
 
+from asched.core.framework.effects import Topic
 from asched.core.framework.status import Status, failure, unschedulable
+from asched.core.model.kinds import POD
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
@@ -30,7 +32,7 @@ class Stage(Enum):
 class WaitingPod:
     """One pod on its way. `decision` is None while it is open."""
 
-    __slots__ = ("deadlines", "decision", "info", "node", "profile", "stage")
+    __slots__ = ("_decision", "_moved", "deadlines", "info", "node", "profile", "stage")
 
     def __init__(self, info: PodInfo, node: str, profile: str) -> None:
         self.info = info
@@ -39,11 +41,36 @@ class WaitingPod:
         self.stage = Stage.BINDING
         #: Permit plugin -> (when its patience ends, how long it was); empty once all allow.
         self.deadlines: dict[str, tuple[float, float]] = {}
-        self.decision: Status | None = None
+        self._decision: Status | None = None
+        self._moved: list[Topic] = []
+
+    @property
+    def topic(self) -> Topic:
+        """What moves with every decision about it."""
+        return POD.plural, self.info.pod.key
+
+    @property
+    def decision(self) -> Status | None:
+        return self._decision
+
+    @decision.setter
+    def decision(self, status: Status) -> None:
+        self._decision = status
+        self._moved.append(self.topic)
+
+    def told_in(self, moved: list[Topic]) -> None:
+        """Decisions are noted there from now on."""
+        self._moved = moved
 
     def allow(self, plugin: str) -> None:
         """One plugin is content; when the last one is, the pod goes on."""
         self.deadlines.pop(plugin, None)
+        self._moved.append(self.topic)
+
+    def withdraw(self) -> None:
+        """The pod is gone: whatever is still to be done for it is pointless."""
+        if self.decision is None and self.stage is not Stage.BINDING:
+            self.decision = unschedulable("removed")
 
     def reject(self, plugin: str, message: str) -> None:
         """Turn the pod away; `plugin` is to blame."""
@@ -91,6 +118,8 @@ class WaitingPods:
     def __init__(self) -> None:
         self._pods: dict[str, WaitingPod] = {}
         self.held = 0
+        #: those about whom something was decided since the machine last looked
+        self.moved: list[Topic] = []
 
     @classmethod
     def of(cls, _cluster: Cluster) -> "WaitingPods":
@@ -102,6 +131,7 @@ class WaitingPods:
 
     def add(self, waiting: WaitingPod) -> None:
         self._pods[waiting.info.pod.uid] = waiting
+        waiting.told_in(self.moved)
 
     def get(self, uid: str) -> WaitingPod | None:
         return self._pods.get(uid)

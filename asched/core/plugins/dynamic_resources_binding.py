@@ -220,7 +220,9 @@ class Binding:
             return _is_newer(known.metadata.resource_version, version)
 
         if not moved():
-            answer = yield WaitFor(ready=moved, timeout_s=REFRESH_S_MAX)
+            answer = yield WaitFor(
+                ready=moved, timeout_s=REFRESH_S_MAX, on=((RESOURCE_CLAIM.plural, key),)
+            )
             if isinstance(answer, TimedOut):
                 return None
         return self._current(key, uid)
@@ -311,7 +313,9 @@ class Binding:
         )
         since_s = self._cluster.wall_clock_s
         answer = yield WaitFor(
-            ready=lambda: self._verdict(waiting) is not None, timeout_s=self._timeout_s
+            ready=lambda: self._verdict(waiting) is not None,
+            timeout_s=self._timeout_s,
+            on=tuple((RESOURCE_CLAIM.plural, claim.metadata.key) for claim in waiting),
         )
         verdict = self._verdict(waiting) or BOUND
         if isinstance(answer, TimedOut):

@@ -19,10 +19,10 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from asched.core.framework.effects import Patch, WaitFor
+from asched.core.framework.effects import Patch, Topic, WaitFor
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, failure
-from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, Kind
+from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Kind
 from asched.core.model.meta import ObjectMeta, ObjectReference
 from asched.core.model.node import Node
 from asched.core.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, is_fully_bound
@@ -146,7 +146,12 @@ def bind(cluster: Cluster, pod: PodInfo, reservation: Reservation, timeout_s: fl
         if isinstance(answer, Done) and answer.obj is not None:
             write.version = answer.obj.get("metadata", {}).get("resourceVersion", write.version)
     check = Check(cluster, pod, reservation)
-    answer = yield WaitFor(ready=check.is_settled, timeout_s=timeout_s)
+    until_s = cluster.wall_clock_s + timeout_s
+    while True:
+        left_s = max(until_s - cluster.wall_clock_s, 0.0)
+        answer = yield WaitFor(ready=check.has_news, timeout_s=left_s, on=check.follow())
+        if isinstance(answer, TimedOut) or check.is_settled():
+            break
     if check.problem:
         return failure(f"binding volumes: {check.problem}")
     if isinstance(answer, TimedOut):
@@ -163,22 +168,31 @@ class Check:
         self._reservation = reservation
         #: what makes waiting longer pointless
         self.problem = ""
-        self._looked_at = (-1, -1)
+        self._followed: tuple[Topic, ...] = ()
+
+    def follow(self) -> tuple[Topic, ...]:
+        """What it looks at; more when a claim is told which volume was made for it."""
+        self._followed = self._topics()
+        return self._followed
+
+    def has_news(self) -> bool:
+        """Whether it is settled, or there is more to follow."""
+        return self.is_settled() or self._topics() != self._followed
+
+    def _topics(self) -> tuple[Topic, ...]:
+        reservation, claims = self._reservation, PERSISTENT_VOLUME_CLAIM.plural
+        found = [(POD.plural, self._pod.pod.key), (NODE.plural, reservation.node)]
+        for write, key in reservation.bindings:
+            found += [(PERSISTENT_VOLUME.plural, write.name), (claims, key)]
+        for write in reservation.provisions:
+            found.append((claims, write.key))
+            claim = self._cluster.told(PERSISTENT_VOLUME_CLAIM, write.key)
+            if claim is not None and claim.spec.volume_name:
+                found.append((PERSISTENT_VOLUME.plural, claim.spec.volume_name))
+        return tuple(found)
 
     def is_settled(self) -> bool:
-        """True if all claims are bound, or if there is a problem.
-
-        Asked after every batch of facts for every pod that waits; it looks again only if an object
-        or a node has changed.
-        """
-        cluster = self._cluster
-        seen = (cluster.epoch, cluster.nodes.generation)
-        if seen == self._looked_at and self._pod.pod.key in cluster.pods_seen:
-            return False
-        self._looked_at = seen
-        return self._look()
-
-    def _look(self) -> bool:
+        """True if all claims are bound, or if there is a problem."""
         cluster, name = self._cluster, self._reservation.node
         node = cluster.node_of(name)
         if node is None:

@@ -242,7 +242,8 @@ class _Binding:
     async def _ask(self, effect: Effect) -> Answer:
         if isinstance(effect, CallPlugin):
             try:
-                return Returned(0, await effect.call())
+                async with asyncio.timeout(effect.timeout_s):
+                    return Returned(0, await effect.call())
             except Exception as error:  # noqa: BLE001 - the asker hears of it
                 return Raised(0, error)
         if isinstance(effect, WaitFor):

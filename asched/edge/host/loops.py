@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final, Protocol
 
 from asched.core.cycle.machine import Machine
-from asched.core.framework.effects import CallPlugin, Effect
+from asched.core.framework.effects import CallPlugin, CancelCall, Effect
 from asched.core.model.kinds import KINDS, Kind
 from asched.core.state.facts import Answer, Fact, Raised, Returned, TimedOut
 from asched.edge.client.dispatch import Dispatcher
@@ -92,6 +92,8 @@ class Scheduler:
         self.clock = clock or Clock()
         self.inbox = Inbox(self._wake)
         self.tasks = Tasks()
+        #: coroutines of plugins under way, by the id of what asked for them
+        self._calls: dict[int, asyncio.Task[None]] = {}
         self._is_following = False
         self.dispatcher = make_dispatcher(session, self.inbox.put)
         self._originals = originals
@@ -224,7 +226,12 @@ class Scheduler:
 
     def _perform(self, effect: Effect) -> None:
         if isinstance(effect, CallPlugin):
-            self.tasks.spawn(f"plugin {effect.plugin}", self._call(effect))
+            task = self.tasks.spawn(f"plugin {effect.plugin}", self._call(effect))
+            self._calls[effect.id] = task
+            task.add_done_callback(lambda _: self._calls.pop(effect.id, None))
+        elif isinstance(effect, CancelCall):
+            if effect.call_id in self._calls:
+                self._calls[effect.call_id].cancel()
         else:
             self.dispatcher.submit(effect)
 

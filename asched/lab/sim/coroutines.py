@@ -27,17 +27,16 @@ class Running:
     def __init__(
         self, effect: CallPlugin, clock: VirtualClock, hear: Callable[[Answer], None]
     ) -> None:
-        self._effect = effect
+        self.effect = effect
         self._clock = clock
         self._hear = hear
         self.is_over = False
         self._coroutine: Any = effect.call()
-        if effect.timeout_s is not None:
-            clock.after(effect.timeout_s, self._expire)
+        clock.after(effect.timeout_s, self._expire)
         clock.after(0.0, self._step)
 
     def stop(self) -> None:
-        """The process dies."""
+        """The process dies, or nobody waits for it any more."""
         self.is_over = True
         self._coroutine.close()
 
@@ -47,9 +46,9 @@ class Running:
         try:
             pause = self._coroutine.send(None)
         except StopIteration as done:
-            self._end(Returned(self._effect.id, done.value))
+            self._end(Returned(self.effect.id, done.value))
         except Exception as error:  # noqa: BLE001 - the machine tells the pod and the operator
-            self._end(Raised(self._effect.id, error))
+            self._end(Raised(self.effect.id, error))
         else:
             assert isinstance(pause, sleep), f"a simulated plugin awaits {pause!r}"
             self._clock.after(pause.seconds, self._step)
@@ -57,7 +56,7 @@ class Running:
     def _expire(self) -> None:
         if not self.is_over:
             self._coroutine.close()
-            self._end(TimedOut(self._effect.id))
+            self._end(TimedOut(self.effect.id))
 
     def _end(self, answer: Answer) -> None:
         self.is_over = True

@@ -14,6 +14,7 @@ from asched.core.framework.effects import (
     AskExtender,
     Bind,
     CallPlugin,
+    CancelCall,
     Effect,
     MarkVictim,
     PatchPodStatus,
@@ -101,6 +102,9 @@ class Wire:
 
     def perform(self, effect: Effect) -> None:
         """Send what an effect asks for; events are nobody's business here."""
+        if isinstance(effect, CancelCall):
+            self._cancel(effect.call_id)
+            return
         self.open_count += 1
         if isinstance(effect, CallPlugin):
             self._running = [one for one in self._running if not one.is_over]
@@ -114,6 +118,12 @@ class Wire:
                 self._stand_in_line(job)
             else:
                 self._attempt(job)
+
+    def _cancel(self, call_id: int) -> None:
+        for one in self._running:
+            if one.effect.id == call_id and not one.is_over:
+                one.stop()
+                self.open_count -= 1
 
     def cut(self, late_s_max: float = 0.0) -> None:
         """The process dies: what was sent arrives or does not, and no answer is heard.

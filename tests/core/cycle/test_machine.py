@@ -4,7 +4,14 @@ from typing import ClassVar
 
 import pytest
 
-from asched.core.framework.effects import Bind, EmitEvent, PatchPodStatus, ReadPod
+from asched.core.framework.effects import (
+    Bind,
+    EmitEvent,
+    Patch,
+    PatchPodStatus,
+    ReadPod,
+    WaitFor,
+)
 from asched.core.framework.points import (
     FilterPlugin,
     PermitPlugin,
@@ -14,6 +21,7 @@ from asched.core.framework.points import (
 from asched.core.framework.status import SKIP, SUCCESS, Code, Status, failure, unschedulable
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import (
+    Done,
     Gone,
     ReadGone,
     ReadPending,
@@ -196,6 +204,76 @@ def test_no_more_bindings_are_under_way_than_allowed() -> None:
     assert len(play.of(Bind)) == 2
     play.bound(play.of(Bind)[0])
     assert len(play.of(Bind)) == 1
+
+
+class Disks(PreBindPlugin):
+    """Waits for disks that nobody makes."""
+
+    name = "Disks"
+
+    def pre_bind_pre_flight(self, pod, node):
+        return SUCCESS if pod.pod.metadata.name.startswith("disk") else SKIP
+
+    def pre_bind(self, pod, node):
+        yield WaitFor(ready=lambda: False, timeout_s=600.0, on=(("persistentvolumes", "pv"),))
+        return failure("no disk")
+
+
+def test_pods_that_wait_in_pre_bind_hold_nobody_up() -> None:
+    """More of them than requests of bindings may be open: those who need no disk are bound."""
+    play = Play(a_node("n1"), plugins=[Disks])
+    play.machine._bindings_max = 2
+    play.turn(*(Seen(POD, a_pod(f"disk{i}").build()) for i in range(20)))
+    assert play.machine.bindings == 20
+    play.see(a_pod("web"))
+    assert play.the(Bind).pod.name == "web"
+    asked = play.machine._waits.asked
+    play.turn(Seen(NODE, a_node("n2").build()))
+    assert play.machine._waits.asked == asked, "none of them looks at nodes"
+    play.turn(after_s=601)
+    assert [e.note for e in play.of(EmitEvent)].count(
+        'running PreBind plugin "Disks": no disk'
+    ) == 20
+
+
+def test_a_pod_that_is_deleted_in_pre_bind_is_not_waited_for() -> None:
+    play = Play(a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10"), plugins=[Disks])
+    first = a_pod("disk").requests(cpu="800m")
+    play.see(first)
+    assert play.node_of("uid-disk") == "n1"
+    play.lose(first)
+    assert play.node_of("uid-disk") == ""
+    assert play.machine.is_idle
+
+
+class Slow(PreBindPlugin):
+    """Writes something first; its answer takes a while."""
+
+    name = "Slow"
+
+    def pre_bind_pre_flight(self, pod, node):
+        return SUCCESS
+
+    def pre_bind(self, pod, node):
+        yield Patch(kind=NODE, namespace="", name=node, body={})
+        return SUCCESS
+
+
+@pytest.mark.parametrize("end", ["deleted", "terminating", "elsewhere"])
+def test_what_was_seen_last_is_looked_at_before_the_binding_is_sent(end: str) -> None:
+    play = Play(a_node("n1"), plugins=[Slow])
+    pod = a_pod("web")
+    play.see(pod)
+    patch = play.the(Patch)
+    if end == "deleted":
+        play.lose(pod)
+    elif end == "terminating":
+        play.see(pod.metadata(deletionTimestamp="2026-01-01T00:00:00Z", resourceVersion="2"))
+    else:
+        play.see(pod.metadata(resourceVersion="2").build().on("n9"))
+    play.answer(Done(patch.id))
+    assert play.of(Bind) == []
+    assert play.machine.is_idle
 
 
 class Exclusive(ReservePlugin):

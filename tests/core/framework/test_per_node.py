@@ -5,7 +5,17 @@ from typing import Any
 
 import pytest
 
-from asched.core.framework.per_node import UnusablePluginError, adapt
+from asched.core.framework.per_node import (
+    LATE,
+    LATE_TIMEOUT_S,
+    PerNode,
+    UnusablePluginError,
+    adapt,
+)
+from asched.core.framework.runner import run_alone
+from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Gone, Seen
 from asched.plugin import (
     SKIP,
     Aspect,
@@ -19,6 +29,7 @@ from asched.plugin import (
     unresolvable,
 )
 from asched.testing import Outcome, World, given, node, pod
+from tests.builders import a_node, a_pod
 
 ONE_NODE = [node("n1")]
 
@@ -185,6 +196,68 @@ def test_permit_waits_no_longer_than_its_patience() -> None:
     outcome = outcome_of(Mine)
     assert (outcome.node, outcome.reason) == ("", "Unschedulable")
     assert "rejected due to timeout after waiting 20ms at plugin Mine" in outcome.message
+
+
+class Ledger:
+    """Notes what it is told; `node` is all it needs of a node."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str]] = []
+
+    def reserve(self, pod: Any, node: Any) -> None:
+        self.told.append(("reserve", node.name))
+
+    def unreserve(self, pod: Any, node: Any) -> None:
+        self.told.append(("unreserve", node.name))
+
+    def post_bind(self, pod: Any, node: Any) -> None:
+        self.told.append(("post_bind", node.name))
+        assert not node.labels
+
+
+def test_whoever_cleans_up_is_called_though_the_node_went() -> None:
+    cluster, ledger = Cluster(), Ledger()
+    cluster.apply(Seen(kinds.NODE, a_node("n1").build()))
+    info = cluster.classes.info_of(a_pod("web").build())
+    mine: Any = adapt(Ledger, "Mine")(ledger, cluster)
+    assert mine.reserve(info, "n1", None).is_success
+    cluster.apply(Gone(kinds.NODE, a_node("n1").build()))
+    mine.unreserve(info, "n1")
+    assert run_alone(mine.post_bind(info, "n1")).is_success
+    assert ledger.told == [("reserve", "n1"), ("unreserve", "n1"), ("post_bind", "n1")]
+
+
+def test_what_a_node_that_went_had_to_offer_is_told_as_gone() -> None:
+    with pytest.raises(LookupError, match="node n1 is gone"):
+        _ = PerNode(object(), Cluster()).node_or_rest("n1").cpu_free
+
+
+@pytest.mark.parametrize("point", ["pre_bind", "bind"])
+def test_a_coroutine_that_does_not_end_costs_its_pod_an_attempt(point: str) -> None:
+    async def forever(_self: Any, _pod: Any, _node: Any) -> None:
+        await asyncio.Event().wait()
+
+    mine = plugin(**{point: forever, f"{point}_timeout_s": 0.02})
+    binders = [{"name": "Mine"}, {"name": "DefaultBinder"}]
+    profile = {"bind": {"enabled": binders, "disabled": [{"name": "*"}]}}
+    world = given(ONE_NODE, plugins=[mine], profile=profile if point == "bind" else None)
+    outcome = world.schedule(pod("web"))
+    assert (outcome.node, outcome.reason) == ("", "SchedulerError")
+    assert f"{point} took longer than 0.02 s" in outcome.message
+
+
+def test_every_late_method_has_a_deadline_of_its_own() -> None:
+    class Mine:
+        bind_timeout_s = 5
+        pre_bind_timeout_s = 1e9
+
+    adapter = PerNode(Mine(), Cluster())
+    assert set(LATE_TIMEOUT_S) == LATE
+    assert [adapter.patience_s(method) for method in ("bind", "pre_bind", "post_bind")] == [
+        5.0,
+        PERMIT_TIMEOUT_S_MAX,
+        60.0,
+    ]
 
 
 def test_a_late_point_may_yield_effects() -> None:
