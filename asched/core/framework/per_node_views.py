@@ -186,7 +186,8 @@ class Node(_View):
     @property
     def requested(self) -> Mapping[str, int]:
         """What its pods ask for, in base units."""
-        return self._amounts("requested")
+        unlisted = self._cluster.nodes.pod_amounts.unlisted(self._row)
+        return {**self._amounts("requested"), **unlisted}
 
     @property
     def cpu(self) -> float:
@@ -221,8 +222,8 @@ class Node(_View):
     def _amounts(self, column: str) -> Mapping[str, int]:
         nodes = self._cluster.nodes
         amounts = nodes.columns.read(column)[:, self._row].tolist()
-        names = (nodes.resources.values[index + 1] for index in range(len(amounts)))
-        return {name: amount for name, amount in zip(names, amounts, strict=True) if amount}
+        names = nodes.resources.values[1:]  # axis R may have places that nobody uses any more
+        return {name: amount for name, amount in zip(names, amounts, strict=False) if amount}
 
     def __repr__(self) -> str:
         return f"<Node {self.name}>"

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.kept import KeptVerdict, changed_rows
+from asched.core.model.quantity import INT64_MAX
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import LIVE_ONLY, PODS_MOVED, NodeTable, RowLog
 from asched.core.state.nominated import Nominator
@@ -63,14 +64,8 @@ class Layer:
         before = int(self.count[row])
         if not seen and not before:
             return
-        wanted: dict[int, int] = {}
-        for info in seen:
-            for name, amount in info.cls.accounted.items():
-                index = self._nodes.resource_row(name)
-                wanted[index] = wanted.get(index, 0) + amount
-        self.reserve()
         self.amounts[:, row] = 0
-        for index, amount in wanted.items():
+        for index, amount in wanted_by(seen, self._nodes).items():
             self.amounts[index, row] = amount
         self.count[row] = len(seen)
         self.total += len(seen) - before
@@ -95,6 +90,19 @@ class Layer:
             self._codes.move_to_end(key)
         kept.refresh(pod, cluster, self)
         return kept.codes
+
+
+def wanted_by(infos: Iterable[PodInfo], nodes: NodeTable) -> dict[int, int]:
+    """What pods ask for together, by place on axis R, kept within 64 bits; resources that no node
+    names are left out.
+    """
+    wanted: dict[int, int] = {}
+    for info in infos:
+        for name, amount in info.cls.accounted.items():
+            index = nodes.find_resource(name)
+            if index is not None:
+                wanted[index] = min(wanted.get(index, 0) + amount, INT64_MAX)
+    return wanted
 
 
 class PromisedCodes:
@@ -145,6 +153,7 @@ class Promised:
         self._layers: OrderedDict[int, Layer] = OrderedDict()
         self._seen = -1
         self._cursor = -1
+        self._resources_seen = -1
 
     def layer(self, priority: int) -> Layer:
         """What pods of this priority must leave room for."""
@@ -184,7 +193,9 @@ class Promised:
         touched = log.since(self._seen) if self._seen >= 0 else None
         moved = changed_rows(self._cluster, self._cursor, LIVE_ONLY) if self._cursor >= 0 else None
         self._seen, self._cursor = log.end, nodes.log.end
-        if touched is None or moved is None:
+        is_same_axis = self._resources_seen == nodes.resources.end
+        self._resources_seen = nodes.resources.end
+        if touched is None or moved is None or not is_same_axis:
             self._infos = {node: self._infos_of(node) for node in self._nominator.nodes()}
             self._layers.clear()
             return

@@ -32,6 +32,7 @@ from asched.core.state.changes import Action, Trigger
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
+from asched.core.state.vocab import Vocab, with_room
 
 MISSING: Final = Reason("node(s) didn't match Pod's required features", resolvable=False)
 
@@ -44,18 +45,21 @@ Features = frozenset[str]
 class Need:
     """What a pod needs, and which distinct sets of declared features lack it, by their id."""
 
-    __slots__ = ("features", "lacking")
+    __slots__ = ("_seen", "features", "lacking")
 
     def __init__(self, cls: PodClass) -> None:
         self.features = required_features(cls.example)
+        self._seen = -1
         self.lacking: Codes = np.zeros(0, dtype=np.int32)
 
-    def reach(self, feature_sets: Sequence[Features]) -> None:
+    def reach(self, feature_sets: Vocab[Features]) -> None:
         """Judge the sets that have appeared since."""
-        fresh = feature_sets[len(self.lacking) :]
-        if fresh:
-            lacking = [not self.features <= declared for declared in fresh]
-            self.lacking = np.append(self.lacking, np.array(lacking, dtype=np.int32))
+        if self._seen == feature_sets.end:
+            return
+        self.lacking = with_room(self.lacking, len(feature_sets))
+        for id_ in feature_sets.births(self._seen):
+            self.lacking[id_] = not self.features <= feature_sets.values[id_]
+        self._seen = feature_sets.end
 
 
 class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
@@ -80,7 +84,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
         need = self._need(pod.cls)
-        need.reach(nodes.table.feature_sets.values)
+        need.reach(nodes.table.feature_sets)
         return need.lacking[nodes.feature_set]
 
 

@@ -37,7 +37,7 @@ from asched.core.plugins.scoring.evenness import Evenness
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
+from asched.core.state.view import NodeView, with_more
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
@@ -72,7 +72,7 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
             return np.zeros(nodes.size, dtype=np.int64)
         if wanted.is_default:
             requested, allocatable = default_amounts(nodes, nonzero=False)
-            with_pod = by_blocks(balance, requested + wanted.amounts, allocatable)
+            with_pod = by_blocks(balance, with_more(requested, wanted.amounts), allocatable)
             if nodes.rows is None:
                 return gain_in_balance(with_pod, self._evenness.of_all())
             return gain_in_balance(with_pod, balance(requested, allocatable))

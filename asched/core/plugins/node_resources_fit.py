@@ -32,6 +32,7 @@ from asched.core.framework.points import (
     ScorePlugin,
 )
 from asched.core.framework.status import Reason, Status, unresolvable, unschedulable
+from asched.core.model.quantity import INT64_MAX
 from asched.core.model.requests import CPU, MEMORY, container_requests, is_extended, is_scalar
 from asched.core.plugins.delegation import Delegation
 from asched.core.plugins.device_amounts import DeviceTally
@@ -48,7 +49,7 @@ from asched.core.plugins.scoring.requested_to_capacity_ratio import (
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import FIXED_RESOURCES, Aspect
 from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView
+from asched.core.state.view import NodeView, with_more
 
 TOO_MANY_PODS: Final = Reason("Too many pods", resolvable=True)
 INSUFFICIENT: Final = "Insufficient "
@@ -179,7 +180,7 @@ class NodeResourcesFit(
             requested, allocatable = node_amounts(nodes, wanted.names, self._devices, nonzero=True)
 
         def points(held: I64, offered: I64) -> I64:
-            return self._kernel(held + wanted.amounts, offered, wanted.weights)
+            return self._kernel(with_more(held, wanted.amounts), offered, wanted.weights)
 
         return by_blocks(points, requested, allocatable)
 
@@ -204,9 +205,9 @@ class NodeResourcesFit(
         rows = np.flatnonzero(assignments.placement.mask(self._nodes)).astype(np.int32)
         view = NodeView(self._nodes, rows)
         requested, allocatable = node_amounts(view, wanted.names, _no_devices, nonzero=True)
-        held = np.where(allocatable > 0, requested, 0).sum(axis=1) + wanted.amounts[:, 0]
-        offered = allocatable.sum(axis=1)
-        return most_allocated_one(held.tolist(), offered.tolist(), wanted.plain_weights)
+        held = _sums(np.where(allocatable > 0, requested, 0))
+        held = [have + amount for have, amount in zip(held, wanted.plain, strict=True)]
+        return most_allocated_one(held, _sums(allocatable), wanted.plain_weights)
 
     def _shortage(self, nodes: NodeView, resource: str, amount: int, bit: int) -> Codes:
         """int32[M] of the bits that one resource adds."""
@@ -259,6 +260,14 @@ class NodeResourcesFit(
         cpu, memory = cls.scoring_nonzero
         plain = cls.requests if cls.is_simple else container_requests(cls.example)
         return {**plain, CPU: cpu, MEMORY: memory}
+
+
+def _sums(amounts: I64) -> list[int]:
+    """The sum of each row of int64[R, M], however large."""
+    limit = INT64_MAX // max(amounts.shape[1], 1)
+    is_small = int(amounts.max(initial=0)) <= limit
+    found: list[int] = (amounts if is_small else amounts.astype(np.object_)).sum(axis=1).tolist()
+    return found
 
 
 def _no_devices(_resource: str, nodes: NodeView) -> tuple[I64, I64]:

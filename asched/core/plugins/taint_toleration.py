@@ -41,6 +41,7 @@ from asched.core.state.changes import Action, Trigger
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
+from asched.core.state.vocab import Vocab, with_room
 
 UNTOLERATED: Final = Reason("node(s) had untolerated taint(s)", resolvable=False)
 
@@ -50,22 +51,26 @@ Taints = tuple[Taint, ...]
 class Judgement:
     """What one set of tolerations makes of every distinct set of taints, by its id."""
 
-    __slots__ = ("blocked", "disliked", "soft", "tolerations")
+    __slots__ = ("_seen", "blocked", "disliked", "soft", "tolerations")
 
     def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
         self.tolerations = tolerations
         self.soft = tuple(t for t in self.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+        self._seen = -1
         self.blocked: Codes = np.zeros(0, dtype=np.int32)
         self.disliked: I64 = np.zeros(0, dtype=np.int64)
 
-    def reach(self, taint_sets: Sequence[Taints]) -> None:
+    def reach(self, taint_sets: Vocab[Taints]) -> None:
         """Judge the sets that have appeared since."""
-        fresh = taint_sets[len(self.blocked) :]
-        if fresh:
-            blocked = [_is_blocked(taints, self.tolerations) for taints in fresh]
-            disliked = [_disliked_count(taints, self.soft) for taints in fresh]
-            self.blocked = np.append(self.blocked, np.array(blocked, dtype=np.int32))
-            self.disliked = np.append(self.disliked, np.array(disliked, dtype=np.int64))
+        if self._seen == taint_sets.end:
+            return
+        self.blocked = with_room(self.blocked, len(taint_sets))
+        self.disliked = with_room(self.disliked, len(taint_sets))
+        for id_ in taint_sets.births(self._seen):
+            taints = taint_sets.values[id_]
+            self.blocked[id_] = _is_blocked(taints, self.tolerations)
+            self.disliked[id_] = _disliked_count(taints, self.soft)
+        self._seen = taint_sets.end
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -95,7 +100,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
         judgement = self._judgement(pod.cls)
-        judgement.reach(nodes.table.taint_sets.values)
+        judgement.reach(nodes.table.taint_sets)
         return judgement.blocked[nodes.taint_set]
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
@@ -103,7 +108,7 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         judgement = self._judgement(pod.cls)
-        judgement.reach(nodes.table.taint_sets.values)
+        judgement.reach(nodes.table.taint_sets)
         return judgement.disliked[nodes.taint_set]
 
     def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002

@@ -189,14 +189,14 @@ class Shelf:
 class _Labelled:
     """Volumes tied to values of one label. New values of the label make the lists anew."""
 
-    __slots__ = ("_dropped", "_firsts", "_keys", "_size", "_values_known", "entries")
+    __slots__ = ("_dropped", "_firsts", "_keys", "_known_at", "_size", "entries")
 
     def __init__(self, size: int) -> None:
         self.entries: list[tuple[str, int]] = []  # (value, rank)
         self._size = size
         self._keys: I64 = np.zeros(0, dtype=np.int64)
         self._firsts: I64 = np.zeros(0, dtype=np.int64)
-        self._values_known = 0
+        self._known_at: tuple[int, int] | None = None
         self._dropped: set[int] = set()
 
     def keys(self, column: LabelColumn) -> I64:
@@ -221,16 +221,16 @@ class _Labelled:
             self._firsts[group] = found % self._size if is_there else self._size
 
     def _know(self, column: LabelColumn) -> None:
-        if self._values_known == len(column.values):
+        if self._known_at == column.stamp:
             return
-        self._values_known = len(column.values)
+        self._known_at = column.stamp
         find, dropped = column.values.find, self._dropped
         found = ((find(value), rank) for value, rank in self.entries if rank not in dropped)
         keys = [value * self._size + rank for value, rank in found if value]
         self._keys = np.array(sorted(keys), dtype=np.int64)
         groups = self._keys // self._size
         starts = np.flatnonzero(np.diff(groups, prepend=-1))
-        self._firsts = np.full(self._values_known, self._size, dtype=np.int64)
+        self._firsts = np.full(len(column.values), self._size, dtype=np.int64)
         self._firsts[groups[starts]] = self._keys[starts] % self._size
 
 

@@ -17,14 +17,14 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption (DryRunPr
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.kept import KeptVerdict
-from asched.core.framework.promised import Layer
+from asched.core.framework.promised import Layer, wanted_by
 from asched.core.framework.status import Status
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
@@ -88,6 +88,7 @@ class Prospects(ABC):
             self.outcome = np.zeros(capacity, dtype=np.int8)
             self.costs = np.zeros((len(Cost._fields), capacity), dtype=np.int64)
             self._rows_of.clear()
+            self._forget()
             self._layer, self._versions = layer, versions
             self._generation = self.budgets.generation
         elif rows:
@@ -113,6 +114,10 @@ class Prospects(ABC):
     @abstractmethod
     def rejections(self, pod: PodInfo, rows: I32, trial: Trial) -> Iterable[tuple[Status, int]]:
         """(why, how many) of rows on which evicting does not help."""
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Nothing is known of any row."""
 
     def _changed(self, layer: Layer) -> set[int] | None:
         """Rows on which anything may be different; None if that is not known any more."""
@@ -140,7 +145,7 @@ class Prospects(ABC):
 class PlainProspects(Prospects):
     """For filters that read only amounts: `verdicts` are those among a class's.
 
-    `_victims` bool[K, N] says who they are, by slot and row.
+    `_victims` says who they are: the slots of each open row.
     """
 
     aspects = ASPECTS | int(Aspect.ALLOCATABLE)
@@ -154,7 +159,7 @@ class PlainProspects(Prospects):
     ) -> None:
         super().__init__(cluster, lineup, budgets)
         self._verdicts = tuple(verdicts)
-        self._victims: npt.NDArray[np.bool_] = np.zeros((0, 0), dtype=np.bool_)
+        self._victims: dict[int, tuple[int, ...]] = {}
         self._codes: list[I32] = []
         for verdict in verdicts:
             self.aspects |= verdict.aspects
@@ -163,21 +168,15 @@ class PlainProspects(Prospects):
         capacity = len(self.outcome)
         if not self._codes or len(self._codes[0]) != capacity:
             self._codes = [np.zeros(capacity, dtype=np.int32) for _ in self._verdicts]
-        slots = len(self.lineup.bulks)
-        if self._victims.shape != (slots, capacity):
-            grown = np.zeros((slots, capacity), dtype=np.bool_)
-            grown[: self._victims.shape[0], : self._victims.shape[1]] = self._victims
-            self._victims = grown
-        step = max(CELLS_MAX // max(self.lineup.depth(rows), 1), 1)
-        for at in range(0, len(rows), step):
-            self._evaluate(pod, rows[at : at + step], trial)
+        for part in _parts(rows, self.lineup.sizes(rows)):
+            self._evaluate(pod, part, trial)
         self._note_budgets(rows.tolist(), pod.pod.priority)
 
     def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:  # noqa: ARG002
-        slots = np.flatnonzero(self._victims[:, row]).tolist()
         pods = self.lineup.pods(row)
         violations = int(self.costs[0, row])
-        return Candidate(_name(trial, row), row, tuple(pods[slot] for slot in slots), violations)
+        victims = tuple(pods[slot] for slot in self._victims[row])
+        return Candidate(_name(trial, row), row, victims, violations)
 
     def rejections(self, pod: PodInfo, rows: I32, trial: Trial) -> Iterable[tuple[Status, int]]:
         nobody = self.outcome[rows] == NOBODY_BELOW
@@ -217,9 +216,8 @@ class PlainProspects(Prospects):
             others = trial.overlay.promised.on(own, pod)
             amounts[:, position] = 0
             pods[position] = len(others)
-            for info in others:
-                for name, amount in info.cls.accounted.items():
-                    amounts[self.cluster.nodes.resource_row(name), position] += amount
+            for index, amount in wanted_by(others, self.cluster.nodes).items():
+                amounts[index, position] = amount
         return Promise(amounts, pods)
 
     def _evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
@@ -231,9 +229,21 @@ class PlainProspects(Prospects):
             outcome[codes != 0] = REJECTED
         outcome[found.lower == 0] = NOBODY_BELOW
         self.outcome[rows] = outcome
-        self._victims[:, rows] = 0
-        self._victims[: len(found.victims), rows] = found.victims
+        self._note_victims(rows, found.victims & (outcome == OPEN))
         self.costs[:, rows] = costs_of(rows, found, self.lineup)
+
+    def _note_victims(self, rows: I32, victims: npt.NDArray[np.bool_]) -> None:
+        """`victims` bool[K, M] by slot and row."""
+        slots = victims.T.nonzero()[1].tolist()
+        ends = np.cumsum(victims.sum(axis=0)).tolist()
+        start = 0
+        for row, end in zip(rows.tolist(), ends, strict=True):
+            if end > start:
+                self._victims[row] = tuple(slots[start:end])
+            start = end
+
+    def _forget(self) -> None:
+        self._victims.clear()
 
 
 class TrialProspects(Prospects):
@@ -268,6 +278,20 @@ class TrialProspects(Prospects):
             if status is not None:
                 counts[status] = counts.get(status, 0) + 1
         yield from counts.items()
+
+    def _forget(self) -> None:
+        self._runs.clear()
+
+
+def _parts(rows: I32, sizes: I64) -> Iterator[I32]:
+    """The rows in parts of at most CELLS_MAX slots times rows (or one row), alike ones together."""
+    order = np.argsort(sizes, kind="stable")[::-1]
+    rows, sizes = rows[order], sizes[order]
+    at = 0
+    while at < len(rows):
+        step = max(CELLS_MAX // max(int(sizes[at]), 1), 1)
+        yield rows[at : at + step]
+        at += step
 
 
 def _name(trial: Trial, row: int) -> str:

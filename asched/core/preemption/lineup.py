@@ -5,7 +5,9 @@ not started counts as starting now. Slots are filled from the most important pod
 any priority are a node's last slots. Of each pod a slot holds its *bulk* (priority and amounts,
 interned) and its start; the pods themselves stand in lists beside the columns.
 
-Rows are lined up anew only where the row log says that pods came, went or started.
+The slots of all rows lie in one line, each row's side by side with some to spare, so that one node
+with thousands of pods costs what its pods cost. Rows are lined up anew only where the row log says
+that pods came, went or started.
 """
 
 from collections.abc import Iterable
@@ -18,6 +20,7 @@ from asched.core.model.timestamp import microseconds
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import LIVE_ONLY, PODS_MOVED, START_TIMES
 from asched.core.state.pods import PodInfo
+from asched.core.state.vocab import Vocab
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -28,10 +31,13 @@ NOW: Final = np.iinfo(np.int64).max
 NOBODY: Final = np.iinfo(np.int64).max
 #: Aspects that change a row's line.
 ASPECTS: Final = PODS_MOVED | LIVE_ONLY | START_TIMES
-#: Slots grow by this many at least.
+#: Slots of a row grow by this many at least, and by half.
 SLOTS_STEP: Final = 8
-#: Distinct (priority, amounts) kept before all is lined up anew. A guess.
-BULKS_MAX: Final = 1 << 16
+#: A row with more than this many times the slots it uses gives them back.
+SPARE_MAX: Final = 4
+
+#: Priority, and what the pod asks for.
+Bulk = tuple[int, tuple[tuple[str, int], ...]]
 
 
 def start_of(info: PodInfo) -> int:
@@ -59,68 +65,99 @@ def _importance(info: PodInfo) -> tuple[int, int, str]:
 
 
 class Lineup:
-    """`bulks` int32[K, N] and `starts` int64[K, N] by slot and row; `priorities` int64[B] and
-    `amounts` int64[R, B] by bulk. Bulk 0 is the empty slot.
+    """`bulks` int32[P] and `starts` int64[P] by place (`places` tells which); `priorities` int64[B]
+    and `amounts` int64[R, B] by bulk. Place 0 is empty; bulk 0 is that of an empty slot.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._cursor = -1
-        self._forget()
+        self._pods: list[list[PodInfo]] = []
+        self._offsets: I64 = np.zeros(0, dtype=np.int64)
+        self._rooms: I64 = np.zeros(0, dtype=np.int64)
+        self._sizes: I64 = np.zeros(0, dtype=np.int64)
+        self._end = 1  # of the places given out ...
+        self._given = 0  # ... and how many of them rows have
+        self.bulks: I32 = np.zeros(1, dtype=np.int32)
+        self.starts: I64 = np.zeros(1, dtype=np.int64)
+        self._known: Vocab[Bulk] = Vocab((NOBODY, ()))
+        self._seen = self._resources_seen = -1
+        self.priorities: I64 = np.zeros(0, dtype=np.int64)
+        self.amounts: I64 = np.zeros((0, 0), dtype=np.int64)
 
     def catch_up(self) -> None:
         """Line up the rows that changed. Not to be called on trial."""
         nodes = self._cluster.nodes
-        if self._cursor == nodes.log.end:
-            self._reserve_bulks()
-            return
-        entries = nodes.log.since(self._cursor) if self._cursor >= 0 else None
-        if entries is None or len(self._bulk_ids) > BULKS_MAX:
-            self._forget()
+        if self._cursor != nodes.log.end:
+            entries = nodes.log.since(self._cursor) if self._cursor >= 0 else None
             rows: Iterable[int] = range(nodes.height)
-        else:
-            rows = {row for row, aspects in entries if aspects & ASPECTS}
-        self._reserve_rows()
-        for row in rows:
-            self._line_up(row)
-        self._cursor = nodes.log.end
-        self._reserve_bulks()
+            if entries is not None:
+                rows = {row for row, aspects in entries if aspects & ASPECTS}
+            self._reserve_rows()
+            for row in rows:
+                self._line_up(row)
+            self._cursor = nodes.log.end
+        self._write_bulks()
 
     def pods(self, row: int) -> list[PodInfo]:
         """The pods of a row, slot by slot."""
         return self._pods[row]
 
-    def depth(self, rows: npt.NDArray[np.integer]) -> int:
-        """How many slots the fullest of the rows uses."""
-        return int(self._sizes[rows].max(initial=0))
+    def sizes(self, rows: npt.NDArray[np.integer]) -> I64:
+        """int64[M]: how many slots each row uses."""
+        sizes: I64 = self._sizes[rows]
+        return sizes
 
-    def _forget(self) -> None:
-        self._bulk_ids: dict[tuple[int, tuple[tuple[str, int], ...]], int] = {}
-        self._bulks_written = 1
-        self._pods: list[list[PodInfo]] = []
-        self._sizes: I64 = np.zeros(0, dtype=np.int64)
-        self.bulks: I32 = np.zeros((SLOTS_STEP, 0), dtype=np.int32)
-        self.starts: I64 = np.zeros((SLOTS_STEP, 0), dtype=np.int64)
-        self.priorities: I64 = np.full(1, NOBODY, dtype=np.int64)
-        self.amounts: I64 = np.zeros((0, 1), dtype=np.int64)
+    def places(self, rows: npt.NDArray[np.integer]) -> I64:
+        """int64[K, M] by slot and row, K the slots of the fullest; 0 where a row has no such."""
+        sizes = self._sizes[rows]
+        slots = np.arange(int(sizes.max(initial=0)))[:, None]
+        places: I64 = np.where(slots < sizes, self._offsets[rows] + slots, 0)
+        return places
 
     def _line_up(self, row: int) -> None:
         pods = in_line(self._cluster.pods_on(row).values())
-        if len(pods) > len(self.bulks):
-            self._reserve_slots(len(pods))
+        size, before = len(pods), int(self._sizes[row])
+        fresh = [self._known.take(_bulk_of(info)) for info in pods]
+        start = int(self._offsets[row])
+        for bulk in self.bulks[start : start + before].tolist():
+            self._known.release(bulk)
+        room = int(self._rooms[row])
+        if size > room or room > SPARE_MAX * max(size, SLOTS_STEP):
+            start = self._move(row, size)
         self._pods[row] = pods
-        size = len(pods)
         self._sizes[row] = size
-        self.bulks[:size, row] = [self._bulk_of(info) for info in pods]
-        self.bulks[size:, row] = 0
-        self.starts[:size, row] = [start_of(info) for info in pods]
+        self.bulks[start : start + size] = fresh
+        self.starts[start : start + size] = [start_of(info) for info in pods]
 
-    def _bulk_of(self, info: PodInfo) -> int:
-        key = (info.pod.priority, tuple(info.cls.accounted.items()))
-        found = self._bulk_ids.get(key)
-        if found is None:
-            found = self._bulk_ids[key] = len(self._bulk_ids) + 1
-        return found
+    def _move(self, row: int, size: int) -> int:
+        """Give a row other places, of which nothing is written yet."""
+        room = -(-(size + size // 2) // SLOTS_STEP) * SLOTS_STEP
+        self._given += room - int(self._rooms[row])
+        self._sizes[row] = self._rooms[row] = self._offsets[row] = 0
+        if self._end + room > len(self.bulks) or self._end > 2 * self._given + SLOTS_STEP:
+            self._close_up()
+        if not room:
+            return 0
+        self._offsets[row], self._rooms[row] = self._end, room
+        self._end += room
+        return int(self._offsets[row])
+
+    def _close_up(self) -> None:
+        """Lay all rows side by side again, with room for half as many places more."""
+        rows = np.flatnonzero(self._rooms)
+        rooms = self._rooms[rows]
+        offsets = 1 + np.cumsum(rooms) - rooms
+        end = 1 + int(rooms.sum())
+        source = np.arange(1, end) + np.repeat(self._offsets[rows] - offsets, rooms)
+        length = 1 + self._given + self._given // 2
+        for name in ("bulks", "starts"):
+            old = getattr(self, name)
+            fresh = np.zeros(length, dtype=old.dtype)
+            fresh[1:end] = old[source]
+            setattr(self, name, fresh)
+        self._offsets[rows] = offsets
+        self._end = end
 
     def _reserve_rows(self) -> None:
         nodes = self._cluster.nodes
@@ -129,34 +166,31 @@ class Lineup:
         more = nodes.columns.capacity - len(self._sizes)
         if more > 0:
             self._sizes = np.pad(self._sizes, (0, more))
-            self.bulks = np.pad(self.bulks, ((0, 0), (0, more)))
-            self.starts = np.pad(self.starts, ((0, 0), (0, more)))
+            self._rooms = np.pad(self._rooms, (0, more))
+            self._offsets = np.pad(self._offsets, (0, more))
 
-    def _reserve_slots(self, size: int) -> None:
-        more = max(size - len(self.bulks), SLOTS_STEP, len(self.bulks) // 2)
-        self.bulks = np.pad(self.bulks, ((0, more), (0, 0)))
-        self.starts = np.pad(self.starts, ((0, more), (0, 0)))
-
-    def _reserve_bulks(self) -> None:
-        """Write the bulks that are new, and follow the node table's resources."""
-        nodes = self._cluster.nodes
+    def _write_bulks(self) -> None:
+        """Write the bulks that are new; all of them if resources have other places on axis R."""
+        nodes, known = self._cluster.nodes, self._known
         resources = nodes.columns.size_of("R")
-        if len(self._bulk_ids) < self._bulks_written and len(self.amounts) == resources:
+        if (nodes.resources.end, resources) != (self._resources_seen, len(self.amounts)):
+            self._seen, self._resources_seen = -1, nodes.resources.end
+        if self._seen == known.end:
             return
-        fresh = list(self._bulk_ids.items())[self._bulks_written - 1 :]
-        columns = [
-            {nodes.resource_row(name): amount for name, amount in amounts}
-            for (_, amounts), _ in fresh
-        ]
-        resources = nodes.columns.size_of("R")
-        if fresh:
-            added = [priority for (priority, _), _ in fresh]
-            self.priorities = np.concatenate((self.priorities, np.array(added, dtype=np.int64)))
-        grown: I64 = np.zeros((resources, len(self.priorities)), dtype=np.int64)
-        if grown.shape != self.amounts.shape:
-            grown[: self.amounts.shape[0], : self.amounts.shape[1]] = self.amounts
-            self.amounts = grown
-        for (_, bulk), column in zip(fresh, columns, strict=True):
-            for index, amount in column.items():
-                self.amounts[index, bulk] = amount
-        self._bulks_written += len(fresh)
+        size = len(known)
+        if self._seen < 0 or not size <= len(self.priorities) <= SPARE_MAX * size:
+            self.priorities = np.zeros(size + size // 2, dtype=np.int64)
+            self.amounts = np.zeros((resources, len(self.priorities)), dtype=np.int64)
+            self._seen = -1
+        for bulk in known.births(self._seen):
+            self.priorities[bulk], amounts = known.values[bulk]
+            self.amounts[:, bulk] = 0
+            for name, amount in amounts:
+                index = nodes.find_resource(name)
+                if index is not None:
+                    self.amounts[index, bulk] = amount
+        self._seen = known.end
+
+
+def _bulk_of(info: PodInfo) -> Bulk:
+    return info.pod.priority, tuple(info.cls.accounted.items())

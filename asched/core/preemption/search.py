@@ -1,7 +1,6 @@
 """The search for the node to make room on: kept prospects, the choice, or why there is none.
 
-Bounds  PROSPECTS_MAX kinds of preemptors whose prospects are kept (fewer in huge clusters); the one
-        unused for longest goes.
+Bounds  BYTES_MAX of kept prospects; those unused for longest go.
 """
 
 from collections import OrderedDict
@@ -33,10 +32,10 @@ from asched.core.state.pods import PodInfo
 
 I32 = npt.NDArray[np.int32]
 
-#: At 5,000 nodes with 30 pods each one takes 0.5 MB.
-PROSPECTS_MAX: Final = 64
-#: Slots times rows of all of them together, a byte each (64 MB) ...
-CELLS_MAX: Final = 1 << 26
+#: What all of them take at most, as far as it grows with the cluster ...
+BYTES_MAX: Final = 64 << 20
+#: ... at so much for a row (outcome, costs, codes), and for a pod that may be a victim.
+ROW_BYTES, POD_BYTES = 56, 16
 #: ... but never fewer prospects than this.
 PROSPECTS_MIN: Final = 4
 #: Rows tried before looking whether they are enough, if there is a limit.
@@ -141,8 +140,6 @@ class Search:
         self._budgets.catch_up()
         self._lineup.catch_up()
         layer = trial.overlay.promised.layer(pod.pod.priority)
-        self._lineup.catch_up()  # either of them may have named a resource that was new
-        layer.reserve()
         state = trial.state
         key: Hashable
         prospects: Prospects | None
@@ -166,8 +163,9 @@ class Search:
 
     def _keep(self, key: Hashable, prospects: Prospects) -> Prospects:
         self._kept[key] = prospects
-        cells = self._lineup.bulks.size
-        while len(self._kept) > max(PROSPECTS_MIN, min(PROSPECTS_MAX, CELLS_MAX // max(cells, 1))):
+        cluster = self._cluster
+        each = cluster.nodes.columns.capacity * ROW_BYTES + len(cluster.placed) * POD_BYTES
+        while len(self._kept) > max(PROSPECTS_MIN, BYTES_MAX // each):
             self._kept.popitem(last=False)
         return prospects
 

@@ -12,7 +12,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreem
         (SelectVictimsOnNode)
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Final, NamedTuple
 
@@ -33,6 +33,7 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
+_NOTHING: Final[Mapping[tuple[str, int], int]] = {}
 NO_VICTIMS: Final = Reason("No preemption victims found for incoming pod", resolvable=False)
 
 
@@ -102,11 +103,16 @@ def suppose(
     promise: Promise | None,
 ) -> Supposed:
     """Try rows with the filters that read only amounts, nominated pods counted on top."""
-    bulks = lineup.bulks[: lineup.depth(rows), rows]
+    bulks = lineup.bulks[lineup.places(rows)]
     is_lower = lineup.priorities[bulks] < pod.pod.priority
     amounts = lineup.amounts[:, np.where(is_lower, bulks, 0)]
+    beyond = _beyond(rows, cluster)
+    if beyond is not None:
+        amounts = amounts.astype(np.object_)  # whole numbers of any size
     more, more_pods = -amounts.sum(axis=1), -is_lower.sum(axis=0)
     lower = -more_pods
+    if beyond is not None:
+        more += beyond
     if promise is not None:
         more += promise.amounts
         more_pods += promise.pods
@@ -133,6 +139,19 @@ def suppose(
             more_pods[some],
         )
     return Supposed(lower, codes, victims, violating)
+
+
+def _beyond(rows: I32, cluster: Cluster) -> npt.NDArray[np.object_] | None:
+    """[R, M]: what rows hold above what 64 bits show; None if all sums fit in."""
+    held = cluster.nodes.pod_amounts.rows_beyond
+    if not held or not any(row in held for row in rows.tolist()):
+        return None
+    found = np.zeros((cluster.nodes.columns.size_of("R"), len(rows)), dtype=np.object_)
+    for position, row in enumerate(rows.tolist()):
+        for (column, index), surplus in held.get(row, _NOTHING).items():
+            if column == "requested":
+                found[index, position] = surplus
+    return found
 
 
 def _order(rows: I32, is_lower: Mask, lineup: Lineup, budgets: Budgets) -> tuple[I64, Mask]:
@@ -184,12 +203,12 @@ def _reprieve(
 
 def costs_of(rows: I32, found: Supposed, lineup: Lineup) -> I64:
     """int64[5, M] in the order of `choice.Cost`; rows without victims hold anything."""
-    depth = len(found.victims)
-    priorities = lineup.priorities[lineup.bulks[:depth, rows]]
+    places = lineup.places(rows)
+    priorities = lineup.priorities[lineup.bulks[places]]
     victims = found.victims
     lowest = np.iinfo(np.int64).min
     top = np.where(victims, priorities, lowest).max(axis=0, initial=lowest)
-    starts = np.where(victims & (priorities == top), lineup.starts[:depth, rows], NOW)
+    starts = np.where(victims & (priorities == top), lineup.starts[places], NOW)
     return np.stack(
         (
             (victims & found.violating).sum(axis=0),

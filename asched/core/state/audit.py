@@ -13,6 +13,7 @@ Bounds  FINDINGS_MAX lines; one broken counter may differ on every node.
 
 # ruff: noqa: SLF001 - an audit looks into every corner of its own room
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final
@@ -24,6 +25,7 @@ from asched.core.model.meta import Record
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 from asched.core.state.tally import Tally
+from asched.core.state.vocab import Vocab
 from asched.core.state.volumes import UNLIMITED
 
 #: More lines than this help nobody. A guess.
@@ -112,6 +114,7 @@ def _twin_of(cluster: Cluster) -> Cluster:
 def _differences(cluster: Cluster, twin: Cluster) -> Iterator[str]:
     yield from _unlike("nodes", set(cluster.nodes.row_of), set(twin.nodes.row_of))
     yield from _dead_rows(cluster)
+    yield from _vocabularies(cluster)
     for name, row in cluster.nodes.row_of.items():
         yield from _unlike(f"node {name}", _row(cluster, row), _row(twin, twin.nodes.row_of[name]))
     yield from _places(cluster, twin)
@@ -152,6 +155,8 @@ def _row(cluster: Cluster, row: int) -> dict[str, Any]:
             nodes.resources.values[index + 1]: int(amounts[index])
             for index in np.flatnonzero(amounts)
         }
+    found["requested"] |= nodes.pod_amounts.unlisted(row)
+    found["beyond 64 bits"] = sorted(nodes.pod_amounts.beyond(row).values())
     node = nodes.node_at[row]
     labels = node.labels if node is not None else {}
     found["label columns that differ from the node"] = {
@@ -176,6 +181,17 @@ def _dead_rows(cluster: Cluster) -> Iterator[str]:
     for row in np.flatnonzero(dead[: len(cluster._rows)]):
         if cluster._rows[row]:
             yield f"row {row}: pods without a node: {sorted(cluster._rows[row])}"
+
+
+def _vocabularies(cluster: Cluster) -> Iterator[str]:
+    """Every id is held as often as rows show it."""
+    nodes, read = cluster.nodes, cluster.nodes.columns.read
+    held: list[tuple[str, Vocab[Any], Any]] = [("taints", nodes.taint_sets, read("taint_set"))]
+    held.append(("features", nodes.feature_sets, read("feature_set")))
+    held += [(f"label {key}", column.values, column.ids) for key, column in nodes._labels.items()]
+    for what, vocab, ids in held:
+        counted = Counter(vocab.values[id_] for id_ in ids[ids > 0].tolist())
+        yield from _unlike(f"holders of {what}", vocab.holders(), dict(counted))
 
 
 def _places(cluster: Cluster, twin: Cluster) -> Iterator[str]:

@@ -185,6 +185,7 @@ class Cluster(Objects):
             self._orphans[node.name] = stranded
         self.volumes.node_goes(node.name, row)
         self.nodes.remove(node.name)
+        self.topology.forget_uncarried(old.labels)
         return [Sight(NODE, old, None)]
 
     # --- pods ------------------------------------------------------------------------------------
@@ -300,19 +301,9 @@ class Cluster(Objects):
 
     def _count(self, info: PodInfo, row: int, sign: int) -> None:
         """Move every column and index that pods move, by one pod."""
-        write = self.nodes.columns.write
         cls = info.cls
-        for name, amount in cls.accounted.items():
-            index = self.nodes.find_resource(name)
-            if index is None:
-                index = self.nodes.resource_row(name)
-                write = self.nodes.columns.write
-            write["requested"][index, row] += sign * amount
-        cpu, memory = cls.accounted_nonzero
-        nonzero = write["nonzero"]
-        nonzero[0, row] += sign * cpu
-        nonzero[1, row] += sign * memory
-        write["pod_count"][row] += sign
+        self.nodes.pod_amounts.move(cls, row, sign)
+        self.nodes.columns.write["pod_count"][row] += sign
         if sign > 0:
             self._rows[row][info.pod.uid] = info
         else:

@@ -1,16 +1,17 @@
 """The node table: one row per node, columns for all that rules ask of every node.
 
 A row keeps its number while its node lives. Categories (taints, label values, features) are
-interned, so that a rule judges each distinct one once and gathers. Label columns are made when
-first asked for.
+interned, so that a rule judges each distinct one once and gathers; a row holds the ids it shows,
+and an id goes with the last row. Label columns are made when first asked for, and go when no node
+carries the label any more: what pods ask for and no node has costs nothing.
 
 `Aspect` names the parts of a row that can change; the log remembers which rows changed in which
 aspect, so that kept answers are made anew for those rows alone.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from enum import IntFlag
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +20,11 @@ from asched.core.model.node import Node
 from asched.core.model.quantity import INT64_MAX, milli, whole
 from asched.core.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
 from asched.core.model.taint import Taint
+from asched.core.state.amounts import PodAmounts
 from asched.core.state.columns import Column, Columns
 from asched.core.state.vocab import Vocab
 
+T = TypeVar("T", bound=Hashable)
 I32 = npt.NDArray[np.int32]
 
 #: Entries of the row log kept before the older half is forgotten (readers then start afresh). A
@@ -73,11 +76,23 @@ NODE_COLUMNS: Final = (
 class LabelColumn:
     """One label key over all rows: `ids[row]` is the id of its value there, 0 if it has none."""
 
-    __slots__ = ("ids", "values")
+    __slots__ = ("_number", "ids", "values")
 
-    def __init__(self, capacity: int) -> None:
+    def __init__(self, number: int, capacity: int) -> None:
+        self._number = number
         self.ids: I32 = np.zeros(capacity, dtype=np.int32)
         self.values: Vocab[str] = Vocab("")
+
+    @property
+    def stamp(self) -> tuple[int, int]:
+        """Moves when a value gets an id: what is kept by id may mean another value."""
+        return self._number, self.values.end
+
+    def write(self, row: int, value: str | None) -> None:
+        """None: the row has no such label."""
+        old = int(self.ids[row])
+        self.ids[row] = 0 if value is None else self.values.take(value)
+        self.values.release(old)
 
     def reserve(self, capacity: int) -> None:
         if capacity > len(self.ids):
@@ -136,32 +151,38 @@ class NodeTable:
         self.feature_sets: Vocab[frozenset[str]] = Vocab(frozenset())
         self.images: dict[str, ImageState] = {}
         self.generation = 0  # grows with every node fact that changed something
+        self.pod_amounts = PodAmounts(self.columns, self.resources)
         self._labels: dict[str, LabelColumn] = {}
+        self._carried: dict[str, int] = {}  # label key -> nodes that have it
+        self._columns_made = 0
+        self._no_label = LabelColumn(0, self.columns.capacity)  # for every key that none has
         self._free: list[int] = []
         for name in FIXED_RESOURCES:
-            self.resources.id_of(name)
+            self.resources.take(name)  # for good
 
     # --- for readers -----------------------------------------------------------------------------
 
     def label_column(self, key: str) -> LabelColumn:
-        """The column of a label key, made from all nodes on first use."""
+        """The column of a label key, made from all nodes on first use. Not to be kept."""
         column = self._labels.get(key)
-        if column is None:
-            column = self._labels[key] = LabelColumn(self.columns.capacity)
-            for row, node in enumerate(self.node_at):
-                value = node.labels.get(key) if node is not None else None
-                if value is not None:
-                    column.ids[row] = column.values.id_of(value)
+        if column is not None:
+            return column
+        if key not in self._carried:
+            return self._no_label
+        self._columns_made += 1
+        column = self._labels[key] = LabelColumn(self._columns_made, self.columns.capacity)
+        for row, node in enumerate(self.node_at):
+            value = node.labels.get(key) if node is not None else None
+            if value is not None:
+                column.write(row, value)
         return column
 
-    def resource_row(self, name: str) -> int:
-        """Where on axis R the amounts of a resource lie; it is made if it is new."""
-        index = self.resources.id_of(name) - 1
-        self.columns.widen("R", index + 1)
-        return index
+    def is_carried(self, key: str) -> bool:
+        """Whether any node has a label with this key."""
+        return key in self._carried
 
     def find_resource(self, name: str) -> int | None:
-        """Like `resource_row`, but None if no node and no pod has named the resource yet."""
+        """Where on axis R the amounts of a resource lie; None if no node names it."""
         index = self.resources.find(name)
         return index - 1 if index else None
 
@@ -203,9 +224,13 @@ class NodeTable:
             state.rows.discard(row)
             if not state.rows:
                 del self.images[image]
+        read = self.columns.read
+        self.taint_sets.release(int(read("taint_set")[row]))
+        self.feature_sets.release(int(read("feature_set")[row]))
+        if node is not None:
+            self._write_labels(row, node.labels, {})
+            self._name_resources(_resource_names(node), frozenset())
         self.columns.clear(row)
-        for column in self._labels.values():
-            column.ids[row] = 0
         self._free.append(row)
         self.count -= 1
         self.generation += 1
@@ -218,7 +243,7 @@ class NodeTable:
             self.height += 1
             self.node_at.append(None)
             if self.columns.reserve(self.height):
-                for column in self._labels.values():
+                for column in (self._no_label, *self._labels.values()):
                     column.reserve(self.columns.capacity)
         self.row_of[name] = row
         return row
@@ -226,44 +251,64 @@ class NodeTable:
     def _write_row(self, row: int, old: Node | None, node: Node) -> Aspect:
         write = self.columns.write
         aspects = Aspect(0)
-        taints = self.taint_sets.id_of(tuple(node.spec.taints)) if node.spec.taints else 0
-        if (
-            taints != write["taint_set"][row]
-            or node.spec.unschedulable != write["unschedulable"][row]
-        ):
-            write["taint_set"][row] = taints
+        is_new_set = _hold(self.taint_sets, write["taint_set"], row, tuple(node.spec.taints or ()))
+        if is_new_set or node.spec.unschedulable != write["unschedulable"][row]:
             write["unschedulable"][row] = node.spec.unschedulable
             aspects |= Aspect.TAINTS
         features = frozenset(node.status.declared_features or ())
-        feature_set = self.feature_sets.id_of(features) if features else 0
-        if feature_set != write["feature_set"][row]:
-            write["feature_set"][row] = feature_set
+        if _hold(self.feature_sets, write["feature_set"], row, features):
             aspects |= Aspect.FEATURES
         if old is None or old.status.allocatable != node.status.allocatable:
-            self._write_allocatable(row, node)
+            self._write_allocatable(row, old, node)
             aspects |= Aspect.ALLOCATABLE
         if old is None or old.labels != node.labels:
-            for key, column in self._labels.items():
-                value = node.labels.get(key)
-                column.ids[row] = 0 if value is None else column.values.id_of(value)
+            self._write_labels(row, old.labels if old is not None else {}, node.labels)
             aspects |= Aspect.LABELS
         if (old.status.images if old is not None else None) != node.status.images:
             self._write_images(row, old, node)
             aspects |= Aspect.IMAGES
         return aspects
 
-    def _write_allocatable(self, row: int, node: Node) -> None:
+    def _write_labels(self, row: int, old: dict[str, str], new: dict[str, str]) -> None:
+        for key in old.keys() | new.keys():
+            value = new.get(key)
+            if old.get(key) == value:
+                continue
+            column = self._labels.get(key)
+            if column is not None:
+                column.write(row, value)
+            carriers = self._carried.get(key, 0) + (key in new) - (key in old)
+            if carriers:
+                self._carried[key] = carriers
+            else:
+                del self._carried[key]
+                self._labels.pop(key, None)
+
+    def _write_allocatable(self, row: int, old: Node | None, node: Node) -> None:
         amounts = node.status.allocatable or {}
-        wanted = {
-            self.resource_row(name): milli(amount) if name == CPU else whole(amount)
-            for name, amount in amounts.items()
-            if name in FIXED_RESOURCES or is_scalar(name)
-        }
-        write = self.columns.write
-        write["allocatable"][:, row] = 0
-        for index, amount in wanted.items():
-            write["allocatable"][index, row] = min(amount, INT64_MAX)
-        write["allowed_pods"][row] = whole(amounts.get(PODS, 0))
+        wanted = _resource_names(node)
+        self._name_resources(_resource_names(old), wanted)
+        offered = self.columns.write["allocatable"]
+        offered[:, row] = 0
+        for name in wanted:
+            amount = milli(amounts[name]) if name == CPU else whole(amounts[name])
+            offered[self.resources.find(name) - 1, row] = min(amount, INT64_MAX)
+        self.columns.write["allowed_pods"][row] = whole(amounts.get(PODS, 0))
+
+    def _name_resources(self, before: frozenset[str], after: frozenset[str]) -> None:
+        """A node names other resources than before: those have a place on axis R."""
+        resources = self.resources
+        for name in sorted(after - before):
+            is_new = not resources.find(name)
+            index = resources.take(name) - 1
+            if is_new:
+                self.columns.widen("R", index + 1)
+                self.pod_amounts.list_(name, index)
+        for name in sorted(before - after):
+            id_ = resources.find(name)
+            if resources.release(id_):
+                self.columns.write["allocatable"][id_ - 1] = 0
+                self.pod_amounts.unlist(name, id_ - 1)
 
     def _write_images(self, row: int, old: Node | None, node: Node) -> None:
         before, after = set(_image_names(old)), dict(_images(node))
@@ -274,6 +319,22 @@ class NodeTable:
                 del self.images[name]
         for name, size_bytes in after.items():
             self.images.setdefault(name, ImageState(size_bytes, set())).rows.add(row)
+
+
+def _hold(vocab: Vocab[T], ids: I32, row: int, value: T) -> bool:
+    """A row has another value, or not."""
+    old = int(ids[row])
+    if vocab.values[old] == value:
+        return False
+    ids[row] = vocab.take(value) if value else 0
+    vocab.release(old)
+    return True
+
+
+def _resource_names(node: Node | None) -> frozenset[str]:
+    """What of a node's allocatable is counted, beside pods."""
+    names = (node.status.allocatable if node is not None else None) or ()
+    return frozenset(name for name in names if name in FIXED_RESOURCES or is_scalar(name))
 
 
 def _images(node: Node | None) -> Iterable[tuple[str, int]]:

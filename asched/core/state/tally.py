@@ -19,6 +19,9 @@ from asched.core.state.nodes import NodeTable
 
 I64 = npt.NDArray[np.int64]
 
+#: The counts of a label that no node has.
+NOWHERE: Final[I64] = np.zeros(1, dtype=np.int64)
+NOWHERE.flags.writeable = False
 #: Arrays grow by this factor, so that a stream of new nodes does not copy them each time.
 GROWTH: Final = 2
 
@@ -93,6 +96,8 @@ class Tally:
         column = self._ledger.nodes.label_column(key)
         counts = self._domains.get(key)
         if counts is None:
+            if not self._ledger.nodes.is_carried(key):
+                return NOWHERE
             self._ledger.keys.add(key)
             counts = np.zeros(len(column.values), dtype=np.int64)
             for row, number in self._by_row.items():
@@ -108,6 +113,11 @@ class Tally:
         next asked for.
         """
         if row in self._by_row and self._domains.pop(key, None) is not None:
+            self.version = next(self._ledger.ticks)
+
+    def forget(self, key: str) -> None:
+        """No node has the label any more."""
+        if self._domains.pop(key, None) is not None:
             self.version = next(self._ledger.ticks)
 
 

@@ -170,6 +170,17 @@ class Topology:
         for key in self._ledger.keys.intersection(keys):
             for counter in (*self._counters.values(), *self._terms.values()):
                 counter.relabel(row, key)
+        self.forget_uncarried(keys)
+
+    def forget_uncarried(self, keys: Iterable[str]) -> None:
+        """Labels with these keys changed or went: where no node carries one any more, its ids mean
+        nothing.
+        """
+        for key in self._ledger.keys.intersection(keys):
+            if not self._ledger.nodes.is_carried(key):
+                self._ledger.keys.discard(key)
+                for counter in (*self._counters.values(), *self._terms.values()):
+                    counter.forget(key)
 
     # --- inside ----------------------------------------------------------------------------------
 

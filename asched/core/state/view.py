@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.model.node import Node
+from asched.core.model.quantity import INT64_MAX
 from asched.core.state.nodes import LabelColumn, NodeTable
 
 I32 = npt.NDArray[np.int32]
@@ -134,7 +135,7 @@ class SupposedView(NodeView):
     """Rows as they would be with some more pods, or fewer.
 
     Only what pods ask for and their number differ (`requested`, `pod_count`), by `more` int64[R, M]
-    and `more_pods` int64[M]; both may be negative.
+    (or whole numbers of any size, as objects) and `more_pods` int64[M]; both may be negative.
     """
 
     __slots__ = ("_more", "_more_pods")
@@ -149,5 +150,17 @@ class SupposedView(NodeView):
         return super().pod_count + self._more_pods
 
     def requested(self, resource: int | slice) -> I64:
-        found: I64 = super().requested(resource) + self._more[resource]
+        found: I64 = with_more(super().requested(resource), self._more[resource])
         return found
+
+
+def with_more(held: I64, more: I64) -> I64:
+    """`held + more`, which stays at the largest amount instead of leaving 64 bits; `held` is not
+    negative. Whole numbers of any size, as objects, are kept within 64 bits in the end.
+    """
+    total: I64
+    if more.dtype == np.object_:
+        total = np.clip(held + more, -INT64_MAX, INT64_MAX).astype(np.int64)
+    else:
+        total = np.minimum(held, INT64_MAX - np.maximum(more, 0)) + more
+    return total

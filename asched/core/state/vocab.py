@@ -1,34 +1,112 @@
-"""Strings and other values become small integers once; 0 always means none."""
+"""Strings and other values become small integers while somebody holds them; 0 always means none.
 
-from collections.abc import Hashable
-from typing import Generic, TypeVar
+A holder takes an id and gives it back with its row. An id that nobody holds any more is given to
+the next new value, the smallest first, so that a vocabulary is as long as it has ever held values
+at one time, however many have come and gone; its free end is cut off. Whoever keeps something by
+id asks for the births since it last looked: an id that was born again means another value.
+"""
+
+from collections.abc import Hashable, Iterable
+from heapq import heappop, heappush
+from typing import Any, Final, Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 T = TypeVar("T", bound=Hashable)
+A = TypeVar("A", bound=npt.NDArray[Any])
+
+#: Births remembered at least, and for each value that lives; who looks more rarely reads them all.
+BIRTHS_MIN: Final = 64
+BIRTHS_PER_VALUE: Final = 2
 
 
 class Vocab(Generic[T]):
-    """Ids in order of first appearance, from 1.
+    """`values[id]` is the value; `values[0]`, and that of an id nobody holds, stands for none."""
 
-    `values[id]` is the value; `values[0]` stands for none.
-    """
-
-    __slots__ = ("_ids", "values")
+    __slots__ = ("_base", "_births", "_free", "_holders", "_ids", "values")
 
     def __init__(self, none: T) -> None:
         self.values: list[T] = [none]
         self._ids: dict[T, int] = {}
+        self._holders: list[int] = [0]
+        self._free: list[int] = []  # a heap; ids beyond the end have been cut off
+        self._base = 0
+        self._births: list[int] = []
 
-    def id_of(self, value: T) -> int:
-        """The id, given on first sight."""
+    def take(self, value: T) -> int:
+        """The id, held once more than before."""
         known = self._ids.get(value)
         if known is None:
-            known = self._ids[value] = len(self.values)
-            self.values.append(value)
+            known = self._ids[value] = self._born(value)
+        self._holders[known] += 1
         return known
 
+    def release(self, id_: int) -> bool:
+        """Held once less. Whether that was the last; giving back 0 does nothing."""
+        if not id_:
+            return False
+        self._holders[id_] -= 1
+        if self._holders[id_]:
+            return False
+        del self._ids[self.values[id_]]
+        self.values[id_] = self.values[0]
+        heappush(self._free, id_)
+        while len(self.values) > 1 and not self._holders[-1]:
+            self.values.pop()
+            self._holders.pop()
+        if len(self.values) == 1:
+            self._free.clear()
+        return True
+
     def find(self, value: T) -> int:
-        """The id, or 0 if the value was never seen."""
+        """The id, or 0 if nobody holds the value."""
         return self._ids.get(value, 0)
 
+    def holders(self) -> dict[T, int]:
+        """How often each value is held."""
+        return {value: self._holders[id_] for value, id_ in self._ids.items()}
+
+    @property
+    def end(self) -> int:
+        """Moves with every birth."""
+        return self._base + len(self._births)
+
+    def births(self, since: int) -> Iterable[int]:
+        """Ids born after `end` was `since`, some of which may have died; all if that is too long
+        ago.
+        """
+        if since < self._base:
+            return range(len(self.values))
+        size = len(self.values)
+        return [id_ for id_ in self._births[since - self._base :] if id_ < size]
+
     def __len__(self) -> int:
+        """One more than the largest id that is held."""
         return len(self.values)
+
+    def _born(self, value: T) -> int:
+        free, size = self._free, len(self.values)
+        id_ = heappop(free) if free else size
+        if id_ >= size:  # this and all others that are free have been cut off
+            free.clear()
+            id_ = size
+            self.values.append(value)
+            self._holders.append(0)
+        else:
+            self.values[id_] = value
+        self._births.append(id_)
+        if len(self._births) > max(BIRTHS_MIN, BIRTHS_PER_VALUE * len(self.values)):
+            cut = len(self._births) // 2
+            del self._births[:cut]
+            self._base += cut
+        return id_
+
+
+def with_room(by_id: A, size: int) -> A:
+    """An array by id with at least so many entries: itself, or one with room to spare."""
+    if len(by_id) >= size:
+        return by_id
+    grown = np.zeros(max(size, 2 * len(by_id)), dtype=by_id.dtype)
+    grown[: len(by_id)] = by_id
+    return grown  # type: ignore[return-value]

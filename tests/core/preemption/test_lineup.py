@@ -4,7 +4,15 @@ import random
 
 import numpy as np
 
-from asched.core.preemption.lineup import NOBODY, NOW, Lineup, in_line, start_of
+from asched.core.preemption.lineup import (
+    NOBODY,
+    NOW,
+    SLOTS_STEP,
+    SPARE_MAX,
+    Lineup,
+    in_line,
+    start_of,
+)
 from asched.core.state.cluster import Cluster
 from tests.builders import a_node, a_pod
 from tests.core.preemption.stage import RandomStage, Stage, a_low
@@ -39,7 +47,7 @@ def test_empty_slots_are_below_nobody() -> None:
     stage.pod(a_low("low", "n1"))
     lineup = stage.cluster.companion(Lineup)
     lineup.catch_up()
-    assert lineup.priorities[lineup.bulks[0, :2]].tolist() == [0, NOBODY]
+    assert lineup.priorities[lineup.bulks[lineup.places(np.arange(2))]].tolist() == [[0, NOBODY]]
     assert lineup.amounts[:, 0].tolist() == [0] * len(lineup.amounts)
 
 
@@ -68,16 +76,42 @@ def test_more_pods_than_slots_and_more_rows_than_before() -> None:
     _compare(lineup, stage.cluster)
 
 
+def test_one_crowded_node_costs_what_its_pods_cost() -> None:
+    stage = Stage()
+    lineup = stage.cluster.companion(Lineup)
+    for number in range(300):
+        stage.nodes(a_node(f"n{number}"))
+        stage.pod(a_low(f"p{number}", f"n{number}"))
+    crowd = [stage.pod(a_low(f"c{number}", "n7", priority=number)) for number in range(2_000)]
+    lineup.catch_up()
+    _compare(lineup, stage.cluster)
+    assert len(lineup.bulks) <= 3 * (len(crowd) + 300 * SLOTS_STEP)
+
+    for pod in crowd:
+        stage.gone(pod)
+    lineup.catch_up()
+    _compare(lineup, stage.cluster)
+    stage.pod(a_low("late", "n7", priority=7))
+    for number in range(SLOTS_STEP + 1):
+        stage.pod(a_low(f"more-{number}", "n8"))
+    lineup.catch_up()
+    _compare(lineup, stage.cluster)
+    assert len(lineup.bulks) <= 3 * 310 * SLOTS_STEP
+    assert len(lineup.priorities) <= SPARE_MAX * 3
+
+
 def _compare(lineup: Lineup, cluster: Cluster) -> None:
-    cpu = cluster.nodes.resource_row("cpu")
+    cpu = cluster.nodes.find_resource("cpu")
+    everywhere = lineup.bulks[lineup.places(np.arange(cluster.nodes.height))]
     for row in range(cluster.nodes.height):
         line = in_line(cluster.pods_on(row).values())
         assert lineup.pods(row) == line
-        assert lineup.depth(np.array([row])) == len(line)
-        bulks = lineup.bulks[:, row]
-        assert not bulks[len(line) :].any()
-        here = bulks[: len(line)]
+        places = lineup.places(np.array([row]))[:, 0]
+        assert len(places) == len(line)
+        here = lineup.bulks[places]
+        assert everywhere[: len(line), row].tolist() == here.tolist()
+        assert not everywhere[len(line) :, row].any()
         assert lineup.priorities[here].tolist() == [info.pod.priority for info in line]
-        assert lineup.starts[: len(line), row].tolist() == [start_of(info) for info in line]
+        assert lineup.starts[places].tolist() == [start_of(info) for info in line]
         wanted = [info.cls.accounted.get("cpu", 0) for info in line]
         assert lineup.amounts[cpu, here].tolist() == wanted

@@ -13,9 +13,10 @@ def a_tally(*zones: str) -> tuple[NodeTable, Tally]:
 
 
 def by_zone(nodes: NodeTable, tally: Tally) -> dict[str, int]:
-    values = nodes.label_column(ZONE).values.values
+    values = nodes.label_column(ZONE).values
     counts = tally.domain(ZONE)
-    return {value: int(counts[index]) for index, value in enumerate(values) if index}
+    assert len(counts) == len(values)
+    return {value: int(counts[values.find(value)]) for value in values.holders()}
 
 
 def test_a_domain_asked_for_early_equals_one_asked_for_late() -> None:
@@ -62,7 +63,7 @@ def test_a_relabelled_row_takes_its_count_along() -> None:
     nodes.put(a_node("n0", "zone=b"))
     tally.relabel(0, ZONE)
 
-    assert by_zone(nodes, tally) == {"a": 0, "b": 4}
+    assert by_zone(nodes, tally) == {"b": 4}
     assert tally.version != before
 
 
@@ -77,7 +78,7 @@ def test_relabelling_an_empty_row_changes_nothing() -> None:
     tally.move(1, 1)
     tally.move(1, -1)
 
-    assert by_zone(nodes, tally) == {"a": 4, "b": 0}
+    assert by_zone(nodes, tally) == {"a": 4}
     assert tally.version != before  # the moves, not the label
 
 

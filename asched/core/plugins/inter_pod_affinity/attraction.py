@@ -44,6 +44,7 @@ class Attraction:
         "_hard_weight",
         "_own",
         "_speakers",
+        "_stamps",
         "_summed_at",
         "_sums",
         "is_barred",
@@ -72,6 +73,7 @@ class Attraction:
         self._drawing: tuple[tuple[TermCounter, int], ...] = ()
         self._sums: dict[str, I64] = {}
         self._summed_at: Hashable = None
+        self._stamps: list[tuple[int, int]] = []
 
     @property
     def is_idle(self) -> bool:
@@ -96,11 +98,10 @@ class Attraction:
         """int64[M] raw scores; they may be negative."""
         label = nodes.table.label_column
         stamp = self.stamp()
-        if stamp != self._summed_at or any(
-            len(sums) < len(label(key).values) for key, sums in self._sums.items()
-        ):
+        if stamp != self._summed_at or self._stamps != [label(key).stamp for key in self._sums]:
             self._sums = self._sum()
             self._summed_at = stamp
+            self._stamps = [label(key).stamp for key in self._sums]
         raw: I64 | None = None
         for key, sums in self._sums.items():
             part = sums[nodes.label(key)[0]]

@@ -8,7 +8,7 @@ Cost    each domain is judged once, then one gather over the rows for each key.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/filtering.go
 """
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Final
 
 import numpy as np
@@ -23,6 +23,7 @@ from asched.core.plugins.inter_pod_affinity.terms import (
 )
 from asched.core.state.cluster import Cluster
 from asched.core.state.counters import PodCounter, TermCounter, TermKind
+from asched.core.state.nodes import LabelColumn
 from asched.core.state.pods import PodClass
 from asched.core.state.view import NodeView
 
@@ -53,6 +54,7 @@ class Nearness:
         "_judged_at",
         "_matches_itself",
         "_speakers",
+        "_stamps",
         "_told",
         "_unwanted",
         "has_terms",
@@ -75,6 +77,7 @@ class Nearness:
         self._unwanted: tuple[TermCounter, ...] = ()
         self._judged: list[tuple[int, str, Mask]] = []
         self._judged_at: list[int] | None = None
+        self._stamps: list[tuple[int, int]] = []
         self._told: Hashable = None
 
     @property
@@ -126,15 +129,14 @@ class Nearness:
             self._counters = [self._cluster.counter(key) for key in keys]
 
     def _judge_anew(self) -> None:
-        """Judge every domain again if counts have moved or there are more domains."""
+        """Judge every domain again if counts have moved or there are other domains."""
         self._renew()
         label = self._cluster.nodes.label_column
         moved = [tally.version for tally in (*self._counters, *self._unwanted)]
-        if moved != self._judged_at or any(
-            len(refused) < len(label(key).values) for _, key, refused in self._judged
-        ):
+        if moved != self._judged_at or self._stamps != _stamps(label, self._judged):
             self._judged = self._judge()
             self._judged_at = moved
+            self._stamps = _stamps(label, self._judged)
             self._told = None
 
     def _judge(self) -> list[tuple[int, str, Mask]]:
@@ -172,3 +174,10 @@ def _add(masks: dict[str, Mask], key: str, mask: Mask) -> None:
         masks[key] |= mask
     else:
         masks[key] = mask
+
+
+def _stamps(
+    label: Callable[[str], LabelColumn], judged: list[tuple[int, str, Mask]]
+) -> list[tuple[int, int]]:
+    """What the ids stood for by which domains were judged."""
+    return [label(key).stamp for _, key, _ in judged]

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.state.view import with_more
+
 I64 = npt.NDArray[np.int64]
 F64 = npt.NDArray[np.float64]
 
@@ -21,7 +23,7 @@ def balanced_allocation(requested: I64, amounts: I64, allocatable: I64) -> I64:
     Source    kubernetes/kubernetes v1.36 plugins/noderesources/balanced_allocation.go
     """
     return gain_in_balance(
-        balance(requested + amounts, allocatable), balance(requested, allocatable)
+        balance(with_more(requested, amounts), allocatable), balance(requested, allocatable)
     )
 
 

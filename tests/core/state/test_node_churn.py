@@ -1,0 +1,142 @@
+"""What nodes showed once is forgotten: tables are as long as what lives, and mean what lives."""
+
+import random
+
+import numpy as np
+
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.selector import equality_selector
+from asched.core.plugins.inter_pod_affinity import InterPodAffinity
+from asched.core.plugins.node_affinity import NodeAffinity
+from asched.core.plugins.node_declared_features import NodeDeclaredFeatures
+from asched.core.plugins.taint_toleration import TaintToleration
+from asched.core.state.audit import recount
+from asched.core.state.cluster import Cluster
+from asched.core.state.counters import CounterKey, PodPredicate
+from asched.core.state.facts import Gone, Seen
+from asched.core.state.nodes import NodeTable
+from tests.builders import NodeBuilder, a_cluster, a_node, a_pod, all_rows, pending, term
+
+HOST = "kubernetes.io/hostname"
+
+
+def a_changing_node(name: str, time: int) -> NodeBuilder:
+    """As autoscalers leave it: a time in a taint, in a label and in a label's key."""
+    node = a_node(name).labels({HOST: f"{name}-{time}", "seen": str(time), f"job-{time}": "x"})
+    node.taints(f"ToBeDeleted={time}:NoSchedule soft={time}:PreferNoSchedule")
+    return node.features(f"F{time}").allocatable({f"example.com/r{time}": "1"})
+
+
+def sizes(nodes: NodeTable) -> dict[str, int]:
+    found = {key: len(column.values) for key, column in nodes._labels.items()}
+    found |= {name: array.nbytes for name, array in nodes.columns.write.items()}
+    found["keys"] = len(nodes._carried)
+    for name in ("taint_sets", "feature_sets", "resources"):
+        vocab = getattr(nodes, name)
+        found[name] = len(vocab) + len(vocab._free)
+    return found
+
+
+def ask(cluster: Cluster, time: int) -> None:
+    """Make the columns of all labels, those included that no node has."""
+    for key in (HOST, "seen", f"job-{time}", f"unknown-{time}"):
+        cluster.nodes.label_column(key)
+        cluster.counter(COUNTED).domain(key)
+
+
+COUNTED = CounterKey(
+    (PodPredicate(frozenset({"default"}), equality_selector({"app": "web"})),),
+    counts_terminating=True,
+)
+
+
+def test_names_that_come_and_go_leave_nothing() -> None:
+    cluster = a_cluster()
+    at: dict[int, dict[str, int]] = {}
+    for time in range(600):
+        node = a_changing_node(f"n{time % 7}", time)
+        if time % 3 == 0 and time > 7:
+            cluster.apply(Gone(NODE, cluster.node_of(f"n{time % 7}")))
+        cluster.apply(Seen(NODE, node.build()))
+        cluster.apply(Seen(POD, a_pod(f"p{time}").labels(app="web").on(f"n{time % 7}").build()))
+        if time >= 7:
+            cluster.apply(Gone(POD, cluster.pods_seen[f"default/p{time - 7}"]))
+        ask(cluster, time)
+        at[time] = {
+            **sizes(cluster.nodes),
+            "tally": len(cluster.counter(COUNTED).domain(HOST)),
+            "domains": len(cluster.counter(COUNTED)._domains),
+        }
+    assert recount(cluster) == []
+    for name, size in at[599].items():
+        if not name.startswith("job-"):
+            assert size <= at[40][name], name
+    assert len(cluster.nodes._labels) <= 2 + 7
+    assert at[599]["taint_sets"] <= 9
+
+
+def test_a_key_that_no_node_has_costs_nothing() -> None:
+    cluster = a_cluster(a_node("n1").labels(zone="a"))
+    pod = pending(
+        cluster,
+        a_pod().prefers_nodes((1, term(*(f"unknown-{number} Exists" for number in range(1_000))))),
+    )
+    NodeAffinity().score(pod, all_rows(cluster), None)
+    assert len(cluster.nodes._labels) == 0
+
+
+def test_plugins_know_what_ids_mean_now() -> None:
+    """Beside answers made from nothing, whatever happened to the nodes."""
+    rng = random.Random(3)
+    cluster = a_cluster()
+    pods = [
+        a_pod("a").tolerates("ToBeDeleted=1 soft=2").requires_nodes(term("seen In 1,3")),
+        a_pod("b").tolerates("ToBeDeleted=2:NoSchedule").requires_nodes(term("seen Gt 1")),
+        a_pod("c").labels(app="web").spec(affinity=_away_from("web", HOST)),
+        a_pod("d").labels(app="web").spec(affinity=_away_from("web", "seen")),
+    ]
+    kept = _plugins(cluster)
+    for step in range(400):
+        name, time = f"n{rng.randrange(5)}", rng.randrange(6)
+        if rng.random() < 0.2 and cluster.node_of(name) is not None:
+            cluster.apply(Gone(NODE, cluster.node_of(name)))
+        else:
+            cluster.apply(Seen(NODE, a_changing_node(name, time).build()))
+        placed = a_pod(f"p{rng.randrange(4)}").labels(app=rng.choice(("web", "db"))).on(name)
+        cluster.apply(Seen(POD, placed.metadata(uid=f"uid-{step}").build()))
+        if rng.random() < 0.3:
+            continue
+        for pod in pods:
+            info = pending(cluster, pod)
+            for one, fresh in zip(kept, _plugins(cluster), strict=True):
+                assert _codes(one, info, cluster) == _codes(fresh, info, cluster)
+            scores = [p.score(info, all_rows(cluster), None) for p in (kept[0], TaintToleration())]
+            assert np.array_equal(*scores)
+    assert recount(cluster) == []
+
+
+def _plugins(cluster: Cluster) -> list:  # type: ignore[type-arg]
+    return [
+        TaintToleration(),
+        NodeAffinity(),
+        NodeDeclaredFeatures(),
+        InterPodAffinity(None, cluster),
+    ]
+
+
+def _codes(plugin, info, cluster: Cluster) -> list[int]:  # type: ignore[no-untyped-def]
+    data = plugin.pre_filter(info).data if hasattr(plugin, "pre_filter") else None
+    if plugin.name == "InterPodAffinity" and data.is_idle:
+        return []
+    return plugin.filter(info, all_rows(cluster), data).tolist()
+
+
+def _away_from(app: str, key: str) -> dict[str, object]:
+    selector = {"matchLabels": {"app": app}}
+    return {
+        "podAntiAffinity": {
+            "requiredDuringSchedulingIgnoredDuringExecution": [
+                {"topologyKey": key, "labelSelector": selector}
+            ]
+        }
+    }
