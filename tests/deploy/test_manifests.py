@@ -110,6 +110,37 @@ def test_the_pod_never_waits_for_itself_and_holds_no_right_of_the_node(name: str
     assert {f"--cert-dir={path}" for path in written} <= set(words)
 
 
+def test_the_priority_class_is_admitted_outside_kube_system() -> None:
+    """Providers that guard the class want a quota of its scope in the namespace."""
+    base = yaml.safe_load((DEPLOY / "base" / "kustomization.yaml").read_text(encoding="utf-8"))
+    manifests = [m for name in base["resources"] for m in documents(DEPLOY / "base" / name)]
+    deployment, quota = one(manifests, "Deployment"), one(manifests, "ResourceQuota")
+    spec = deployment["spec"]["template"]["spec"]
+    assert complaints(quota) == []
+    assert quota["metadata"]["namespace"] == deployment["metadata"]["namespace"]
+    (scope,) = quota["spec"]["scopeSelector"]["matchExpressions"]
+    assert scope == {
+        "scopeName": "PriorityClass",
+        "operator": "In",
+        "values": [spec["priorityClassName"]],
+    }
+    assert int(quota["spec"]["hard"]["pods"]) >= 2 * 2  # two replicas, and two that take over
+    assert spec["nodeSelector"] == {"kubernetes.io/os": "linux"}
+
+
+def test_the_network_policy_lets_monitoring_in_at_the_port_of_the_pages() -> None:
+    folder = DEPLOY / "components" / "network-policy"
+    (policy,) = documents(folder / "policy.yaml")
+    assert complaints(policy) == []
+    assert policy["spec"]["podSelector"]["matchLabels"] == SELECTOR
+    (rule,) = policy["spec"]["ingress"]
+    (deployment,) = documents(DEPLOY / "base" / "deployment.yaml")
+    (port,) = container(deployment)["ports"]
+    assert [one["port"] for one in rule["ports"]] == [port["name"]]
+    listed = yaml.safe_load((folder / "kustomization.yaml").read_text(encoding="utf-8"))
+    assert listed["resources"] == ["policy.yaml"]
+
+
 def test_the_grace_period_is_longer_than_the_drain() -> None:
     from asched.edge.host.loops import DRAIN_S
 

@@ -9,7 +9,7 @@ Source  `--write-config-to` of kube-scheduler 1.36.2, Go's json tags of the v1 t
 import base64
 import struct
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from asched.core.config import args as plugin_args
 from asched.core.config import duration
@@ -27,6 +27,9 @@ from asched.core.config.v1 import (
     Profile,
     SchedulerConfiguration,
 )
+
+#: client-go's word for a secret that is not shown.
+REDACTED: Final = "--- REDACTED ---"
 
 
 def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
@@ -63,6 +66,15 @@ def effective(configuration: SchedulerConfiguration) -> dict[str, Any]:
         document["delayCacheUntilActive"] = True
     if configuration.extenders:
         document["extenders"] = [_extender(extender) for extender in configuration.extenders]
+    return document
+
+
+def without_keys(configuration: SchedulerConfiguration) -> dict[str, Any]:
+    """The same for pages and logs: private keys of extenders are not told."""
+    document = effective(configuration)
+    for extender in document.get("extenders", ()):
+        if (extender.get("tlsConfig") or {}).get("keyData"):
+            extender["tlsConfig"]["keyData"] = REDACTED
     return document
 
 

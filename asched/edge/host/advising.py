@@ -17,7 +17,6 @@ from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
-from aiohttp import web
 from msgspec.structs import force_setattr
 
 from asched.core.config.v1 import SchedulerConfiguration
@@ -38,7 +37,8 @@ from asched.edge.host.clock import counter_s
 from asched.edge.host.loops import DRAIN_S, Scheduler
 from asched.edge.host.process import runner, stop_on_signals
 from asched.edge.host.user_plugins import Catalogue
-from asched.edge.serve.extender import Opinion, application
+from asched.edge.serve.door import Door, Limits, connections_max
+from asched.edge.serve.extender import NAMES_BYTES_MAX, Desk, Opinion
 from asched.edge.serve.options import CannotServeError, ServingOptions
 from asched.edge.serve.tls import Certificates
 
@@ -78,25 +78,16 @@ async def advise(plan: AdvisingPlan, started: "asyncio.Future[int] | None" = Non
         await adviser.run()
     finally:
         if port is not None:
-            await port.cleanup()
+            await port.close()
     return 0
 
 
-async def _listen(plan: AdvisingPlan, opinion: Opinion) -> tuple[web.AppRunner, int]:
+async def _listen(plan: AdvisingPlan, opinion: Opinion) -> tuple[Door, int]:
     options = plan.serving
-    tls = _tls_of(plan)
-    port = web.AppRunner(application(opinion), access_log=None)
-    await port.setup()
-    site = web.TCPSite(port, options.bind_address or None, options.secure_port, ssl_context=tls)
-    try:
-        await site.start()
-    except OSError as error:
-        await port.cleanup()
-        where = f"{options.bind_address}:{options.secure_port}"
-        raise CannotServeError(
-            f"cannot listen on {where}: {error.strerror}; choose another --port"
-        ) from error
-    return port, port.addresses[0][1]
+    # One kube-scheduler asks, with a connection for each pod that it binds.
+    door = Door(Desk(opinion).handle, _tls_of(plan), Limits(by_peer=connections_max()))
+    cure = "choose another --port"
+    return door, await door.open(options.bind_address, options.secure_port, cure=cure)
 
 
 def _tls_of(plan: AdvisingPlan) -> ssl.SSLContext | None:
@@ -149,6 +140,7 @@ class _Following:
             bind=lambda question: self._binding.run(self._advisor.bind(question)),
             is_ready=lambda: "" if self._scheduler.is_synced else "the cluster is still being read",
             may_bind=_may_bind(self._plan),
+            bytes_max=NAMES_BYTES_MAX,
         )
 
     async def run(self) -> None:

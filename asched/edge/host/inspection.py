@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from asched.core.config.text import effective
+from asched.core.config.text import without_keys
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.story import Line
 from asched.core.framework.runner import Runner
@@ -37,7 +37,7 @@ class Inspection:
         self.is_leader = is_leader
 
     def configuration(self) -> Mapping[str, Any]:
-        return effective(self.current)
+        return without_keys(self.current)
 
     def pods(self) -> Iterable[Pod]:
         return list(self._desk.cluster.pods_seen.values())

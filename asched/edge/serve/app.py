@@ -5,8 +5,11 @@
 Every answer is uncacheable. A path that somebody may not see is forbidden before it is missing, so
 that nobody learns which paths exist.
 
-Bounds  REQUESTS_MAX requests at a time, BODY_BYTES_MAX of a request's body, HEADER_BYTES_MAX of its
-        head, SHUTDOWN_S to finish what is under way.
+Probes stand outside the limit of requests, and of other requests only a PUT's body is read: nobody
+keeps a page waiting for bytes that it does not look at.
+
+Bounds  REQUESTS_MAX requests at a time, BODY_BYTES_MAX of a request's body, BODY_S until it is
+        there; connections are the door's.
 Source  kubernetes/kubernetes v1.36 cmd/kube-scheduler/app/server.go, and recorded pages
 """
 
@@ -20,7 +23,9 @@ from cryptography import x509
 
 from asched.edge.serve.auth import Authenticator, Authorizer, Credentials, ReviewError
 from asched.edge.serve.auth import UnknownUserError as UnknownUser
-from asched.edge.serve.options import CannotServeError, ServingOptions
+from asched.edge.serve.door import Door, Limits
+from asched.edge.serve.health import ROOTS
+from asched.edge.serve.options import ServingOptions
 from asched.edge.serve.pages import Asked, Page, forbidden, text, unauthorized
 from asched.edge.serve.routes import Routes
 from asched.edge.serve.tls import Certificates
@@ -29,10 +34,7 @@ log = logging.getLogger("asched.serve")
 
 REQUESTS_MAX: Final = 100
 BODY_BYTES_MAX: Final = 64 * 1024
-HEADER_BYTES_MAX: Final = 64 * 1024
-SHUTDOWN_S: Final = 5.0
-#: As upstream: how long a silent connection is kept.
-KEEPALIVE_S: Final = 90.0
+BODY_S: Final = 5.0
 #: How often the files of certificates are looked at.
 REFRESH_S: Final = 10.0
 
@@ -46,47 +48,33 @@ class Server:
         routes: Routes,
         authenticator: Authenticator,
         authorizer: Authorizer,
+        limits: Limits | None = None,
     ) -> None:
         self._options = options
         self._routes = routes
         self._authenticator = authenticator
         self._authorizer = authorizer
-        self._runner: web.ServerRunner | None = None
         self._busy = 0
         self.certificates = Certificates(options)
+        self._door = Door(self._handle, self.certificates.context, limits)
         #: The port that is listened on, once started.
         self.port = 0
 
     async def start(self) -> None:
         """Listen. Raises CannotServeError."""
-        server = web.Server(
-            self._handle,
-            access_log=None,
-            keepalive_timeout=KEEPALIVE_S,
-            max_line_size=HEADER_BYTES_MAX,
-            max_field_size=HEADER_BYTES_MAX,
+        options = self._options
+        self.port = await self._door.open(
+            options.bind_address,
+            options.secure_port,
+            cure="choose another --secure-port, or 0 to serve nothing",
+            reuse_port=options.permit_port_sharing,
         )
-        self._runner = web.ServerRunner(server, shutdown_timeout=SHUTDOWN_S)
-        await self._runner.setup()
-        site = web.TCPSite(
-            self._runner,
-            self._options.bind_address or None,
-            self._options.secure_port,
-            ssl_context=self.certificates.context,
-            reuse_address=True,
-            reuse_port=self._options.permit_port_sharing or None,
-        )
-        try:
-            await site.start()
-        except OSError as error:
-            await self._runner.cleanup()
-            where = f"{self._options.bind_address}:{self._options.secure_port}"
-            raise CannotServeError(
-                f"cannot listen on {where}: {error.strerror}; choose another --secure-port, or 0"
-                " to serve nothing"
-            ) from error
-        self.port = self._runner.addresses[0][1]
         log.info("Serving securely", extra={"port": self.port})
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether no more requests are taken, but probes."""
+        return self._busy >= REQUESTS_MAX
 
     async def keep_certificates(self) -> None:
         """Follow rotated certificates until cancelled."""
@@ -96,25 +84,28 @@ class Server:
 
     async def stop(self) -> None:
         """Finish what is under way, then close."""
-        if self._runner is not None:
-            await self._runner.cleanup()
-            self._runner = None
+        await self._door.close()
 
     # --- one request -----------------------------------------------------------------------------
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
-        if self._busy >= REQUESTS_MAX:
+        is_probe = request.path.split("/")[1] in ROOTS
+        if self.is_busy and not is_probe:
+            log.warning("Too many requests at a time", extra={"path": request.path})
             return _response(text("too many requests, try again\n", 429))
-        self._busy += 1
+        self._busy += not is_probe
         try:
             return _response(await self._answer(request))
-        except asyncio.CancelledError:
-            raise
+        except (ConnectionError, web.RequestPayloadError) as error:
+            # Whoever asked is gone, or sent half of something: nobody reads the answer.
+            extra = {"v": 4, "path": request.path, "err": str(error)}
+            log.info("A request broke off", extra=extra)
+            return _response(text("Bad Request\n", 400, nosniff=True))
         except Exception:
             log.exception("A page could not be made", extra={"path": request.path})
             return _response(text("Internal Server Error\n", 500, nosniff=True))
         finally:
-            self._busy -= 1
+            self._busy -= not is_probe
 
     async def _answer(self, request: web.BaseRequest) -> Page:
         headers = [(name.lower(), value) for name, value in request.headers.items()]
@@ -132,20 +123,23 @@ class Server:
             return forbidden(user.name, verb, path)
         query = {name: tuple(request.query.getall(name)) for name in request.query}
         try:
-            body = await _body(request)
+            body = await _body(request) if request.method == "PUT" else b""
         except ValueError:
             return text("request body too large\n", 413, nosniff=True)
+        except TimeoutError:
+            return text("the request's body did not come\n", 408, nosniff=True)
         accept = ",".join(request.headers.getall("Accept", ()))
         return await self._routes.page(Asked(request.method, path, query, accept, body))
 
 
 async def _body(request: web.BaseRequest) -> bytes:
-    """The body. Raises ValueError if it is longer than anybody needs."""
+    """The body. Raises ValueError if it is longer than anybody needs, and TimeoutError."""
     body = b""
-    async for chunk in request.content.iter_any():
-        body += chunk
-        if len(body) > BODY_BYTES_MAX:
-            raise ValueError("too long")
+    async with asyncio.timeout(BODY_S):
+        async for chunk in request.content.iter_any():
+            body += chunk
+            if len(body) > BODY_BYTES_MAX:
+                raise ValueError("too long")
     return body
 
 

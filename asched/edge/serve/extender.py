@@ -10,9 +10,12 @@ the pod, or ignores the extender if it is ignorable.
 Binding writes to the cluster with our credentials, for whoever asks. It is served only to clients
 with a certificate of the given authority, or on a loopback address.
 
-Bounds  BODY_BYTES_MAX of a question: whole nodes of the largest clusters.
+Bounds  NODES_BYTES_MAX of questions with whole nodes, NAMES_BYTES_MAX where the cluster is followed
+        and names suffice: for one question, and for all that are being read or answered at once.
+        BODY_S until a question is there.
 """
 
+import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -30,7 +33,11 @@ from asched.core.model.decode import MalformedObjectError
 log = logging.getLogger("asched.extender")
 
 #: 5,000 nodes of 40 kB are 200 MB.
-BODY_BYTES_MAX: Final = 512 * 1024 * 1024
+NODES_BYTES_MAX: Final = 256 * 1024 * 1024
+#: The victims on 5,000 nodes, 100 on each, are 25 MB.
+NAMES_BYTES_MAX: Final = 64 * 1024 * 1024
+#: Twice kube-scheduler's httpTimeout, after which nobody waits for the answer.
+BODY_S: Final = 10.0
 VERBS: Final = ("filter", "prioritize", "preempt", "bind")
 NO_STRANGERS: Final = (
     "binding is served to clients with a certificate only: start asched extender with"
@@ -56,25 +63,53 @@ class Opinion:
     bind: BindFunction
     is_ready: Callable[[], str]
     may_bind: bool
+    bytes_max: int = NODES_BYTES_MAX
 
 
 class _BadQuestionError(Exception):
     """What was sent is no question of the protocol."""
 
 
-def application(opinion: Opinion) -> web.Application:
-    """The handlers, to be run by whoever owns the port."""
+class Desk:
+    """Answers requests; to be run by whoever owns the port."""
 
-    async def ask(request: web.Request) -> web.Response:
+    def __init__(self, opinion: Opinion) -> None:
+        self._opinion = opinion
+        #: Bytes of the questions that are here now.
+        self._held = 0
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.method == "POST":
+            return await self._ask(request)
+        if request.method in ("GET", "HEAD") and request.path in ("/healthz", "/livez", "/readyz"):
+            trouble = self._opinion.is_ready() if request.path == "/readyz" else ""
+            return web.Response(status=503 if trouble else 200, text=trouble or "ok")
+        return web.Response(status=404, text="404 page not found\n")
+
+    async def _ask(self, request: web.BaseRequest) -> web.Response:
         verb = request.path.rpartition("/")[2]
         if verb not in VERBS:
             told = f"no such verb; there are {', '.join(VERBS)}\n"
             return web.Response(status=404, text=told)
-        if trouble := opinion.is_ready():
+        if trouble := self._opinion.is_ready():
             return web.Response(status=503, text=f"{trouble}\n")
+        pieces: list[bytes] = []
         try:
-            value = orjson.loads(await request.read())
-            return _json(await _answered(opinion, verb, value))
+            async with asyncio.timeout(BODY_S):
+                async for piece in request.content.iter_any():
+                    pieces.append(piece)
+                    self._held += len(piece)
+                    if self._held > self._opinion.bytes_max:
+                        return self._too_long(sum(map(len, pieces)))
+            return await self._answer(verb, b"".join(pieces))
+        except TimeoutError:
+            return web.Response(status=408, text="the question did not come\n")
+        finally:
+            self._held -= sum(map(len, pieces))
+
+    async def _answer(self, verb: str, body: bytes) -> web.Response:
+        try:
+            return _json(await _answered(self._opinion, verb, orjson.loads(body)))
         except (orjson.JSONDecodeError, WireError, MalformedObjectError, _BadQuestionError) as bad:
             return web.Response(status=400, text=f"{verb}: {bad}\n")
         except PointError as error:
@@ -83,19 +118,13 @@ def application(opinion: Opinion) -> web.Application:
             log.exception("A plugin raised")
             return _failed(verb, f"a plugin raised {type(error).__name__}: {error}")
 
-    async def well(_: web.Request) -> web.Response:
-        return web.Response(text="ok")
-
-    async def ready(_: web.Request) -> web.Response:
-        trouble = opinion.is_ready()
-        return web.Response(status=503 if trouble else 200, text=trouble or "ok")
-
-    app = web.Application(client_max_size=BODY_BYTES_MAX)
-    app.router.add_get("/healthz", well)
-    app.router.add_get("/livez", well)
-    app.router.add_get("/readyz", ready)
-    app.router.add_post("/{path:.*}", ask)
-    return app
+    def _too_long(self, own: int) -> web.Response:
+        bound = self._opinion.bytes_max
+        if own < self._held:
+            log.warning("Too many questions at a time", extra={"bytes": self._held})
+            return web.Response(status=503, text="too many questions at a time, try again\n")
+        told = f"the question is longer than {bound} bytes; set nodeCacheCapable: true\n"
+        return web.Response(status=413, text=told)
 
 
 async def _answered(opinion: Opinion, verb: str, value: Any) -> Any:

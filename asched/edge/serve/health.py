@@ -12,7 +12,7 @@ Source  pages recorded from kube-scheduler 1.36.2 (component-base/metrics/promet
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -48,6 +48,12 @@ class Health:
         self.states: dict[tuple[str, str], int] = {}
         #: (check, status, root) -> how often it ended like that
         self.counts: Counter[tuple[str, str, str]] = Counter()
+
+    def paths(self) -> Iterator[str]:
+        """Every path of a root or of one of its checks."""
+        for root, checks in self._checks.items():
+            yield f"/{root}"
+            yield from (f"/{root}/{name}" for name in checks)
 
     def page(self, asked: Asked) -> Page | None:
         """The page of a health path; None if the path is none."""

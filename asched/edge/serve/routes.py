@@ -10,7 +10,7 @@ counted.
 
 import asyncio
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client.core import Metric
@@ -21,13 +21,15 @@ from asched.edge.serve import resources
 from asched.edge.serve.health import Health
 from asched.edge.serve.inspector import Inspector
 from asched.edge.serve.pages import NOSNIFF, NOT_FOUND, Asked, Page, as_json, text
-from asched.edge.serve.profiling import PREFIX, Profiling
+from asched.edge.serve.profiling import PREFIX, PROFILES, Profiling
 from asched.edge.serve.zpages import accepted, flagz, statusz
 from asched.edge.telemetry.log import set_verbosity
 from asched.edge.telemetry.metrics import Metrics
 
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping={}"
 OWN: Final = "/debug/asched/"
+PODS: Final = f"{OWN}pods/"
+RESET: Final = text("metrics reset\n")
 #: As wide as upstream's flag.
 VERBOSITY_BITS: Final = 31
 
@@ -48,58 +50,68 @@ class Routes:
         started_s: float,
         hidden: frozenset[str] = frozenset(),
     ) -> None:
-        self._hidden = hidden
         self._inspector = inspector
         self._metrics = metrics
         self._health = health
         self._profiling = Profiling() if is_profiling else None
-        self._statusz = statusz()
-        self._flagz = flagz(flags)
         self._started_s = started_s
+        self._table: dict[str, Callable[[Asked], Page | Awaitable[Page]]] = {
+            "/metrics": self._counted,
+            "/metrics/resources": self._resources,
+            "/metrics/slis": self._slis,
+            "/configz": lambda _: as_json({"componentconfig": inspector.configuration()}),
+            "/statusz": statusz().page,
+            "/flagz": flagz(flags).page,
+            f"{OWN}queue": lambda _: as_json(inspector.queue_dump()),
+            f"{OWN}cache": lambda _: as_json(inspector.cache_dump()),
+        }
+        if self._profiling is not None:
+            for name in ("", "/", *(f"/{profile}" for profile in PROFILES)):
+                self._table[f"{PREFIX}{name}"] = self._profiling.page
+            self._table["/debug/flags/v"] = _verbosity
+        for path in hidden:
+            del self._table[path]
+
+    def paths(self) -> Iterator[str]:
+        """Every path that is served, with one pod for all."""
+        yield from self._table
+        yield f"{PODS}NAMESPACE/NAME"
+        yield from self._health.paths()
 
     async def page(self, asked: Asked) -> Page:
         """The page of a path; 404 for paths that are none."""
-        if asked.path in self._hidden:
-            return NOT_FOUND
-        match asked.path:
-            case "/metrics" | "/metrics/resources" | "/metrics/slis" if asked.method == "DELETE":
-                if asked.path == "/metrics":
-                    self._metrics.reset()
-                return text("metrics reset\n")
-            case "/metrics":
-                return _metrics(await self._metrics.page(), asked)
-            case "/metrics/resources":
-                return await self._resources(asked)
-            case "/metrics/slis":
-                return _metrics(_slis(self._health, self._started_s), asked)
-            case "/configz":
-                return as_json({"componentconfig": self._inspector.configuration()})
-            case "/statusz":
-                return self._statusz.page(asked)
-            case "/flagz":
-                return self._flagz.page(asked)
-        if asked.path.startswith(OWN):
-            return self._own(asked.path.removeprefix(OWN))
-        if self._profiling is not None:
-            if asked.path == PREFIX or asked.path.startswith(f"{PREFIX}/"):
-                return await self._profiling.page(asked)
-            if asked.path == "/debug/flags/v":
-                return _verbosity(asked)
+        handler = self._table.get(asked.path)
+        if handler is not None:
+            answer = handler(asked)
+            return answer if isinstance(answer, Page) else await answer
+        if asked.path.startswith(PODS):
+            return self._pod(asked.path.removeprefix(PODS))
+        if self._profiling is not None and asked.path.startswith(f"{PREFIX}/"):
+            return await self._profiling.page(asked)
         return self._health.page(asked) or NOT_FOUND
 
+    async def _counted(self, asked: Asked) -> Page:
+        if asked.method == "DELETE":
+            self._metrics.reset()
+            return RESET
+        return _metrics(await self._metrics.page(), asked)
+
     async def _resources(self, asked: Asked) -> Page:
+        if asked.method == "DELETE":
+            return RESET
         if not self._inspector.is_leader():
             return Page(content_type="")
         pods = list(self._inspector.pods())
         return _metrics(await asyncio.to_thread(resources.render, pods), asked)
 
-    def _own(self, path: str) -> Page:
+    def _slis(self, asked: Asked) -> Page:
+        if asked.method == "DELETE":
+            return RESET
+        return _metrics(_slis(self._health, self._started_s), asked)
+
+    def _pod(self, path: str) -> Page:
         match path.split("/"):
-            case ["queue"]:
-                return as_json(self._inspector.queue_dump())
-            case ["cache"]:
-                return as_json(self._inspector.cache_dump())
-            case ["pods", namespace, name]:
+            case [namespace, name]:
                 told = self._inspector.explain(namespace, name)
                 if told is not None:
                     return as_json(told)

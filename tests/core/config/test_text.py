@@ -4,7 +4,7 @@ import yaml
 
 from asched.core.config.construct import construct
 from asched.core.config.defaults import configuration, default_configuration
-from asched.core.config.text import effective, to_yaml
+from asched.core.config.text import effective, to_yaml, without_keys
 from tests.shared import shared_path
 
 
@@ -80,3 +80,14 @@ def test_numbers_no_integer_holds_are_written_with_an_exponent() -> None:
     assert to_yaml({"qps": 10**20, "x": 3.4e38, "z": 2**63}) == (
         "qps: 1e+20\nx: 3.4e+38\nz: 9223372036854775808\n"
     )
+
+
+def test_private_keys_of_extenders_are_not_shown() -> None:
+    """On pages and in logs; what is written to a file to start from has them."""
+    tls = {"caData": "YWJj", "certData": "Y2VydA==", "keyData": "c2VjcmV0"}
+    made = configuration({"extenders": [{"urlPrefix": "https://e/", "tlsConfig": tls}]})
+    (extender,) = without_keys(made)["extenders"]
+    assert extender["tlsConfig"] == {**tls, "keyData": "--- REDACTED ---"}
+    assert "c2VjcmV0" not in to_yaml(without_keys(made))
+    (whole,) = effective(made)["extenders"]
+    assert whole["tlsConfig"] == tls

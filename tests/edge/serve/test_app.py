@@ -6,6 +6,7 @@ import re
 import pytest
 import yaml
 
+from asched.edge.serve.options import ALWAYS_ALLOWED
 from tests.edge.serve.world import TOKENS, a_port
 from tests.shared import shared_path
 
@@ -171,6 +172,26 @@ async def test_our_own_pages_need_rights_like_all_others():
             assert answer.status == 200
         answer, _ = await port.ask("/debug/asched/pods/default/nobody", "admin")
         assert answer.status == 404
+
+
+async def test_nobody_without_rights_gets_in_at_any_path():
+    """All paths there are, so that a page made tomorrow is asked too."""
+    async with a_port() as port:
+        port.inspector.told["NAMESPACE/NAME"] = {"pod": "NAMESPACE/NAME"}
+        paths = list(port.routes.paths())
+        assert {"/metrics", "/debug/asched/cache", "/debug/pprof/heap", "/livez/ping"} <= {*paths}
+        for path in paths:
+            is_open = path in ALWAYS_ALLOWED
+            url = f"{path}?seconds=0"
+            answer, body = await port.ask(url)
+            assert answer.status == (200 if is_open else 403), path
+            assert is_open or b"forbidden" in body
+            answer, _ = await port.ask(url, TOKENS["unknown token"])
+            assert answer.status == 401, path
+            answer, _ = await port.ask(url, TOKENS["user without rights"])
+            assert answer.status == (200 if is_open else 403), path
+            answer, _ = await port.ask(url, TOKENS["admin"])
+            assert answer.status == (406 if path == "/debug/flags/v" else 200), path
 
 
 async def test_a_body_without_end_is_refused():

@@ -96,13 +96,14 @@ class Glass:
 class Port:
     """A running server and a client."""
 
-    def __init__(self, server, session, inspector, troubles, metrics) -> None:
+    def __init__(self, server, session, inspector, troubles, metrics, routes) -> None:
         self.server = server
         self.session = session
         self.inspector = inspector
         #: check -> what is wrong with it
         self.troubles = troubles
         self.metrics = metrics
+        self.routes = routes
 
     async def ask(self, path, token="", *, method="GET", accept="", data=None):
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -124,7 +125,14 @@ def client_tls():
 
 @asynccontextmanager
 async def a_port(
-    *, elects=True, delegates=True, profiles=True, flags=None, allowed=None, options=None
+    *,
+    elects=True,
+    delegates=True,
+    profiles=True,
+    flags=None,
+    allowed=None,
+    options=None,
+    limits=None,
 ):
     """Serve on some port until the block ends."""
     rules = AuthorizationOptions()
@@ -151,10 +159,11 @@ async def a_port(
         routes,
         Authenticator(access, post, metrics.access),
         Authorizer(access, post, metrics.access),
+        limits,
     )
     await server.start()
     try:
         async with aiohttp.ClientSession() as session:
-            yield Port(server, session, inspector, troubles, metrics)
+            yield Port(server, session, inspector, troubles, metrics, routes)
     finally:
         await server.stop()
