@@ -2,8 +2,12 @@
 
 import asyncio
 import os
+import shutil
+import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 from asched.lab.apiserver.call import User
 from asched.lab.apiserver.server import ApiServer
@@ -27,6 +31,68 @@ def command_line(folder: Path) -> list[str]:
     started = container(one(objects("deployment"), "Deployment"))
     mount = started["volumeMounts"][0]["mountPath"]
     return [word.replace(mount, str(folder)) for word in started["command"][1:]]
+
+
+def test_it_can_be_applied_over_the_manifest_of_the_documentation() -> None:
+    """A selector cannot be changed, and the Kubernetes page on several schedulers has this one."""
+    spec = one(objects("deployment"), "Deployment")["spec"]
+    assert spec["selector"]["matchLabels"] == {"component": "scheduler", "tier": "control-plane"}
+    assert spec["template"]["metadata"]["labels"].items() >= spec["selector"]["matchLabels"].items()
+
+
+#: The Deployment of that page, as far as the API server looks at it.
+DOCUMENTED = """
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  labels: {component: scheduler, tier: control-plane}
+  name: my-scheduler
+  namespace: kube-system
+spec:
+  selector: {matchLabels: {component: scheduler, tier: control-plane}}
+  replicas: 1
+  template:
+    metadata: {labels: {component: scheduler, tier: control-plane, version: second}}
+    spec:
+      serviceAccountName: my-scheduler
+      containers:
+      - name: kube-second-scheduler
+        image: example.com/my-kube-scheduler:1.0
+        command: [/usr/local/bin/kube-scheduler, --config=/etc/kubernetes/my-scheduler/my.yaml]
+        volumeMounts: [{name: config-volume, mountPath: /etc/kubernetes/my-scheduler}]
+      volumes: [{name: config-volume, configMap: {name: my-scheduler-config}}]
+"""
+
+
+@pytest.mark.real
+@pytest.mark.parametrize("ours_first", [False, True])
+def test_kubectl_applies_one_after_the_other(
+    real_kubeconfig: str, tmp_path: Path, ours_first: bool
+) -> None:
+    documented = tmp_path / "documented.yaml"
+    documented.write_text(DOCUMENTED, encoding="utf-8")
+    pages = ["-f", str(documented)], ["-k", str(FOLDER)]
+    for arguments in reversed(pages) if ours_first else pages:
+        done = subprocess.run(
+            [
+                tool("kubectl"),
+                f"--kubeconfig={real_kubeconfig}",
+                "apply",
+                "--validate=false",
+                *arguments,
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+
+
+def tool(name: str) -> str:
+    found = shutil.which(name, path=f"{os.environ['KUBEBUILDER_ASSETS']}:{os.environ['PATH']}")
+    if found is None:
+        pytest.skip(f"{name} is not in KUBEBUILDER_ASSETS")
+    return found
 
 
 async def test_the_third_pod_is_placed_and_the_others_are_left_alone(tmp_path: Path) -> None:

@@ -1,13 +1,17 @@
 """The examples do what they say, in the real machine on a cluster in memory."""
 
+import asyncio
 import importlib.util
 import logging
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kubernetes_asyncio import config
 
+from asched.lab.apiserver.server import ApiServer
 from asched.plugin import Patch
 from asched.testing import given, node, pod
 
@@ -101,3 +105,46 @@ def test_the_cost_aware_score_prefers_the_cheapest_node_that_fits() -> None:
 
     assert world.schedule(pod("small", cpu="500m")).node == "cheap"
     assert world.schedule(pod("big", cpu=2)).node == "dear"
+
+
+def test_license_seats_are_taken_asked_for_told_of_and_given_back(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("asched"), "propagate", True)
+    module = load("license_seats")
+    world = given([node("n1")], plugins=[module.LicenseSeats], args={"LicenseSeats": {"seats": 1}})
+    licensed = {module.LICENSE: "yes"}
+
+    refused = world.schedule(pod("refused", labels={module.LICENSE: "revoked"}))
+    assert "the license server said no" in refused.message  # and its seat is free again
+    with caplog.at_level(logging.INFO, logger="asched"):
+        assert world.schedule(pod("first", labels=licensed)).node == "n1"
+    assert [r.pod for r in caplog.records if r.message == "License in use"] == ["default/first"]
+    assert "all 1 licenses are taken" in world.schedule(pod("second", labels=licensed)).message
+    assert world.schedule(pod("free")).node == "n1"
+
+
+async def test_the_plain_loop_binds_what_names_it_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = ApiServer()
+    await server.start()
+    try:
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(server.kubeconfig(), encoding="utf-8")
+        server.create("nodes", {"metadata": {"name": "n1"}})
+        server.create("nodes", {"metadata": {"name": "closed"}, "spec": {"unschedulable": True}})
+        for name, scheduler in (("a", "mine"), ("b", "other"), ("c", "mine")):
+            spec = {"schedulerName": scheduler, "containers": [{"name": "c", "image": "i"}]}
+            metadata = {"name": name, "namespace": "default"}
+            server.create("pods", {"metadata": metadata, "spec": spec})
+        module = load("plain_loop")
+        # The library looks at KUBECONFIG when it is imported, which other tests may have done.
+        load_config = partial(config.load_kube_config, config_file=str(kubeconfig))
+        monkeypatch.setattr(module.config, "load_kube_config", load_config)
+        async with asyncio.timeout(20):
+            await module.main("mine", count=2)
+        placed = {p["metadata"]["name"]: p["spec"].get("nodeName") for p in server.list("pods")}
+        assert placed == {"a": "n1", "b": None, "c": "n1"}
+    finally:
+        await server.stop()

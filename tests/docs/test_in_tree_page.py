@@ -1,0 +1,30 @@
+"""The plugin of docs/in-tree-plugins.md works as it is written, and the page names real files."""
+
+import re
+from typing import Any
+
+from asched.testing import given, node, pod
+from tests.shared import ROOT
+
+TEXT = (ROOT / "docs" / "in-tree-plugins.md").read_text(encoding="utf-8")
+
+
+def test_the_plugin_of_the_page_keeps_pods_on_nodes_of_their_team() -> None:
+    (source,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
+    namespace: dict[str, Any] = {"__name__": "in_tree_page"}
+    exec(source, namespace)
+    nodes = [node("ours", labels={"team": "red"}), node("theirs", labels={"team": "blue"})]
+    world = given([*nodes, node("free")], plugins=[namespace["TeamNodes"]])
+    assert world.schedule(pod("web", labels={"team": "blue"})).node == "theirs"
+    lost = world.schedule(pod("lost", labels={"team": "green"}))
+    assert lost.message.startswith("0/3 nodes are available: 3 node(s) belong to another team.")
+    world.add(node("late", labels={"team": "green"}))
+    world.wait(15)
+    assert world.outcome("lost").node == "late"
+
+
+def test_the_files_it_names_exist() -> None:
+    made = "team_nodes"
+    named = set(re.findall(r"`((?:asched|tests)/[\w/]+(?:\.py)?)`", TEXT))
+    assert len(named) > 5
+    assert [name for name in named if made not in name and not (ROOT / name).exists()] == []
