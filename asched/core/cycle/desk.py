@@ -107,6 +107,7 @@ class Attempt:
     started_s: float  # of the duration counter
     evaluated: int = 0  # nodes looked at
     feasible: int = 0  # nodes it fits on
+    slices: int = 0  # of the budget that it has used up
     pre_binds: tuple[PreBindPlugin, ...] = ()  # those that may have work to do
 
     @property

@@ -40,6 +40,8 @@ class GroupAttempt:
     pod: Pod
     started_s: float  # of the duration counter
     nominated: dict[str, str] = field(default_factory=dict)
+    #: whether others had their turn meanwhile, to whom its places were taken
+    was_seen: bool = False
 
     @property
     def runner(self) -> Runner:

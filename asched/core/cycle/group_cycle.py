@@ -73,14 +73,14 @@ def schedule_group(
 def _give_back(
     desk: Desk, group: GroupAttempt, outcome: Outcome
 ) -> Generator[Effect, Answer, None]:
-    """Free the places. Nobody has seen them taken, unless an extender had to be asked meanwhile."""
+    """Free the places. Nobody has seen them taken, unless others had their turn."""
     held = [
         tried.attempt.pod.on(tried.decision.node)
         for tried in outcome.tried
         if tried.waiting is not None and tried.decision is not None
     ]
-    yield from let_go(desk, outcome)
-    for pod in held if group.consults else ():
+    yield from let_go(desk, group, outcome)
+    for pod in held if group.consults or group.was_seen else ():
         desk.queue.move(Change(ASSIGNED_POD_DELETE, pod), desk.now_s)
 
 

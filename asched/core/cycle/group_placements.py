@@ -42,7 +42,7 @@ def try_placements(desk: Desk, group: GroupAttempt) -> Generator[Effect, Answer,
             if is_last and not fitting:
                 return outcome
             fitting.append(_assignments(placement, outcome))
-        yield from undo(desk, outcome)
+        yield from undo(desk, group, outcome)
         first = first or outcome
     if not fitting:
         assert first is not None

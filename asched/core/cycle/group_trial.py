@@ -6,8 +6,8 @@
 
 The group is schedulable as soon as Permit lets any of its pods go. It is tried on the columns
 themselves: cycles are serial, so nobody sees a place that is given back in the end. (While an
-extender is asked, pods of others do see it: to them the room is taken.) Evictions are only noted;
-they begin if the group fits with their help.
+extender is asked, or the trial pauses, pods of others do see it: to them the room is taken.)
+Evictions are only noted; they begin if the group fits with their help.
 
 What is promised to the pods of the group by earlier nominations binds nobody among themselves: each
 of them is tried, and counts once it has its place.
@@ -15,8 +15,8 @@ of them is tried, and counts once it has its place.
 A pod that was rejected for where pods of the cluster are, or are not, is tried again once others of
 its group have places: the order in which they are tried shall not matter to them.
 
-Bounds  `TURN_S` does not interrupt a trial: it takes as long as its pods. Each further round places
-        a pod, or is the last.
+Bounds  a trial pauses between two pods once its slice of the budget is used up. Each further round
+        places a pod, or is the last.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
         (podGroupSchedulingDefaultAlgorithm); further rounds are our own
 """
@@ -36,13 +36,24 @@ from asched.core.cycle.group import (
     Result,
     Tried,
 )
-from asched.core.cycle.scheduling import Background, failure_of, hold, make_room, rejected
+from asched.core.cycle.scheduling import (
+    Background,
+    failure_of,
+    hold,
+    make_room,
+    out_of_turn,
+    rejected,
+)
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.effects import Effect
+from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask
 from asched.core.framework.runner import Decision
+from asched.core.state.budget import OutOfTurn
 from asched.core.state.facts import Answer
 
+#: Steps of the budget for one pod of a group: its attempt, and what becomes of its place.
+TRY_STEPS: Final = 10
+LET_GO_STEPS: Final = 5
 #: Plugins to whom another pod's place may be the cure.
 LOOK_AT_OTHERS: Final = frozenset((names.INTER_POD_AFFINITY, names.POD_TOPOLOGY_SPREAD))
 
@@ -61,6 +72,7 @@ def try_group(
             group.nominated[attempt.pod.uid] = node
             desk.nominator.delete(attempt.pod.uid)
     for attempt in group.attempts:
+        yield from pause_if_due(desk, group, TRY_STEPS)
         tried = yield from _try_pod(desk, group, attempt, within)
         outcome.tried.append(tried)
         if not _count(outcome, tried):
@@ -69,11 +81,21 @@ def try_group(
     while places < (places := sum(tried.decision is not None for tried in outcome.tried)):
         for index, before in enumerate(outcome.tried):
             if _may_profit(before):
+                yield from pause_if_due(desk, group, TRY_STEPS)
                 again = yield from _try_pod(desk, group, before.attempt, within)
                 outcome.tried[index] = again
                 if not _count(outcome, again):
                     return outcome
     return outcome
+
+
+def pause_if_due(desk: Desk, group: GroupAttempt, steps: int) -> Generator[Effect, Answer, None]:
+    """Between two pods: pause if the slice is used up, then take so many steps."""
+    budget = desk.cluster.budget
+    if budget.is_used_up:
+        group.was_seen = True
+        yield Pause()
+    budget.note(steps)
 
 
 def _count(outcome: Outcome, tried: Tried) -> bool:
@@ -114,12 +136,7 @@ def _try_pod(
     if promised is not None:  # to itself it matters
         desk.nominator.add(attempt.pod, promised)
     try:
-        seed = desk.seed + attempt.id
-        found = yield from attempt.runner.schedule(attempt.info, seed, within)
-        if isinstance(found, Rejection):
-            decision = yield from _find_room(desk, tried, found)
-        else:
-            decision = found
+        decision = yield from _find(desk, group, tried, within)
         desk.observer.algorithm_ran(desk.counter_s() - attempt.started_s)
         if decision is not None:
             yield from _hold(desk, tried, decision)
@@ -130,6 +147,25 @@ def _try_pod(
     desk.nominator.delete(attempt.pod.uid)
     tried.duration_s = desk.counter_s() - attempt.started_s
     return tried
+
+
+def _find(
+    desk: Desk, group: GroupAttempt, tried: Tried, within: Mask | None
+) -> Generator[Effect, Answer, Decision | None]:
+    """A node, in as many turns as that takes; without one, `tried` knows why."""
+    attempt = tried.attempt
+    seed = desk.seed + attempt.id
+    while True:
+        try:
+            found = yield from attempt.runner.schedule(attempt.info, seed, within)
+            if isinstance(found, Rejection):
+                return (yield from _find_room(desk, tried, found))
+            return found
+        except OutOfTurn as stop:
+            group.was_seen = True
+            tried.failure = yield from out_of_turn(attempt, stop)
+            if tried.failure is not None:
+                return None
 
 
 def _hold(desk: Desk, tried: Tried, decision: Decision) -> Generator[Effect, Answer, None]:
@@ -160,20 +196,23 @@ def _find_room(
     return Decision(node, row, 0, count, None, attempt.runner.cache.state_of(attempt.info))
 
 
-def let_go(desk: Desk, outcome: Outcome) -> Generator[Effect, Answer, None]:
+def let_go(
+    desk: Desk, group: GroupAttempt, outcome: Outcome
+) -> Generator[Effect, Answer, None]:
     """Give back every place that is held, the last one first."""
     for tried in reversed(outcome.tried):
         if tried.waiting is None or tried.decision is None:
             continue
+        yield from pause_if_due(desk, group, LET_GO_STEPS)
         attempt = tried.attempt
         yield from give_back(desk, attempt, tried.decision.node)
         desk.waiting.drop(attempt.pod.uid)
         tried.waiting = None
 
 
-def undo(desk: Desk, outcome: Outcome) -> Generator[Effect, Answer, None]:
+def undo(desk: Desk, group: GroupAttempt, outcome: Outcome) -> Generator[Effect, Answer, None]:
     """As if the trial had not been: places and evictions are taken back, nothing goes on."""
-    yield from let_go(desk, outcome)
+    yield from let_go(desk, group, outcome)
     for tried in outcome.tried:
         if tried.withdraw is not None:
             tried.withdraw()

@@ -9,7 +9,8 @@ It owns nobody's clock and no connection. `edge/host/loops.py` drives it in prod
 and replay drive it in theirs; equal facts at equal times give equal effects.
 
 One cycle runs at a time, save that an extender's thinking costs only pods of its own their turn:
-meanwhile those run that consult nobody, and what the extender granted is judged again.
+meanwhile those run that consult nobody, and what the extender granted is judged again. An attempt
+that used up its slice of the budget pauses: one of those goes on in each turn, the others follow.
 
 Bounds  TURN_S of cycles a turn; BINDINGS_MAX requests of bindings without an answer, beyond which
         no pod is popped (pods that wait at Permit or for their volumes ask for nothing, and hold
@@ -17,6 +18,7 @@ Bounds  TURN_S of cycles a turn; BINDINGS_MAX requests of bindings without an an
 """
 
 from bisect import insort
+from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from functools import partial
@@ -30,7 +32,14 @@ from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.group_cycle import schedule_group
 from asched.core.cycle.scheduling import Background, schedule_one
 from asched.core.cycle.waits import Waits
-from asched.core.framework.effects import CallPlugin, CancelCall, Effect, Together, WaitFor
+from asched.core.framework.effects import (
+    CallPlugin,
+    CancelCall,
+    Effect,
+    Pause,
+    Together,
+    WaitFor,
+)
 from asched.core.model.pod import Pod
 from asched.core.queue import sightings
 from asched.core.queue.queued import QueuedPod
@@ -82,6 +91,10 @@ class Machine:
         self._effect_ids = 0
         self._attempts = 0
         self._open_cycles = 0
+        #: cycles that used up their slice of the budget, by what they asked; the next one first
+        self._paused: deque[int] = deque()
+        #: what cycles of groups led to and was not begun yet
+        self._followers: deque[Any] = deque()
         #: attempts that have to consult extenders while another one does, the next one first
         self._parked: list[Attempt | GroupAttempt] = []
         #: groups of which pods are being tried: those that come later wait for the outcome
@@ -95,6 +108,7 @@ class Machine:
         desk = self.desk
         desk.now_s = now_s
         desk.cluster.wall_clock_s = now_s
+        desk.cluster.budget.open()  # for second looks at those whom facts may help
         out: list[Effect] = []
         self._out = out
         for fact in facts:
@@ -105,10 +119,13 @@ class Machine:
         desk.queue.tick(now_s)
         self._look_at_waits()
         self._has_more = False
+        until_s = desk.counter_s() + self._turn_s
+        self._follow_on(until_s)
         if self.is_active:
-            self._run_cycles()
+            self._run_cycles(until_s)
             self._look_at_waits()  # a pod may have let others go
-        self._has_more |= self._waits.has_due
+        self._has_more |= self._waits.has_due or bool(self._followers)
+        desk.cluster.budget.close()
         return out
 
     def next_deadline_s(self) -> float | None:
@@ -124,12 +141,12 @@ class Machine:
     @property
     def is_idle(self) -> bool:
         """Whether no binding and no other question is open."""
-        return not self._open and not self.bindings
+        return not (self._open or self._followers or self.bindings)
 
     @property
     def is_deciding(self) -> bool:
-        """Whether a cycle is under way: it waits for an extender."""
-        return bool(self._open_cycles)
+        """Whether a cycle is under way: it waits for an extender. One that paused begins anew."""
+        return self._open_cycles > len(self._paused)
 
     # --- facts -----------------------------------------------------------------------------------
 
@@ -235,6 +252,7 @@ class Machine:
     def _advance(self, task: _Task, answer: Answer | None) -> None:
         """Run a generator to its next question or to its end."""
         steps = task.steps
+        self.desk.cluster.budget.open()
         try:
             effect = steps.send(answer)  # type: ignore[arg-type]
             while not (effect.answers and effect.wants_answer):
@@ -250,6 +268,9 @@ class Machine:
         self._open[effect.id] = task
         if isinstance(effect, Together):
             self._run_together(effect, binds=task.binds)
+            return
+        if isinstance(effect, Pause):
+            self._paused.append(effect.id)
             return
         if isinstance(effect, WaitFor | CallPlugin):
             self._waits.add(effect, self.desk.now_s)
@@ -273,9 +294,11 @@ class Machine:
 
     # --- cycles ----------------------------------------------------------------------------------
 
-    def _run_cycles(self) -> None:
+    def _run_cycles(self, until_s: float) -> None:
         desk = self.desk
-        until_s = desk.counter_s() + self._turn_s
+        if self._paused:
+            self._take_answer(Done(self._paused.popleft()))
+            self._has_more = True
         while len(self._on_wire) < self._bindings_max:
             attempt = self._next_attempt()
             if attempt is None:
@@ -285,6 +308,7 @@ class Machine:
                 self._open_groups.add(attempt.key)
                 ended = partial(self._group_ended, attempt.key)
                 self._advance(_Task(schedule_group(desk, attempt), ended), None)
+                self._follow_on(until_s)
             else:
                 self._advance(_Task(schedule_one(desk, attempt), self._cycle_ended), None)
             if desk.counter_s() >= until_s:
@@ -294,8 +318,8 @@ class Machine:
     def _next_attempt(self) -> Attempt | GroupAttempt | None:
         """Whose turn it is. While a cycle waits for an extender, only pods that need none."""
         desk = self.desk
-        while self._parked and not self._open_cycles:
-            parked = self._parked.pop(0)
+        while (at := self._first_parked()) is not None:
+            parked = self._parked.pop(at)
             if isinstance(parked, Attempt):
                 now = desk.runners.get(parked.pod.spec.scheduler_name)
                 if now is None:  # its profile went with the last reload
@@ -314,16 +338,25 @@ class Machine:
             found: Attempt | GroupAttempt = attempt
             if desk.tries_groups and attempt.pod.spec.scheduling_group is not None:
                 found = gather(desk, attempt, self._begin)
-            if not self._open_cycles or not self._has_to_wait(found):
+            if not self._has_to_wait(found):
                 return found
             insort(self._parked, found, key=lambda parked: (-parked.pod.priority, parked.id))
         return None
 
+    def _first_parked(self) -> int | None:
+        """Which of those that were parked need not wait any more."""
+        if not self._parked or self.is_deciding:
+            return None
+        free = (at for at, one in enumerate(self._parked) if not self._has_to_wait(one))
+        return next(free, None)
+
     def _has_to_wait(self, attempt: Attempt | GroupAttempt) -> bool:
-        """Whether it has to wait for the cycles that are open."""
-        if isinstance(attempt, GroupAttempt) and attempt.key in self._open_groups:
+        """Whether it has to wait for the cycles that are open. One group is tried at a time: two
+        that held places would take the room from each other.
+        """
+        if isinstance(attempt, GroupAttempt) and self._open_groups:
             return True
-        return attempt.consults
+        return self.is_deciding and attempt.consults
 
     def _begin(self, queued: QueuedPod) -> Attempt | None:
         """An attempt at a popped pod; None if its profile went with the last reload."""
@@ -339,12 +372,18 @@ class Machine:
     def _group_ended(self, key: str, results: list[Any]) -> None:
         self._open_cycles -= 1
         self._open_groups.discard(key)
-        for result in results:
-            self._follow(result)
+        self._followers.extend(results)
 
     def _cycle_ended(self, result: Any) -> None:
         self._open_cycles -= 1
         self._follow(result)
+
+    def _follow_on(self, until_s: float) -> None:
+        """Begin what the cycles of groups led to: bindings of a large one take several turns."""
+        while self._followers:
+            self._follow(self._followers.popleft())
+            if self.desk.counter_s() >= until_s:
+                return
 
     def _follow(self, result: Any) -> None:
         if isinstance(result, Binding):

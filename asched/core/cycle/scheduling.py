@@ -3,7 +3,8 @@
     skip checks ─> runner.schedule ─> assume ─> Reserve ─> Permit ─> the binding cycle takes over
                         └─> Rejection ─> PostFilter ─> back to the queue
 
-Strictly one at a time. A generator only because an extender may have to be asked.
+Strictly one at a time. A generator only because an extender may have to be asked, and because an
+attempt that costs more than a slice of the budget pauses: then it is made again from the top.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (schedulingCycle)
 """
@@ -18,12 +19,13 @@ from asched.core.cycle.desk import Attempt, Desk, blame
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
 from asched.core.cycle.story import Step
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
-from asched.core.framework.effects import Effect
+from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Late, PostFilterResult
 from asched.core.framework.runner import Decision, NoNodesError
 from asched.core.framework.status import SUCCESS, Code, PointError, Status, failure
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
 from asched.core.model.pod import Pod
+from asched.core.state.budget import SLICES_MAX, OutOfTurn
 from asched.core.state.cluster import CannotAssumeError
 from asched.core.state.facts import Answer
 
@@ -55,19 +57,35 @@ Next = Binding | Background | None
 
 def schedule_one(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, Next]:
     """Try one pod. Every way out has told the queue what becomes of the pod."""
-    if (yield from is_skipped(desk, attempt)):
-        return None
-    try:
-        found = yield from attempt.runner.schedule(attempt.info, desk.seed + attempt.id)
-        desk.observer.algorithm_ran(desk.counter_s() - attempt.started_s)
-        if isinstance(found, Rejection):
-            return (yield from _rejected(desk, attempt, found))
-        return (yield from _reserve(desk, attempt, found))
-    except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
-        failure = failure_of(desk, raised)
+    while True:
+        if (yield from is_skipped(desk, attempt)):
+            return None
+        try:
+            found = yield from attempt.runner.schedule(attempt.info, desk.seed + attempt.id)
+            desk.observer.algorithm_ran(desk.counter_s() - attempt.started_s)
+            if isinstance(found, Rejection):
+                return (yield from _rejected(desk, attempt, found))
+            return (yield from _reserve(desk, attempt, found))
+        except OutOfTurn as stop:
+            ended = yield from out_of_turn(attempt, stop)
+            if ended is None:
+                continue
+            failure = ended
+        except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
+            failure = failure_of(desk, raised)
+        break
     if desk.cluster.is_assumed(attempt.pod.uid):
         yield from give_back(desk, attempt, attempt.info.node_name)
     yield from fail(desk, attempt, failure)
+    return None
+
+
+def out_of_turn(attempt: Attempt, stop: OutOfTurn) -> Generator[Effect, Answer, Failure | None]:
+    """Pause, after which the attempt is to be made again; or why there is no more of it."""
+    attempt.slices += 1
+    if attempt.slices >= SLICES_MAX:
+        return error(str(stop))
+    yield Pause()
     return None
 
 
@@ -120,9 +138,9 @@ def make_room(
     if desk.tries_placements and attempt.pod.spec.scheduling_group is not None:
         trial = replace(trial, in_placements=True)
     started_s = desk.counter_s()
+    result = yield from runner.post_filter(attempt.info, rejection, trial)
     if any(plugin.name == names.DEFAULT_PREEMPTION for plugin in runner.profile.post_filters):
         desk.observer.preemption_tried()
-    result = yield from runner.post_filter(attempt.info, rejection, trial)
     desk.point_ran(attempt, "PostFilter", result.status.code.text, started_s)
     if result.nomination.node:
         desk.tell(attempt, Step.NOMINATED, result.nomination.node)

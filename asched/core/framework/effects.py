@@ -252,6 +252,16 @@ class Together(Effect, frozen=True, kw_only=True):
     parts: tuple[Generator[Any, Any, Any], ...]
 
 
+class Pause(Effect, frozen=True, kw_only=True):
+    """Let others have their turn: the asker has used up its slice of the budget.
+
+    It never leaves the machine. Answered by Done in a later turn.
+    """
+
+    lane: ClassVar[Lane] = Lane.LOCAL
+    answers: ClassVar = (facts.Done,)
+
+
 class WaitFor(Effect, frozen=True, kw_only=True):
     """Wake the asker once `ready` says so, or at the deadline.
 

@@ -23,6 +23,7 @@ from asched.core.model.meta import Record
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.storage import NO_STORAGE
+from asched.core.state.budget import Budget
 from asched.core.state.counters import CounterKey, PodCounter
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, START_TIMES, NodeTable
@@ -56,6 +57,7 @@ class Cluster(Objects):
 
     def __init__(self) -> None:
         super().__init__()
+        self.budget = Budget()
         self.nodes = NodeTable()
         self.classes = PodClasses()
         self.topology = Topology(self.nodes)
