@@ -158,14 +158,16 @@ def _find(
     while True:
         try:
             found = yield from attempt.runner.schedule(attempt.info, seed, within)
+            decision: Decision | None = None if isinstance(found, Rejection) else found
             if isinstance(found, Rejection):
-                return (yield from _find_room(desk, tried, found))
-            return found
+                decision = yield from _find_room(desk, tried, found)
         except OutOfTurn as stop:
             group.was_seen = True
             tried.failure = yield from out_of_turn(attempt, stop)
             if tried.failure is not None:
                 return None
+        else:
+            return decision
 
 
 def _hold(desk: Desk, tried: Tried, decision: Decision) -> Generator[Effect, Answer, None]:
@@ -196,9 +198,7 @@ def _find_room(
     return Decision(node, row, 0, count, None, attempt.runner.cache.state_of(attempt.info))
 
 
-def let_go(
-    desk: Desk, group: GroupAttempt, outcome: Outcome
-) -> Generator[Effect, Answer, None]:
+def let_go(desk: Desk, group: GroupAttempt, outcome: Outcome) -> Generator[Effect, Answer, None]:
     """Give back every place that is held, the last one first."""
     for tried in reversed(outcome.tried):
         if tried.waiting is None or tried.decision is None:

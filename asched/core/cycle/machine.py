@@ -123,6 +123,7 @@ class Machine:
         self._follow_on(until_s)
         if self.is_active:
             self._run_cycles(until_s)
+            self._has_more |= bool(self._paused)
             self._look_at_waits()  # a pod may have let others go
         self._has_more |= self._waits.has_due or bool(self._followers)
         desk.cluster.budget.close()
@@ -140,8 +141,9 @@ class Machine:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no binding and no other question is open."""
-        return not (self._open or self._followers or self.bindings)
+        """Whether no binding and no other question is open. Attempts that paused ask nobody."""
+        is_open = len(self._open) > len(self._paused)
+        return not (is_open or self._followers or self.bindings)
 
     @property
     def is_deciding(self) -> bool:
@@ -298,7 +300,6 @@ class Machine:
         desk = self.desk
         if self._paused:
             self._take_answer(Done(self._paused.popleft()))
-            self._has_more = True
         while len(self._on_wire) < self._bindings_max:
             attempt = self._next_attempt()
             if attempt is None:

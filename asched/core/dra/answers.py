@@ -1,5 +1,7 @@
 """Kept answers: for each node row, whether devices can be allocated for a demand, and how well.
 
+A search that the budget stops is gone on with by whoever asks next, unless its node changed since.
+
 Equal demands share one `Answers`. After an allocation only the rows of nodes that see the touched
 pools are searched again; nodes that see the very same pools share one search, unless devices choose
 their nodes themselves.
@@ -7,7 +9,7 @@ their nodes themselves.
 
 from collections import OrderedDict
 from collections.abc import Hashable, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,13 +20,16 @@ from asched.core.dra.allocator import (
     OutOfSteps,
     Solution,
     allocate,
+    allocating,
 )
 from asched.core.dra.demand import Demand
+from asched.core.dra.effort import CHUNK_STEPS, Effort, Steps
 from asched.core.dra.ledger import Ledger
 from asched.core.dra.plan import AllocationError, ClaimPlan
 from asched.core.dra.pools import Pool
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.node import Node
+from asched.core.state.budget import OutOfTurn
 from asched.core.state.nodes import Aspect, NodeTable
 
 I32 = npt.NDArray[np.int32]
@@ -44,6 +49,11 @@ UNAVAILABLE: Final = 2
 STALE_EXTENDED: Final = 3
 CANNOT_FIT: Final = 4
 INVALID: Final = 5
+#: Devices that a step of the budget pays for, and steps for a node, be it ever so simple.
+DEVICES_PER_STEP: Final = 5
+ROW_STEPS: Final = 2
+TIMED_OUT_TEXT: Final = "timed out trying to allocate devices"
+
 #: From here on a code stands for an error that ends the attempt.
 TIMED_OUT: Final = 100
 FAILED: Final = 101
@@ -57,16 +67,69 @@ TEXTS: Final = {
 }
 
 
+class Search(NamedTuple):
+    """A search that is under way."""
+
+    row: int
+    node: str
+    plans: tuple[ClaimPlan, ...]
+    effort: Effort
+    steps: Steps[Solution | None]
+
+    def text_of(self, error: Exception) -> str:
+        """The words of an error that it would take long to hear again."""
+        return str(error) if self.effort.steps > CHUNK_STEPS else ""
+
+
+class Found(NamedTuple):
+    """What a search came to. `solution` and `text` only if it took long: others are made again
+    when they are needed, for the claims of the very pod.
+    """
+
+    code: int
+    score: int = 0
+    solution: Solution | None = None
+    text: str = ""
+
+
 class Answers:
-    """`codes` and `scores` over all rows."""
+    """`codes` and `scores` over all rows, once no row is `left` to be judged (in their order)."""
 
     def __init__(self) -> None:
         self.codes: I32 = np.zeros(0, dtype=np.int32)
         self.scores: I64 = np.zeros(0, dtype=np.int64)
+        self.left: dict[int, None] = {}
+        self.search: Search | None = None
+        self.seen: dict[Hashable, Found] = {}
+        #: what took long to find, by row
+        self.long: dict[int, Found] = {}
         self.inventory_generation = -1
         self.classes_version = -1
         self.taken_cursor = -1
         self.node_cursor = -1
+
+    def forget_all(self, height: int) -> None:
+        """Every row is to be judged."""
+        self.codes, self.scores = np.zeros(height, np.int32), np.zeros(height, np.int64)
+        self.left = dict.fromkeys(range(height))
+        self.search = None
+        self.seen, self.long = {}, {}
+
+    def forget(self, rows: Sequence[int]) -> None:
+        """Some rows are to be judged, or judged again."""
+        if not rows:
+            return
+        self.left.update(dict.fromkeys(rows))
+        self.seen = {}
+        for row in rows:
+            self.long.pop(row, None)
+            if self.search is not None and self.search.row == row:
+                self.search = None
+
+    def take(self, row: int, found: Found) -> None:
+        self.codes[row], self.scores[row] = found.code, found.score
+        if found.solution is not None or found.text:
+            self.long[row] = found
 
 
 class AnswerBook:
@@ -79,7 +142,9 @@ class AnswerBook:
         self._known: OrderedDict[Hashable, Answers] = OrderedDict()
 
     def answers(self, demand: Demand) -> Answers:
-        """Up-to-date answers for a demand; the ledger has caught up."""
+        """Up-to-date answers for a demand; the ledger has caught up. Raises OutOfTurn: what was
+        found until then is kept for whoever asks next.
+        """
         key = demand.signature
         answers = self._known.get(key)
         if answers is None:
@@ -91,21 +156,35 @@ class AnswerBook:
         rows = self._old_rows(answers)
         height = self._nodes.height
         if rows is None or len(answers.codes) < height:
-            grown = np.zeros(height, dtype=np.int32), np.zeros(height, dtype=np.int64)
-            answers.codes, answers.scores = grown
-            rows = range(height)
-        if rows:
-            self._search(answers, demand, rows)
+            answers.forget_all(height)
+        else:
+            answers.forget(rows)
         answers.inventory_generation = self._ledger.inventory.generation
         answers.classes_version = self._ledger.classes_version
         answers.taken_cursor = self._ledger.taken.log.end
         answers.node_cursor = self._nodes.log.end
+        if answers.left:
+            self._search(answers, demand)
         return answers
+
+    def text_of(self, demand: Demand, row: int) -> str:
+        """The words of an error that it took long to find; "" if it did not."""
+        found = self._long(demand, row)
+        return "" if found is None else found.text
+
+    def _long(self, demand: Demand, row: int) -> Found | None:
+        """What took long to find, if it is still true."""
+        answers = self._known.get(demand.signature)
+        found = None if answers is None else answers.long.get(row)
+        return found if answers is not None and found and self._old_rows(answers) == [] else None
 
     def solve(self, demand: Demand, node: Node) -> tuple[tuple[ClaimPlan, ...], Solution | None]:
         """Plans and solution for one node. Raises what the allocator raises."""
         served = demand.served(node) or frozenset()
         plans = demand.plans(served)
+        known = self._long(demand, self._nodes.row_of.get(node.name, -1))
+        if known is not None and known.solution is not None:
+            return plans, known.solution
         pools = self._ledger.inventory.pools_for(node.name, node.labels)
         place = (node.name, node.labels)
         return plans, allocate(pools, plans, self._ledger.taken, place, self._steps_max)
@@ -131,52 +210,86 @@ class AnswerBook:
             rows.update(row_of[name] for name in names if name in row_of)
         return sorted(rows)
 
-    def _search(self, answers: Answers, demand: Demand, rows: Sequence[int]) -> None:
-        """Judge rows; nodes that look alike to the search are searched once."""
-        seen: dict[Hashable, tuple[int, int]] = {}
+    def _search(self, answers: Answers, demand: Demand) -> None:
+        """Judge the rows that are left to be judged; nodes that look alike to the search are
+        searched once. Raises OutOfTurn.
+        """
         pools_for, is_shared = self._ledger.inventory.pools_for, self._ledger.inventory.is_shared
         has_extended, has_user_claims = demand.extended is not None, demand.has_user_claims
         served: frozenset[str] | None = frozenset()
-        for row in rows:
+        for row in tuple(answers.left):
             node = self._nodes.node_at[row]
-            if node is None:
-                continue
-            if has_extended:
-                served = demand.served(node)
+            if node is not None:
+                if has_extended:
+                    served = demand.served(node)
                 if served is None or demand.is_stale:
                     answers.codes[row] = STALE_EXTENDED if demand.is_stale else CANNOT_FIT
-                    continue
-                if not served and not has_user_claims:
+                elif has_extended and not served and not has_user_claims:
                     answers.codes[row] = FITS
-                    continue
-            pools = pools_for(node.metadata.name, node.labels)
-            alike = (id(pools), served)
-            found = seen.get(alike)
-            if found is None:
-                found = self._judge(demand, served or frozenset(), pools, node)
-                if is_shared(pools):
-                    seen[alike] = found
-            answers.codes[row], answers.scores[row] = found
+                else:
+                    pools = pools_for(node.metadata.name, node.labels)
+                    alike = (id(pools), served)
+                    found = answers.seen.get(alike)
+                    if found is None:
+                        found = self._judge(answers, demand, served, pools, row)
+                        if is_shared(pools):
+                            answers.seen[alike] = found
+                    answers.take(row, found)
+            del answers.left[row]
 
     def _judge(
-        self, demand: Demand, served: frozenset[str], pools: tuple[Pool, ...], node: Node
-    ) -> tuple[int, int]:
-        """(code, score) of one node."""
-        place = (node.name, node.labels)
+        self,
+        answers: Answers,
+        demand: Demand,
+        served: frozenset[str],
+        pools: tuple[Pool, ...],
+        row: int,
+    ) -> Found:
+        """Search one node, or go on with the search that was put off. Raises OutOfTurn."""
+        search = answers.search
         try:
-            plans = demand.plans(served)
-            if not plans:
-                return FITS, 0
-            solution = allocate(pools, plans, self._ledger.taken, place, self._steps_max)
+            if search is None or search.row != row:
+                search = self._begin(demand, served, pools, row)
+            answers.search = None
+            solution = self._run(search)
+        except OutOfTurn:
+            answers.search = search
+            raise
         except NodeRejected:
-            return INVALID, 0
+            return Found(INVALID)
         except OutOfSteps:
-            return TIMED_OUT, 0
-        except AllocationError:
-            return FAILED, 0
+            return Found(TIMED_OUT)
+        except AllocationError as error:
+            return Found(FAILED, text=search.text_of(error) if search else "")
         if solution is None:
-            return CANNOT_ALLOCATE, 0
-        return FITS, score(plans, solution)
+            return Found(FITS if not search.plans else CANNOT_ALLOCATE)
+        is_long = search.effort.steps > CHUNK_STEPS
+        return Found(FITS, score(search.plans, solution), solution if is_long else None)
+
+    def _begin(
+        self, demand: Demand, served: frozenset[str], pools: tuple[Pool, ...], row: int
+    ) -> Search:
+        node = self._nodes.node_at[row]
+        assert node is not None, f"row {row} is searched but holds no node"
+        self._ledger.budget.note(ROW_STEPS)
+        plans, effort, place = demand.plans(served), Effort(), (node.name, node.labels)
+        steps = allocating(pools, plans, self._ledger.taken, place, self._steps_max, effort)
+        return Search(row, node.name, plans, effort, steps)
+
+    def _run(self, search: Search) -> Solution | None:
+        """To its end, as far as the budget goes. None without plans as well."""
+        if not search.plans:
+            return None
+        budget = self._ledger.budget
+        while True:
+            budget.charge(0, f"node {search.node}: {TIMED_OUT_TEXT}")
+            try:
+                next(search.steps)
+            except StopIteration as end:
+                found: Solution | None = end.value
+                return found
+            finally:
+                budget.note(search.effort.tell() / DEVICES_PER_STEP)
 
 
 def score(plans: tuple[ClaimPlan, ...], solution: Solution) -> int:

@@ -8,6 +8,8 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+from asched.core.dra.cel.errors import CelError
+from asched.core.dra.cel.frame import Frame
 from asched.core.dra.cel.program import compile_expression, device_variable
 from asched.core.model.claim import Device, DeviceAttribute, ResourceSlice
 from asched.core.model.quantity import parse
@@ -19,6 +21,8 @@ SELECTORS_MAX: Final = 4096
 #: Expressions whose answers one device remembers, before it forgets them all. Classes and templates
 #: name a handful; a user may write more.
 ANSWERS_MAX: Final = 256
+#: What it costs to find out that an expression makes no sense, as CEL counts. A guess.
+COMPILE_COST: Final = 100
 
 #: A pool is named within its driver.
 PoolId = tuple[str, str]
@@ -97,20 +101,37 @@ class ReadyDevice:
             for name, counter in (used.counters or {}).items()
         }
         self._variable: dict[str, Any] | None = None
-        self._answers: dict[str, bool] = {}
+        self._answers: dict[str, bool | CelError] = {}
 
     def is_selected(self, expression: str) -> bool:
         """What a selector says of this device. Raises CelError."""
-        answer = self._answers.get(expression)
-        if answer is None:
+        answer, _ = self.ask(expression)
+        if isinstance(answer, CelError):
+            raise answer
+        return answer
+
+    def ask(self, expression: str) -> tuple[bool | CelError, int]:
+        """(what a selector says of this device, what that cost: nothing if it was known)."""
+        known = self._answers.get(expression)
+        if known is not None:
+            return known, 0
+        answer, cost = self._evaluate(expression)
+        if len(self._answers) >= ANSWERS_MAX:
+            self._answers.clear()
+        self._answers[expression] = answer
+        return answer, cost
+
+    def _evaluate(self, expression: str) -> tuple[bool | CelError, int]:
+        frame = None
+        try:
             program = compile_expression(expression)
             if self._variable is None:
                 self._variable = device_variable(self.id.driver, self.record)
-            answer = program.matches(self._variable)
-            if len(self._answers) >= ANSWERS_MAX:
-                self._answers.clear()
-            self._answers[expression] = answer
-        return answer
+            frame = Frame({"device": self._variable})
+            answer: bool | CelError = program.run(frame)
+        except CelError as error:
+            answer = error.with_traceback(None)
+        return answer, COMPILE_COST if frame is None else frame.spent
 
     def attribute(self, name: str) -> DeviceAttribute | None:
         """An attribute by its full name; one published without a domain belongs to the driver."""

@@ -31,6 +31,7 @@ class Ledger:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self.budget = cluster.budget
         self._cursor = -1
         self._uids: dict[str, str] = {}  # claim key -> uid as entered
         self._in_flight: dict[str, AllocationResult] = {}

@@ -29,7 +29,13 @@ ClassLookup = Callable[[str], DeviceClass | None]
 
 
 class AllocationError(Exception):
-    """Something is wrong with a claim or a class: no node can help, the attempt ends."""
+    """Something is wrong with a claim or a class: no node can help, the attempt ends. `cost`: of
+    the selectors that were run until then.
+    """
+
+    def __init__(self, message: str, cost: int = 0) -> None:
+        super().__init__(message)
+        self.cost = cost
 
 
 class Selector(NamedTuple):
@@ -81,18 +87,23 @@ class Request:
         """As results name it: `request` or `request/alternative`."""
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
-    def selects(self, device: ReadyDevice) -> bool:
-        """Whether the selectors of class and request hold. Raises AllocationError."""
+    def selects(self, device: ReadyDevice) -> tuple[bool, int]:
+        """(whether the selectors of class and request hold, what it cost to find out as CEL counts
+        it). Raises AllocationError.
+        """
+        cost = 0
         for selector in self.selectors:
-            try:
-                if not device.is_selected(selector.expression):
-                    return False
-            except CelError as error:
-                stage = "compile" if isinstance(error, CelSyntaxError) else "runtime"
+            answer, spent = device.ask(selector.expression)
+            cost += spent
+            if isinstance(answer, CelError):
+                stage = "compile" if isinstance(answer, CelSyntaxError) else "runtime"
                 raise AllocationError(
-                    f"{selector.owner}: selector #{selector.position}: CEL {stage} error: {error}"
-                ) from error
-        return True
+                    f"{selector.owner}: selector #{selector.position}: CEL {stage} error: {answer}",
+                    cost,
+                )
+            if not answer:
+                return False, cost
+        return True, cost
 
     def tolerates(self, device: ReadyDevice) -> bool:
         """Whether every taint that keeps allocations away is tolerated."""

@@ -243,7 +243,9 @@ class DynamicResources(
             if node is None:
                 continue
             if code == answers.TIMED_OUT:
-                return f"node {node.name}: timed out trying to allocate devices"
+                return f"node {node.name}: {answers.TIMED_OUT_TEXT}"
+            if known := self._book.text_of(prepared.demand, int(row)):
+                return known
             try:
                 self._book.solve(prepared.demand, node)
             except (AllocationError, NodeRejected) as error:
@@ -334,7 +336,7 @@ class DynamicResources(
         except (AllocationError, NodeRejected) as error:
             return failure(str(error)), None
         except OutOfSteps:
-            return failure(f"node {node.name}: timed out trying to allocate devices"), None
+            return failure(f"node {node.name}: {answers.TIMED_OUT_TEXT}"), None
         if solution is None:
             return failure("claim allocation not found for node"), None
         results = allocation_results(plans, solution, node.name)

@@ -1,7 +1,8 @@
-"""The budget of work: steps that are counted, never timed, so that equal facts lead to equal ends.
+"""The budget of work: steps that are counted, never timed: equal facts lead to equal ends.
 
-    charge ─> left: go on      none left: OutOfTurn ─> the attempt is paused, others have their turn,
-                               and in a later turn it is made again from its beginning
+    charge ─> left: go on
+           ─> none left: OutOfTurn ─> the attempt is paused, others have their turn, and in a later
+                                      one it is made again from its beginning
 
 Whatever a tenant can make long asks before each part of it. What such a part finds has to be kept
 by whoever asked, so that the attempt, begun anew, is past it for nothing; then every slice gets an

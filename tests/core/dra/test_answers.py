@@ -6,17 +6,19 @@ from typing import Any
 import pytest
 
 from asched.core.dra import answers as kept
-from asched.core.dra.answers import AnswerBook
+from asched.core.dra.answers import AnswerBook, Found
 from asched.core.dra.demand import Demand
+from asched.core.dra.effort import CHUNK_STEPS
 from asched.core.dra.ledger import Ledger
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, NODE, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
+from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
-from tests.core.dra.worlds import a_claim, a_class, a_slice, asks, held
+from tests.core.dra.worlds import a_claim, a_class, a_device, a_slice, asks, held
 
 
 class Counting(AnswerBook):
@@ -24,7 +26,7 @@ class Counting(AnswerBook):
 
     searches = 0
 
-    def _judge(self, *arguments: Any) -> tuple[int, int]:
+    def _judge(self, *arguments: Any) -> Found:
         self.searches += 1
         return super()._judge(*arguments)
 
@@ -38,7 +40,7 @@ class World:
         for i in range(count):
             self.cluster.apply(Seen(NODE, decode(Node, {"metadata": {"name": f"n{i}"}})))
 
-    def publish(self, i: int, *devices: str, **fields: Any) -> None:
+    def publish(self, i: int, *devices: dict[str, Any] | str, **fields: Any) -> None:
         record = a_slice(*devices, pool=f"n{i}", **({"nodeName": f"n{i}"} | fields))
         self.cluster.apply(Seen(RESOURCE_SLICE, record))
 
@@ -134,3 +136,81 @@ def test_kept_answers_equal_fresh_ones(seed: int) -> None:
         demand = world.demand(a_claim(asks(count=rng.randint(1, 2))))
         fresh = AnswerBook(world.ledger, world.cluster.nodes, 0).answers(demand)
         assert world.book.answers(demand).codes.tolist() == fresh.codes.tolist(), f"seed {seed}"
+
+
+def hopeless() -> ResourceClaim:
+    """Four devices with one attribute in common, of which there are three of each."""
+    alike = [{"requests": [], "matchAttribute": "gpu.example.com/kind"}]
+    return a_claim(asks(count=4), constraints=alike)
+
+
+def kinds(count: int) -> list[dict[str, Any]]:
+    return [a_device(f"d{i}", attributes={"kind": f"k{i // 3}"}) for i in range(count)]
+
+
+def in_slices(world: World, demand: Demand) -> tuple[list[int], list[float]]:
+    """(the answers, the steps of each stretch), as a machine would ask for them."""
+    budget, spent = world.cluster.budget, []
+    while True:
+        before = budget.spent
+        budget.open(20)
+        try:
+            return world.book.answers(demand).codes.tolist(), spent
+        except OutOfTurn:
+            spent.append(budget.spent - before)
+        finally:
+            budget.close()
+
+
+def test_a_long_search_is_put_off_and_gone_on_with() -> None:
+    world = World(2)
+    for i in range(2):
+        world.publish(i, *kinds(120))
+    in_one_go = AnswerBook(world.ledger, world.cluster.nodes, 0)
+    demand = world.demand(hopeless())
+    before = world.cluster.budget.spent
+    codes = in_one_go.answers(demand).codes.tolist()
+    whole = world.cluster.budget.spent - before
+    found, spent = in_slices(world, demand)
+    assert found == codes == [kept.CANNOT_ALLOCATE] * 2
+    assert len(spent) > 10
+    assert max(spent) <= 20 + 2 * (CHUNK_STEPS / kept.DEVICES_PER_STEP)
+    assert sum(spent) == pytest.approx(whole, abs=CHUNK_STEPS)
+
+
+def test_a_search_that_was_put_off_starts_anew_if_its_devices_changed() -> None:
+    world = World(1)
+    world.publish(0, *kinds(120))
+    demand = world.demand(hopeless())
+    world.cluster.budget.open(20)
+    with pytest.raises(OutOfTurn):
+        world.book.answers(demand)
+    world.cluster.budget.close()
+    world.publish(0, *(a_device(f"e{i}", attributes={"kind": "same"}) for i in range(4)))
+    assert world.codes(hopeless()) == [kept.FITS]
+
+
+def test_what_took_long_to_find_is_not_searched_again_for_the_chosen_node() -> None:
+    world = World(1)
+    last = [a_device(f"z{i}", attributes={"kind": "same"}) for i in range(4)]
+    world.publish(0, *kinds(60), *last)
+    demand = world.demand(hopeless())
+    assert world.book.answers(demand).codes.tolist() == [kept.FITS]
+    node = world.cluster.node_of("n0")
+    assert node is not None
+    spent = world.cluster.budget.spent
+    _, solution = world.book.solve(demand, node)
+    assert solution is not None
+    assert {chosen.device.id.device for chosen in solution.devices[0]} == {"z0", "z1", "z2", "z3"}
+    assert world.cluster.budget.spent == spent
+    assert solution is world.book.solve(demand, node)[1]
+
+
+def test_selectors_that_cost_are_charged() -> None:
+    world = World(1)
+    world.publish(0, *(f"g{i}" for i in range(100)))
+    numbers = "[" + ",".join("1" * 60) + "]"
+    dear = f"{numbers}.exists(x, {numbers}.exists(y, x + y > 2))"
+    codes, spent = in_slices(world, world.demand(a_claim(asks(dear))))
+    assert codes == [kept.CANNOT_ALLOCATE]
+    assert len(spent) > 10

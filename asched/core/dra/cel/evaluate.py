@@ -5,14 +5,15 @@ language demands; so do `all` and `exists`. Everything else passes errors on. Na
 the fields of `device` are checked here, so that an expression beyond what selectors may use fails
 before it runs.
 
-The cost limit counts evaluated nodes, and strings and lists by a tenth of their length: coarser
-than upstream's count and never far below it. It bounds work, it does not judge validity.
+The cost limit counts evaluated nodes and calls by what they work on (`costs.py`): coarser than
+upstream's count and never far below it. It bounds work, it does not judge validity.
 """
 
 from collections.abc import Callable
 from typing import Any, Final
 
 from asched.core.dra.cel import comprehensions
+from asched.core.dra.cel.costs import EXTRA
 from asched.core.dra.cel.errors import CelRuntimeError, CelSyntaxError
 from asched.core.dra.cel.frame import Evaluate, Frame
 from asched.core.dra.cel.functions import FUNCTIONS, METHODS
@@ -135,7 +136,7 @@ class Compiler:
         function = METHODS.get(node.function)
         if function is None:
             raise self.error(node, f"method {node.function!r} is not supported in device selectors")
-        return self._apply(node, function, (node.target, *node.arguments))
+        return self._apply(node, function, (node.target, *node.arguments), node.function)
 
     def _namespaced(self, node: Call, namespace: str) -> Evaluate:
         full = f"{namespace}.{node.function}"
@@ -144,7 +145,7 @@ class Compiler:
         function = FUNCTIONS.get(full)
         if function is None:
             raise self.error(node, f"function {full!r} is not supported in device selectors")
-        return self._apply(node, function, node.arguments)
+        return self._apply(node, function, node.arguments, full)
 
     def _function(self, node: Call) -> Evaluate:
         name = node.function
@@ -163,17 +164,18 @@ class Compiler:
         function = FUNCTIONS.get(name)
         if function is None:
             raise self.error(node, f"function {name!r} is not supported in device selectors")
-        return self._apply(node, function, node.arguments)
+        return self._apply(node, function, node.arguments, name)
 
     def _apply(
-        self, node: Call, function: Callable[..., Any], operands: tuple[Node, ...]
+        self, node: Call, function: Callable[..., Any], operands: tuple[Node, ...], name: str = ""
     ) -> Evaluate:
         compiled = tuple(self.compile(operand) for operand in operands)
+        extra = EXTRA.get(name)
 
         def apply(frame: Frame) -> Any:
             values = [operand(frame) for operand in compiled]
-            frame.spend_on(values)
             try:
+                frame.spend_on(values, extra)
                 return function(*values)
             except TypeError:  # only a wrong number of operands; kinds are checked by the functions
                 raise no_overload(node.function, *values) from None

@@ -32,8 +32,12 @@ class Program:
 
     def matches(self, device: dict[str, Any], cost_max: int = COST_MAX) -> bool:
         """Whether a device (as `device_variable` shows it) is selected. Raises CelRuntimeError."""
+        return self.run(Frame({"device": device}, cost_max))
+
+    def run(self, frame: Frame) -> bool:
+        """The same for a frame that holds the device. Raises CelRuntimeError."""
         try:
-            value = self._evaluate(Frame({"device": device}, cost_max))
+            value = self._evaluate(frame)
         except RecursionError:
             raise CelRuntimeError("expression is too deep") from None
         if isinstance(value, bool):

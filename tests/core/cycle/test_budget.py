@@ -1,0 +1,154 @@
+"""What one pod may cost the others: attempts pause, in turns whose work is counted."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from asched.core.cycle import scheduling
+from asched.core.cycle.group_trial import TRY_STEPS
+from asched.core.framework.effects import Bind
+from asched.core.framework.points import Codes, FilterPlugin
+from asched.core.model.kinds import POD, POD_GROUP
+from asched.core.state.budget import SLICE_STEPS, TOO_MUCH, Budget, OutOfTurn
+from asched.core.state.facts import Gone, Seen
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+from tests.builders import a_node, a_pod
+from tests.core.cycle.playbook import Play
+from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member, bound
+
+
+class Slow(FilterPlugin):
+    """Takes `parts` slices for pods that are labelled so, and keeps what it has done."""
+
+    name = "Slow"
+    budget: Budget
+    parts = 10
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
+        while "slow" in pod.pod.labels and self.done < self.parts:
+            self.budget.charge(SLICE_STEPS, "it is slow")
+            self.done += 1
+        return np.zeros(nodes.size, dtype=np.int32)
+
+
+def a_play(parts: int = 10, nodes: int = 1) -> Play:
+    cls = type("Slow", (Slow,), {"parts": parts})
+    play = Play(*(a_node(f"n{i}") for i in range(nodes)), plugins=(cls,))
+    cls.budget = play.parts.cluster.budget
+    return play
+
+
+def test_a_pod_that_takes_long_costs_nobody_else_a_turn() -> None:
+    play = a_play()
+    quick = [a_pod(f"quick-{i}").build() for i in range(10)]
+    play.turn(Seen(POD, a_pod("slow").labels(slow="yes").build()), Seen(POD, quick[0]))
+    assert bound(play) == {"quick-0"}
+    for pod in quick[1:9]:
+        play.see(pod)
+        assert bound(play) == {pod.metadata.name}
+        assert play.machine.next_deadline_s() == 0.0
+    play.see(quick[9])
+    assert bound(play) == {"slow", "quick-9"}
+    assert play.machine.next_deadline_s() != 0.0
+
+
+def test_no_turn_does_more_than_a_slice_and_one_part() -> None:
+    play = a_play()
+    budget, spent = play.parts.cluster.budget, []
+    play.see(a_pod("slow").labels(slow="yes"))
+    for _ in range(10):
+        before = budget.spent
+        play.turn()
+        spent.append(budget.spent - before)
+    assert max(spent) <= 2 * SLICE_STEPS
+
+
+def test_an_attempt_that_had_all_of_its_slices_ends_and_says_why(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scheduling, "SLICES_MAX", 3)
+    play = a_play(parts=100)
+    play.see(a_pod("slow").labels(slow="yes"))
+    play.turn()
+    assert not play.notes()
+    play.turn()
+    assert play.notes() == ["FailedScheduling: it is slow"]
+    assert play.machine.next_deadline_s() != 0.0
+
+
+def test_a_pod_that_goes_while_its_attempt_pauses_is_not_bound() -> None:
+    play = a_play(parts=2)
+    slow = a_pod("slow").labels(slow="yes").build()
+    play.see(slow)
+    play.lose(slow)
+    for _ in range(3):
+        play.turn()
+        assert not play.of(Bind)
+
+
+def test_while_another_replica_leads_a_paused_attempt_waits() -> None:
+    play = a_play(parts=2)
+    play.see(a_pod("slow").labels(slow="yes"))
+    play.machine.is_active = False
+    assert not play.turn()
+    assert play.machine.is_idle
+    play.machine.is_active = True
+    play.turn()
+    assert bound(play) == {"slow"}
+
+
+def test_a_large_gang_is_tried_in_several_turns() -> None:
+    count = 3 * SLICE_STEPS // TRY_STEPS
+    play = Play(a_node("n").allocatable(cpu="1k", memory="1Ti", pods="1k"), **GANGS)
+    play.turn(Seen(POD_GROUP, a_group(min_count=count)))
+    play.turn(*(Seen(POD, a_member(f"m{i:03}").build()) for i in range(count)))
+    assert not bound(play)
+    play.see(a_pod("quick"))
+    assert bound(play) == {"quick"}
+    found = bound(play)
+    for _ in range(3):
+        play.turn()
+        found |= bound(play)
+    assert len(found) == count + 1
+
+
+def test_a_gang_that_paused_and_does_not_fit_wakes_those_who_met_its_places() -> None:
+    count = SLICE_STEPS // TRY_STEPS + 5
+    play = Play(a_node("n").allocatable(cpu=str(count - 1), memory="1Ti", pods="1k"), **GANGS)
+    play.turn(Seen(POD_GROUP, a_group(min_count=count)))
+    play.turn(*(Seen(POD, a_member(f"m{i:03}").build()) for i in range(count)))
+    play.see(a_pod("large").requests(cpu=str(count - 1)))
+    found = bound(play)
+    for _ in range(5):
+        play.turn(after_s=2)
+        found |= bound(play)
+    assert found == {"large"}
+
+
+def test_outside_of_turns_nobody_counts() -> None:
+    budget = Budget()
+    budget.charge(10 * SLICE_STEPS)
+    budget.charge(1)
+    budget.open(5)
+    budget.charge(5)
+    with pytest.raises(OutOfTurn, match=TOO_MUCH):
+        budget.charge(1)
+    budget.close()
+    budget.charge(1)
+
+
+def test_a_group_whose_pods_go_leaves_nothing_behind() -> None:
+    count = 2 * SLICE_STEPS // TRY_STEPS
+    play = Play(a_node("n").allocatable(cpu="1k", memory="1Ti", pods="1k"), **GANGS)
+    members = [a_member(f"m{i:03}").build() for i in range(count)]
+    play.turn(Seen(POD_GROUP, a_group(min_count=count)))
+    play.turn(*(Seen(POD, member) for member in members))
+    play.turn(*(Gone(POD, member) for member in members))
+    for _ in range(4):
+        play.turn()
+    assert not any(info.assumed for info in play.parts.cluster.placed.values())
