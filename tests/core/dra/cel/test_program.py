@@ -214,3 +214,27 @@ def test_noise_is_refused_in_order(seed: int) -> None:
     expression = " ".join(rng.choice(words) for _ in range(rng.randint(1, 12)))
     with contextlib.suppress(CelError):
         assert evaluate(expression) in (True, False)
+
+
+ONES = "[" + ",".join("1" * 100) + "]"
+TEXTS = "[" + ",".join(['"' + "a" * 60 + '"'] * 80) + "]"
+NINE = "cel.bind(c, [b,b,b,b,b,b,b,b,b], c == c)"
+SHARED = f"cel.bind(a, {TEXTS}, cel.bind(b, [a,a,a,a,a,a,a,a], {NINE}))"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{ONES}.all(a, {ONES}.all(b, {ONES}.all(c, true)))",
+        f'"{"a" * 4000}".matches("(a*)*(a|aa)*{"a?" * 1000}b")',
+        f'"{"a" * 2000}".replace("a", "{"b" * 2000}").size() > 0',
+        f"{ONES}.all(x, sets.contains({ONES}, {ONES}))",
+        SHARED,
+        f'{ONES}.all(x, {TEXTS}.join("{"b" * 4000}") != "")',
+        f'({TEXTS} + {TEXTS}).sum() == ""',
+    ],
+    ids=["nested", "pattern", "replace", "sets", "shared", "join", "sum"],
+)
+def test_what_is_short_to_write_and_long_to_find_out_is_cut_off(text: str) -> None:
+    with pytest.raises(CelRuntimeError, match="cost limit"):
+        evaluate(text)
