@@ -14,10 +14,9 @@ that used up its slice of the budget pauses: one of those goes on in each turn, 
 
 Bounds  TURN_S of cycles a turn; BINDINGS_MAX requests of bindings without an answer, beyond which
         no pod is popped (pods that wait at Permit or for their volumes ask for nothing, and hold
-        nobody up); PARKED_MAX pods that wait for extenders.
+        nobody up); those of `parked.py`.
 """
 
-from bisect import insort
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from asched.core.cycle.binding import Binding
 from asched.core.cycle.desk import Attempt, Desk
 from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.group_cycle import schedule_group
+from asched.core.cycle.parked import Parked
 from asched.core.cycle.scheduling import Background, schedule_one
 from asched.core.cycle.waits import Waits
 from asched.core.framework.effects import (
@@ -44,14 +44,11 @@ from asched.core.model.pod import Pod
 from asched.core.queue import sightings
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change
-from asched.core.state.facts import Answer, Fact, Listed, Returned
+from asched.core.state.facts import Answer, Done, Fact, Listed, Returned
 
 #: How long one turn runs cycles before the driver may look at its sockets again. Measured on 2
 #: cores with a real API server: shorter turns cost throughput, longer ones delay answers.
 TURN_S: Final = 0.004
-#: Pods out of the queue that wait for the extenders; then only those are served. A guess: so many
-#: are hours of work for an extender that is slow.
-PARKED_MAX: Final = 10_000
 #: Requests of bindings at most: eight times what the client keeps on the wire, so that its lanes
 #: never run dry, and few enough that a pod of high priority that arrives now is not behind
 #: thousands.
@@ -95,10 +92,8 @@ class Machine:
         self._paused: deque[int] = deque()
         #: what cycles of groups led to and was not begun yet
         self._followers: deque[Any] = deque()
-        #: attempts that have to consult extenders while another one does, the next one first
-        self._parked: list[Attempt | GroupAttempt] = []
-        #: groups of which pods are being tried: those that come later wait for the outcome
-        self._open_groups: set[str] = set()
+        #: attempts that have to wait for others
+        self._parked = Parked()
         self._has_more = False
 
     # --- the line --------------------------------------------------------------------------------
@@ -306,7 +301,7 @@ class Machine:
                 return
             self._open_cycles += 1
             if isinstance(attempt, GroupAttempt):
-                self._open_groups.add(attempt.key)
+                self._parked.open_groups.add(attempt.key)
                 ended = partial(self._group_ended, attempt.key)
                 self._advance(_Task(schedule_group(desk, attempt), ended), None)
                 self._follow_on(until_s)
@@ -319,8 +314,7 @@ class Machine:
     def _next_attempt(self) -> Attempt | GroupAttempt | None:
         """Whose turn it is. While a cycle waits for an extender, only pods that need none."""
         desk = self.desk
-        while (at := self._first_parked()) is not None:
-            parked = self._parked.pop(at)
+        while (parked := self._parked.pop(is_deciding=self.is_deciding)) is not None:
             if isinstance(parked, Attempt):
                 now = desk.runners.get(parked.pod.spec.scheduler_name)
                 if now is None:  # its profile went with the last reload
@@ -329,7 +323,7 @@ class Machine:
                 parked.runner = now
             parked.started_s = desk.counter_s()
             return parked
-        while len(self._parked) < PARKED_MAX:
+        while not self._parked.is_full:
             queued = desk.queue.pop(desk.now_s)
             if queued is None:
                 return None
@@ -339,25 +333,10 @@ class Machine:
             found: Attempt | GroupAttempt = attempt
             if desk.tries_groups and attempt.pod.spec.scheduling_group is not None:
                 found = gather(desk, attempt, self._begin)
-            if not self._has_to_wait(found):
+            if not self._parked.has_to_wait(found, is_deciding=self.is_deciding):
                 return found
-            insort(self._parked, found, key=lambda parked: (-parked.pod.priority, parked.id))
+            self._parked.add(found)
         return None
-
-    def _first_parked(self) -> int | None:
-        """Which of those that were parked need not wait any more."""
-        if not self._parked or self.is_deciding:
-            return None
-        free = (at for at, one in enumerate(self._parked) if not self._has_to_wait(one))
-        return next(free, None)
-
-    def _has_to_wait(self, attempt: Attempt | GroupAttempt) -> bool:
-        """Whether it has to wait for the cycles that are open. One group is tried at a time: two
-        that held places would take the room from each other.
-        """
-        if isinstance(attempt, GroupAttempt) and self._open_groups:
-            return True
-        return self.is_deciding and attempt.consults
 
     def _begin(self, queued: QueuedPod) -> Attempt | None:
         """An attempt at a popped pod; None if its profile went with the last reload."""
@@ -372,7 +351,7 @@ class Machine:
 
     def _group_ended(self, key: str, results: list[Any]) -> None:
         self._open_cycles -= 1
-        self._open_groups.discard(key)
+        self._parked.open_groups.discard(key)
         self._followers.extend(results)
 
     def _cycle_ended(self, result: Any) -> None:
