@@ -1,17 +1,18 @@
 # asched: two commands matter, `make demo` and `make test`; both set up everything they need.
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 NODES ?= 1000
 PODS ?= 5000
 
-.PHONY: demo test check run bench e2e lock clean help
+.PHONY: demo test test-pythons check run bench e2e lock clean help
 
 help:
 	@echo "make demo    place $(PODS) pods on $(NODES) nodes of an embedded API server (NODES=, PODS=)"
 	@echo "make test    run all tests"
+	@echo "make test-pythons  the same on each Python that is promised and installed"
 	@echo "make check   ruff, mypy, import contracts, house tests"
 	@echo "make run     schedule pods named 'asched' on the cluster of the current kubeconfig"
 	@echo "make bench   measure throughput (against a real API server where KUBEBUILDER_ASSETS is set)"
@@ -42,6 +43,15 @@ check: $(READY)
 run: $(READY)
 	$(BIN)/asched run $(ARGS)
 
+# The suite on every Python that is promised and installed here; which were missing is said.
+PYTHONS := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
+test-pythons:
+	@for version in $(PYTHONS); do \
+	  if command -v python$$version >/dev/null && python$$version -c '' 2>/dev/null; then \
+	    echo "Python $$version"; $(MAKE) test PYTHON=python$$version VENV=.venv-$$version || exit 1; \
+	  else missing="$$missing $$version"; fi; \
+	done; [ -z "$$missing" ] || echo "not tested, because not installed: Python$$missing"
+
 bench: $(READY)
 	$(BIN)/python -m tests.bench $(ARGS)
 
@@ -53,4 +63,4 @@ lock:
 	echo 'hatchling>=1.27' | $(LOCK) --output-file deploy/build.lock -
 
 clean:
-	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .hypothesis

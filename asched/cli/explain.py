@@ -12,13 +12,16 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
-from asched.cli.pages import PageError, add_server_flags, fetch
+from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetch, own_token
 
 PATH: Final = "/debug/asched/pods/{}/{}"
 FROM_OUTSIDE: Final = """\
 from outside the cluster:
   kubectl -n NAMESPACE port-forward deployment/asched 10259 &
-  asched explain POD --token "$(kubectl -n NAMESPACE create token ACCOUNT)"
+  asched explain POD --insecure-skip-tls-verify \\
+    --token "$(kubectl -n NAMESPACE create token ACCOUNT)"
+Whoever else may listen on this machine's port 10259 would get the token; --ca-file in the place of
+--insecure-skip-tls-verify proves who does, if the scheduler was given a certificate.
 ACCOUNT needs `get` on the nonResourceURL /debug/asched/*. With replicas, ask the pod that holds the
 lease: the others know no story. docs/operations.md has it step by step ("Asking why").
 """
@@ -39,6 +42,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--all", action="store_true", help="the whole story, not only its end")
     parser.add_argument("--json", action="store_true", help="as the scheduler tells it")
     add_server_flags(parser)
+    add_token_flags(parser)
     parser.set_defaults(run=run)
 
 
@@ -49,7 +53,9 @@ def run(args: argparse.Namespace) -> int:
     if not name or not namespace or "/" in namespace:
         return _fail(f"{args.pod!r} is no pod; write POD or NAMESPACE/POD", 2)
     try:
-        status, body = fetch(args, PATH.format(quote(namespace), quote(name)))
+        status, body = fetch(
+            args, PATH.format(quote(namespace), quote(name)), token=own_token(args)
+        )
     except PageError as error:
         return _fail(str(error), 1)
     if status in (401, 403):

@@ -1,17 +1,27 @@
 """Asking a running scheduler for a page, for commands that show one.
 
 The serving certificate of a scheduler is its own unless one was given, so a server on this host is
-believed without proof; any other needs `--ca-file`, or `--insecure-skip-tls-verify`.
+believed without proof as long as nothing is entrusted to it: whoever listens there could be anybody
+who may log in. Any other, and whoever is sent a token, needs `--ca-file`, or
+`--insecure-skip-tls-verify`. Redirects are not followed.
 """
 
 import argparse
 import ssl
 from http.client import HTTPException
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import HTTPSHandler, ProxyHandler, Request, build_opener
+from urllib.request import (
+    HTTPRedirectHandler,
+    HTTPSHandler,
+    ProxyHandler,
+    Request,
+    build_opener,
+)
+
+from asched.edge.certificates import client_context
 
 SERVER: Final = "https://localhost:10259"
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
@@ -24,27 +34,43 @@ class PageError(Exception):
     """The page cannot be had: one line that says why and what to do."""
 
 
+class _NoRedirect(HTTPRedirectHandler):
+    """A token is for whom it was given to."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
 def add_server_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that say which scheduler to ask, and as whom."""
+    """The flags that say which scheduler to ask."""
     parser.add_argument("--server", default=SERVER, metavar="URL", help="default %(default)s")
-    parser.add_argument("--token", default="", help="bearer token; kubectl create token makes one")
-    parser.add_argument("--token-file", default="", metavar="FILE", help="file with the token")
     parser.add_argument("--ca-file", default="", metavar="FILE", help="CA of the server (PEM)")
     parser.add_argument(
         "--insecure-skip-tls-verify", action="store_true", help="believe any certificate"
     )
 
 
-def fetch(args: argparse.Namespace, path: str) -> tuple[int, bytes]:
+def add_token_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that say as whom to ask."""
+    parser.add_argument("--token", default="", help="bearer token; kubectl create token makes one")
+    parser.add_argument("--token-file", default="", metavar="FILE", help="file with the token")
+
+
+def fetch(args: argparse.Namespace, path: str, *, token: str = "") -> tuple[int, bytes]:
     """Status and body of a page. Raises PageError if nobody answers."""
     url = args.server.rstrip("/")
     if "://" not in url:
         url = f"https://{url}"
     request = Request(url + path)  # noqa: S310 - the user names the server
-    token = _token(args)
     if token:
+        if not url.startswith("https:") and not args.insecure_skip_tls_verify:
+            raise PageError(
+                f"a token is not sent to {url} without TLS, where anybody may read it; ask over"
+                " https, or give --insecure-skip-tls-verify"
+            )
         request.add_header("Authorization", f"Bearer {token}")
-    opener = build_opener(ProxyHandler({}), HTTPSHandler(context=_tls(args, url)))
+    tls = HTTPSHandler(context=_tls(args, url, entrusts=bool(token)))
+    opener = build_opener(ProxyHandler({}), _NoRedirect, tls)
     try:
         with opener.open(request, timeout=TIMEOUT_S) as answer:
             return answer.status, answer.read()
@@ -52,13 +78,19 @@ def fetch(args: argparse.Namespace, path: str) -> tuple[int, bytes]:
         return error.code, error.read()
     except (URLError, OSError, HTTPException, ValueError) as error:
         why = getattr(error, "reason", None) or error
+        if isinstance(why, ssl.SSLCertVerificationError):
+            raise PageError(
+                f"{url} is not known to be a scheduler ({why.verify_message}): name its authority"
+                " with --ca-file, or believe it with --insecure-skip-tls-verify"
+            ) from error
         raise PageError(
             f"cannot reach {url}: {why}; is a scheduler serving there (--secure-port), and is the"
             " address right (--server)?"
         ) from error
 
 
-def _token(args: argparse.Namespace) -> str:
+def own_token(args: argparse.Namespace) -> str:
+    """The token that was given, else the one of the pod we run in, else none. Raises PageError."""
     if args.token:
         return str(args.token)
     file = Path(args.token_file or OWN_TOKEN)
@@ -70,13 +102,12 @@ def _token(args: argparse.Namespace) -> str:
         return ""
 
 
-def _tls(args: argparse.Namespace, url: str) -> ssl.SSLContext:
-    try:
-        context = ssl.create_default_context(cafile=args.ca_file or None)
-    except OSError as error:
-        raise PageError(f"cannot read --ca-file {args.ca_file}: {error.strerror}") from error
+def _tls(args: argparse.Namespace, url: str, *, entrusts: bool) -> ssl.SSLContext:
     is_local = urlsplit(url).hostname in LOCAL and not args.ca_file
-    if is_local or args.insecure_skip_tls_verify:
-        context.check_hostname = False
-        context.verify_mode = ssl.CERT_NONE
-    return context
+    is_believed = args.insecure_skip_tls_verify or (is_local and not entrusts)
+    try:
+        authorities = Path(args.ca_file).read_bytes() if args.ca_file else b""
+        return client_context(authorities=authorities, verify=not is_believed)
+    except OSError as error:  # ssl.SSLError is one
+        why = error.strerror or error
+        raise PageError(f"cannot use --ca-file {args.ca_file}: {why}") from error

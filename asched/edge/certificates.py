@@ -1,17 +1,25 @@
-"""Certificates: made for a server that was given none, loaded from memory, and read.
+"""Certificates: made for a server that was given none, loaded from memory, read, and verified.
 
-Whoever serves over TLS uses these: the scheduler's pages, and the embedded API server.
+Whoever serves over TLS uses these: the scheduler's pages, and the embedded API server. Whoever asks
+over TLS takes its context from `client_context`, so that all trust alike.
 """
 
 import ipaddress
+import logging
 import os
 import ssl
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import monotonic
 from typing import Final
 
+log = logging.getLogger(__name__)
+
+#: How often certificate files are compared with what was loaded, at most.
+FILES_CHECK_S: Final = 10.0
 VALID_DAYS: Final = 365
 #: What a server on this machine is called.
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
@@ -58,10 +66,75 @@ def self_signed(names: Sequence[str]) -> tuple[bytes, bytes]:
     )
 
 
+def client_context(*, authorities: bytes = b"", verify: bool = True) -> ssl.SSLContext:
+    """What a client verifies servers with: against `authorities` (PEM), else the system's.
+
+    As Go does, so that a cluster kubectl reaches is reached: each authority named is trusted
+    whether or not it is a root, what RFC 5280 asks of extensions beyond that is not looked at
+    (Python 3.13 began to, and clusters made years ago lack key usages and key identifiers), and a
+    host's name stands in the alternative names or nowhere. Raises ssl.SSLError.
+
+    Source  crypto/x509 of Go 1.25, (*Certificate).Verify and VerifyHostname
+    """
+    # In comments of a bundle there may be anything; OpenSSL skips what is no block.
+    context = ssl.create_default_context(cadata=authorities.decode("ascii", "ignore") or None)
+    context.verify_flags &= ~ssl.VERIFY_X509_STRICT
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    context.hostname_checks_common_name = False
+    if not verify:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+class Rotating:
+    """A context made of files, and made anew when one of them has changed on disk.
+
+    Raises what `make` raises, when made; later the last one that could be made is used.
+    Bounds  the files are looked at every FILES_CHECK_S at most, and only when somebody connects.
+    """
+
+    def __init__(self, make: Callable[[], ssl.SSLContext], files: Sequence[str]) -> None:
+        self._make = make
+        self._files = [file for file in files if file]
+        self._versions = self._look()
+        self._checked_s = monotonic()
+        self._context = make()
+
+    def context(self) -> ssl.SSLContext:
+        """The context for a new connection."""
+        if self._files and monotonic() - self._checked_s >= FILES_CHECK_S:
+            self._checked_s = monotonic()
+            versions = self._look()
+            if versions != self._versions:
+                try:
+                    self._context = self._make()
+                except (OSError, ValueError) as error:  # half of a pair is there, say
+                    log.warning("changed certificate files are not usable yet: %s", error)
+                else:
+                    self._versions = versions
+                    log.info("certificate files have changed; new connections use them")
+        return self._context
+
+    def _look(self) -> list[tuple[int, int, int]]:
+        found = []
+        for file in self._files:
+            try:
+                stat = Path(file).stat()
+            except OSError:
+                found.append((0, 0, 0))
+            else:
+                found.append((stat.st_mtime_ns, stat.st_size, stat.st_ino))
+        return found
+
+
 def load_pem(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load a certificate from memory; OpenSSL wants a file, so one lives for a moment."""
+    """Load a certificate from memory; OpenSSL wants a file, so one lives for a moment.
+
+    A key that is locked by a passphrase is refused: nobody is there to type one.
+    """
     with _passing_file(certificate + b"\n" + key) as file:
-        context.load_cert_chain(file)
+        context.load_cert_chain(file, password=lambda: b"")
 
 
 @contextmanager

@@ -92,10 +92,13 @@ async def asched(*words):
     return process.returncode, out.decode(), err.decode()
 
 
+BLIND = "--insecure-skip-tls-verify"
+
+
 async def test_the_command_asks_a_running_scheduler(port):
     server = f"--server=https://127.0.0.1:{port.server.port}"
 
-    status, out, _ = await asched("explain", "web", server, "--token=admin", "--json")
+    status, out, _ = await asched("explain", "web", server, "--token=admin", BLIND, "--json")
 
     assert (status, json.loads(out)) == (0, TOLD)
 
@@ -112,7 +115,7 @@ async def test_the_command_asks_a_running_scheduler(port):
 async def test_what_goes_wrong_is_told_in_one_line(port, words, status, text):
     server = f"--server=https://127.0.0.1:{port.server.port}"
 
-    ended, _, err = await asched("explain", *words, server)
+    ended, _, err = await asched("explain", *words, server, BLIND)
 
     assert ended == status
     assert text in err
@@ -148,3 +151,41 @@ async def test_an_answer_of_somebody_else_is_told_in_one_line(body):
     assert (ended, out) == (1, "")
     assert "is no asched" in err
     assert len(err.splitlines()) == 1
+
+
+async def test_a_token_is_sent_only_to_whom_its_owner_trusts(port, tmp_path):
+    server = f"--server=https://127.0.0.1:{port.server.port}"
+    token = tmp_path / "token"
+    token.write_text("admin\n")
+
+    for words in (("--token=admin",), (f"--token-file={token}",)):
+        ended, _, err = await asched("explain", "web", server, *words)
+        assert ended == 1
+        assert "is not known to be a scheduler" in err
+        assert len(err.splitlines()) == 1
+
+    ended, _, err = await asched("explain", "web", server)  # entrusts nothing, and is refused
+    assert (ended, "does not show this to you" in err) == (1, True)
+
+
+async def test_a_token_is_not_sent_in_the_clear_nor_to_where_a_redirect_points():
+    async def elsewhere(_seen, _wire):
+        return reply(302, b"", "Location: /other")
+
+    async with scripted(elsewhere) as server:
+        ended, _, err = await asched("explain", "web", f"--server={server.url}", "--token=t")
+        assert (ended, server.seen) == (1, [])
+        assert "not sent to" in err
+        ended, _, err = await asched("explain", "web", f"--server={server.url}", "--token=t", BLIND)
+        assert (ended, len(server.seen)) == (1, 1)
+        assert "answered 302" in err
+
+
+async def test_a_health_check_entrusts_nothing():
+    async def well(_seen, _wire):
+        return reply(200, b"ok")
+
+    async with scripted(well) as server:
+        assert (await asched("healthcheck", f"--server={server.url}"))[:2] == (0, "ok\n")
+    assert "authorization" not in server.seen[0].headers
+    assert (await asched("healthcheck", "--token=t"))[0] == 2

@@ -66,6 +66,19 @@ def test_the_labels_say_what_is_inside() -> None:
     ]
 
 
+def test_the_python_of_the_image_is_one_that_is_tested() -> None:
+    """CI runs the suite on each Python that the package names."""
+    declared = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    tested = set(re.findall(r'"Programming Language :: Python :: (3\.\d+)"', declared))
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    locked = re.findall(r"--python-version (3\.\d+)", makefile)
+    base = re.findall(r"^ARG BASE=python:(3\.\d+)-", TEXT, re.MULTILINE)
+    assert len(base) == 1
+    assert locked == base
+    assert set(base) <= tested
+    assert "make test-pythons" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("path", LOCKS, ids=lambda path: path.name)
 def test_every_pin_has_hashes_and_no_registry_is_named(path: object) -> None:
     text = (DEPLOY / str(getattr(path, "name", ""))).read_text(encoding="utf-8")

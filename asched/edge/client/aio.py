@@ -109,11 +109,10 @@ class AioTransport(StreamingTransport):
     @asynccontextmanager
     async def stream(self, path: str, *, timeout_s: float) -> AsyncIterator[AioStream]:
         credentials = self._credentials
-        if credentials.is_due:
-            await credentials.refresh()
+        credentials.keep_fresh()
         used = credentials.authorization
         response = await self._open(path, timeout_s)
-        if response.status == 401 and await credentials.reload(used):
+        if response.status == 401 and await credentials.reload(used, CONNECT_TIMEOUT_S):
             response.release()
             response = await self._open(path, timeout_s)
         self._observe(Exchange("GET", credentials.host, str(response.status)))
@@ -136,10 +135,8 @@ class AioTransport(StreamingTransport):
 
     def _arguments(self, headers: dict[str, str], timeout: aiohttp.ClientTimeout) -> dict[str, Any]:
         credentials = self._credentials
-        if credentials.authorization:
-            headers["Authorization"] = credentials.authorization
         arguments: dict[str, Any] = {
-            "headers": headers,
+            "headers": [*headers.items(), *credentials.headers],
             "timeout": timeout,
             "allow_redirects": False,
         }

@@ -3,13 +3,14 @@
 Transport rules (runtime reference 6.2): plain HTTP/1.1, JSON, no retries, `httpTimeout` for the
 whole of it; only status 200 counts, redirects are followed as Go follows them, the content type of
 the answer is ignored. With `enableHTTPS` and no CA nothing is verified (as upstream); without it an
-https prefix is verified against the system's roots.
+https prefix is verified against the system's roots. Files that change on disk are read again.
 """
 
 import logging
 import ssl
 from collections import Counter
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -21,7 +22,7 @@ from yarl import URL
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
 from asched.core.framework.effects import AskExtender
 from asched.core.state.facts import Answer, Refused, Replied, Unknown
-from asched.edge.certificates import load_pem
+from asched.edge.certificates import Rotating, client_context, load_pem
 from asched.edge.client import go_words
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.originals import MissingOriginalError, Originals
@@ -61,7 +62,7 @@ class Extenders:
         #: (extender, verb) -> questions under way; an entry stays at zero
         self._open: Counter[tuple[Extender, str]] = Counter()
         #: what TLS needs to know of each that is configured
-        self._tls: dict[Extender, ssl.SSLContext | None] = {}
+        self._tls: dict[Extender, Rotating | None] = {}
         #: (extender, verb) -> what was last said of its failing, empty while it answers
         self._complaints: dict[tuple[Extender, str], str] = {}
         self.adopt(extenders)
@@ -179,37 +180,40 @@ class Extenders:
             return {}
         config = extender.tls_config
         name = {"server_hostname": config.server_name} if config and config.server_name else {}
-        return {"ssl": tls, **name}
+        return {"ssl": tls.context(), **name}
 
     async def close(self) -> None:
         await self._session.close()
 
 
-def _tls_of(extender: Extender) -> ssl.SSLContext | None:
-    """The context for an https prefix. Raises ConnectError if its files cannot be used."""
+def _tls_of(extender: Extender) -> Rotating | None:
+    """The contexts for an https prefix. Raises ConnectError if its files cannot be used."""
     if urlsplit(extender.url_prefix).scheme != "https":
         return None
     config = extender.tls_config or ExtenderTLSConfig()
-    has_ca = bool(config.ca_file or config.ca_data)
+    ca_file = "" if config.ca_data else config.ca_file
+    has_own = bool(config.cert_data)  # data wins over files
+    cert_file, key_file = ("", "") if has_own else (config.cert_file, config.key_file)
+
+    def make() -> ssl.SSLContext:
+        authorities = config.ca_data or _content(ca_file)
+        if ca_file and not authorities.strip():
+            raise ValueError(f"{ca_file} is empty")
+        is_blind = config.insecure or (extender.enable_https and not authorities)
+        context = client_context(authorities=authorities, verify=not is_blind)
+        if has_own or cert_file:
+            certificate = config.cert_data or _content(cert_file)
+            key = config.key_data if has_own else _content(key_file)
+            load_pem(context, certificate, key)
+        return context
+
     try:
-        context = ssl.create_default_context(
-            cafile=None if config.ca_data else config.ca_file or None,
-            cadata=config.ca_data.decode() or None,
-        )
-        if config.insecure or (extender.enable_https and not has_ca):
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        _load_own_certificate(context, config)
-    except (OSError, ssl.SSLError) as error:
+        return Rotating(make, (ca_file, cert_file, key_file))
+    except (OSError, ValueError) as error:  # ssl.SSLError is one
         raise ConnectError(
             f"extender {extender.url_prefix}: its TLS files cannot be used: {error}"
         ) from error
-    return context
 
 
-def _load_own_certificate(context: ssl.SSLContext, config: ExtenderTLSConfig) -> None:
-    """Data wins over files."""
-    if config.cert_data:
-        load_pem(context, config.cert_data, config.key_data)
-    elif config.cert_file:
-        context.load_cert_chain(config.cert_file, config.key_file or None)
+def _content(path: str) -> bytes:
+    return Path(path).read_bytes() if path else b""

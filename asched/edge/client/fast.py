@@ -202,8 +202,7 @@ class FastTransport(Transport):
         if head is None:
             lines = [f"Host: {self._credentials.host}", f"User-Agent: {self._user_agent}"]
             lines.append(f"Accept: {JSON}")
-            if self._credentials.authorization:
-                lines.append(f"Authorization: {self._credentials.authorization}")
+            lines += [f"{name}: {value}" for name, value in self._credentials.headers]
             if content_type:
                 lines.append(f"Content-Type: {content_type}")
             head = self._heads[content_type] = "".join(f"{line}\r\n" for line in lines).encode()

@@ -99,6 +99,7 @@ class Session:
         for pool in self._pools:
             await pool.close()
         await self.general.close()
+        await self.credentials.close()
 
 
 def read_as(reply: Reply, shape: type[T]) -> T:

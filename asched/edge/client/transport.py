@@ -107,15 +107,17 @@ class Transport(ABC):
     ) -> Reply:
         """One request, with its query in the path, and its whole answer within `timeout_s`."""
         credentials = self._credentials
-        if credentials.is_due:
-            await credentials.refresh()
+        credentials.keep_fresh()
         started_s = monotonic()
         reply = None
         try:
             used = credentials.authorization
             reply = await self._exchange(method, path, body, content_type, timeout_s)
-            if reply.status == 401 and await credentials.reload(used):
-                reply = await self._exchange(method, path, body, content_type, timeout_s)
+            if reply.status == 401:
+                end_s = started_s + timeout_s
+                if await credentials.reload(used, end_s - monotonic()):
+                    left_s = max(end_s - monotonic(), 0.0)
+                    reply = await self._exchange(method, path, body, content_type, left_s)
             return reply
         finally:
             code, received = NO_CODE, None

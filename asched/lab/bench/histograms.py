@@ -5,11 +5,11 @@ lies above the last finite bound counts as that bound.
 """
 
 import re
-import ssl
 import urllib.error
 import urllib.request
 from typing import Final
 
+from asched.edge.certificates import client_context
 from asched.lab.bench.metrics import PERCENTILES, DataItem
 
 #: Seconds the page may take; a busy scheduler answers between two turns.
@@ -74,9 +74,7 @@ def fetch(url: str) -> dict[str, Histogram]:
     """The histograms of a page on loopback, whose certificate is its own; empty if it is not
     there.
     """
-    context = ssl.create_default_context()
-    context.check_hostname = False
-    context.verify_mode = ssl.CERT_NONE
+    context = client_context(verify=False)
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_S, context=context) as reply:  # noqa: S310 - our own process
             return read(reply.read().decode("utf-8"))

@@ -57,10 +57,14 @@ async def session(server):
 
 
 class Certificates:
-    """A CA and a server certificate for 127.0.0.1 and `api.example`."""
+    """A CA and a server certificate for 127.0.0.1 and `api.example`.
 
-    def __init__(self, folder: Path) -> None:
+    Those of old clusters have neither key usages nor key identifiers.
+    """
+
+    def __init__(self, folder: Path, *, is_old: bool = False) -> None:
         self.folder = folder
+        self._is_old = is_old
         self._ca_key = ec.generate_private_key(ec.SECP256R1())
         self._ca_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "test-ca")])
         ca = self._sign(self._ca_name, self._ca_key, is_ca=True)
@@ -103,7 +107,11 @@ class Certificates:
                 ),
                 critical=False,
             )
-            .add_extension(
+        )
+        if self._is_old:
+            return builder.sign(self._ca_key, hashes.SHA256())
+        builder = (
+            builder.add_extension(
                 x509.SubjectKeyIdentifier.from_public_key(key.public_key()), critical=False
             )
             .add_extension(

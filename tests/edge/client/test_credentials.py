@@ -8,7 +8,9 @@ import sys
 
 import pytest
 
+from asched.edge import certificates as edge_certificates
 from asched.edge.client import credentials
+from asched.edge.client import kubeconfig as kubeconfigs
 from asched.edge.client.credentials import Source, load_credentials
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions, connect
@@ -42,6 +44,7 @@ def clock(monkeypatch):
 
     made = Clock()
     monkeypatch.setattr(credentials, "monotonic", made)
+    monkeypatch.setattr(edge_certificates, "monotonic", made)
     return made
 
 
@@ -55,7 +58,7 @@ async def test_a_token_of_the_kubeconfig_is_sent_by_both_transports(server, tmp_
 
 async def test_kubeconfig_variable_and_context_are_honoured(server, tmp_path, monkeypatch):
     contexts = [
-        {"name": "c", "context": {"cluster": "k", "user": "nobody"}},
+        {"name": "c", "context": {"cluster": "k"}},
         {"name": "d", "context": {"cluster": "k", "user": "u"}},
     ]
     path = kubeconfig(tmp_path / "config", server.url, {"token": "t"}, contexts=contexts)
@@ -80,13 +83,15 @@ async def test_a_service_account_is_used_inside_a_pod(tmp_path, monkeypatch, cer
     token.write_text("first")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "6443")
-    from kubernetes_asyncio.config import incluster_config
-
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(token))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(certificates.ca_file))
+    monkeypatch.setattr(kubeconfigs, "SERVICE_ACCOUNT", tmp_path)
+    (tmp_path / "ca.crt").write_bytes(certificates.ca_file.read_bytes())
     found = await load_credentials(Source())
     assert (found.url, found.is_tls) == ("https://[fd00::1]:6443", True)
     assert found.authorization == "Bearer first"
+    token.write_text("second\n")
+    clock.now_s += credentials.TOKEN_CHECK_S
+    found.keep_fresh()
+    assert found.authorization == "Bearer second"
 
 
 async def test_a_token_file_is_read_again(tmp_path, clock):
@@ -96,11 +101,11 @@ async def test_a_token_file_is_read_again(tmp_path, clock):
     found = await load_credentials(Source(path))
     assert found.authorization == "Bearer old"
     token.write_text("new\n")
-    assert not found.is_due
+    found.keep_fresh()
+    assert found.authorization == "Bearer old"
     clock.now_s += credentials.TOKEN_CHECK_S
-    assert found.is_due
-    await found.refresh()
-    assert (found.authorization, found.is_due) == ("Bearer new", False)
+    found.keep_fresh()
+    assert found.authorization == "Bearer new"
 
 
 async def test_a_token_file_that_vanishes_leaves_the_old_token(tmp_path, clock, caplog):
@@ -110,7 +115,8 @@ async def test_a_token_file_that_vanishes_leaves_the_old_token(tmp_path, clock, 
         Source(kubeconfig(tmp_path / "config", "http://a:1", {"tokenFile": str(token)}))
     )
     token.unlink()
-    await found.refresh()
+    clock.now_s += credentials.TOKEN_CHECK_S
+    found.keep_fresh()
     assert found.authorization == "Bearer old"
     assert "credentials could not be renewed" in caplog.text
 
@@ -134,19 +140,23 @@ def exec_plugin(folder, expiry=""):
     return {"exec": {"apiVersion": "client.authentication.k8s.io/v1beta1", "command": str(script)}}
 
 
-async def test_an_exec_plugin_runs_again_when_its_token_expires(tmp_path):
+async def test_an_exec_plugin_runs_again_when_its_token_expires(tmp_path, clock):
     user = exec_plugin(tmp_path, expiry="2001-01-01T00:00:00Z")
     found = await load_credentials(Source(kubeconfig(tmp_path / "config", "http://a:1", user)))
     assert found.authorization == "Bearer token-1"
-    await found.refresh()
+    clock.now_s += credentials.TOKEN_CHECK_S
+    found.keep_fresh()
+    assert found.authorization == "Bearer token-1"  # until the other is there
+    await found._renewal
     assert found.authorization == "Bearer token-2"
 
 
-async def test_a_token_without_expiry_is_kept_until_it_is_refused(tmp_path):
+async def test_a_token_without_expiry_is_kept_until_it_is_refused(tmp_path, clock):
     path = kubeconfig(tmp_path / "config", "http://a:1", exec_plugin(tmp_path))
     found = await load_credentials(Source(path))
-    await found.refresh()
-    assert found.authorization == "Bearer token-1"
+    clock.now_s += credentials.TOKEN_CHECK_S
+    found.keep_fresh()
+    assert found._renewal is None
 
 
 async def test_a_refused_token_is_loaded_anew_once_for_all_who_wait(server, tmp_path):
@@ -244,7 +254,7 @@ async def test_a_client_certificate_is_shown_and_taken_anew_when_it_changes(
         crt.write_bytes(second_crt.read_bytes())
         key.write_bytes(second_key.read_bytes())
         os.utime(crt, ns=(1, 1))
-        clock.now_s += credentials.FILES_CHECK_S
+        clock.now_s += edge_certificates.FILES_CHECK_S
         session.credentials.tls()  # as any new connection does
         await pool.request("GET", "/")
         await session.general.request("GET", "/")
@@ -252,16 +262,40 @@ async def test_a_client_certificate_is_shown_and_taken_anew_when_it_changes(
     assert shown == ["first", "second", "second"]
 
 
+ONE = "current-context: c\ncontexts: [{name: c, context: {cluster: k"
+USER = (
+    "current-context: c\ncontexts: [{{name: c, context: {{cluster: k, user: u}}}}]\n"
+    "clusters: [{{name: k, cluster: {{server: 'http://a:1'}}}}]\nusers: [{{name: u, user: {}}}]"
+)
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "cannot be read"),
+        ("", "has no contexts"),
         ("[1, 2", "cannot be read"),
-        ("hello", "cannot be"),
-        ('{"current-context": "x"}', "cannot be used: .*contexts"),
+        ("hello", "cannot be read: Expected `object`"),
         (
-            '{"current-context": "x", "contexts": [], "clusters": [], "users": []}',
-            "cannot be used: .*name x in .*contexts",
+            "users: [{name: u, user: {token: 7}}]",
+            r"Expected `str`, got `int`.*users\[0\].user.token",
+        ),
+        ('{"current-context": "x"}', "has no context 'x'"),
+        ("contexts: [{name: c, context: {}}]", "has no current-context"),
+        ("current-context: c\ncontexts: [{name: c, context: {cluster: k}}]", "cluster 'k': none"),
+        (f"{ONE}, user: u}}}}]\nclusters: [{{name: k, cluster: {{}}}}]", "user 'u': none"),
+        (f"{ONE}}}}}]\nclusters: [{{name: k, cluster: {{}}}}]", "'k' names no `server`"),
+        ("users: [{name: u}, {name: u}]", "two users have one name"),
+        (USER.format("{auth-provider: {name: gcp}}"), "auth-provider 'gcp' is not supported"),
+        (USER.format("{token: t, username: u}"), "a token and a password"),
+        (USER.format("{client-key-data: '%'}"), "client-key-data is no base64"),
+        (USER.format("{as-groups: [g]}"), "impersonates groups"),
+        (USER.format("{exec: {command: c, apiVersion: v1}}"), "apiVersion 'v1' is not spoken"),
+        (
+            USER.format(
+                "{exec: {command: c, apiVersion: client.authentication.k8s.io/v1,"
+                " interactiveMode: Always}}"
+            ),
+            "needs a person",
         ),
     ],
 )

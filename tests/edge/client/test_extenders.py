@@ -14,6 +14,7 @@ from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.timestamp import NS_PER_SECOND
 from asched.core.state.facts import Refused, Replied, Unknown
+from asched.edge import certificates as edge_certificates
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.extenders import Extenders, observe_nothing
 from asched.edge.client.originals import Originals
@@ -373,3 +374,34 @@ def test_what_is_kept_whole_may_change_and_what_was_missed_must_be_listed():
     assert originals.want((POD, NODE), with_placed_pods=True) == (POD,)
     assert originals.want((POD,), with_placed_pods=True) == ()
     assert (originals.count(POD), originals.count(NODE)) == (1, 0)
+
+
+async def test_files_that_were_rotated_are_read_again(certificates, tmp_path, monkeypatch):
+    now_s = 0.0
+    monkeypatch.setattr(edge_certificates, "monotonic", lambda: now_s)
+    shown = []
+
+    async def who(_seen, wire):
+        shown.append(wire._writer.get_extra_info("peercert")["subject"][0][0][1])
+        return reply(200, {})
+
+    files = tmp_path / "tls.crt", tmp_path / "tls.key"
+
+    def rotate(name):
+        for file, issued in zip(files, certificates.issue(name), strict=True):
+            file.unlink(missing_ok=True)
+            file.write_bytes(issued.read_bytes())
+
+    rotate("first")
+    tls = ExtenderTLSConfig(
+        ca_file=str(certificates.ca_file), cert_file=str(files[0]), key_file=str(files[1])
+    )
+    async with (
+        scripted(who, certificates.server_context(client_ca=True)) as server,
+        asking(server, enable_https=True, tls_config=tls) as extenders,
+    ):
+        await extenders.ask(question())
+        rotate("second")
+        now_s += edge_certificates.FILES_CHECK_S
+        await extenders.ask(question())
+    assert shown == ["first", "second"]

@@ -1,0 +1,279 @@
+"""Kubeconfigs read and merged as kubectl does, and the service account of a pod.
+
+Of several files each name counts as the first file spells it, and so does current-context; empty
+files and files that do not exist add nothing; relative paths start at the file they stand in. Data
+wins over files. What cannot be honoured is refused by name.
+
+Source  k8s.io/client-go v0.36 tools/clientcmd (loader.go, client_config.go), rest/config.go
+"""
+
+import os
+from base64 import b64decode
+from binascii import Error as Base64Error
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+import yaml
+
+from asched.edge.client.errors import ConnectError
+from asched.edge.client.exec_plugin import ExecPlugin, check
+from asched.edge.client.proxies import checked
+
+#: Where a pod finds its service account.
+SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+HOST_VARIABLE: Final = "KUBERNETES_SERVICE_HOST"
+PORT_VARIABLE: Final = "KUBERNETES_SERVICE_PORT"
+#: What else than letters, digits and "_.-~" a header's name may hold; "%" begins an escape.
+_SAFE: Final = "!#$&'*+^`|"
+#: The extension of a cluster that is handed to exec plugins.
+_EXEC_EXTENSION: Final = "client.authentication.k8s.io/exec"
+
+
+class _Extension(msgspec.Struct):
+    name: str
+    extension: Any = None
+
+
+class _Cluster(msgspec.Struct, rename="kebab"):
+    server: str = ""
+    tls_server_name: str = ""
+    insecure_skip_tls_verify: bool = False
+    certificate_authority: str = ""
+    certificate_authority_data: str = ""
+    proxy_url: str = ""
+    extensions: list[_Extension] | None = None
+
+
+class _User(msgspec.Struct, rename="kebab"):
+    client_certificate: str = ""
+    client_certificate_data: str = ""
+    client_key: str = ""
+    client_key_data: str = ""
+    token: str = ""
+    token_file: str = msgspec.field(name="tokenFile", default="")
+    as_user: str = msgspec.field(name="as", default="")
+    as_uid: str = ""
+    as_groups: list[str] | None = None
+    as_user_extra: dict[str, list[str]] | None = None
+    username: str = ""
+    password: str = ""
+    auth_provider: dict[str, Any] | None = None
+    exec: ExecPlugin | None = None
+
+
+class _Context(msgspec.Struct):
+    cluster: str = ""
+    user: str = ""
+
+
+class _NamedCluster(msgspec.Struct):
+    name: str
+    cluster: _Cluster
+
+
+class _NamedUser(msgspec.Struct):
+    name: str
+    user: _User | None = None
+
+
+class _NamedContext(msgspec.Struct):
+    name: str
+    context: _Context
+
+
+class _File(msgspec.Struct, rename="kebab"):
+    """One kubeconfig as written."""
+
+    current_context: str | None = None
+    clusters: list[_NamedCluster] | None = None
+    users: list[_NamedUser] | None = None
+    contexts: list[_NamedContext] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Login:
+    """Where a server is and who we are to it, as configured. PEM in bytes; empty: not given."""
+
+    server: str = ""
+    authorities: bytes = b""
+    authorities_file: str = ""
+    verify: bool = True
+    tls_server_name: str = ""
+    proxy: str = ""
+    certificate: bytes = b""
+    certificate_file: str = ""
+    key: bytes = b""
+    key_file: str = ""
+    token: str = ""
+    token_file: str = ""
+    username: str = ""
+    password: str = ""
+    #: headers that ask the server to take us for somebody else
+    impersonation: tuple[tuple[str, str], ...] = ()
+    plugin: ExecPlugin | None = None
+    #: handed to the plugin if it wants it
+    plugin_config: Any = None
+
+
+def read_kubeconfigs(paths: Iterable[Path], context: str = "") -> Login:
+    """The login of a context, "" for the current one. Raises ConnectError with one line."""
+    merged = _Merged()
+    for path in paths:
+        merged.add(path)
+    return merged.login(context)
+
+
+def service_account() -> Login:
+    """The login of this pod. Raises ConnectError."""
+    host, port = os.environ.get(HOST_VARIABLE, ""), os.environ.get(PORT_VARIABLE, "")
+    if not port:
+        raise ConnectError(f"{HOST_VARIABLE} is set but {PORT_VARIABLE} is not; is this a pod?")
+    return Login(
+        server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
+        authorities_file=str(SERVICE_ACCOUNT / "ca.crt"),
+        token_file=str(SERVICE_ACCOUNT / "token"),
+    )
+
+
+class _Merged:
+    """Several files as one: name -> entry, the first of a name counts."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+        self.current = ""
+        self.clusters: dict[str, _Cluster] = {}
+        self.users: dict[str, _User] = {}
+        self.contexts: dict[str, _Context] = {}
+
+    def add(self, path: Path) -> None:
+        self.names.append(str(path))
+        try:
+            document = yaml.safe_load(path.read_bytes())
+            file = msgspec.convert(document if document is not None else {}, _File)
+        except OSError as error:
+            raise ConnectError(f"kubeconfig {path} cannot be read: {error.strerror}") from error
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
+            told = " ".join(str(error).split())
+            raise ConnectError(f"kubeconfig {path} cannot be read: {told}") from error
+        self.current = self.current or file.current_context or ""
+        clusters = {one.name: one.cluster for one in file.clusters or ()}
+        users = {one.name: one.user or _User() for one in file.users or ()}
+        contexts = {one.name: one.context for one in file.contexts or ()}
+        for what, listed, found in (
+            ("clusters", file.clusters, clusters),
+            ("users", file.users, users),
+            ("contexts", file.contexts, contexts),
+        ):
+            if len(listed or ()) > len(found):
+                raise ConnectError(f"kubeconfig {path}: two {what} have one name; rename one")
+        _start_at(path.parent.absolute(), clusters.values(), users.values())
+        self.clusters = {**clusters, **self.clusters}
+        self.users = {**users, **self.users}
+        self.contexts = {**contexts, **self.contexts}
+
+    def login(self, context: str) -> Login:
+        name = context or self.current
+        if not name and not self.contexts:
+            return Login()  # an address may be all that is needed
+        where = f"kubeconfig {':'.join(self.names)}"
+        if not name:
+            raise ConnectError(
+                f"{where} has no current-context; kubectl config use-context sets one"
+            )
+        if name not in self.contexts:
+            raise ConnectError(f"{where} has no context {name!r}; correct current-context")
+        chosen = self.contexts[name]
+        if chosen.cluster not in self.clusters:
+            raise ConnectError(f"{where}: context {name!r} names cluster {chosen.cluster!r}: none")
+        if chosen.user and chosen.user not in self.users:
+            raise ConnectError(f"{where}: context {name!r} names user {chosen.user!r}: none")
+        cluster = self.clusters[chosen.cluster]
+        if not cluster.server:
+            raise ConnectError(f"{where}: cluster {chosen.cluster!r} names no `server`")
+        user = self.users.get(chosen.user) or _User()
+        return _login(
+            cluster, user, f"{where}: cluster {chosen.cluster!r}", f"user {chosen.user!r}"
+        )
+
+
+def _start_at(folder: Path, clusters: Iterable[_Cluster], users: Iterable[_User]) -> None:
+    """Make relative paths absolute."""
+    for cluster in clusters:
+        cluster.certificate_authority = _joined(folder, cluster.certificate_authority)
+    for user in users:
+        user.client_certificate = _joined(folder, user.client_certificate)
+        user.client_key = _joined(folder, user.client_key)
+        user.token_file = _joined(folder, user.token_file)
+        if user.exec is not None and os.sep in user.exec.command:  # else PATH is searched
+            user.exec.command = _joined(folder, user.exec.command)
+
+
+def _joined(folder: Path, path: str) -> str:
+    return str(folder / path) if path else ""
+
+
+def _login(cluster: _Cluster, user: _User, where: str, who: str) -> Login:
+    has_authority = cluster.certificate_authority or cluster.certificate_authority_data
+    if cluster.insecure_skip_tls_verify and has_authority:
+        raise ConnectError(
+            f"{where}: certificate-authority and insecure-skip-tls-verify exclude each other;"
+            " remove one"
+        )
+    if user.auth_provider is not None:
+        raise ConnectError(
+            f"{who}: auth-provider {user.auth_provider.get('name')!r} is not supported; use an exec"
+            " plugin (kubelogin for OIDC), a token file or a client certificate"
+        )
+    if (user.token or user.token_file) and (user.username or user.password):
+        raise ConnectError(f"{who} has a token and a password; only one is allowed")
+    config = None
+    if user.exec is not None:
+        check(user.exec)
+        extensions = {one.name: one.extension for one in cluster.extensions or ()}
+        config = extensions.get(_EXEC_EXTENSION)
+    return Login(
+        server=cluster.server,
+        authorities=_data(cluster.certificate_authority_data, where, "certificate-authority-data"),
+        authorities_file=cluster.certificate_authority,
+        verify=not cluster.insecure_skip_tls_verify,
+        tls_server_name=cluster.tls_server_name,
+        proxy=checked(cluster.proxy_url, f"{where}: proxy-url") if cluster.proxy_url else "",
+        certificate=_data(user.client_certificate_data, who, "client-certificate-data"),
+        certificate_file=user.client_certificate,
+        key=_data(user.client_key_data, who, "client-key-data"),
+        key_file=user.client_key,
+        token=user.token,
+        token_file=user.token_file,
+        username=user.username,
+        password=user.password,
+        impersonation=tuple(_impersonation(user, who)),
+        plugin=user.exec,
+        plugin_config=config,
+    )
+
+
+def _data(text: str, where: str, name: str) -> bytes:
+    try:
+        return b64decode("".join(text.split()), validate=True)
+    except (Base64Error, ValueError) as error:
+        raise ConnectError(f"{where}: {name} is no base64: {error}") from error
+
+
+def _impersonation(user: _User, who: str) -> Iterable[tuple[str, str]]:
+    """The headers of `as`, `as-uid`, `as-groups` and `as-user-extra`."""
+    headers = [("Impersonate-User", user.as_user)] if user.as_user else []
+    if user.as_uid:
+        headers.append(("Impersonate-Uid", user.as_uid))
+    headers += [("Impersonate-Group", group) for group in user.as_groups or ()]
+    for key, values in (user.as_user_extra or {}).items():
+        name = f"Impersonate-Extra-{quote(key, safe=_SAFE)}"
+        headers += [(name, value) for value in values]
+    if headers and not user.as_user:
+        raise ConnectError(f"{who} impersonates groups, a uid or more, but nobody; add `as`")
+    if any(not value.isprintable() for _, value in headers):
+        raise ConnectError(f"{who} impersonates a name that is not printable")
+    return headers

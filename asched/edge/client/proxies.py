@@ -1,0 +1,87 @@
+"""Which proxy a server is reached through.
+
+Source  golang.org/x/net/http/httpproxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY, upper case first), and
+        client-go's `proxy-url`; of their schemes SOCKS is not spoken here, and refused.
+"""
+
+import os
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from typing import Final
+from urllib.parse import SplitResult, urlsplit
+
+from asched.edge.client.errors import ConnectError
+
+_PORTS: Final = {"http": 80, "https": 443}
+
+
+def environment_proxy(url: str) -> str | None:
+    """What the environment says of this server. Raises ConnectError for a scheme not spoken."""
+    server = urlsplit(url)
+    for name in (f"{server.scheme.upper()}_PROXY", f"{server.scheme}_proxy"):
+        proxy = os.environ.get(name, "")
+        if proxy:
+            break
+    else:
+        return None
+    if not _is_proxied(server, os.environ.get("NO_PROXY") or os.environ.get("no_proxy") or ""):
+        return None
+    return checked(proxy if "://" in proxy else f"http://{proxy}", name)
+
+
+def checked(proxy: str, source: str) -> str:
+    """The proxy, if it can be used. A password in it is not shown."""
+    try:
+        parts = urlsplit(proxy)
+        is_usable = bool(parts.hostname) and parts.scheme in _PORTS and parts.port != 0
+    except ValueError:
+        parts, is_usable = SplitResult("", "", "", "", ""), False
+    if not is_usable:
+        raise ConnectError(
+            f"{source} names a proxy that cannot be used ({parts.scheme or 'no'} scheme,"
+            f" host {parts.hostname!r}); name one as http://host:port or https://host:port"
+        )
+    return proxy
+
+
+def _is_proxied(server: SplitResult, exceptions: str) -> bool:
+    name = (server.hostname or "").rstrip(".").lower()
+    port = server.port or _PORTS.get(server.scheme, 0)
+    address = _address(name)
+    if name == "localhost" or (address is not None and address.is_loopback):
+        return False
+    return not any(
+        _matches(word.strip().lower(), name, port, address) for word in exceptions.split(",")
+    )
+
+
+def _matches(word: str, name: str, port: int, address: IPv4Address | IPv6Address | None) -> bool:
+    """Whether one word of NO_PROXY means this server."""
+    if not word:
+        return False
+    if word == "*":
+        return True
+    if "/" in word:
+        try:
+            return address is not None and address in ip_network(word, strict=False)
+        except ValueError:
+            return False
+    if _address(word) is None:
+        host, colon, wanted = word.rpartition(":")
+        if colon and wanted.isdigit():
+            word = host
+            if int(wanted) != port:
+                return False
+    literal = _address(word.strip("[]"))
+    if literal is not None:
+        return literal == address
+    suffix = word.removeprefix("*")
+    if suffix.startswith("."):
+        return name.endswith(suffix)
+    return name == suffix or name.endswith(f".{suffix}")
+
+
+def _address(text: str) -> IPv4Address | IPv6Address | None:
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None
