@@ -5,7 +5,9 @@ scheduler of the same client on the same server can be faster.
     python -m tests.bench.bare KUBECONFIG NAMESPACE follow 300   the same for 300 pods, as they come
     python -m tests.bench.bare KUBECONFIG NAMESPACE preempt      first evict three pods for each
 
-Same transport as the scheduler's, IN_FLIGHT requests at a time, bodies like the scheduler's.
+Same transport as the scheduler's, IN_FLIGHT requests at a time, bodies like the scheduler's, and
+the scheduler's policy for events: they give way to bindings until the oldest has waited for
+SHARE_S, then take turns with them.
 """
 
 # ruff: noqa: T201 - a command prints
@@ -14,17 +16,18 @@ import asyncio
 import gc
 import sys
 import time
-from collections import defaultdict
+from collections import defaultdict, deque
 
 import orjson
 
 from asched.core.framework.effects import Bind, DeletePod, Effect, MarkVictim, PodRef
 from asched.core.model.condition import difference
 from asched.core.model.pod import PodCondition
+from asched.edge.client.courtesy import SHARE_S
 from asched.edge.client.session import ConnectionOptions, Session, connect, read_json
 from asched.edge.client.writes import request_for
 from asched.edge.host.process import runner
-from asched.lab.bench.api import Api
+from asched.lab.bench.api import PODS_PATH, Api
 from asched.names import DISRUPTION_TARGET
 from tests.bench.crowds import JsonObject
 
@@ -66,16 +69,25 @@ class Bare:
         self._nodes = [node["metadata"]["name"] for node in nodes]
 
     async def bind_all(self) -> None:
-        """IN_FLIGHT workers; each binds a pod, then writes its event."""
-        queue = list(enumerate(await self._pods("spec.nodeName%3D")))
-        queue.reverse()
+        """IN_FLIGHT workers; each binds a pod, or writes an event that waited long enough; when
+        all pods are bound, the events that are left.
+        """
+        queue = deque(enumerate(await self._pods("spec.nodeName%3D")))
+        untold: deque[tuple[float, JsonObject, str]] = deque()
+        late = False
 
         async def work() -> None:
-            while queue:
-                index, pod = queue.pop()
+            nonlocal late
+            while queue or untold:
+                late = not late and bool(untold) and time.monotonic() - untold[0][0] > SHARE_S
+                if untold and (late or not queue):
+                    _, pod, node = untold.popleft()
+                    await self._tell(pod, node)
+                    continue
+                index, pod = queue.popleft()
                 node = self._nodes[index % len(self._nodes)]
                 await self._bind(pod, node)
-                await self._tell(pod, node)
+                untold.append((time.monotonic(), pod, node))
 
         await asyncio.gather(*(work() for _ in range(IN_FLIGHT)))
 
@@ -85,7 +97,7 @@ class Bare:
         print("synced", flush=True)
         async with asyncio.TaskGroup() as group:
             seen = 0
-            async for kind, pod in api.watch_pods():
+            async for kind, pod in api.watch(PODS_PATH):
                 if kind == "ADDED" and pod["metadata"]["namespace"] == self._namespace:
                     group.create_task(self._both(pod, self._nodes[seen % len(self._nodes)]))
                     seen += 1

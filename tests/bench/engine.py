@@ -37,20 +37,21 @@ async def measure_apart(name: str) -> Row:
 
 
 async def measure(name: str, crowd: Crowd) -> Row:
-    """Pods per second of engine time, from the moment all of them wait."""
+    """Pods per second of engine time: taking them in, deciding, and the watch's confirmations."""
     row = Row(name, crowd.nodes, crowd.waiting_count)
     world = DecideWorld(default_configuration(SCHEDULER))
     await _create(world, crowd.also, "")
     await _create(world, (node(i) for i in range(crowd.nodes)), "")
     await _create(world, crowd.placed_pods(), "bench")
     await world.sleep(0.0)
+    world.forget_measured()
+    before, started_s = world.pods.scheduled_count, world.now_s
     world.machine.is_active = False
     waiting = (scheduled_by(pod, SCHEDULER) for pod in crowd.waiting_pods())
     await _create(world, waiting, "bench")
     world.take_in()
+    intake_s = world.now_s - started_s
     world.machine.is_active = True
-    world.forget_measured()
-    before, started_s = world.pods.scheduled_count, world.now_s
     await world.until(
         lambda: world.pods.scheduled_count >= before + row.pods, TIMEOUT_S, "all pods to be bound"
     )
@@ -63,6 +64,8 @@ async def measure(name: str, crowd: Crowd) -> Row:
     row.cpu_ms_per_pod = round(facts["engine_s"] * 1000 / row.pods, 4)
     row.peak_rss_mb = facts["peak_rss_mb"]
     row.extra = {key: facts[key] for key in ("rows", "full_passes", "row_passes")}
+    row.extra["attempts_per_pod"] = round(facts["attempts"] / max(row.bound, 1), 3)
+    row.extra["intake_ms_per_pod"] = round(intake_s * 1000 / row.pods, 4)
     await world.close()
     gc.collect()
     return row

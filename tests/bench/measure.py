@@ -18,8 +18,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from asched.edge.client.session import read_json
-from asched.lab.bench.api import Api
+from asched.lab.bench.api import EVENTS_PATH, PODS_PATH, Api
 from asched.lab.bench.processes import Process
 from asched.lab.bench.run_bind import embedded_server, scheduler_config
 from asched.lab.bench.world import WorkloadFailedError
@@ -44,13 +43,15 @@ class Row:
     pods: int
     bound: int = 0
     rate: float = 0.0  # bindings per second between the first and the last
+    told_rate: float = 0.0  # pods per second from the first binding to the last event
     first_s: float = 0.0
     last_s: float = 0.0
     cpu_ms_per_pod: float = 0.0
     peak_rss_mb: float = 0.0
     events: int = 0
     events_after_s: float = 0.0  # seconds after the last binding until every event was there
-    ratio: float | None = None  # to the bare client of the same run
+    ratio: float | None = None  # of `rate` to the bare client's of the same run
+    told_ratio: float | None = None  # the same of `told_rate`
     extra: dict[str, Any] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
@@ -93,21 +94,23 @@ class Cluster:
         self.folder = folder
         self.bound_at_s: dict[str, float] = {}
         self.seen_at_s: dict[str, float] = {}
+        self.told_at_s: dict[str, float] = {}  # by the pod's `Scheduled` event
         self._namespaces = 0
-        self._watch: asyncio.Task[None] | None = None
+        self._watches: list[asyncio.Task[None]] = []
 
     @classmethod
     async def filled(cls, kubeconfig: str, nodes: int, folder: Path) -> "Cluster":
         """A cluster with that many nodes."""
         cluster = cls(await Api.connected(kubeconfig, limit=64), kubeconfig, folder)
         await cluster.create((node(i) for i in range(nodes)), "")
-        cluster._watch = asyncio.create_task(cluster._follow())
+        follows = (cluster._follow_pods(), cluster._follow_events())
+        cluster._watches = [asyncio.create_task(follow) for follow in follows]
         return cluster
 
     async def close(self) -> None:
-        if self._watch is not None:
-            self._watch.cancel()
-            await asyncio.gather(self._watch, return_exceptions=True)
+        for watch in self._watches:
+            watch.cancel()
+        await asyncio.gather(*self._watches, return_exceptions=True)
         await self.api.close()
 
     async def create(self, objects: Iterable[JsonObject], namespace: str) -> None:
@@ -132,8 +135,8 @@ class Cluster:
             with contextlib.suppress(WorkloadFailedError):  # the next row starts less alike
                 await self.api.request("DELETE", url)
 
-    async def _follow(self) -> None:
-        async for kind, pod in self.api.watch_pods():
+    async def _follow_pods(self) -> None:
+        async for kind, pod in self.api.watch(PODS_PATH):
             if kind not in ("ADDED", "MODIFIED"):
                 continue
             metadata = pod["metadata"]
@@ -143,16 +146,18 @@ class Cluster:
             if pod["spec"].get("nodeName"):
                 self.bound_at_s.setdefault(key, now_s)
 
-    def check(self) -> None:
-        """Raises if the watch has ended."""
-        if self._watch is not None and self._watch.done():
-            raise WorkloadFailedError(f"the watch ended: {self._watch.exception()}")
+    async def _follow_events(self) -> None:
+        async for kind, event in self.api.watch(EVENTS_PATH):
+            if kind == "ADDED" and event.get("reason") == "Scheduled":
+                regarding = event["regarding"]
+                key = f"{regarding['namespace']}/{regarding['name']}"
+                self.told_at_s.setdefault(key, time.monotonic())
 
-    async def scheduled_events(self, namespace: str) -> int:
-        """Pods of a namespace that have their `Scheduled` event."""
-        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
-        items = read_json(await self.api.request("GET", path)).get("items") or []
-        return len({e["regarding"]["name"] for e in items if e.get("reason") == "Scheduled"})
+    def check(self) -> None:
+        """Raises if a watch has ended."""
+        for watch in self._watches:
+            if watch.done():
+                raise WorkloadFailedError(f"a watch ended: {watch.exception()}")
 
 
 async def measure(cluster: Cluster, name: str, crowd: Crowd, *, is_bare: bool = False) -> Row:
@@ -178,7 +183,7 @@ async def measure(cluster: Cluster, name: str, crowd: Crowd, *, is_bare: bool = 
             await _until_bound(cluster, client, bindable, is_bare=is_bare)
         _note_usage(row, client)
         _note_times(row, cluster, bindable, client.started_s)
-        await _until_events(cluster, row, namespace)
+        await _until_events(cluster, row, bindable)
     finally:
         await client.stop()
     if crowd.placed is None:  # else the cluster is this row's own
@@ -241,15 +246,19 @@ def _note_times(row: Row, cluster: Cluster, keys: set[str], started_s: float) ->
         row.rate = round((len(times_s) - 1) / max(times_s[-1] - times_s[0], 1e-9), 1)
 
 
-async def _until_events(cluster: Cluster, row: Row, namespace: str) -> None:
+async def _until_events(cluster: Cluster, row: Row, keys: set[str]) -> None:
     """How long after the last binding every event is there."""
-    bound_s = time.monotonic()
-    while True:
-        row.events = await cluster.scheduled_events(namespace)
-        row.events_after_s = round(time.monotonic() - bound_s, 2)
-        if row.events >= row.bound or row.events_after_s > EVENTS_WAIT_S:
-            return
-        await asyncio.sleep(0.25)
+    bound = {key for key in keys if key in cluster.bound_at_s}
+    waits_until_s = time.monotonic() + EVENTS_WAIT_S
+    while time.monotonic() < waits_until_s and not bound <= cluster.told_at_s.keys():
+        cluster.check()
+        await asyncio.sleep(POLL_S)
+    told_s = [cluster.told_at_s[key] for key in bound & cluster.told_at_s.keys()]
+    row.events = len(told_s)
+    if told_s:
+        times_s = [cluster.bound_at_s[key] for key in bound]
+        row.events_after_s = round(max(told_s) - max(times_s), 2)
+        row.told_rate = round(row.events / max(max(told_s) - min(times_s), 1e-9), 1)
 
 
 async def measure_arrival(
@@ -271,7 +280,7 @@ async def measure_arrival(
         _note_usage(row, client)
         _note_times(row, cluster, keys, begun_s)
         row.extra = _waits(cluster, sorted(keys))
-        await _until_events(cluster, row, namespace)
+        await _until_events(cluster, row, keys)
     finally:
         await client.stop()
     await cluster.empty(namespace)

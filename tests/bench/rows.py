@@ -20,6 +20,8 @@ from tests.bench.measure import Cluster, Row
 
 ARRIVAL_PER_SECOND = 300.0
 ARRIVAL_S = 10.0
+#: More than can be bound before events have their share, on any machine measured so far.
+LONG_PODS = 20_000
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class BoundRow:
     run: Callable[[Cluster, str, Asked], Awaitable[Row]]
     own_server: bool = False
     is_compared: bool = True
+    #: How many pods the bare client gets beside it.
+    pods: Callable[[Asked], int] = lambda asked: asked.pods
 
 
 def _shape(name: str) -> BoundRow:
@@ -48,6 +52,10 @@ def _shape(name: str) -> BoundRow:
         return await measure.measure(cluster, row, Crowd(asked.nodes, ((maker, asked.pods),)))
 
     return BoundRow(f"waiting {name} pods", lambda asked: asked.nodes, run)
+
+
+async def _long(cluster: Cluster, name: str, asked: Asked) -> Row:
+    return await measure.measure(cluster, name, Crowd(asked.nodes, ((plain, LONG_PODS),)))
 
 
 async def _wall(cluster: Cluster, name: str, asked: Asked) -> Row:
@@ -81,6 +89,12 @@ async def _start(cluster: Cluster, name: str, _: Asked) -> Row:
 
 BOUND: dict[str, BoundRow] = {
     **{name: _shape(name) for name in SHAPES},
+    "long": BoundRow(
+        "plain pods for longer than any event waits",
+        lambda asked: asked.nodes,
+        _long,
+        pods=lambda _: LONG_PODS,
+    ),
     "wall": BoundRow("2,000 that fit behind 2,000 that fit nowhere", lambda a: a.nodes, _wall),
     "preemption": BoundRow(
         "500 preemptors on 500 full nodes", lambda _: 500, _preemption, True, False
@@ -124,7 +138,15 @@ SEVEN = ("plain", "affinity", "anti-affinity", "preferred", "spread", "soft-spre
 EVERY = (*BOUND, *DECIDED)
 GROUPS = {
     "seven": SEVEN,
-    "special": ("wall", "preemption", "preemption-bare", "arrival", "arrival-bare", "start"),
+    "special": (
+        "long",
+        "wall",
+        "preemption",
+        "preemption-bare",
+        "arrival",
+        "arrival-bare",
+        "start",
+    ),
     "decide": tuple(DECIDED),
     "all": EVERY,
 }

@@ -117,9 +117,9 @@ class Api:
         except ApiError as error:
             raise WorkloadFailedError(f"{what}: {error.message}") from error
 
-    async def watch_pods(self) -> AsyncIterator[tuple[str, JsonObject]]:
-        """(event type, pod) of every change from now on; goes on where a stream ends."""
-        first = read_json(await self.request("GET", "/api/v1/pods?limit=1"))
+    async def watch(self, collection_path: str) -> AsyncIterator[tuple[str, JsonObject]]:
+        """(type, object) of every change from now on; goes on where a stream ends."""
+        first = read_json(await self.request("GET", f"{collection_path}?limit=1"))
         version = first["metadata"]["resourceVersion"]
         while True:
             query = {
@@ -128,7 +128,7 @@ class Api:
                 "timeoutSeconds": f"{WATCH_S:.0f}",
                 "allowWatchBookmarks": "true",
             }
-            path = f"/api/v1/pods?{urlencode(query)}"
+            path = f"{collection_path}?{urlencode(query)}"
             try:
                 async with self.session.general.stream(path, timeout_s=WATCH_S) as stream:
                     rest = b""
@@ -136,9 +136,9 @@ class Api:
                         *lines, rest = (rest + chunk).split(b"\n")
                         for line in filter(None, lines):
                             told = orjson.loads(line)
-                            pod = told["object"]
-                            version = pod["metadata"]["resourceVersion"]
-                            yield told["type"], pod
+                            found = told["object"]
+                            version = found["metadata"]["resourceVersion"]
+                            yield told["type"], found
             except TransportError:
                 await asyncio.sleep(0.1)
 
@@ -160,3 +160,5 @@ def collection(res: Resource, namespace: str) -> str:
 
 
 PODS: Final = find("pods")
+PODS_PATH: Final = collection(PODS, "")
+EVENTS_PATH: Final = "/apis/events.k8s.io/v1/events"

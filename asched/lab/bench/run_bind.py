@@ -24,7 +24,7 @@ from asched import names
 from asched.edge.client.errors import ConnectError
 from asched.lab.apiserver.resources import find
 from asched.lab.bench import histograms
-from asched.lab.bench.api import Api, resource_of
+from asched.lab.bench.api import PODS_PATH, Api, resource_of
 from asched.lab.bench.manifests import (
     JsonObject,
     in_namespace,
@@ -172,7 +172,7 @@ class BindWorld(World):
         return await self.api.listed(find(plural), namespace)
 
     async def _watch(self) -> None:
-        async for kind, pod in self.api.watch_pods():
+        async for kind, pod in self.api.watch(PODS_PATH):
             metadata = pod["metadata"]
             key = f"{metadata.get('namespace')}/{metadata.get('name')}"
             if kind == "DELETED":
