@@ -72,6 +72,7 @@ def run(args: argparse.Namespace) -> int:
     if args.client_ca_file and not is_tls:
         return _fail("--client-ca-file needs HTTPS: add --tls, or --tls-cert-file and its key", 2)
     log.setup(as_json=False, verbosity=args.v, modules={})
+    log.speak_for_python()
     try:
         plugins = discover(args.plugin, args.plugin_dir)
         loaded = _load(args.config, plugins)

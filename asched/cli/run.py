@@ -5,8 +5,8 @@ or configuration that make no sense.
 """
 
 import asyncio
+import logging
 import sys
-import traceback
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -14,7 +14,7 @@ from typing import Final
 from asched.cli import flags, run_config
 from asched.cli.flag_text import flag_texts
 from asched.cli.flags import HelpRequested, RunOptions, UsageError, VersionRequested
-from asched.core.config.text import effective, to_yaml
+from asched.core.config.text import effective, to_yaml, without_keys
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions
 from asched.edge.host.assemble import BUILD_ERRORS
@@ -26,6 +26,8 @@ from asched.edge.host.reload import Wanted
 from asched.edge.host.user_plugins import PluginLoadError, discover, plugin_files
 from asched.edge.serve.options import AccessOptions, CannotServeError, ServingPlan
 from asched.edge.telemetry import log
+
+said = logging.getLogger("asched.run")
 
 #: Pages that a feature gate opens.
 GATED_PAGES: Final = {"ComponentFlagz": "/flagz", "ComponentStatusz": "/statusz"}
@@ -57,12 +59,14 @@ def main(argv: Sequence[str]) -> int:
         return _fail(str(error), 1)
     except PluginLoadError as error:
         if error.__cause__ is not None and log.verbosity():
-            traceback.print_exception(error.__cause__)
+            said.error("The plugin raised", exc_info=error.__cause__)
         return _fail(str(error), 2)
     except ConfigError as error:
         for line in str(error).splitlines():
             _fail(line, 2)
         return 2
+    log.speak_for_python()
+    _tell(plan)
     try:
         return run_process(plan)
     except BUILD_ERRORS as error:
@@ -93,7 +97,7 @@ def plan_of(options: RunOptions) -> Plan:
     wanted, warnings = read()
     own = run_config.lease_warnings(wanted.configuration)
     for warning in (*options.warnings, *warnings, *own):
-        sys.stderr.write(f"asched run: warning: {warning}\n")
+        _warn(warning)
     if options.write_config_to:
         _write(options.write_config_to, to_yaml(effective(wanted.configuration)))
     return Plan(
@@ -144,6 +148,26 @@ def _write(path: str, text: str) -> None:
         raise UsageError(f"--write-config-to {path}: {error.strerror}") from error
 
 
+def _tell(plan: Plan) -> None:
+    """What this process was told, in kube-scheduler's words: flags from -v=1, all of it from 2."""
+    for name, text in sorted(plan.serving.flags.items()):
+        said.info('FLAG: --%s="%s"', name, text, extra={"v": 1})
+    if log.verbosity() >= 2:
+        document = to_yaml(without_keys(plan.configuration))
+        said.info("Using component config", extra={"v": 2, "config": document})
+
+
+def _warn(message: str) -> None:
+    if log.is_json():
+        said.warning(message)
+    else:
+        sys.stderr.write(f"asched run: warning: {message}\n")
+
+
 def _fail(message: str, status: int) -> int:
-    sys.stderr.write(f"asched run: {message}\n")
+    """One line; in a log of JSON an object."""
+    if log.is_json():
+        said.error("command failed", extra={"err": message})
+    else:
+        sys.stderr.write(f"asched run: {message}\n")
     return status

@@ -1,8 +1,12 @@
 """What `asched run` makes of its words before anything runs."""
 
+import json
 import re
+import subprocess
+import sys
 
 import pytest
+import yaml
 
 from asched.cli import run
 from asched.cli.flag_text import flag_texts
@@ -112,3 +116,41 @@ async def test_a_policy_is_fetched_from_its_config_map(server):
 async def test_a_policy_that_is_not_there_is_one_clear_line(server, name, text):
     with pytest.raises(ConnectError, match=text):
         await fetch_policy(server, "kube-system", name)
+
+
+def started(*words: str) -> list[str]:
+    """What a process says that finds no server at its address, and ends."""
+    command = [sys.executable, "-m", "asched", "run", "--secure-port=0", *words]
+    command += ["--master=http://127.0.0.1:1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    return done.stderr.splitlines()
+
+
+def recorded(message):
+    """The recorded line of a start that begins so."""
+    lines = shared_path("outside/log/startup_json.log").read_text().splitlines()
+    (line,) = [line for line in lines if f'"msg":"{message}' in line]
+    return json.loads(line.replace("$millis", "0"))
+
+
+def test_the_start_tells_flags_and_configuration_in_kube_schedulers_words():
+    lines = [json.loads(line) for line in started("-v=2", "--logging-format=json")]
+    told = {line["msg"]: line for line in lines}
+    for message in ('FLAG: --leader-elect-lease-duration=\\"15s\\"', 'FLAG: --v=\\"2\\"'):
+        theirs = recorded(message)
+        assert told[theirs["msg"]]["v"] == theirs["v"]
+    theirs, ours = recorded("Using component config"), told["Using component config"]
+    assert ours["v"] == theirs["v"]
+    document = yaml.safe_load(ours["config"])
+    assert document.keys() == yaml.safe_load(theirs["config"]).keys()
+    assert document["leaderElection"]["leaseDuration"] == "15s"
+    # The end of the story is an object as well.
+    assert lines[-1]["msg"] == "command failed"
+    assert "cannot reach" in lines[-1]["err"]
+
+
+def test_less_is_told_at_less_verbosity():
+    assert not any("component config" in line for line in started("-v=1"))
+    (line,) = started("--leader-elect=false")
+    assert line.startswith("asched run: cannot reach")

@@ -11,6 +11,7 @@ import asyncio
 import logging
 import signal
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -40,6 +41,7 @@ from asched.edge.host.reload import Reloader, Wanted
 from asched.edge.host.user_plugins import Catalogue
 from asched.edge.serve.options import ServingPlan
 from asched.edge.telemetry.exposition import Exposition
+from asched.edge.telemetry.log import loop_failed
 from asched.edge.telemetry.metrics import Metrics
 
 log = logging.getLogger("asched.process")
@@ -79,12 +81,18 @@ def run_process(plan: Plan) -> int:
 
 
 def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
-    """Uvloop where it is installed, asyncio's own loop elsewhere."""
-    try:
+    """Uvloop where it is installed, asyncio's own loop elsewhere; its errors go to the log."""
+    run: Callable[[Coroutine[Any, Any, int]], int] = asyncio.run
+    with suppress(ImportError):
         import uvloop
-    except ImportError:
-        return asyncio.run
-    return uvloop.run
+
+        run = uvloop.run
+
+    async def logged(work: Coroutine[Any, Any, int]) -> int:
+        asyncio.get_running_loop().set_exception_handler(loop_failed)
+        return await work
+
+    return lambda work: run(logged(work))
 
 
 async def schedule(plan: Plan) -> int:

@@ -7,16 +7,25 @@ A call says what happened in a short constant message, and everything that varie
 level of verbosity (`-v`) is `extra={"v": 4}`; lines above the configured one are dropped before
 they are built.
 
+Every library's lines go the same way, and so does what Python and the event loop would write to
+standard error by themselves: a stream of JSON stays one.
+
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/logs, and recorded output
 """
 
 import logging
 import sys
+import threading
 import time
 from collections.abc import Mapping
+from types import TracebackType
 from typing import Any, Final
 
 import orjson
+
+from asched.edge.telemetry.flood import Flood
+
+process_log = logging.getLogger("asched.process")
 
 #: Attributes every record has; whatever else it carries came from `extra`.
 _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
@@ -24,6 +33,7 @@ _STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "asctime",
     "v",
     "taskName",
+    "cause",
 }
 _LETTERS: Final = {"WARNING": "W", "ERROR": "E", "CRITICAL": "F"}
 
@@ -41,7 +51,7 @@ class KlogFormatter(logging.Formatter):
         stamp = time.strftime("%m%d %H:%M:%S", time.localtime(record.created))
         micros = int(record.created % 1 * 1_000_000)
         values = extras(record)
-        message = record.getMessage()
+        message = record.getMessage().rstrip().replace("\n", "\n\t")
         if record.exc_info:
             values["err"] = self.formatException(record.exc_info)
         text = f'"{message}"' if values else message
@@ -77,6 +87,7 @@ class Verbosity(logging.Filter):
         super().__init__()
         self._level = level
         self._modules = modules
+        self.is_json = False
 
     @property
     def highest(self) -> int:
@@ -92,8 +103,9 @@ class Verbosity(logging.Filter):
         return wanted <= self._modules.get(record.module, self._level)
 
 
-#: The filter that `setup` put in place.
+#: What `setup` put in place.
 _current: Final = [Verbosity(0, {})]
+_installed: Final[list[logging.Handler]] = []
 
 
 def verbosity() -> int:
@@ -113,25 +125,78 @@ def setup(
     modules: Mapping[str, int] | None = None,
     splits: bool = False,
 ) -> None:
-    """Send all lines of `asched.*` to standard error in one of the two shapes; with `splits`
-    only the errors, and the rest to standard output.
+    """Send all lines to standard error in one of the two shapes; with `splits` only the errors,
+    and the rest to standard output. Other libraries speak from warnings on.
     """
     _current[0] = Verbosity(verbosity, modules or {})
+    _current[0].is_json = as_json
+    flood = Flood()
     handlers = [logging.StreamHandler(sys.stderr)]
     if splits:
         handlers[0].setLevel(logging.ERROR)
         handlers.append(logging.StreamHandler(sys.stdout))
         handlers[1].addFilter(lambda record: record.levelno < logging.ERROR)
+    root = logging.getLogger()
+    for old in _installed:
+        root.removeHandler(old)
+    _installed[:] = handlers
     for handler in handlers:
         handler.setFormatter(JsonFormatter() if as_json else KlogFormatter())
         handler.addFilter(_current[0])
-    root = logging.getLogger("asched")
-    root.handlers[:] = handlers
-    root.setLevel(logging.INFO)
-    root.propagate = False
+        handler.addFilter(flood)
+        root.addHandler(handler)
+    root.setLevel(logging.WARNING)
+    logging.getLogger("asched").setLevel(logging.INFO)
+
+
+def speak_for_python() -> None:
+    """Log what the interpreter would write to standard error by itself, for good."""
+    logging.captureWarnings(capture=True)
+    sys.excepthook = _uncaught
+    sys.unraisablehook = _unraisable
+    threading.excepthook = _in_thread
+
+
+def is_json() -> bool:
+    """Whether whatever is said must be an object."""
+    return _current[0].is_json
+
+
+def loop_failed(_: object, context: Mapping[str, Any]) -> None:
+    """The event loop's exception handler. Connections that closed under a callback, as uvloop's do
+    now and then, are no error.
+    """
+    error = context.get("exception")
+    extra: dict[str, Any] = {"what": context.get("message", "")}
+    is_race = isinstance(error, ConnectionError) or (
+        isinstance(error, RuntimeError) and "the handler is closed" in str(error)
+    )
+    if is_race:
+        extra |= {"v": 4, "err": str(error) or type(error).__name__}
+        process_log.info("A connection closed under the event loop", extra=extra)
+        return
+    process_log.error("The event loop met an error", extra=extra, exc_info=error)
+
+
+def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    if issubclass(kind, KeyboardInterrupt):
+        return
+    process_log.critical("The process ends by an exception", exc_info=(kind, error, trace))
+
+
+def _in_thread(told: threading.ExceptHookArgs) -> None:
+    error = told.exc_value
+    process_log.error("A thread ended by an exception", exc_info=error)
+
+
+def _unraisable(told: "sys.UnraisableHookArgs") -> None:
+    extra = {"what": told.err_msg or "", "object": repr(told.object)}
+    process_log.error("An exception was ignored", extra=extra, exc_info=told.exc_value)
 
 
 def _shown(value: Any) -> str:
+    if isinstance(value, str) and "\n" in value:  # klog's block
+        return "<\n\t" + value.rstrip("\n").replace("\n", "\n\t") + "\n >"
     if isinstance(value, str):
         return orjson.dumps(value).decode()
     if isinstance(value, (dict, list, tuple)):

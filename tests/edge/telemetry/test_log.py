@@ -1,8 +1,11 @@
 """Where lines go, and how much is said."""
 
 import json
+import logging
 import subprocess
 import sys
+
+from asched.edge.telemetry.log import KlogFormatter
 
 SCRIPT = """
 import logging, sys
@@ -37,3 +40,68 @@ def test_without_it_everything_goes_to_standard_error() -> None:
     rest, errors = said("text", "together")
     assert rest == []
     assert len(errors) == 3
+
+
+EVERYTHING = """
+import asyncio, logging, sys, threading, warnings
+from asched.edge.host.process import runner
+from asched.edge.telemetry import log
+
+log.setup(as_json=sys.argv[1] == "json")
+log.speak_for_python()
+
+class Bad:
+    def __del__(self):
+        raise ValueError("unraisable")
+
+def fail():
+    raise ValueError("callback")
+
+def raced():
+    raise RuntimeError("unable to perform operation on <TCPTransport>; the handler is closed")
+
+async def work():
+    loop = asyncio.get_running_loop()
+    loop.call_soon(fail)
+    loop.call_soon(raced)
+    await asyncio.sleep(0)
+    return 0
+
+runner()(work())
+Bad()
+thread = threading.Thread(target=fail)
+thread.start()
+thread.join()
+logging.getLogger("aiohttp.server").error("library")
+logging.getLogger("aiohttp.server").info("chatter")
+warnings.warn("warned")
+raise ValueError("uncaught")
+"""
+TOLD = ("callback", "unraisable", "callback", "library", "warned", "uncaught")
+
+
+def lines_of(script: str, *argv: str) -> list[str]:
+    command = [sys.executable, "-c", script, *argv]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.stdout == ""
+    return done.stderr.splitlines()
+
+
+def test_whoever_speaks_the_stream_stays_json() -> None:
+    """The loop, threads, destructors, warnings, libraries, and the end of the process itself."""
+    lines = [json.loads(line) for line in lines_of(EVERYTHING, "json")]
+    assert len(lines) == len(TOLD)
+    for line, word in zip(lines, TOLD, strict=True):
+        assert word in line["msg"] + line.get("err", "")
+
+
+def test_text_has_one_head_for_each_of_them() -> None:
+    heads = [line for line in lines_of(EVERYTHING, "text") if not line.startswith(("\t", " >"))]
+    assert [head[0] for head in heads] == ["E", "E", "E", "E", "W", "F"]
+
+
+def test_several_lines_are_klogs_block() -> None:
+    record = logging.makeLogRecord({"msg": "Using component config", "config": "a: 1\nb: 2\n"})
+    assert KlogFormatter().format(record).partition("] ")[2] == (
+        '"Using component config" config=<\n\ta: 1\n\tb: 2\n >'
+    )
