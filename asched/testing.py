@@ -31,12 +31,25 @@ from asched.core.framework.effects import (
     Patch,
     PatchPodStatus,
     PodRef,
+    ReadPod,
 )
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Bound, Done, Fact, Gone, Raised, Returned, Seen, TimedOut
+from asched.core.state.facts import (
+    Bound,
+    Done,
+    Fact,
+    Gone,
+    Raised,
+    ReadGone,
+    ReadPending,
+    ReadPlaced,
+    Returned,
+    Seen,
+    TimedOut,
+)
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.config_file import load_config
 from asched.edge.host.user_plugins import Catalogue, of_class
@@ -233,6 +246,8 @@ class World(Silent):
             case Bind():
                 bound = self._changed(effect.pod, spec={"nodeName": effect.node})
                 return [Bound(effect.id), *bound]
+            case ReadPod():
+                return [self._read(effect)]
             case PatchPodStatus():
                 return [*self._patched_status(effect), *_done(effect)]
             case Patch() if effect.kind is POD:
@@ -255,6 +270,13 @@ class World(Silent):
         if stored["kind"] == "Node":
             return Seen(NODE, decode(Node, stored))
         return Seen(POD, decode(Pod, stored))
+
+    def _read(self, effect: ReadPod) -> Fact:
+        stored = self._pods.get(effect.pod.key)
+        if stored is None or stored["metadata"]["uid"] != effect.pod.uid:
+            return ReadGone(effect.id)
+        node = stored["spec"].get("nodeName")
+        return ReadPlaced(effect.id, node) if node else ReadPending(effect.id)
 
     def _changed(self, ref: PodRef, **parts: Any) -> list[Fact]:
         stored = self._pods.get(ref.key)

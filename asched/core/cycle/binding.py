@@ -20,7 +20,7 @@ from msgspec.structs import replace
 from asched import names
 from asched.core.cycle.desk import Attempt, Desk, ref_of
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
-from asched.core.cycle.settle import settle
+from asched.core.cycle.settle import settle, settle_lost
 from asched.core.cycle.story import Step
 from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import Bind, CallPlugin, Effect, PatchPodStatus, WaitFor
@@ -29,7 +29,7 @@ from asched.core.framework.points import Late, PreBindPlugin
 from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
-from asched.core.state.facts import Answer, TimedOut
+from asched.core.state.facts import Answer, Bound, TimedOut
 
 Steps = Generator[Effect, Answer, Any]
 
@@ -228,6 +228,13 @@ class Binding:
                     answer = yield from settle(effect, self.desk.cluster, self._tell_lost)
                 else:
                     answer = yield effect
+                if isinstance(effect, CallPlugin) and isinstance(answer, TimedOut):
+                    text = f"the binding of plugin {plugin} did not end in time"
+                    bind = Bind(pod=self.attempt.ref, node=self.node)
+                    found = yield from settle_lost(bind, self.desk.cluster, self._tell_lost, text)
+                    if isinstance(found, Bound):
+                        steps.close()
+                        return SUCCESS
                 effect = steps.send(answer)
         except StopIteration as done:
             status: Status = done.value

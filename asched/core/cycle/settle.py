@@ -3,24 +3,35 @@
     SENT ──Bound──> ACCEPTED ──the watch shows it──> CONFIRMED
       ├──Refused──> RELEASED
       └──Unknown──> LOST ──read: placed here──> ACCEPTED
-                     ├────read: pending, gone, or placed elsewhere──> RELEASED
-                     └────Unknown again──> LOST, after a pause
+              ┌──────^├────read: gone, or placed elsewhere──> RELEASED
+              │       ├────Unknown again──> LOST, after a pause
+           Unknown    └────read: pending──> RESENT, to the same node
+              └────────────────────────────── │ ├──Bound──> ACCEPTED
+                                              │ └──Refused: gone, or placed elsewhere──> RELEASED
+                        otherwise refused, or sent often enough──> HELD
+    HELD ──LANDS_WITHIN_S later, read: pending, gone, or placed elsewhere──> RELEASED
+      ├───────────────────────── read: placed here──> ACCEPTED
+      └───────────────────────── Unknown──> HELD, after a pause
 
-An answer that got lost is no failure: the request may have been carried out. So the pod is read
-back before its place is given to somebody else. Releasing after that read is safe even if the
-request is still on its way, because the API server refuses a second binding of a pod, and the watch
-tells of the first.
+An answer that got lost is no failure: the request may have been carried out, or may still be. So
+the pod is read back, and one that has no node yet is bound once more, to the same node: whichever
+of the two requests arrives first, the other one changes nothing. If that settles nothing either,
+the place is held until no request that was sent can be carried out any more; given back earlier, it
+would be filled twice once one of them is.
 
-Bounds  the pause between reads doubles from READ_AGAIN_S to READ_AGAIN_S_MAX; there is no last
-read,
-        because a place given back on a guess could be filled twice.
+Bounds  SENDS_MAX requests; the pause between reads doubles from READ_AGAIN_S to READ_AGAIN_S_MAX,
+        and there is no last read, because a place given back on a guess could be filled twice;
+        a place is held for `effects.LANDS_WITHIN_S` after the last request without an answer.
 """
 
 from collections.abc import Callable, Generator
 from enum import Enum
 from typing import Final
 
-from asched.core.framework.effects import Bind, Effect, ReadPod, WaitFor
+from msgspec.structs import replace
+
+from asched.core.framework.effects import LANDS_WITHIN_S, Bind, Effect, ReadPod, WaitFor
+from asched.core.model.kinds import POD
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import (
     Answer,
@@ -37,13 +48,18 @@ from asched.core.state.facts import (
 #: answers again does so within seconds.
 READ_AGAIN_S: Final = 0.2
 READ_AGAIN_S_MAX: Final = 5.0
+#: How often one binding is sent. A guess: a server that loses three answers is better left alone.
+SENDS_MAX: Final = 3
 
 CONFLICT: Final = 409
+NOT_FOUND: Final = 404
 
 
 class Phase(Enum):
     SENT = "sent"
     LOST = "lost"
+    RESENT = "sent once more"
+    HELD = "held"
     ACCEPTED = "accepted"
     RELEASED = "released"
 
@@ -54,37 +70,73 @@ STEPS: Final[dict[tuple[Phase, type[Fact]], Phase]] = {
     (Phase.SENT, Refused): Phase.RELEASED,
     (Phase.SENT, Unknown): Phase.LOST,
     (Phase.LOST, ReadPlaced): Phase.ACCEPTED,  # if it is our node; `_elsewhere` looks
-    (Phase.LOST, ReadPending): Phase.RELEASED,
+    (Phase.LOST, ReadPending): Phase.RESENT,
     (Phase.LOST, ReadGone): Phase.RELEASED,
     (Phase.LOST, Unknown): Phase.LOST,
+    (Phase.RESENT, Bound): Phase.ACCEPTED,
+    (Phase.RESENT, Refused): Phase.HELD,  # unless it speaks for the first one, too
+    (Phase.RESENT, Unknown): Phase.LOST,
+    (Phase.HELD, ReadPlaced): Phase.ACCEPTED,
+    (Phase.HELD, ReadPending): Phase.RELEASED,
+    (Phase.HELD, ReadGone): Phase.RELEASED,
+    (Phase.HELD, Unknown): Phase.HELD,
 }
 
+Settling = Generator[Effect, Answer, Bound | Refused]
 
-def settle(
-    bind: Bind, cluster: Cluster, tell_lost: Callable[[str], None]
-) -> Generator[Effect, Answer, Bound | Refused]:
+
+def settle(bind: Bind, cluster: Cluster, tell_lost: Callable[[str], None]) -> Settling:
     """Send a binding and find out what became of it. Never ends in Unknown."""
-    phase = Phase.SENT
-    answer = yield bind
-    pause_s = READ_AGAIN_S
+    return (yield from _follow(bind, cluster, tell_lost, (yield bind), sends=1))
+
+
+def settle_lost(
+    bind: Bind, cluster: Cluster, tell_lost: Callable[[str], None], message: str
+) -> Settling:
+    """Find out what became of a binding that somebody else has sent, who is not heard of."""
+    return (yield from _follow(bind, cluster, tell_lost, Unknown(0, message), sends=SENDS_MAX))
+
+
+def _follow(
+    bind: Bind, cluster: Cluster, tell_lost: Callable[[str], None], answer: Answer, sends: int
+) -> Settling:
+    now, pause_s = Phase.SENT, READ_AGAIN_S
     while True:
-        phase = STEPS[phase, type(answer)]
-        if phase is Phase.ACCEPTED:
-            elsewhere = _elsewhere(bind, answer)
-            return elsewhere or Bound(answer.effect_id)
-        if phase is Phase.RELEASED:
+        was, now = now, STEPS[now, type(answer)]
+        if was is Phase.RESENT and isinstance(answer, Refused):
+            said = _refusal(bind, answer, cluster)
+            if isinstance(said, Bound) or _is_final(said):
+                return said
+        if now is Phase.RESENT and (sends == SENDS_MAX or cluster.node_of(bind.node) is None):
+            now = Phase.HELD
+        if now is Phase.ACCEPTED:
+            return _elsewhere(bind, answer) or Bound(answer.effect_id)
+        if now is Phase.RELEASED:
             return _refusal(bind, answer, cluster)
-        assert isinstance(answer, Unknown)
-        tell_lost(answer.message)
+        if isinstance(answer, Unknown):
+            tell_lost(answer.message)
+        if now is was or (now is Phase.RESENT and sends > 1):
+            yield _patience(bind, cluster, pause_s)
+            pause_s = min(2 * pause_s, READ_AGAIN_S_MAX)
+        elif now is Phase.HELD:
+            yield _patience(bind, cluster, LANDS_WITHIN_S)
         placed = _placed_by_watch(bind, cluster)
         if placed is not None:
             return placed
-        answer = yield ReadPod(pod=bind.pod)
-        if isinstance(answer, Unknown):
-            yield WaitFor(
-                ready=lambda: _placed_by_watch(bind, cluster) is not None, timeout_s=pause_s
-            )
-            pause_s = min(2 * pause_s, READ_AGAIN_S_MAX)
+        if now is Phase.RESENT:
+            sends += 1
+            answer = yield replace(bind)
+        else:
+            answer = yield ReadPod(pod=bind.pod)
+
+
+def _patience(bind: Bind, cluster: Cluster, timeout_s: float) -> WaitFor:
+    """A pause that ends early once the watch shows the pod's node."""
+    return WaitFor(
+        ready=lambda: _placed_by_watch(bind, cluster) is not None,
+        timeout_s=timeout_s,
+        on=((POD.plural, bind.pod.key),),
+    )
 
 
 def _placed_by_watch(bind: Bind, cluster: Cluster) -> Bound | Refused | None:
@@ -106,6 +158,13 @@ def _elsewhere(bind: Bind, answer: Answer) -> Refused | None:
 def _won_by(bind: Bind, node: str) -> Refused:
     text = f'pod {bind.pod.name} is already assigned to node "{node}"'
     return Refused(0, CONFLICT, text, "Conflict")
+
+
+def _is_final(refused: Refused) -> bool:
+    """Whether a refusal holds for every request to bind this pod, also for one on its way."""
+    return refused.code == NOT_FOUND or (
+        refused.code == CONFLICT and "already assigned to node" in refused.message
+    )
 
 
 def _refusal(bind: Bind, answer: Answer, cluster: Cluster) -> Bound | Refused:

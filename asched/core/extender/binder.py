@@ -4,7 +4,8 @@
       │              └─ silence for SEEN_S: read the pod ─ placed ──> bound
       │                                                  └ pending ─> failure, the place is free
       ├──no──────────────────────────────────────────────────────> failure
-      └──nothing of use─> read the pod, as above: it may have been bound all the same
+      └──nothing of use─> read the pod, as above: it may have been bound all the same, and if
+                          nobody answered, it may still be: the place is held for LANDS_WITHIN_S
 
 kube-scheduler believes a yes and keeps the place for good; a pod that was not bound then waits
 forever, and so does the room.
@@ -20,7 +21,14 @@ from asched import names
 from asched.core.config.v1 import Extender
 from asched.core.extender import wire
 from asched.core.extender.fields import WireError
-from asched.core.framework.effects import AskExtender, Effect, PodRef, ReadPod, WaitFor
+from asched.core.framework.effects import (
+    LANDS_WITHIN_S,
+    AskExtender,
+    Effect,
+    PodRef,
+    ReadPod,
+    WaitFor,
+)
 from asched.core.framework.points import BindPlugin, Late
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from asched.core.model.kinds import POD
@@ -59,7 +67,8 @@ class ExtenderBinder(BindPlugin):
             case Refused(code=0, message=message):  # it never arrived
                 return self._failed(message)
             case Refused(message=message) | Unknown(message=message):
-                return (yield from self._look(pod, node, message, patience_s=0.0))
+                held_s = LANDS_WITHIN_S if isinstance(answer, Unknown) else 0.0
+                return (yield from self._look(pod, node, message, held_s=held_s))
         raise TypeError(f"an extender was answered for with {type(answer).__name__}")
 
     def _said_yes(self) -> str:
@@ -69,9 +78,18 @@ class ExtenderBinder(BindPlugin):
         return SKIP if self._config.ignorable else failure(message)
 
     def _look(
-        self, pod: PodInfo, node: str, otherwise: str, *, patience_s: float
+        self,
+        pod: PodInfo,
+        node: str,
+        otherwise: str,
+        *,
+        patience_s: float = 0.0,
+        held_s: float = 0.0,
     ) -> Generator[Effect, Answer, Status]:
-        """Find out whether the pod is on its node; `otherwise` is said if it is nowhere."""
+        """Find out whether the pod is on its node; `otherwise` is said if it is nowhere.
+
+        The watch is given `patience_s`; a pod that has no node then may get it for `held_s`.
+        """
         if patience_s and not self._is_told(pod):
             yield self._wait(pod, patience_s)
         metadata = pod.pod.metadata
@@ -90,6 +108,9 @@ class ExtenderBinder(BindPlugin):
                 case Unknown():
                     yield self._wait(pod, pause_s)
                     pause_s = min(2 * pause_s, READ_AGAIN_S_MAX)
+                case _ if held_s:
+                    yield self._wait(pod, held_s)
+                    held_s = 0.0
                 case _:
                     return self._failed(otherwise)
 

@@ -61,6 +61,13 @@ class PodRef(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.namespace}/{self.name}"
 
 
+#: A binding is carried out within this time after we gave up its answer, or never. kube-apiserver
+#: ends a request after the time it names (ours: 30 s from when it was received), after its own
+#: --request-timeout at the latest (60 s unless changed), and when its connection closes, as it did.
+#: What is left is for a proxy that forwards late and for etcd: half a minute.
+LANDS_WITHIN_S: Final = 60.0
+
+
 class Bind(Effect, frozen=True, kw_only=True):
     """POST pods/NAME/binding with the uid as precondition. Three outcomes."""
 

@@ -36,6 +36,10 @@ from asched.core.state.facts import (
 from asched.edge.client.errors import api_error
 from asched.edge.client.transport import JSON, Reply
 
+#: After so long the server gives up a binding that it holds, and will not carry it out any more:
+#: when we stop waiting for the answer (`retries.ATTEMPT_TIMEOUT_S`), what is unknown gets an end.
+SERVER_TIMEOUT: Final = "?timeout=30s"
+
 
 class Request(NamedTuple):
     """What goes over the wire."""
@@ -102,7 +106,7 @@ def bind(effect: Bind) -> Request:
             "target": {"kind": "Node", "name": effect.node},
         }
     )
-    return Request("POST", f"{_pod_path(pod.namespace, pod.name)}/binding", body)
+    return Request("POST", f"{_pod_path(pod.namespace, pod.name)}/binding{SERVER_TIMEOUT}", body)
 
 
 def patch_pod_status(effect: PatchPodStatus) -> Request:

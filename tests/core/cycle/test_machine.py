@@ -4,7 +4,9 @@ from typing import ClassVar
 
 import pytest
 
+from asched.core.cycle.settle import READ_AGAIN_S_MAX, SENDS_MAX
 from asched.core.framework.effects import (
+    LANDS_WITHIN_S,
     Bind,
     EmitEvent,
     Patch,
@@ -118,14 +120,55 @@ def test_a_lost_answer_is_checked_before_the_place_is_given_back() -> None:
     assert play.machine.is_idle
 
 
-def test_a_lost_answer_of_a_lost_request_frees_the_place() -> None:
-    play = Play(a_node("n1"))
+def test_a_lost_request_is_sent_once_more_to_the_same_node() -> None:
+    play = Play(a_node("n1"), a_node("n2"))
     play.see(a_pod("web"))
-    uid = play.the(Bind).pod.uid
-    play.answer(Unknown(play.the(Bind).id, "connection reset"))
+    first = play.the(Bind)
+    play.answer(Unknown(first.id, "connection reset"))
     play.answer(ReadPending(play.the(ReadPod).id))
-    assert play.node_of(uid) == ""
+    again = play.the(Bind)
+    assert (again.pod, again.node) == (first.pod, first.node)
+    assert again.id != first.id
+    play.bound(again)
+    assert play.notes() == [f"Scheduled: Successfully assigned default/web to {first.node}"]
+
+
+def lose_all_answers(play: Play) -> None:
+    """The binding of `web` gets no answer, however often it is sent; the pod has no node."""
+    for _ in range(SENDS_MAX):
+        play.answer(Unknown(play.the(Bind).id, "timeout"))
+        play.answer(ReadPending(play.the(ReadPod).id))
+        if not play.of(Bind):
+            play.turn(after_s=READ_AGAIN_S_MAX)
+
+
+def test_a_place_is_held_while_a_lost_binding_can_still_show_up() -> None:
+    """1. No answer, and no node. 2. Another pod wants the room. 3. The binding shows up at last."""
+    play = Play(a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10"))
+    first = a_pod("web").requests(cpu="800m")
+    play.see(first)
+    lose_all_answers(play)
+    play.see(a_pod("other").requests(cpu="800m"))
+    for _ in range(5):
+        play.turn(after_s=10)
+        assert play.of(Bind) == []
+        assert play.node_of("uid-web") == "n1"
+    play.see(first.metadata(resourceVersion="2").build().on("n1"))
+    assert play.notes() == ["Scheduled: Successfully assigned default/web to n1"]
+    assert play.node_of("uid-other") == ""
+
+
+def test_a_place_is_free_once_a_lost_binding_cannot_show_up_any_more() -> None:
+    play = Play(a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10"))
+    play.see(a_pod("web").requests(cpu="800m"))
+    lose_all_answers(play)
+    play.turn(after_s=LANDS_WITHIN_S)
+    play.answer(ReadPending(play.the(ReadPod).id))
+    assert play.node_of("uid-web") == ""
     assert play.condition()["reason"] == "SchedulerError"
+    assert play.condition()["message"].endswith(
+        "the binding was lost on its way: the pod has no node"
+    )
     play.turn(after_s=2.5)
     assert play.the(Bind).node == "n1"
 

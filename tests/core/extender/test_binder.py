@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.extender.binder import SEEN_S
-from asched.core.framework.effects import AskExtender, Bind, ReadPod
+from asched.core.framework.effects import LANDS_WITHIN_S, AskExtender, Bind, ReadPod
 from asched.core.state.facts import ReadGone, ReadPending, ReadPlaced, Replied, Unknown
 from tests.builders import a_node, a_pod
 from tests.core.extender.playing import ExtendedPlay, an_extender
@@ -74,6 +74,19 @@ def test_an_answer_that_got_lost_is_looked_after(answer: Any) -> None:
     bound = ["Scheduled: Successfully assigned default/web to n1"]
     gone = ['FailedScheduling: pods "web" not found']
     assert play.notes() == (bound if answer is ReadPlaced else gone)
+
+
+def test_the_place_is_held_while_its_binding_may_still_show_up() -> None:
+    play = asked()
+    play.answer(Unknown(play.question().id, "timed out"))
+    play.answer(ReadPending(play.the(ReadPod).id))
+    play.turn(after_s=LANDS_WITHIN_S - 1)
+    assert play.node_of("uid-web") == "n1"
+    assert play.effects == []
+    play.turn(after_s=1)
+    play.answer(ReadPending(play.the(ReadPod).id))
+    assert play.notes() == ["FailedScheduling: timed out"]
+    assert play.node_of("uid-web") == ""
 
 
 def test_a_refusal_by_status_may_have_bound_all_the_same() -> None:
