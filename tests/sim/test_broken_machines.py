@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.cycle import binding, scheduling
+from asched.core.cycle import binding, scheduling, settle
 from asched.core.dra.ledger import Ledger
 from asched.core.extender.consult import Chain
 from asched.core.framework.status import SUCCESS
@@ -62,7 +62,18 @@ def careless(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "give_back", only_the_place)
 
 
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(settle, "SENDS_MAX", 1)
+    monkeypatch.setattr(settle, "LANDS_WITHIN_S", 0.0)
+
+
 CASES = [
+    Case(
+        "places given back while a lost binding may still show up",
+        "LateBindings",
+        hasty,
+        "overcommits node",
+    ),
     Case(
         "a leader that does not heed its fence",
         "LeaderChanges",

@@ -72,13 +72,15 @@ class Ledger:
         """A new process numbers its effects anew; nothing of the old one is open any more."""
         self._open.clear()
 
-    def bound(self, bind: Bind, pods: list[Json], nodes: list[Json], *, late: bool) -> None:
-        """The server accepted a binding; `pods` and `nodes` are what it holds now."""
+    def bound(self, bind: Bind, pods: list[Json], nodes: list[Json], *, by_dead: bool) -> None:
+        """The server accepted a binding, maybe long after it was sent; `pods` and `nodes` are what
+        it holds now.
+        """
         self.bound_count += 1
         self.accepted[bind.pod.uid] += 1
         if self.accepted[bind.pod.uid] > 1:
             self.complain(f"pod {bind.pod.key} was bound twice")
-        if late:  # nobody waited for it any more: it counts like a stranger's
+        if by_dead:  # its successor knows nothing of it: it counts like a stranger's
             return
         self.ours[bind.pod.uid] = bind.node
         known = self._sent[bind.pod.uid].known_strangers

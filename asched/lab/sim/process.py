@@ -77,7 +77,7 @@ class Process:
             clock,
             troubles,
             hear=self._hear,
-            on_bound=lambda bind, late: world.bound(bind, late=late or not self.is_acting),
+            on_bound=lambda bind, late: world.bound(bind, late=late, by_dead=not self.is_acting),
             extenders=world.extenders,
         )
         self.kinds = (*KINDS, POD_GROUP) if self.machine.desk.tries_groups else KINDS

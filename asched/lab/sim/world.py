@@ -214,10 +214,12 @@ class World:
         for look in self.on_effect:
             look(process, effect)
 
-    def bound(self, bind: Bind, *, late: bool) -> None:
-        """The server has just accepted a binding; `late`: nobody waits for it any more."""
+    def bound(self, bind: Bind, *, late: bool, by_dead: bool) -> None:
+        """The server has just accepted a binding; `late`: nobody waits for the answer any more,
+        `by_dead`: nor knows of the request.
+        """
         self.note(f"{bind.pod.key} is on {bind.node}{' at last' * late}")
-        self.ledger.bound(bind, self.pods(), self.nodes(), late=late)
+        self.ledger.bound(bind, self.pods(), self.nodes(), by_dead=by_dead)
         for look in self.on_bound:
             look(bind)
 

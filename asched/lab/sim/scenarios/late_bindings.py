@@ -11,7 +11,9 @@ ROUNDS = 25
 
 
 class LateBindings(Scenario):
-    """A binding given up after a read may still happen: the pod is where the API says, once."""
+    """A binding that nobody answered may still happen: there is room for it then, and the pod is
+    where the API says, once.
+    """
 
     faults = (LateWrites(rate=0.3), StaleWatch(lag_s_max=5))
 
