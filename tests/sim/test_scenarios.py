@@ -74,7 +74,7 @@ def test_a_pod_that_is_not_assumed_overcommits(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_gang_that_keeps_what_it_cannot_use_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_cycle, "let_go", lambda _desk, _outcome: iter(()))
+    monkeypatch.setattr(group_cycle, "let_go", lambda *_: iter(()))
 
     assert "is still assumed" in findings("Gangs", range(2))
 
