@@ -86,7 +86,8 @@ def fail(desk: Desk, attempt: Attempt, failure: Failure) -> Iterator[Effect]:
     desk.nominator.add(now, nomination.node)
     yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note(message))
     was_nominated = failure.was_nominated
-    patch = status_patch(now, reason, message, nomination, desk.now_s, was_nominated=was_nominated)
+    wall_s = desk.cluster.wall_clock_s
+    patch = status_patch(now, reason, message, nomination, wall_s, was_nominated=was_nominated)
     if patch is not None:
         yield patch
 

@@ -61,7 +61,7 @@ def schedule_group(
     for attempt in group.attempts[len(outcome.tried) :]:
         attempt.started_s = desk.counter_s()
         yield from fail(desk, attempt, outcome.failure)
-    patch = condition_patch(desk.cluster, group.key, outcome, desk.now_s)
+    patch = condition_patch(desk.cluster, group.key, outcome, desk.cluster.wall_clock_s)
     if patch is not None:
         yield patch
     profile = group.runner.profile.scheduler_name

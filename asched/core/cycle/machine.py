@@ -1,6 +1,6 @@
 """The machine: facts come in, effects go out, and between them nothing waits.
 
-    handle(facts, now_s):   take in what was seen and answered
+    handle(facts, now_s):   take in what was seen and answered, long lists over several turns
                             wake what waits, run the queue's timers
                             run scheduling cycles, one after the other, for a bounded time
                             return the effects that came of all this
@@ -12,9 +12,9 @@ One cycle runs at a time, save that an extender's thinking costs only pods of it
 meanwhile those run that consult nobody, and what the extender granted is judged again. An attempt
 that used up its slice of the budget pauses: one of those goes on in each turn, the others follow.
 
-Bounds  TURN_S of cycles a turn; BINDINGS_MAX requests of bindings without an answer, beyond which
-        no pod is popped (pods that wait at Permit or for their volumes ask for nothing, and hold
-        nobody up); those of `parked.py`.
+Bounds  TURN_S of cycles a turn, and none while half a list is known (`backlog.py`); BINDINGS_MAX
+        requests of bindings without an answer, beyond which no pod is popped (pods that wait at
+        Permit or for their volumes ask for nothing, and hold nobody up); those of `parked.py`.
 """
 
 from collections import deque
@@ -25,6 +25,7 @@ from typing import Any, Final
 
 from msgspec.structs import force_setattr
 
+from asched.core.cycle.backlog import Backlog
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.desk import Attempt, Desk
 from asched.core.cycle.group import GroupAttempt, gather
@@ -44,7 +45,8 @@ from asched.core.model.pod import Pod
 from asched.core.queue import sightings
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change
-from asched.core.state.facts import Answer, Done, Fact, Listed, Returned
+from asched.core.state.cluster import Sight
+from asched.core.state.facts import Answer, Done, Fact, Returned
 
 #: How long one turn runs cycles before the driver may look at its sockets again. Measured on 2
 #: cores with a real API server: shorter turns cost throughput, longer ones delay answers.
@@ -95,6 +97,7 @@ class Machine:
         #: attempts that have to wait for others
         self._parked = Parked()
         self._has_more = False
+        self._backlog = Backlog(desk.cluster)
 
     # --- the line --------------------------------------------------------------------------------
 
@@ -102,12 +105,14 @@ class Machine:
         """Take in facts, do what follows, and return what is asked of the outside."""
         desk = self.desk
         desk.now_s = now_s
-        desk.cluster.wall_clock_s = now_s
+        desk.cluster.tell_time(now_s)
         desk.cluster.budget.open()  # for second looks at those whom facts may help
         out: list[Effect] = []
         self._out = out
-        for fact in facts:
-            if isinstance(fact, Answer):
+        for fact, listed in self._backlog.turn(facts):
+            if listed is not None:
+                self._follow_sights(listed)
+            elif isinstance(fact, Answer):
                 self._take_answer(fact)
             else:
                 self._take_in(fact)
@@ -116,7 +121,7 @@ class Machine:
         self._has_more = False
         until_s = desk.counter_s() + self._turn_s
         self._follow_on(until_s)
-        if self.is_active:
+        if self.is_active and not self._backlog:
             self._run_cycles(until_s)
             self._has_more |= bool(self._paused)
             self._look_at_waits()  # a pod may have let others go
@@ -129,7 +134,7 @@ class Machine:
 
         A time in the past means at once: the last turn ended with work left.
         """
-        if self._has_more:
+        if self._has_more or self._backlog:
             return 0.0
         deadlines = (self._waits.next_deadline_s, self.desk.queue.next_deadline_s())
         return min((until_s for until_s in deadlines if until_s is not None), default=None)
@@ -141,6 +146,11 @@ class Machine:
         return not (is_open or self._followers or self.bindings)
 
     @property
+    def is_taking_in(self) -> bool:
+        """Whether a list that was handed in is not wholly known yet."""
+        return bool(self._backlog)
+
+    @property
     def is_deciding(self) -> bool:
         """Whether a cycle is under way: it waits for an extender. One that paused begins anew."""
         return self._open_cycles > len(self._paused)
@@ -150,8 +160,14 @@ class Machine:
     def _take_in(self, fact: Fact) -> None:
         desk = self.desk
         started_s = desk.counter_s()
-        label = ""
-        for sight in desk.cluster.apply(fact):
+        label = self._follow_sights(desk.cluster.apply(fact))
+        if label:
+            desk.observer.fact_handled(label, desk.counter_s() - started_s)
+
+    def _follow_sights(self, sights: Iterable[Sight]) -> str:
+        """Hand on what changed; the label of the last step, if it has one."""
+        desk, label = self.desk, ""
+        for sight in sights:
             self._waits.saw(sight)
             steps = sightings.steps(
                 sight.kind,
@@ -163,8 +179,7 @@ class Machine:
             )
             for step in steps:
                 label = self._take_step(step)
-        if label and not isinstance(fact, Listed):
-            desk.observer.fact_handled(label, desk.counter_s() - started_s)
+        return label
 
     def _take_step(self, step: sightings.Step) -> str:
         desk = self.desk

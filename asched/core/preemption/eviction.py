@@ -216,7 +216,7 @@ class Eviction:
             observed_generation=victim.metadata.generation or None,
         )
         old = victim.condition(names.DISRUPTION_TARGET)
-        condition = difference(old, wanted, self._trial.now_s)
+        condition = difference(old, wanted, self._trial.cluster.wall_clock_s)
         if condition is None:
             return None
         types = [c.type for c in victim.status.conditions or ()]

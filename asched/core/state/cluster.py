@@ -25,7 +25,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.storage import NO_STORAGE
 from asched.core.state.budget import Budget
 from asched.core.state.counters import CounterKey, PodCounter
-from asched.core.state.facts import Fact, Gone, Listed, Seen
+from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, START_TIMES, NodeTable
 from asched.core.state.objects import Objects
 from asched.core.state.occupancy import Occupancy
@@ -71,6 +71,7 @@ class Cluster(Objects):
         #: moves with every pod that came or went and counted anywhere but in its row's amounts
         self.counts = 0
         self.wall_clock_s = 0.0  # since 1970, as the machine was last told; 0: nobody told
+        self._wall_ahead_s = 0.0
         self._companions: dict[Any, Any] = {}
 
     # --- for readers -----------------------------------------------------------------------------
@@ -99,6 +100,10 @@ class Cluster(Objects):
 
     # --- facts -----------------------------------------------------------------------------------
 
+    def tell_time(self, now_s: float) -> None:
+        """The time of the turn that begins."""
+        self.wall_clock_s = now_s + self._wall_ahead_s
+
     def apply(self, fact: Fact) -> list[Sight]:
         """Take a watch fact into the columns. Answers are not for this room."""
         match fact:
@@ -107,7 +112,10 @@ class Cluster(Objects):
             case Gone():
                 return self._lose(fact.kind, fact.obj)
             case Listed():
-                return self._relist(fact.kind, fact.objects)
+                return list(self.relist(fact))
+            case WallClock():
+                self.wall_clock_s += fact.ahead_s - self._wall_ahead_s
+                self._wall_ahead_s = fact.ahead_s
         return []
 
     def _see(self, kind: Kind, obj: Any) -> list[Sight]:
@@ -128,7 +136,12 @@ class Cluster(Objects):
         old = self._drop_object(kind, obj.metadata.key)
         return [Sight(kind, old, None)] if old is not None else []
 
-    def _relist(self, kind: Kind, objects: Iterable[Any]) -> list[Sight]:
+    def relist(self, fact: Listed) -> Iterator[Sight]:
+        """Take a list in, one object a step. Nothing else of its kind may be applied until the
+        end.
+        """
+        kind = fact.kind
+        objects: Iterable[Any] = fact.objects
         listed = {obj.metadata.key: obj for obj in objects}
         known: Mapping[str, Any]
         if kind is POD:
@@ -137,18 +150,16 @@ class Cluster(Objects):
             known = {n.name: n for _, n in self.nodes.nodes()}
         else:
             known = self._stored(kind)
-        sights = []
         for obj in [old for key, old in known.items() if key not in listed]:
-            sights += self._lose(kind, obj)
+            yield from self._lose(kind, obj)
         for key, obj in listed.items():
             old: Any = known.get(key)
             same = old is not None and old.metadata.uid == obj.metadata.uid
             if same and old.metadata.resource_version == obj.metadata.resource_version != "":
                 continue
             if old is not None and not same:
-                sights += self._lose(kind, old)
-            sights += self._see(kind, obj)
-        return sights
+                yield from self._lose(kind, old)
+            yield from self._see(kind, obj)
 
     def _touch(self, kind: Kind, key: str) -> None:
         super()._touch(kind, key)

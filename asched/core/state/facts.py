@@ -44,6 +44,12 @@ class Listed(Fact, frozen=True):
     objects: tuple[Record, ...]
 
 
+class WallClock(Fact, frozen=True):
+    """Calendars are so many seconds ahead of the time that turns are told, which never jumps."""
+
+    ahead_s: float
+
+
 # --- answers -------------------------------------------------------------------------------------
 
 

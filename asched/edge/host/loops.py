@@ -10,7 +10,8 @@ serial loop is `_turns`: it is the only caller of the machine, and between two c
 facts or for the machine's next deadline. This file is the only one that turns an effect into an
 await.
 
-Bounds  DRAIN_S for a shutdown; SYNC_WARN_S after which a start-up that waits says for what.
+Bounds  DRAIN_S for a shutdown; SYNC_WARN_S after which a start-up that waits says for what;
+        BEAT_S between two signs of life to the election, and two looks at the wall clock.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ from typing import Any, Final, Protocol
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import CallPlugin, CancelCall, Effect
 from asched.core.model.kinds import KINDS, Kind
-from asched.core.state.facts import Answer, Fact, Raised, Returned, TimedOut
+from asched.core.state.facts import Answer, Fact, Raised, Returned, TimedOut, WallClock
 from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.errors import ApiError, ClientError
 from asched.edge.client.originals import Originals
@@ -38,6 +39,10 @@ log = logging.getLogger("asched.host")
 DRAIN_S: Final = 8.0
 #: A start-up that takes longer than this names the kinds it waits for. A guess.
 SYNC_WARN_S: Final = 10.0
+
+BEAT_S: Final = 1.0
+#: The machine hears of a wall clock that was set by so much; what it writes tells whole seconds.
+WALL_CLOCK_S: Final = 0.5
 
 #: Generation 0 threshold once everything is listed: records are not tracked, so little garbage is
 #: cyclic, and a full pass would stop the loop. Measured: pauses fell from 40 ms to under 1 ms.
@@ -62,6 +67,9 @@ class Leadership(Protocol):
 
     def may_act(self) -> bool:
         """Whether we lead, and nobody else can."""
+
+    def beat(self) -> None:
+        """A sign of life of the loop that decides; without any it must not lead for ever."""
 
     async def run(self) -> None:
         """Campaign and lead; returns when leadership is lost."""
@@ -112,7 +120,7 @@ class Scheduler:
         self._waker: asyncio.Future[None] | None = None
         self._cannot_start: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
-        self._turned = asyncio.Event()  # pulsed after every turn
+        self._turned = asyncio.get_running_loop().create_future()  # a new one for each turn
 
     def stop(self) -> None:
         """Ask for an orderly end: finish or give back what is under way, then return from `run`."""
@@ -149,6 +157,7 @@ class Scheduler:
         try:
             self.tasks.spawn("dispatcher", self.dispatcher.run())
             turns = self.tasks.spawn("turns", self._turns())
+            self.tasks.spawn("beat", self._beat())
             if self._delay_cache:
                 await self._until_leading()
             self._is_following = True
@@ -182,8 +191,8 @@ class Scheduler:
             machine.is_active = self._is_open and self.may_act()
             for effect in machine.handle(inbox.drain(), self.clock.now_s()):
                 self._perform(effect)
-            self._turned.set()
-            self._turned.clear()
+            self._turned.set_result(None)
+            self._turned = loop.create_future()
             if inbox:
                 await asyncio.sleep(0)
                 continue
@@ -214,7 +223,26 @@ class Scheduler:
 
     async def _turn(self, timeout_s: float | None = None) -> None:
         """Wait until the machine has had its next turn."""
-        await self._first(self._turned.wait(), self.tasks.failed, timeout_s=timeout_s)
+        await self._first(self._turned, self.tasks.failed, timeout_s=timeout_s)
+
+    async def _taken_in(self) -> None:
+        """Wait until the machine knows what has arrived so far; others may go on sending more."""
+        if self.inbox:
+            await self._turn()  # that took everything out of the inbox
+        while self.machine.is_taking_in:
+            await self._turn()
+
+    async def _beat(self) -> None:
+        """Show that this loop turns, and tell the machine when somebody set the wall clock."""
+        told_s = 0.0
+        while True:
+            if self._leadership is not None:
+                self._leadership.beat()
+            ahead_s = self.clock.ahead_s()
+            if abs(ahead_s - told_s) >= WALL_CLOCK_S:
+                told_s = ahead_s
+                self.inbox.put(WallClock(ahead_s))
+            await asyncio.sleep(BEAT_S)
 
     def wake(self) -> None:
         """The machine has something to do that no fact tells of."""
@@ -271,8 +299,7 @@ class Scheduler:
             why = next((self.failing[kind][1] for kind in waiting if kind in self.failing), "")
             names = ", ".join(kind.plural for kind in waiting)
             log.warning("still waiting for the first list of %s%s", names, why and f": {why}")
-        while self.inbox:  # the machine has to have seen what was listed
-            await self._turn()
+        await self._taken_in()
 
     async def _all_listed(self) -> None:
         for reflector in self.reflectors.values():
@@ -293,8 +320,8 @@ class Scheduler:
             self._follow(kind)
         for kind in begun:
             await self.reflectors[kind].synced.wait()
-        while begun and self.inbox:  # the machine has to have seen it
-            await self._turn()
+        if begun:
+            await self._taken_in()
 
     def _on_failure(self, kind: Kind, error: ClientError) -> None:
         """A list or watch failed. What no waiting cures ends the start-up with one line."""

@@ -1,0 +1,92 @@
+"""Long lists are taken in over several turns, and nothing is decided on half of one."""
+
+from asched.core.cycle.backlog import LISTED_PER_TURN
+from asched.core.framework.effects import Bind, PatchPodStatus
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.pod import Pod
+from asched.core.state.facts import Gone, Listed, Seen, WallClock
+from tests.builders import a_node, a_pod
+from tests.core.cycle.playbook import Play
+
+
+def crowd(count: int) -> tuple[Pod, ...]:
+    return tuple(
+        a_pod(f"p{number}").metadata(resourceVersion="1").build() for number in range(count)
+    )
+
+
+def test_a_turn_takes_its_share_of_a_list_and_is_due_again_at_once() -> None:
+    play = Play(a_node("n1"))
+    seen = play.parts.cluster.pods_seen
+
+    play.turn(Listed(POD, crowd(2 * LISTED_PER_TURN + 10)))
+    assert len(seen) == LISTED_PER_TURN
+    assert play.machine.is_taking_in
+    assert play.machine.next_deadline_s() == 0.0
+    play.turn()
+    assert len(seen) == 2 * LISTED_PER_TURN
+    play.turn()
+
+    assert len(seen) == 2 * LISTED_PER_TURN + 10
+    assert not play.machine.is_taking_in
+
+
+def test_nothing_is_decided_before_the_end_of_a_list() -> None:
+    """The first of them would not fit beside the last, which stands on the node already."""
+    play = Play(a_node("n1").allocatable(cpu="1", pods="999"))
+    waiting = a_pod("waiting").requests(cpu="1").spec(schedulerName="default-scheduler").build()
+    holder = a_pod("holder").requests(cpu="1").on("n1").build()
+    others = tuple(pod.on("n1") for pod in crowd(LISTED_PER_TURN))
+
+    play.turn(Listed(POD, (waiting, *others, holder)))
+    assert play.effects == []
+    play.turn()
+
+    assert play.of(Bind) == []
+    assert play.the(PatchPodStatus).pod.name == "waiting"
+
+
+def test_what_came_after_a_list_is_taken_in_after_it() -> None:
+    play = Play()
+    pods = crowd(LISTED_PER_TURN + 1)
+
+    play.turn(Listed(POD, pods), Gone(POD, pods[-1]))
+    play.turn(Seen(NODE, a_node("late").build()))
+
+    assert pods[0].key in play.parts.cluster.pods_seen
+    assert pods[-1].key not in play.parts.cluster.pods_seen
+    assert play.parts.cluster.node_of("late") is not None
+    assert not play.machine.is_taking_in
+
+
+def test_several_lists_share_a_turn() -> None:
+    play = Play()
+    nodes = tuple(a_node(f"n{number}").build() for number in range(LISTED_PER_TURN - 6))
+
+    play.turn(Listed(NODE, nodes), Listed(POD, crowd(20)))
+
+    assert play.parts.cluster.nodes.count == LISTED_PER_TURN - 6
+    assert len(play.parts.cluster.pods_seen) == 6
+
+
+def test_of_a_list_only_what_is_new_changed_or_gone_counts() -> None:
+    play = Play()
+    pods = crowd(2 * LISTED_PER_TURN)
+    for facts in ([Listed(POD, pods)], [], []):
+        play.turn(*facts)
+
+    play.turn(Listed(POD, pods[1:]))
+
+    assert not play.machine.is_taking_in
+    assert pods[0].key not in play.parts.cluster.pods_seen
+
+
+def test_a_wall_clock_that_was_set_moves_what_is_written_and_no_deadline() -> None:
+    play, other = Play(a_node("n1")), Play(a_node("n1"))
+    play.turn(WallClock(3_600.0))
+    for one in (play, other):
+        one.see(a_pod("big").requests(cpu="640"))
+
+    assert play.the(PatchPodStatus).condition["lastTransitionTime"] == "1970-01-01T01:16:40Z"
+    assert other.the(PatchPodStatus).condition["lastTransitionTime"] == "1970-01-01T00:16:40Z"
+    assert play.machine.next_deadline_s() == other.machine.next_deadline_s()

@@ -1,0 +1,101 @@
+"""The serial loop beside an embedded API server: when it is ready, and what may stop it."""
+
+import asyncio
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NODE
+from asched.core.model.node import Node
+from asched.core.state.facts import Seen
+from asched.edge.client.session import ConnectionOptions, connect
+from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.edge.host.clock import Clock, counter_s
+from asched.edge.host.config_file import load_config
+from asched.edge.host.loops import Scheduler
+from asched.lab.apiserver.server import ApiServer
+from tests.edge.host.test_election import CONFIGURATION, a_node, a_pod, bound, until
+
+
+@pytest.fixture
+async def server(tmp_path):
+    server = ApiServer()
+    await server.start()
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+    server.create("nodes", a_node("n1"))
+    yield server
+    await server.stop()
+
+
+@asynccontextmanager
+async def a_scheduler(tmp_path, **options):
+    configuration = load_config(text=CONFIGURATION).configuration
+    parts = Parts.fresh()
+    runners = build_runners(configuration, parts)
+    machine = build_machine(configuration, parts, runners, counter_s=counter_s)
+    session = await connect(ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")))
+    scheduler = Scheduler(session, machine, **options)
+    task = asyncio.ensure_future(scheduler.run())
+    try:
+        yield scheduler
+    finally:
+        scheduler.stop()
+        await asyncio.wait([task], timeout=15)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_it_gets_ready_though_others_never_stop_filling_its_inbox(server, tmp_path):
+    """Another scheduler binds, kubelets report: at each turn something has arrived already."""
+    async with a_scheduler(tmp_path) as scheduler:
+        handle = scheduler.machine.handle
+
+        def busy(facts, now_s):
+            scheduler.inbox.put(Seen(NODE, decode(Node, a_node("busy"))))
+            return handle(facts, now_s)
+
+        scheduler.machine.handle = busy
+        await until(lambda: scheduler.is_synced)
+
+        server.create("pods", a_pod("web"))
+        await until(lambda: bound(server) == {"web"})
+
+
+async def test_a_wait_for_the_next_turn_hears_of_one_that_comes_at_once(server, tmp_path):
+    """The turn may be over before whoever waits for it is resumed."""
+    async with a_scheduler(tmp_path) as scheduler:
+        await until(lambda: scheduler.is_synced)
+        await until(lambda: not scheduler.inbox)
+        scheduler.inbox.put(Seen(NODE, decode(Node, a_node("n2"))))
+        async with asyncio.timeout(5):
+            await scheduler._taken_in()
+
+        assert scheduler.machine.desk.cluster.node_of("n2") is not None
+
+
+class ClockThatWasSet(Clock):
+    """Somebody moved the wall clock on by an hour after the start."""
+
+    def ahead_s(self):
+        return 3_600.0
+
+
+async def test_what_is_written_follows_the_wall_clock(server, tmp_path):
+    server.create("nodes", a_node("n2"))
+    pod = a_pod("big")
+    pod["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "640"
+    async with a_scheduler(tmp_path, clock=ClockThatWasSet()) as scheduler:
+        await until(lambda: scheduler.is_synced)
+        server.create("pods", pod)
+        await until(lambda: conditions(server))
+
+        (condition,) = conditions(server)
+        stamp = datetime.fromisoformat(condition["lastTransitionTime"])
+        assert stamp > datetime.now(UTC) + timedelta(minutes=50)
+
+
+def conditions(server):
+    (pod,) = server.list("pods")
+    return pod["status"].get("conditions", [])
