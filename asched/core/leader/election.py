@@ -131,6 +131,8 @@ class Election:
         self.phase = Phase.ACQUIRING
         #: Renewals that had to read first, so far.
         self.slow_renewals = 0
+        #: How far the wall clock is ahead of the times handed in; for the record's own times.
+        self.wall_ahead_s = 0.0
         self._draw = draw
         self._lease: Mapping[str, Any] | None = None
         self._seen = Record()
@@ -214,12 +216,16 @@ class Election:
             return Read()
         return self._again(now_s)
 
-    def release(self, lease: Mapping[str, Any], now: float) -> Write | None:
+    def resign(self) -> None:
+        """Lead no more, from this moment on."""
+        self.phase = Phase.LOST
+
+    def release(self, lease: Mapping[str, Any], now_s: float) -> Write | None:
         """What hands `lease` (as just read) to whoever wants it; None if it is not ours."""
         record = Record.of(lease)
         if record.holder != self.rules.identity:
             return None
-        stamp = _stamp(now)
+        stamp = self._stamp(now_s)
         gone = replace(
             record,
             holder="",
@@ -250,7 +256,7 @@ class Election:
         return self._seen_s + self._seen.duration_s > now_s
 
     def _fresh(self, now_s: float, transitions: int) -> Record:
-        stamp = _stamp(now_s)
+        stamp = self._stamp(now_s)
         return Record(self.rules.identity, self.rules.duration_s, stamp, stamp, transitions)
 
     def _kept(self, now_s: float) -> Record:
@@ -258,7 +264,6 @@ class Election:
             self._fresh(now_s, self._seen.transitions), acquire_time=self._seen.acquire_time
         )
 
-
-def _stamp(now_s: float) -> str:
-    """To the nearest microsecond: floats know no more of such times."""
-    return micro_time(round(now_s * 1e6) * 1000)
+    def _stamp(self, now_s: float) -> str:
+        """To the nearest microsecond: floats know no more of such times."""
+        return micro_time(round((now_s + self.wall_ahead_s) * 1e6) * 1000)

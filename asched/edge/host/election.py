@@ -1,9 +1,10 @@
 """The election's hands: requests about the lease, pauses, and the news of who leads.
 
-`core/leader/election.py` decides; this file performs. A request of the leader ends at the fence at
-the latest, so that a frozen API server is not believed in; the fence itself is also looked at by
-the serial loop before each turn (`may_act`), so that a process which was stopped and continued does
-not act on a lease that ran out meanwhile.
+`core/leader/election.py` decides; this file performs, on whatever event loop runs it
+(`lease_thread.py` has one). A request of the leader ends at the fence at the latest, so that a
+frozen API server is not believed in; the fence itself is also looked at by the serial loop before
+each turn and by the dispatcher before each write (`may_act`, from any thread), so that a process
+which was stopped and continued does not act on a lease that ran out meanwhile.
 
 Bounds  one request at a time; EVENT_S for the event that tells of a new leader.
 """
@@ -13,13 +14,11 @@ import logging
 import random
 import socket
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
-import orjson
-
 from asched.core.leader.election import Act, Create, Election, Lost, Read, Rules, Wait, Write
-from asched.core.model.timestamp import rfc3339
 from asched.edge.client.errors import ApiError, ClientError, TransportError
 from asched.edge.client.leases import LeaseClient
 from asched.edge.client.session import Session
@@ -40,33 +39,40 @@ def identity() -> str:
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """What is stood for: a lease, by its rules. `component` is named in events."""
+
+    rules: Rules
+    namespace: str
+    name: str
+    component: str
+
+    def client(self, session: Session) -> LeaseClient:
+        timeout_s = max(REQUEST_S_MIN, self.rules.renew_s / 2)
+        return LeaseClient(session, self.namespace, self.name, timeout_s=timeout_s)
+
+
 class Campaign:
-    """One process's part in the election of one lease. `component` is named in events."""
+    """One process's part in the election of one lease. `began` is called when it leads."""
 
     def __init__(
         self,
-        session: Session,
-        rules: Rules,
-        *,
-        namespace: str,
-        name: str,
-        component: str,
+        stand: Stand,
         metrics: LeaderMetrics,
+        began: Callable[[], None],
+        *,
         clock: Clock | None = None,
         draw: Callable[[], float] = random.random,
     ) -> None:
-        self.election = Election(rules, draw)
-        self.is_leading = asyncio.Event()
-        self._session = session
-        self._client = LeaseClient(
-            session, namespace, name, timeout_s=max(REQUEST_S_MIN, rules.renew_s / 2)
-        )
-        self._component = component
+        self.election = Election(stand.rules, draw)
+        self._stand = stand
         self._metrics = metrics
+        self._began = began
         self._clock = clock or Clock()
-        self._label = f"{namespace}/{name}"
+        self._label = f"{stand.namespace}/{stand.name}"
         self._leader_told = ""
-        metrics.leads(name, is_leader=False)
+        metrics.leads(stand.name, is_leader=False)
 
     def may_act(self) -> bool:
         """Whether we lead, and the lease cannot have run out."""
@@ -82,78 +88,71 @@ class Campaign:
             return "failed election to renew leadership on lease " + self._label
         return ""
 
-    async def run(self) -> None:
+    async def run(self, client: LeaseClient) -> None:
         """Campaign and lead; returns when leadership is lost."""
         log.info("Attempting to acquire leader lease...", extra={"lock": self._label})
-        act: Act = self.election.woke(self._clock.now_s())
+        act: Act = self.election.woke(self._now_s())
         async with asyncio.TaskGroup() as group:
             while not isinstance(act, Lost):
                 was_leader = self.election.is_leader
-                act = await self._perform(act)
+                act = await self._perform(client, act)
                 if self.election.is_leader and not was_leader:
-                    group.create_task(self._emit("became leader"))
+                    group.create_task(self._emit(client, "became leader"))
                 self._tell()
-        self.is_leading.clear()
-        self._metrics.leads(self._client.name, is_leader=False)
+        self._metrics.leads(self._stand.name, is_leader=False)
         log.error("Leaderelection lost", extra={"lock": self._label})
-        await self._emit("stopped leading")
+        await self._emit(client, "stopped leading")
 
-    async def release(self) -> None:
-        """Hand the lease on at an orderly end; `run` must not run any more."""
+    async def release(self, client: LeaseClient) -> None:
+        """Hand the lease on if it is ours, and lead no more; `run` must not run any more."""
         if not self.election.is_leader:
             return
+        self.election.resign()
         try:
-            lease = await self._client.get()
-            write = None if lease is None else self.election.release(lease, self._clock.now_s())
+            lease = await client.get()
+            write = None if lease is None else self.election.release(lease, self._now_s())
             if write is not None:
-                await self._client.update(write.lease, write.record.spec())
+                await client.update(write.lease, write.record.spec())
         except ClientError as error:
             log.warning("Failed to release lock", extra={"lock": self._label, "err": str(error)})
-        self._metrics.leads(self._client.name, is_leader=False)
+        self._metrics.leads(self._stand.name, is_leader=False)
 
     # --- inside ----------------------------------------------------------------------------------
 
-    async def _perform(self, act: Act) -> Act:
-        clock, election = self._clock, self.election
+    def _now_s(self) -> float:
+        """Now, after telling the election what the lease's own times are to say."""
+        self.election.wall_ahead_s = self._clock.ahead_s()
+        return self._clock.now_s()
+
+    async def _perform(self, client: LeaseClient, act: Act) -> Act:
+        election = self.election
         if isinstance(act, Wait):
-            await asyncio.sleep(max(act.until_s - clock.now_s(), 0.0))
-            return election.woke(clock.now_s())
+            await asyncio.sleep(max(act.until_s - self._now_s(), 0.0))
+            return election.woke(self._now_s())
         is_renewal = election.is_leader
-        left_s = max(election.fence_s - clock.now_s(), 0.0) if is_renewal else None
+        left_s = max(election.fence_s - self._now_s(), 0.0) if is_renewal else None
         slow = election.slow_renewals
         try:
             async with asyncio.timeout(left_s):
-                answer = await self._ask(act)
+                answer = await _ask(client, act)
         except (ApiError, TransportError, TimeoutError) as error:
             log.info(
                 "Failed to reach the lease",
                 extra={"lock": self._label, "err": str(error) or "no answer in time"},
             )
-            return election.failed(clock.now_s())
+            return election.failed(self._now_s())
         if isinstance(act, Read):
-            following = election.found(answer, clock.now_s())
+            following = election.found(answer, self._now_s())
             if is_renewal and election.slow_renewals > slow:
-                self._metrics.took_slow_path(self._client.name)
+                self._metrics.took_slow_path(self._stand.name)
             return following
         assert answer is not None
-        following = election.written(answer, clock.now_s())
+        following = election.written(answer, self._now_s())
         if not is_renewal:
-            self._began_to_lead()
+            log.info("Successfully acquired lease", extra={"lock": self._label})
+            self._metrics.leads(self._stand.name, is_leader=True)
+            self._began()
         return following
-
-    def _ask(self, act: Act) -> Awaitable[dict[str, Any] | None]:
-        client = self._client
-        match act:
-            case Create(record):
-                return client.create(record.spec())
-            case Write(lease, record):
-                return client.update(lease, record.spec())
-        return client.get()
-
-    def _began_to_lead(self) -> None:
-        log.info("Successfully acquired lease", extra={"lock": self._label})
-        self._metrics.leads(self._client.name, is_leader=True)
-        self.is_leading.set()
 
     def _tell(self) -> None:
         holder = self.election.holder
@@ -161,45 +160,26 @@ class Campaign:
             self._leader_told = holder
             log.info("new leader elected", extra={"v": 1, "identity": holder})
 
-    async def _emit(self, what: str) -> None:
+    async def _emit(self, client: LeaseClient, what: str) -> None:
         """A core/v1 event about the lease. A failure is logged, no more."""
         lease = self.election.lease
         if lease is None:
             return
-        path = f"/api/v1/namespaces/{self._client.namespace}/events"
-        body = orjson.dumps(self._event(lease["metadata"], what))
+        now_ns = int((self._clock.now_s() + self._clock.ahead_s()) * 1e9)
+        message = f"{self.election.rules.identity} {what}"
         try:
             async with asyncio.timeout(EVENT_S):
-                reply = await self._session.general.request("POST", path, body)
-            if reply.status >= 300:
-                log.info("The event was refused", extra={"v": 2, "code": reply.status})
-        except (TransportError, TimeoutError) as error:
+                await client.announce(
+                    lease, message, component=self._stand.component, now_ns=now_ns
+                )
+        except (ApiError, TransportError, TimeoutError) as error:
             log.info("The event was not sent", extra={"v": 2, "err": str(error)})
 
-    def _event(self, metadata: Mapping[str, Any], what: str) -> dict[str, Any]:
-        now_s = self._clock.now_s()
-        stamp = rfc3339(now_s)
-        name, namespace = self._client.name, self._client.namespace
-        return {
-            "kind": "Event",
-            "apiVersion": "v1",
-            "metadata": {"name": f"{name}.{int(now_s * 1e9):016x}", "namespace": namespace},
-            "involvedObject": {
-                "kind": "Lease",
-                "namespace": namespace,
-                "name": name,
-                "uid": metadata.get("uid", ""),
-                "apiVersion": "coordination.k8s.io/v1",
-                "resourceVersion": metadata.get("resourceVersion", ""),
-            },
-            "reason": "LeaderElection",
-            "message": f"{self.election.rules.identity} {what}",
-            "source": {"component": self._component},
-            "firstTimestamp": stamp,
-            "lastTimestamp": stamp,
-            "count": 1,
-            "type": "Normal",
-            "eventTime": None,
-            "reportingComponent": self._component,
-            "reportingInstance": "",
-        }
+
+def _ask(client: LeaseClient, act: Act) -> Awaitable[dict[str, Any] | None]:
+    match act:
+        case Create(record):
+            return client.create(record.spec())
+        case Write(lease, record):
+            return client.update(lease, record.spec())
+    return client.get()

@@ -32,9 +32,10 @@ from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import counter_s
 from asched.edge.host.debugger import Debugger
-from asched.edge.host.election import Campaign, identity
+from asched.edge.host.election import Stand, identity
 from asched.edge.host.extenders import Consultants
 from asched.edge.host.inspection import Inspection
+from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import LostLeadershipError, Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.host.reload import Reloader, Wanted
@@ -143,7 +144,7 @@ def _scheduler(
     session: Session,
     machine: Machine,
     metrics: Metrics,
-    campaign: Campaign | None,
+    campaign: LeaseThread | None,
     consultants: Consultants,
 ) -> Scheduler:
     metrics.client.know_lanes(LANE_NAMES)
@@ -172,7 +173,7 @@ async def _run(
     plan: Plan,
     scheduler: Scheduler,
     metrics: Metrics,
-    campaign: Campaign | None,
+    campaign: LeaseThread | None,
     consultants: Consultants,
 ) -> None:
     """Open the pages, listen to signals, and schedule."""
@@ -229,7 +230,7 @@ def counted_plugins(profile: Profile) -> Iterator[tuple[str, str, str]]:
         yield scorer.plugin.name, "Score", name
 
 
-def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> Campaign | None:
+def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> LeaseThread | None:
     """Our part in the election; None if we always lead."""
     election = plan.configuration.leader_election
     if not election.leader_elect:
@@ -240,13 +241,13 @@ def campaign_for(plan: Plan, session: Session, metrics: Metrics) -> Campaign | N
         election.renew_deadline_s,
         election.retry_period_s,
     )
-    return Campaign(
+    component = plan.configuration.profiles[0].scheduler_name
+    return LeaseThread(
         session,
-        rules,
-        namespace=election.resource_namespace,
-        name=election.resource_name,
-        component=plan.configuration.profiles[0].scheduler_name,
-        metrics=metrics.leader,
+        Stand(rules, election.resource_namespace, election.resource_name, component),
+        metrics.leader,
+        options=plan.connection,
+        observe=metrics.client.requested,
     )
 
 

@@ -8,9 +8,9 @@ from time import time
 from typing import Final
 
 from asched.edge.host.access import Access
-from asched.edge.host.election import Campaign
 from asched.edge.host.figures import Figures
 from asched.edge.host.inspection import Inspection
+from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import Scheduler
 from asched.edge.serve.app import Server
 from asched.edge.serve.health import PING, Check, Health
@@ -23,7 +23,7 @@ from asched.edge.telemetry.metrics import Metrics
 DEAF_S: Final = 30.0
 
 
-def health_of(scheduler: Scheduler, campaign: Campaign | None) -> Health:
+def health_of(scheduler: Scheduler, campaign: LeaseThread | None) -> Health:
     """The checks, in upstream's order."""
 
     def synced() -> str:
@@ -55,7 +55,7 @@ class Serving:
         scheduler: Scheduler,
         inspection: Inspection,
         metrics: Metrics,
-        campaign: Campaign | None,
+        campaign: LeaseThread | None,
         *,
         is_profiling: bool,
     ) -> "Serving":

@@ -11,7 +11,8 @@ from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import Clock, counter_s
 from asched.edge.host.config_file import load_config
-from asched.edge.host.election import Campaign
+from asched.edge.host.election import Stand
+from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import LostLeadershipError, Scheduler
 from asched.edge.host.measured import MeasuredDispatcher
 from asched.edge.telemetry.metrics import Metrics
@@ -58,10 +59,10 @@ class ClockThatJumps(Clock):
 
     def __init__(self):
         super().__init__()
-        self.ahead_s = 0.0
+        self.jumped_s = 0.0
 
     def now_s(self):
-        return super().now_s() + self.ahead_s
+        return super().now_s() + self.jumped_s
 
 
 class Replica:
@@ -87,16 +88,10 @@ async def a_replica(name, tmp_path, *, delay_cache=False, clock=None, **rules):
     machine = build_machine(
         configuration, parts, build_runners(configuration, parts), counter_s=counter_s
     )
-    session = await connect(ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")))
-    campaign = Campaign(
-        session,
-        Rules(name, **{**RULES, **rules}),
-        namespace="kube-system",
-        name="asched",
-        component="asched",
-        metrics=metrics.leader,
-        clock=clock,
-    )
+    options = ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig"))
+    session = await connect(options)
+    stand = Stand(Rules(name, **{**RULES, **rules}), "kube-system", "asched", "asched")
+    campaign = LeaseThread(session, stand, metrics.leader, options=options, clock=clock)
     scheduler = Scheduler(
         session,
         machine,
@@ -176,7 +171,7 @@ async def test_a_leader_whose_api_server_freezes_for_it_stops_and_another_goes_o
         await until(first.campaign.is_leading.is_set)
         async with a_replica("b", tmp_path, **rules) as second:
             await until(lambda: second.scheduler.is_synced)
-            renewed_s = first.campaign.election.renewed_s
+            renewed_s = first.campaign.campaign.election.renewed_s
             server.faults.add(Fault("delay", path="/leases", seconds=30.0))
             with pytest.raises(LostLeadershipError):
                 await first.task
@@ -184,7 +179,7 @@ async def test_a_leader_whose_api_server_freezes_for_it_stops_and_another_goes_o
 
             assert clock.now_s() < renewed_s + rules["lease_s"]
             assert not first.scheduler.machine.is_active
-            assert not second.campaign.election.is_leader
+            assert not second.campaign.campaign.election.is_leader
 
             server.faults.clear()
             server.create("pods", a_pod("web"))
@@ -197,7 +192,7 @@ async def test_a_leader_that_lost_sends_nothing_that_still_waited(server, tmp_pa
     async with a_replica("a", tmp_path, clock=clock) as first:
         await until(first.campaign.is_leading.is_set)
         server.faults.add(Fault("delay", path="/leases", seconds=30.0))
-        clock.ahead_s = 3_600.0
+        clock.jumped_s = 3_600.0
 
         server.create("pods", a_pod("late"))
         with pytest.raises(LostLeadershipError):
@@ -210,7 +205,7 @@ async def test_with_a_delayed_cache_a_standby_lists_nothing_until_it_leads(serve
     async with a_replica("a", tmp_path) as first:
         await until(first.campaign.is_leading.is_set)
         async with a_replica("b", tmp_path, delay_cache=True) as second:
-            await until(lambda: second.campaign.election.holder == "a")
+            await until(lambda: second.campaign.campaign.election.holder == "a")
             assert not second.scheduler.is_synced
             assert all(r.list_count == 0 for r in second.scheduler.reflectors.values())
 
