@@ -1,8 +1,10 @@
 """The election as plays against a lease in memory, and the recorded rhythms of kube-scheduler."""
 
+import heapq
 import json
 import random
 import re
+from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -135,6 +137,24 @@ def test_a_released_lease_is_taken_at_the_next_look():
     assert handed.record == Record("", 1, handed.record.acquire_time, handed.record.acquire_time, 0)
 
 
+def test_whoever_resigns_may_not_act_and_can_still_hand_the_lease_on():
+    world, me = World(), candidate()
+    world.run({"me": me}, 1_001.0)
+
+    me.resign()
+
+    assert not me.is_leader
+    assert me.release(world.lease, world.now_s).record.holder == ""
+
+
+def test_the_records_times_follow_the_wall_clock():
+    world, me = World(), candidate()
+    me.wall_ahead_s = 3_600.0
+    world.run({"me": me}, 1_001.0)
+
+    assert Record.of(world.lease).renew_time == "1970-01-01T01:16:40.000000Z"
+
+
 def test_nobody_releases_what_is_not_theirs():
     world, me = World(), candidate()
     world.put(Record("other", 15, "", "", 0))
@@ -207,6 +227,72 @@ def test_never_two_leaders_whatever_fails(seed):
         assert len(acting) <= 1, f"seed {seed}: {acting} at {world.now_s}"
         if isinstance(act, Wait):
             waits[name] = act.until_s
+
+
+@pytest.mark.parametrize("late_s", [3.0, 8.0, 14.0])
+def test_a_lease_counts_from_the_sending_of_its_renewal_not_from_the_answer(late_s):
+    """The server may have written it at once: for others the lease ends as long after that."""
+    world, me = World(), candidate(rules=Rules("me", 15.0, 14.0, 2.0))
+    world.run({"me": me}, 1_001.0)
+    sent_s = 1_002.0
+    act = me.woke(sent_s)
+    world.put(act.record)
+
+    me.written(world.lease, sent_s + late_s)
+
+    assert me.renewed_s == sent_s
+    assert me.fence_s <= sent_s + 15.0
+
+
+@pytest.mark.parametrize("late_s", [3.0, 8.0, 14.0])
+def test_a_lease_just_won_counts_from_the_sending_too(late_s):
+    world, me = World(), candidate(rules=Rules("me", 15.0, 14.0, 2.0))
+    sent_s = world.now_s
+    act = me.found(None, sent_s) if isinstance(me.woke(sent_s), Read) else None
+    world.put(act.record)
+
+    me.written(world.lease, sent_s + late_s)
+
+    assert me.is_leader
+    assert me.fence_s <= sent_s + 15.0
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_never_two_leaders_however_late_answers_come(seed):
+    """A request is carried out some time after it was sent, and heard of some time after that."""
+    rng = random.Random(seed)
+    world = World()
+    rules = Rules("", 15.0, 14.0, 2.0)  # the fence is all that parts two leaders
+    candidates = {name: candidate(name, rng.random, rules) for name in ("a", "b")}
+    later = [(world.now_s + rng.random(), number, name, None) for number, name in enumerate("ab")]
+    count = len(later)
+    while later and world.now_s < 1_300:
+        world.now_s, _, name, step = heapq.heappop(later)
+        election = candidates[name]
+        if step is not None and step[0] == "arrives":
+            answer = answer_of(world, election, step[1])
+            back_s = rng.choice((0.01, 0.1, rng.uniform(0, 13)))
+            heapq.heappush(later, (world.now_s + back_s, count, name, ("answered", answer)))
+        else:
+            act = election.woke(world.now_s) if step is None else step[1](world.now_s)
+            acting = [n for n, e in candidates.items() if e.is_leader and world.now_s < e.fence_s]
+            assert len(acting) <= 1, f"seed {seed}: {acting} at {world.now_s}"
+            if isinstance(act, Wait):
+                heapq.heappush(later, (act.until_s, count, name, None))
+            elif not isinstance(act, Lost):
+                away_s = rng.choice((0.01, 0.1))
+                heapq.heappush(later, (world.now_s + away_s, count, name, ("arrives", act)))
+        count += 1
+
+
+def answer_of(world, election, act):
+    """Have the server act now; the election hears of it when the result is called with a time."""
+    if not world._accepts(act):
+        return election.failed
+    if isinstance(act, Read):
+        return partial(election.found, world.lease)
+    world.put(act.record)
+    return partial(election.written, world.lease)
 
 
 @pytest.mark.parametrize("seed", range(20))

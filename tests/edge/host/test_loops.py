@@ -75,6 +75,46 @@ async def test_a_wait_for_the_next_turn_hears_of_one_that_comes_at_once(server, 
         assert scheduler.machine.desk.cluster.node_of("n2") is not None
 
 
+class Lead:
+    """Leadership without an election: the test says when the lease may have run out."""
+
+    def __init__(self):
+        self.is_leading = asyncio.Event()
+        self.is_leading.set()
+        self.is_fresh = True
+        self.beats = 0
+
+    def may_act(self):
+        return self.is_fresh
+
+    def beat(self):
+        self.beats += 1
+
+    async def run(self):
+        await asyncio.Event().wait()
+
+    async def release(self):
+        pass
+
+
+async def test_nothing_is_decided_behind_the_fence(server, tmp_path):
+    """The dispatcher here sends whatever it is given: the loop looks at the lease by itself."""
+    lead = Lead()
+    async with a_scheduler(tmp_path, leadership=lead) as scheduler:
+        server.create("pods", a_pod("early"))
+        await until(lambda: bound(server) == {"early"} and scheduler.machine.is_idle)
+        lead.is_fresh = False
+        server.create("pods", a_pod("late"))
+        await until(lambda: "default/late" in scheduler.machine.desk.cluster.pods_seen)
+        scheduler.wake()
+        await scheduler._turn()
+
+        assert not scheduler.machine.is_active
+        assert scheduler.machine.bindings == 0
+        assert bound(server) == {"early"}
+        assert lead.beats > 0
+
+
 class ClockThatWasSet(Clock):
     """Somebody moved the wall clock on by an hour after the start."""
 

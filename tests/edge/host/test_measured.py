@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -46,7 +46,11 @@ class Bench:
 
 @asynccontextmanager
 async def bench(
-    handler: Any, *, counts_calls: bool = False, **options: Any
+    handler: Any,
+    *,
+    counts_calls: bool = False,
+    may_send: Callable[[], bool] = lambda: True,
+    **options: Any,
 ) -> AsyncIterator[Bench]:
     metrics = Metrics()
     if counts_calls:
@@ -56,7 +60,7 @@ async def bench(
         made = Bench(metrics)
         made.host = session.credentials.host
         made.dispatcher = MeasuredDispatcher(
-            session, made.hear, metrics=metrics.client, may_send=lambda: True
+            session, made.hear, metrics=metrics.client, may_send=may_send
         )
         task = asyncio.ensure_future(made.dispatcher.run())
         await asyncio.sleep(0)
@@ -158,3 +162,25 @@ async def test_evictions_under_way_are_counted_once_there_was_one() -> None:
         go.set()
         await done
         assert made.dispatcher.evicting == 0
+
+
+async def test_nothing_leaves_behind_the_fence() -> None:
+    """No loop in front of it that would look at the lease: the dispatcher looks by itself."""
+    seen: list[str] = []
+    leads = True
+
+    async def note(request: Any, wire: Any) -> bytes:
+        nonlocal leads
+        seen.append(request.path)
+        leads = False  # while the first one was under way
+        return await accept(request, wire)
+
+    async with bench(note, may_send=lambda: leads, qps=1000.0, burst=1) as made:
+        made.dispatcher.submit(bind(1))
+        made.dispatcher.submit(bind(2))
+        await made.perform(bind(3))
+        made.dispatcher.submit(DeletePod(id=4, pod=pod()))
+        await asyncio.sleep(0.05)
+
+        assert seen == ["/api/v1/namespaces/t/pods/p1/binding"]
+        assert [answer.effect_id for answer in made._answers] == [1]
