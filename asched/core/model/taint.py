@@ -14,6 +14,8 @@ PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 COMPARISONS: Final = frozenset({"Lt", "Gt"})
 INTEGER: Final = re.compile(r"(?:0|-?[1-9][0-9]*)\Z")
 INT64_MAX: Final = 2**63 - 1
+#: The longest text of such an integer, with its sign.
+DIGITS_MAX: Final = 20
 
 
 class Taint(Record, frozen=True, gc=False):
@@ -50,12 +52,17 @@ class Toleration(Record, frozen=True, gc=False):
 
 def _compared(operator: str, value: str, bound: str) -> bool:
     """Integers as a human writes them, of 64 bits; anything else compares to nothing."""
-    if not (INTEGER.match(value) and INTEGER.match(bound)):
-        return False
-    number, limit = int(value), int(bound)
-    if not all(-INT64_MAX - 1 <= one <= INT64_MAX for one in (number, limit)):
+    number, limit = _int64(value), _int64(bound)
+    if number is None or limit is None:
         return False
     return number < limit if operator == "Lt" else number > limit
+
+
+def _int64(text: str) -> int | None:
+    if len(text) > DIGITS_MAX or not INTEGER.match(text):
+        return None
+    number = int(text)
+    return number if -INT64_MAX - 1 <= number <= INT64_MAX else None
 
 
 def without_comparisons(tolerations: tuple[Toleration, ...]) -> tuple[Toleration, ...]:
@@ -65,6 +72,62 @@ def without_comparisons(tolerations: tuple[Toleration, ...]) -> tuple[Toleration
     return tolerations
 
 
+class Tolerations:
+    """Those of one pod, of which there may be thousands: a taint looks only at those it may meet.
+
+    Equal ones are equal, and hashed once.
+    """
+
+    __slots__ = ("_by_key", "_equal", "_hash", "all")
+
+    def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
+        self.all = tolerations
+        self._hash = hash(tolerations)
+        #: (key, value, effect) of those that ask for an equal value
+        self._equal: set[tuple[str, str, str]] = set()
+        #: (key, effect) -> the others; the comparisons among them by the loosest bounds they set
+        self._by_key: dict[tuple[str, str], dict[Toleration, None]] = {}
+        for one in tolerations:
+            if one.operator in ("", "Equal"):
+                self._equal.add((one.key, one.value, one.effect))
+            else:
+                same = self._by_key.setdefault((one.key, one.effect), {})
+                if one.operator in COMPARISONS:
+                    _keep_the_loosest(same, one)
+                elif one.operator == "Exists":
+                    same[Toleration(one.key, "Exists", "", one.effect)] = None
+
+    def tolerate(self, taint: Taint) -> bool:
+        """Whether any of them tolerates the taint."""
+        for key in (taint.key, ""):
+            for effect in (taint.effect, ""):
+                if (key, taint.value, effect) in self._equal:
+                    return True
+                same = self._by_key.get((key, effect), ())
+                if any(toleration.tolerates(taint) for toleration in same):
+                    return True
+        return False
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Tolerations) and (
+            self is other or (self._hash == other._hash and self.all == other.all)
+        )
+
+
+def _keep_the_loosest(same: dict[Toleration, None], one: Toleration) -> None:
+    """Of two with one operator the one with the looser bound tolerates whatever the other does."""
+    if _int64(one.value) is None:
+        return
+    for other in [known for known in same if known.operator == one.operator]:
+        if not _compared(one.operator, other.value, one.value):
+            return
+        del same[other]
+    same[one] = None
+
+
 def tolerated(taint: Taint, tolerations: tuple[Toleration, ...]) -> bool:
-    """Whether any of the tolerations tolerates the taint."""
+    """Whether any of the tolerations tolerates the taint: for those that ask once."""
     return any(toleration.tolerates(taint) for toleration in tolerations)

@@ -7,7 +7,7 @@ Cost      grows with the pods that use the wanted ports, not with the nodes.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodeports
 """
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -72,7 +72,11 @@ class NodePorts(PreFilterPlugin, FilterPlugin):
             return Hint.SKIP
         classes = self._cluster.classes
         freed, wanted = classes.class_of(old).host_ports, classes.class_of(pod).host_ports
-        return Hint.QUEUE if any(_conflict(f, w) for f in freed for w in wanted) else Hint.SKIP
+        by_port: dict[tuple[str, int], set[str]] = {}
+        for one in freed:
+            by_port.setdefault((one.protocol, one.port), set()).add(one.ip)
+        helps = any(_conflict(w, by_port.get((w.protocol, w.port), ())) for w in wanted)
+        return Hint.QUEUE if helps else Hint.SKIP
 
 
 def _rows_where_taken(
@@ -85,7 +89,6 @@ def _rows_where_taken(
     return [row for row in users if ip in by_row[row] or ANY_ADDRESS in by_row[row]]
 
 
-def _conflict(one: HostPort, other: HostPort) -> bool:
-    if one.protocol != other.protocol or one.port != other.port:
-        return False
-    return one.ip == other.ip or ANY_ADDRESS in (one.ip, other.ip)
+def _conflict(wanted: HostPort, used: Collection[str]) -> bool:
+    """`used`: the addresses on which the same port is."""
+    return wanted.ip in used or ANY_ADDRESS in used or (wanted.ip == ANY_ADDRESS and bool(used))

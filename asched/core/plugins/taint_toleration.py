@@ -33,10 +33,11 @@ from asched.core.model.taint import (
     PREFER_NO_SCHEDULE,
     Taint,
     Toleration,
-    tolerated,
+    Tolerations,
     without_comparisons,
 )
 from asched.core.plugins.per_class import PerClass
+from asched.core.plugins.per_pod import PerPod
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
@@ -54,8 +55,9 @@ class Judgement:
     __slots__ = ("_seen", "blocked", "disliked", "soft", "tolerations")
 
     def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
-        self.tolerations = tolerations
-        self.soft = tuple(t for t in self.tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+        self.tolerations = Tolerations(tolerations)
+        soft = tuple(t for t in tolerations if t.effect in ("", PREFER_NO_SCHEDULE))
+        self.soft = Tolerations(soft)
         self._seen = -1
         self.blocked: Codes = np.zeros(0, dtype=np.int32)
         self.disliked: I64 = np.zeros(0, dtype=np.int64)
@@ -86,6 +88,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         self._compares = compares
         self._judgement = PerClass(lambda cls: Judgement(self._tolerations_of(cls.example)))
 
+        self._of_pod = PerPod(lambda pod: Tolerations(self._tolerations_of(pod)))
+
     def _tolerations_of(self, pod: Pod) -> tuple[Toleration, ...]:
         tolerations = pod.spec.tolerations or ()
         return tolerations if self._compares else without_comparisons(tolerations)
@@ -115,20 +119,18 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         return default_normalize(raw, reverse=True)
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        tolerations = self._tolerations_of(pod)
+        tolerations = self._of_pod(pod)
         was_blocked = old is None or _is_blocked(old.spec.taints or (), tolerations)
         is_open = not _is_blocked(new.spec.taints or (), tolerations)
         return Hint.QUEUE if was_blocked and is_open else Hint.SKIP
 
 
-def _is_blocked(taints: Taints, tolerations: tuple[Toleration, ...]) -> bool:
-    return any(taint.is_hard and not tolerated(taint, tolerations) for taint in taints)
+def _is_blocked(taints: Taints, tolerations: Tolerations) -> bool:
+    return any(taint.is_hard and not tolerations.tolerate(taint) for taint in taints)
 
 
-def _disliked_count(taints: Taints, soft: tuple[Toleration, ...]) -> int:
-    return sum(
-        taint.effect == PREFER_NO_SCHEDULE and not tolerated(taint, soft) for taint in taints
-    )
+def _disliked_count(taints: Taints, soft: Tolerations) -> int:
+    return sum(taint.effect == PREFER_NO_SCHEDULE and not soft.tolerate(taint) for taint in taints)
 
 
 def _pod_changed(pod: Pod, _old: Pod | None, new: Pod) -> Hint:

@@ -64,13 +64,19 @@ class SoftSide(Side):
         """Scores move with every count."""
         return self.moved()
 
+    def find_reach(self) -> int:
+        """None, if no node has all keys that are asked for: then every one is ignored."""
+        if self.is_strict and not self._memory.complete(self._keys).any():
+            return 0
+        return len(self.constraints)
+
     def weigh(self, nodes: NodeView, feasible: Mask) -> Weighted:
         """`nodes` is the view of all rows, `feasible` bool[H] those that will be scored."""
         self._memory.layout()
         scored = feasible & self._memory.complete(self._keys) if self.is_strict else feasible
         weights = tuple(
             math.log(self._size(nodes, constraint.topology_key, scored) + 2)
-            for constraint in self.constraints
+            for constraint in self.constraints[: self.reach]
         )
         return Weighted(self, weights)
 
@@ -81,7 +87,8 @@ class SoftSide(Side):
         for index, weight in enumerate(weights):
             part = self._part(index, weight, nodes)
             total = part if total is None else total + part
-        assert total is not None, "a scorer without soft constraints is skipped"
+        if total is None:
+            return np.full(nodes.size, IGNORED, dtype=np.int64)
         raw = np.floor(total + 0.5).astype(np.int64)
         if self.is_strict:
             raw[~nodes.gather(self._memory.complete(self._keys))] = IGNORED

@@ -4,12 +4,15 @@ Rules   a constraint counts nodes that carry the topology keys asked for and tha
         include: those the pod's node selector and affinity admit (nodeAffinityPolicy Honor), those
         without hard taints the pod does not tolerate (nodeTaintsPolicy Honor).
         A domain exists if a counted node is in it, with no pods too.
-Cost    where every node with the key is counted, the tally's own sums per domain serve as they are;
+Cost    linear in the constraints, however many: which rows a pod may go to and which carry all keys
+        is found once for all of them.
+        Where every node with the key is counted, the tally's own sums per domain serve as they are;
         else one pass over the rows. Which nodes count is found anew only when labels, taints or the
         nodes themselves changed.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/common.go
 """
 
+from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,7 +20,7 @@ import numpy.typing as npt
 
 from asched.core.framework.points import I64, Mask
 from asched.core.model.selector import NodeTerm, compile_node_selector
-from asched.core.model.taint import Toleration, tolerated, without_comparisons
+from asched.core.model.taint import Tolerations, without_comparisons
 from asched.core.plugins.term_match import match_any, match_labels
 from asched.core.state.cluster import Cluster
 from asched.core.state.counters import PodCounter
@@ -36,12 +39,36 @@ _LAYOUT: Final = int(LAYOUT)
 DOMAINS_MAX: Final = 1024
 
 
-class Admission(NamedTuple):
-    """What of a pod decides which nodes are counted. None: no such restriction."""
+class Admission:
+    """What of a pod decides which nodes are counted. None: no such restriction.
 
-    labels: tuple[tuple[str, str], ...] | None
-    terms: tuple[NodeTerm, ...] | None
-    tolerations: tuple[Toleration, ...] | None
+    It may be as long as the pod, and is a part of keys: so it is hashed once.
+    """
+
+    __slots__ = ("_hash", "labels", "terms", "tolerations")
+
+    def __init__(
+        self,
+        labels: tuple[tuple[str, str], ...] | None,
+        terms: tuple[NodeTerm, ...] | None,
+        tolerations: Tolerations | None,
+    ) -> None:
+        self.labels = labels
+        self.terms = terms
+        self.tolerations = tolerations
+        self._hash = hash((labels, terms, tolerations))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Admission) and self._parts == other._parts
+
+    @property
+    def _parts(self) -> tuple[Hashable, ...]:
+        return self._hash, self.labels, self.terms, self.tolerations
 
 
 class DomainsKey(NamedTuple):
@@ -61,12 +88,10 @@ class Domains:
 
     __slots__ = ("_key", "_present", "count", "ids", "is_whole", "size")
 
-    def __init__(self, nodes: NodeView, key: DomainsKey) -> None:
+    def __init__(self, nodes: NodeView, key: DomainsKey, counted: Mask) -> None:
+        """`counted` bool[H]: the rows that the pod may go to and that carry all of `required`."""
         self._key = key.topology_key
         ids, column = nodes.label(key.topology_key)
-        counted = _admitted(nodes, key.admission)
-        for other in key.required - {key.topology_key}:
-            counted &= nodes.label(other)[0] > 0
         self.size = len(column.values)
         #: whether every row that has the key is counted
         self.is_whole = not bool(ids[~counted].any())
@@ -111,6 +136,7 @@ class DomainsMemory:
         self._layout = 0
         self._known: dict[DomainsKey, Domains] = {}
         self._complete: dict[frozenset[str], Mask] = {}
+        self._admitted: dict[Admission, Mask] = {}
 
     def layout(self) -> int:
         """A number that moves when labels or taints of a node change, or a node comes or goes."""
@@ -122,6 +148,7 @@ class DomainsMemory:
                 self._layout += 1
                 self._known.clear()
                 self._complete.clear()
+                self._admitted.clear()
         return self._layout
 
     def get(self, key: DomainsKey) -> Domains:
@@ -130,8 +157,18 @@ class DomainsMemory:
         if domains is None:
             if len(self._known) >= DOMAINS_MAX:
                 self._known.clear()
-            domains = self._known[key] = Domains(self._cluster.view(), key)
+            counted = self._admits(key.admission) & self.complete(key.required)
+            domains = self._known[key] = Domains(self._cluster.view(), key, counted)
         return domains
+
+    def _admits(self, admission: Admission) -> Mask:
+        """bool[H]: rows to which the pod may go, as far as its policies ask."""
+        mask = self._admitted.get(admission)
+        if mask is None:
+            if len(self._admitted) >= DOMAINS_MAX:
+                self._admitted.clear()
+            mask = self._admitted[admission] = _admitted(self._cluster.view(), admission)
+        return mask
 
     def complete(self, keys: frozenset[str]) -> Mask:
         """bool[H]: rows that carry every one of the label keys."""
@@ -139,8 +176,13 @@ class DomainsMemory:
         if mask is None:
             nodes = self._cluster.view()
             mask = nodes.live.copy()
-            for key in keys:
-                mask &= nodes.label(key)[0] > 0
+            if all(map(nodes.table.is_carried, keys)):
+                for key in keys:
+                    mask &= nodes.label(key)[0] > 0
+            else:
+                mask[:] = False
+            if len(self._complete) >= DOMAINS_MAX:
+                self._complete.clear()
             self._complete[keys] = mask
         return mask
 
@@ -161,7 +203,7 @@ def admission_of(
         compile_node_selector(affinity.required)
         if honors_affinity and affinity is not None
         else None,
-        tolerations if honors_taints else None,
+        Tolerations(tolerations) if honors_taints else None,
     )
 
 
@@ -174,7 +216,7 @@ def _admitted(nodes: NodeView, admission: Admission) -> Mask:
         admitted &= match_any(nodes, admission.terms)
     if admission.tolerations is not None:
         open_sets = [
-            all(not taint.is_hard or tolerated(taint, admission.tolerations) for taint in taints)
+            all(not t.is_hard or admission.tolerations.tolerate(t) for t in taints)
             for taints in nodes.table.taint_sets.values
         ]
         admitted &= np.array(open_sets, dtype=np.bool_)[nodes.taint_set]

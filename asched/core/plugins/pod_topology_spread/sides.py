@@ -4,6 +4,7 @@ from collections.abc import Hashable
 
 from asched.core.plugins.pod_topology_spread.constraints import Constraints
 from asched.core.plugins.pod_topology_spread.domains import (
+    Admission,
     Domains,
     DomainsKey,
     DomainsMemory,
@@ -15,9 +16,22 @@ from asched.core.state.pods import PodClass
 
 
 class Side:
-    """Constraints of one action, for one class of pods. Nodes without `required` do not count."""
+    """Constraints of one action, for one class of pods. Nodes without `required` do not count.
 
-    __slots__ = ("_cluster", "_counter_keys", "_counters", "_domain_keys", "_memory", "constraints")
+    Only the first `reach` constraints are looked at: a pod may have thousands, but once it is clear
+    what becomes of every node, the others have no say.
+    """
+
+    __slots__ = (
+        "_cluster",
+        "_counter_keys",
+        "_counters",
+        "_domain_keys",
+        "_memory",
+        "_reach",
+        "_reached_at",
+        "constraints",
+    )
 
     def __init__(
         self,
@@ -30,21 +44,34 @@ class Side:
         self._cluster = cluster
         self._memory = memory
         self.constraints = constraints
+        self._reach, self._reached_at = 0, -1
         self._counter_keys = [c.counter_key(cls.label_set.namespace) for c in constraints]
         self._counters: list[PodCounter | None] = [None] * len(constraints)
-        self._domain_keys = [
-            DomainsKey(
-                constraint.topology_key,
-                required,
-                admission_of(
+        admissions: dict[tuple[bool, bool, bool], Admission] = {}
+        self._domain_keys = []
+        for constraint in constraints:
+            affinity, taints = constraint.honors_affinity, constraint.honors_taints
+            policies = (affinity, taints, constraint.compares_taints)
+            if policies not in admissions:
+                admissions[policies] = admission_of(
                     cls,
-                    honors_affinity=constraint.honors_affinity,
-                    honors_taints=constraint.honors_taints,
+                    honors_affinity=affinity,
+                    honors_taints=taints,
                     compares_taints=constraint.compares_taints,
-                ),
-            )
-            for constraint in constraints
-        ]
+                )
+            key = DomainsKey(constraint.topology_key, required, admissions[policies])
+            self._domain_keys.append(key)
+
+    def find_reach(self) -> int:
+        """How many constraints count on the nodes as they are."""
+        return len(self.constraints)
+
+    @property
+    def reach(self) -> int:
+        layout = self._memory.layout()
+        if layout != self._reached_at:
+            self._reach, self._reached_at = self.find_reach(), layout
+        return self._reach
 
     def counter(self, index: int) -> PodCounter | None:
         """The counter of a constraint; None if its selector matches nothing."""
@@ -60,14 +87,14 @@ class Side:
     def moved(self) -> Hashable:
         """A value that stays equal while the layout of the nodes and all counts do."""
         versions = [self._memory.layout()]
-        for index in range(len(self.constraints)):
+        for index in range(self.reach):
             counter = self.counter(index)
             versions.append(0 if counter is None else counter.version)
         return tuple(versions)
 
     def keep(self) -> None:
         """Say that the counters are still of use; make them before any trial begins."""
-        for index in range(len(self.constraints)):
+        for index in range(self.reach):
             counter = self.counter(index)
             if counter is not None:
                 self._cluster.topology.keep(counter)

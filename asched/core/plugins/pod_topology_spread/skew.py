@@ -48,6 +48,14 @@ class HardSide(Side):
         self._judged_at: Hashable = None
         self._told: Hashable = None
 
+    def find_reach(self) -> int:
+        """Up to the first key that no node has: none gets past that."""
+        is_carried = self._cluster.nodes.is_carried
+        for index, constraint in enumerate(self.constraints):
+            if not is_carried(constraint.topology_key):
+                return index + 1
+        return len(self.constraints)
+
     def stamp(self) -> Hashable:
         """The verdicts on all domains: counts may move and change none of them."""
         self._judge_anew()
@@ -59,7 +67,8 @@ class HardSide(Side):
         """int32[M]: 0 fits, else the code of the first constraint that refuses the row."""
         self._judge_anew()
         codes: Codes | None = None
-        for constraint, judged in zip(self.constraints, self._judged, strict=True):
+        reached = self.constraints[: self.reach]
+        for constraint, judged in zip(reached, self._judged, strict=True):
             told = judged[nodes.label(constraint.topology_key)[0]]
             codes = told if codes is None else np.where(codes, codes, told)
         assert codes is not None, "a filter without hard constraints is skipped"
@@ -69,7 +78,7 @@ class HardSide(Side):
         """Judge every domain again if counts or nodes have moved."""
         moved = self.moved()
         if moved != self._judged_at:
-            self._judged = [self._judge(index) for index in range(len(self.constraints))]
+            self._judged = [self._judge(index) for index in range(self.reach)]
             self._judged_at = moved
             self._told = None
 

@@ -1,0 +1,223 @@
+"""The worst that a tenant can write into one object costs the scheduler linear work.
+
+Each pod here holds `n` of something. It is scheduled or rejected, a second one like it waits, and
+the first one goes, so that filters, scores, hints and counters meet it. What is counted are calls
+of functions: twice as many things may cost twice as many calls, never four times.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any, Final
+
+import pytest
+
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.pod import Pod
+from asched.core.state.facts import Seen
+from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.cycle.playbook import Play
+
+FEW: Final = 150
+#: Of twice as many things; what is there for every pod makes it less, rounding up a little more.
+GROWTH_MAX: Final = 2.3
+
+Worst = Callable[[PodBuilder, int], PodBuilder]
+
+
+def selecting(i: int) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": f"k{i}", "operator": "NotIn", "values": ["x"]}]}
+
+
+def spreading(action: str, key: str) -> Worst:
+    def build(pod: PodBuilder, n: int) -> PodBuilder:
+        return pod.spec(
+            topologySpreadConstraints=[
+                {
+                    "maxSkew": 1,
+                    "topologyKey": key.format(i),
+                    "whenUnsatisfiable": action,
+                    "labelSelector": selecting(i),
+                    "nodeTaintsPolicy": "Honor",
+                }
+                for i in range(n)
+            ]
+        )
+
+    return build
+
+
+def near(kind: str, how: str, key: str) -> Worst:
+    """Pod affinity or anti-affinity with n terms."""
+
+    def build(pod: PodBuilder, n: int) -> PodBuilder:
+        terms: list[dict[str, Any]] = [
+            {"topologyKey": key.format(i), "labelSelector": selecting(i)} for i in range(n)
+        ]
+        if how.startswith("preferred"):
+            terms = [{"weight": 1, "podAffinityTerm": term} for term in terms]
+        return pod.spec(affinity={kind: {f"{how}DuringSchedulingIgnoredDuringExecution": terms}})
+
+    return build
+
+
+def node_affinity(*, required: bool, wide: bool) -> Worst:
+    """n terms of one requirement, or one term of n."""
+
+    def build(pod: PodBuilder, n: int) -> PodBuilder:
+        expressions = [
+            {"key": f"k{i % 7}", "operator": "NotIn", "values": [f"v{i}"]} for i in range(n)
+        ]
+        terms: list[dict[str, Any]] = [{"matchExpressions": [one]} for one in expressions]
+        if wide:
+            terms = [{"matchExpressions": expressions}]
+        how = "requiredDuringSchedulingIgnoredDuringExecution"
+        wish: Any = {"nodeSelectorTerms": terms}
+        if not required:
+            how = "preferredDuringSchedulingIgnoredDuringExecution"
+            wish = [{"weight": 1, "preference": term} for term in terms]
+        return pod.spec(affinity={"nodeAffinity": {how: wish}})
+
+    return build
+
+
+def each(field: str, make: Callable[[int], dict[str, Any]]) -> Worst:
+    return lambda pod, n: pod.spec(**{field: [make(i) for i in range(n)]})
+
+
+def ports(pod: PodBuilder, n: int) -> PodBuilder:
+    """Others for each pod, so that none is in the way of another."""
+    start = 1000 * (1 + len(pod.build().metadata.name))
+    used = [{"containerPort": i, "hostPort": i} for i in range(start, start + n)]
+    return pod.spec(containers=[{"name": "c", "image": "i", "ports": used}])
+
+
+def resources(pod: PodBuilder, n: int) -> PodBuilder:
+    wanted = {f"example.com/r{i}": "0" for i in range(n)}
+    container = {"name": "c", "image": "i", "resources": {"requests": wanted, "limits": wanted}}
+    return pod.spec(containers=[container])
+
+
+def labels(pod: PodBuilder, n: int) -> PodBuilder:
+    spread = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    keys = [f"l{i}" for i in range(n)]
+    return pod.labels(**dict.fromkeys(keys, "v")).spec(
+        topologySpreadConstraints=[
+            {**spread, "labelSelector": {"matchLabels": {}}, "matchLabelKeys": keys}
+        ]
+    )
+
+
+WORST: Final[dict[str, Worst]] = {
+    "soft spread": spreading("ScheduleAnyway", "k{}"),
+    "soft spread by keys of nodes": spreading("ScheduleAnyway", "n{}"),
+    "hard spread": spreading("DoNotSchedule", "k{}"),
+    "hard spread by keys of nodes": spreading("DoNotSchedule", "n{}"),
+    "affinity": near("podAffinity", "required", "k{}"),
+    "anti-affinity": near("podAntiAffinity", "required", "k{}"),
+    "anti-affinity by one key": near("podAntiAffinity", "required", "zone"),
+    "preferred affinity": near("podAffinity", "preferred", "k{}"),
+    "preferred anti-affinity by one key": near("podAntiAffinity", "preferred", "zone"),
+    "required node terms": node_affinity(required=True, wide=False),
+    "one required node term": node_affinity(required=True, wide=True),
+    "preferred node terms": node_affinity(required=False, wide=False),
+    "one preferred node term": node_affinity(required=False, wide=True),
+    "node selector": lambda pod, n: pod.spec(nodeSelector={f"k{i}": "v" for i in range(n)}),
+    "tolerations": each("tolerations", lambda i: {"key": "k", "value": f"v{i}"}),
+    "tolerations that compare": each(
+        "tolerations", lambda i: {"key": "k", "operator": "Gt", "value": f"{i}"}
+    ),
+    "host ports": ports,
+    "resource names": resources,
+    "labels": labels,
+    "containers": each("containers", lambda i: {"name": f"c{i}", "image": f"i{i}"}),
+    "init containers": each("initContainers", lambda i: {"name": f"c{i}", "image": f"i{i}"}),
+    "gates": each("schedulingGates", lambda i: {"name": f"g{i}"}),
+    "claims of volumes": each(
+        "volumes", lambda i: {"name": f"v{i}", "persistentVolumeClaim": {"claimName": f"c{i}"}}
+    ),
+    "disks": each("volumes", lambda i: {"name": f"v{i}", "gcePersistentDisk": {"pdName": f"d{i}"}}),
+    "ephemeral volumes": each(
+        "volumes",
+        lambda i: {"name": f"v{i}", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}},
+    ),
+    "claims of devices": each(
+        "resourceClaims", lambda i: {"name": f"r{i}", "resourceClaimName": f"c{i}"}
+    ),
+}
+
+
+def calls_of(act: Callable[[], object]) -> int:
+    """How many functions are called while it acts."""
+    count = 0
+
+    def note(_frame: Any, event: str, _arg: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        act()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def a_life(worst: Worst, n: int) -> int:
+    """Calls for three such pods on three nodes with as many labels, and taints of their own."""
+    keys = {f"n{i}": "v" for i in range(n)}
+    nodes = [
+        a_node(f"n{i}").labels(zone=f"z{i}", **keys).taints(f"k=v{i}:{effect}")
+        for i, effect in enumerate(("NoSchedule", "PreferNoSchedule", "PreferNoSchedule"))
+    ]
+    play = Play(*nodes)
+
+    def live() -> None:
+        first, second = (worst(a_pod(name), n).build() for name in ("first", "second"))
+        running = worst(a_pod("running").on("n0"), n).build()
+        play.turn(Seen(POD, running))
+        play.see(first)
+        play.see(second)
+        for _ in range(50):
+            play.turn()
+        play.turn(Seen(NODE, a_node("n0").labels(zone="z0", more="yes", **keys).build()))
+        play.lose(running)
+        play.turn(after_s=20)
+        play.lose(first)
+
+    return calls_of(live)
+
+
+@pytest.mark.parametrize("name", WORST)
+def test_work_is_linear_in_what_one_object_holds(name: str) -> None:
+    worst = WORST[name]
+    a_life(worst, 10)  # imports and the like
+    one, two = a_life(worst, FEW), a_life(worst, 2 * FEW)
+    assert two <= one * GROWTH_MAX, f"{one} calls for {FEW}, {two} for {2 * FEW}"
+
+
+def test_what_no_node_carries_is_looked_at_once() -> None:
+    """Two thousand keys that no node has decide the matter with the first of them."""
+    play = Play(*(a_node(f"n{i}") for i in range(3)))
+    pod: Pod = spreading("ScheduleAnyway", "k{}")(a_pod("p"), 2000).build()
+    play.see(pod)
+    assert play.node_of(pod.uid)
+    assert not play.parts.cluster.topology._counters
+
+
+def test_ports_that_are_freed_are_looked_up_by_those_who_wait() -> None:
+    """A pod with other ports than those that the waiting pod could not get goes away."""
+
+    def wait_and_lose(n: int) -> int:
+        play = Play(a_node("n"))
+        taken = a_pod("taken").on("n").host_port(80)
+        waiting, leaving = ports(a_pod("waiting"), n), ports(a_pod("leave").on("n"), n)
+        waiting.first["ports"].append({"containerPort": 80, "hostPort": 80})
+        play.see(taken)
+        play.see(leaving)
+        play.see(waiting)
+        return calls_of(lambda: play.lose(leaving))
+
+    wait_and_lose(10)
+    one, two = wait_and_lose(FEW), wait_and_lose(2 * FEW)
+    assert two <= one * GROWTH_MAX, f"{one} calls for {FEW}, {two} for {2 * FEW}"
