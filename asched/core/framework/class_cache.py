@@ -1,9 +1,10 @@
-"""All kept work of one profile, bounded: what was unused for longest goes first."""
+"""All kept work of one profile, bounded in bytes: what was unused for longest goes first."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
 from itertools import count
-from typing import Any, Final
+from typing import Final
+from weakref import WeakValueDictionary
 
 from asched.core.framework.classes import ClassState
 from asched.core.framework.kept import KeptScores, KeptVerdict, Work
@@ -15,11 +16,17 @@ from asched.core.framework.weighted import WeightedPoints
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
-#: Classes whose work is kept, per profile. At 5,000 nodes a class holds about 0.4 MB (a dozen
-#: plugins with 4 to 8 bytes a row), so 256 of them take 100 MB at most.
-CLASSES_MAX: Final = 256
-#: Answers of single plugins kept for reuse between classes, per plugin.
-ANSWERS_MAX: Final = 512
+#: What all kept work of a profile takes at most ...
+BYTES_MAX: Final = 128 << 20
+#: ... where a class takes this beside its rows ...
+CLASS_BYTES: Final = 16 << 10
+#: ... but never fewer classes than this.
+CLASSES_MIN: Final = 4
+
+#: Bytes a row of a filter's answer, of a scorer's, ...
+CODE_BYTES, SCORE_BYTES = 4, 8
+#: ... and of what a class has of its own: whether it fits, its total, and what does not move of it.
+STATE_BYTES: Final = 17
 
 
 #: What each plugin reads of a class of pods, in the order of `cached_plugins`.
@@ -41,11 +48,13 @@ class ClassCache:
         self._plugins = cached_plugins(profile)
         self._names = tuple(plugin.name for plugin in self._plugins)
         self._rosters: dict[tuple[str, ...], Roster] = {}
-        self._verdicts: dict[str, OrderedDict[Hashable, KeptVerdict]] = {
-            filterer.plugin.name: OrderedDict() for filterer in profile.filters
+        self._own_bytes = 0  # a row, of the states themselves
+        #: answers live as long as a state uses them
+        self._verdicts: dict[str, WeakValueDictionary[Hashable, KeptVerdict]] = {
+            filterer.plugin.name: WeakValueDictionary() for filterer in profile.filters
         }
-        self._scores: dict[str, OrderedDict[Hashable, KeptScores]] = {
-            scorer.plugin.name: OrderedDict() for scorer in profile.scorers
+        self._scores: dict[str, WeakValueDictionary[Hashable, KeptScores]] = {
+            scorer.plugin.name: WeakValueDictionary() for scorer in profile.scorers
         }
 
     @property
@@ -63,11 +72,23 @@ class ClassCache:
         state = self._states.get(key)
         if state is None:
             state = self._states[key] = self._make(key)
-            if len(self._states) > CLASSES_MAX:
-                self._states.popitem(last=False)
+            self._own_bytes += _own_bytes(state)
+            self._drop_unused()
         else:
             self._states.move_to_end(key)
         return state
+
+    @property
+    def bytes(self) -> int:
+        """About what the kept work takes."""
+        row = self._own_bytes
+        row += CODE_BYTES * sum(map(len, self._verdicts.values()))
+        row += SCORE_BYTES * sum(map(len, self._scores.values()))
+        return row * self.cluster.nodes.height + CLASS_BYTES * len(self._states)
+
+    def _drop_unused(self) -> None:
+        while len(self._states) > CLASSES_MIN and self.bytes > BYTES_MAX:
+            self._own_bytes -= _own_bytes(self._states.popitem(last=False)[1])
 
     def _make(self, keys: Keys) -> ClassState:
         profile, work = self.profile, self.work
@@ -106,7 +127,7 @@ class ClassCache:
         kept = answers.get(key)
         if kept is None:
             kept = KeptVerdict(filterer.plugin, filterer.pre_filter, self.work)
-            _remember(answers, key, kept)
+            answers[key] = kept
         return kept
 
     def _kept_scores(self, plugin: ScorePlugin, key: Hashable) -> KeptScores:
@@ -115,12 +136,12 @@ class ClassCache:
         answers = self._scores[plugin.name]
         kept = answers.get(key)
         if kept is None:
-            kept = KeptScores(plugin)
-            _remember(answers, key, kept)
+            kept = answers[key] = KeptScores(plugin)
         return kept
 
 
-def _remember(answers: OrderedDict[Hashable, Any], key: Hashable, kept: Any) -> None:
-    answers[key] = kept
-    if len(answers) > ANSWERS_MAX:
-        answers.popitem(last=False)
+def _own_bytes(state: ClassState) -> int:
+    """Bytes a row of what no other state uses."""
+    points = state.ranking.points
+    alone = sum(one.plugin.reads_feasible for one in points)
+    return STATE_BYTES + SCORE_BYTES * (len(points) + alone)

@@ -15,6 +15,7 @@ row are asked, about those rows (`_quick`). Whatever else happened leads through
 """
 
 from collections.abc import Sequence
+from itertools import count
 from typing import Any, Final
 
 import numpy as np
@@ -41,6 +42,8 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
+_numbers: Final = count(1)
+
 #: With more rows than this whose feasibility turned, ranking all anew is cheaper. Measured at
 #: 5,000 rows: gathering costs as much as ten to twenty times the rows in order.
 TURNED_MAX: Final = 128
@@ -60,6 +63,8 @@ class ClassState:
         asks_all: bool = False,
     ) -> None:
         """`asks_all`: every filter judges every node (alwaysCheckAllPredicates)."""
+        #: never given twice
+        self.number = next(_numbers)
         self._cluster = cluster
         self._asks_all = asks_all
         self.roster = roster

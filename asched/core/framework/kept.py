@@ -100,6 +100,7 @@ class Kept:
     """The part that filters and scores share: when is an answer old?"""
 
     __slots__ = (
+        "__weakref__",
         "_aspects",
         "_epoch",
         "_is_prepared",

@@ -4,7 +4,8 @@ Nominated pods are looked up by node and priority in every attempt. What they as
 kept in columns, one `Layer` for each priority that somebody asked about: all nominated pods of at
 least that priority. A nomination that comes or goes touches one row.
 
-Bounds  LAYERS_MAX priorities, CODES_MAX kept answers a layer; what was unused for longest goes.
+Bounds  BYTES_MAX for all layers, CODES_BYTES_MAX of kept answers for each; what was unused for
+        longest goes.
 """
 
 from collections import OrderedDict
@@ -26,9 +27,11 @@ I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
 #: Clusters have a handful of priority classes; a layer is made anew in a millisecond.
-LAYERS_MAX: Final = 64
-#: Distinct requests of pods that meet nominated pods at the same time, per priority. A guess.
-CODES_MAX: Final = 64
+BYTES_MAX: Final = 64 << 20
+#: Answers for distinct requests of pods that meet nominated pods, per priority. A guess.
+CODES_BYTES_MAX: Final = 2 << 20
+#: Never fewer layers, or answers of one, than this.
+KEPT_MIN: Final = 4
 
 
 class Layer:
@@ -84,7 +87,8 @@ class Layer:
         kept = self._codes.get(key)
         if kept is None:
             kept = self._codes[key] = PromisedCodes(verdict)
-            if len(self._codes) > CODES_MAX:
+            each = kept.codes.itemsize * self._nodes.columns.capacity
+            if len(self._codes) > max(KEPT_MIN, CODES_BYTES_MAX // each):
                 self._codes.popitem(last=False)
         else:
             self._codes.move_to_end(key)
@@ -162,7 +166,8 @@ class Promised:
         if layer is None:
             layer = self._layers[priority] = Layer(self._cluster.nodes, priority)
             self._fill(layer)
-            if len(self._layers) > LAYERS_MAX:
+            each = layer.amounts.nbytes + layer.count.nbytes + CODES_BYTES_MAX
+            if len(self._layers) > max(KEPT_MIN, BYTES_MAX // each):
                 self._layers.popitem(last=False)
         else:
             self._layers.move_to_end(priority)

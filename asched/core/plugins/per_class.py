@@ -1,19 +1,15 @@
-"""What a plugin derives from a class of pods, made once and kept for the pods that follow.
+"""What a plugin derives from a class of pods, made once and kept as long as the class lives.
 
-Bounds   CLASSES_MAX entries for each use; a full memory is emptied, since making an entry anew is
-         cheap and the classes that matter come back at once.
+What is derived must not refer to the class: then neither would ever go.
 """
 
 from collections.abc import Callable, Hashable
-from typing import Final, Generic, TypeVar
-from weakref import WeakValueDictionary
+from typing import Generic, TypeVar
+from weakref import WeakValueDictionary, ref
 
 from asched.core.state.pods import PodClass
 
 T = TypeVar("T")
-
-#: Classes remembered by one plugin. A guess: more classes than this wait in few clusters.
-CLASSES_MAX: Final = 8192
 
 
 class PerClass(Generic[T]):
@@ -23,16 +19,19 @@ class PerClass(Generic[T]):
 
     def __init__(self, derive: Callable[[PodClass], T]) -> None:
         self._derive = derive
-        self._known: dict[int, T] = {}
+        self._known: dict[int, tuple[T, ref[PodClass]]] = {}
 
     def __call__(self, cls: PodClass) -> T:
+        key = cls.number
         try:
-            return self._known[cls.number]
+            return self._known[key][0]
         except KeyError:
-            if len(self._known) >= CLASSES_MAX:
-                self._known.clear()
-            made = self._known[cls.number] = self._derive(cls)
+            made, known = self._derive(cls), self._known
+            known[key] = (made, ref(cls, lambda _: known.pop(key, None)))
             return made
+
+    def __len__(self) -> int:
+        return len(self._known)
 
 
 class PerKey(Generic[T]):

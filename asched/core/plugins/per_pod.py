@@ -3,35 +3,45 @@
 Hints are asked about every resting pod for every change, so compiling a pod's selectors each time
 would be most of the cost.
 
-Bounds   PODS_MAX entries for each use; a full memory is emptied.
+Bounds   twice the pods that are there, or PODS_MIN: then those that went are forgotten.
 """
 
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from asched.core.model.pod import Pod
+from asched.core.state.cluster import Cluster
 
 T = TypeVar("T")
 
-#: Pods remembered by one plugin. A guess: as many rarely rest at the same time.
-PODS_MAX: Final = 16_384
+#: Fewer pods than this are not worth a look at who went.
+PODS_MIN: Final = 1_024
 
 
 class PerPod(Generic[T]):
     """`memory(pod)` is `derive(pod)`, derived once for each version of the pod."""
 
-    __slots__ = ("_derive", "_known")
+    __slots__ = ("_cluster", "_derive", "_known", "_sweep_at")
 
-    def __init__(self, derive: Callable[[Pod], T]) -> None:
+    def __init__(self, cluster: Cluster, derive: Callable[[Pod], T]) -> None:
+        self._cluster = cluster
         self._derive = derive
         self._known: dict[str, tuple[Pod, T]] = {}
+        self._sweep_at = PODS_MIN
 
     def __call__(self, pod: Pod) -> T:
         known = self._known.get(pod.uid)
         if known is not None and known[0] is pod:
             return known[1]
         made = self._derive(pod)
-        if len(self._known) >= PODS_MAX:
-            self._known.clear()
+        if len(self._known) >= self._sweep_at:
+            self._sweep()
         self._known[pod.uid] = (pod, made)
         return made
+
+    def _sweep(self) -> None:
+        seen = self._cluster.pods_seen
+        self._known = {
+            uid: kept for uid, kept in self._known.items() if seen.get(kept[0].key) is kept[0]
+        }
+        self._sweep_at = max(PODS_MIN, 2 * len(self._known))

@@ -152,7 +152,7 @@ class Search:
                 prospects = self._keep(key, PlainProspects(*parts))
         else:
             verdicts = list(state.active)
-            key = (id(state), pod.cls.key)
+            key = (state.number, pod.cls.key)
             prospects = self._kept.get(key) if is_fresh else None
             if prospects is None:
                 parts_ = (self._cluster, self._lineup, self._budgets)

@@ -18,8 +18,10 @@ from asched.core.model.quantity import QuantityError
 from asched.core.model.selector import Selector, compile_selector
 from asched.core.model.storage import PodStorage, storage_of
 
-#: A few kB each.
-RECENT_MAX: Final = 256
+#: Bytes of classes that nobody uses ...
+RECENT_BYTES_MAX: Final = 2 << 20
+#: ... at so much for a class, and so much for each byte of its key. Measured with plain pods.
+CLASS_BYTES, BYTES_PER_KEY_BYTE = 6 << 10, 8
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
@@ -256,12 +258,13 @@ def _term(term: PodAffinityTerm, own_namespace: str, weight: int = 0) -> Affinit
 
 class PodClasses:
     """Interns classes and label sets. They go when the last pod that uses them goes, but for the
-    RECENT_MAX classes asked for last: where pods come one by one, each would else be the first.
+    classes asked for last: where pods come one by one, each would else be the first.
     """
 
     def __init__(self) -> None:
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
         self._recent: OrderedDict[PodClass, None] = OrderedDict()
+        self._recent_bytes = 0
         self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
         self._classes_made = 0
         self._label_sets_made = 0
@@ -281,10 +284,13 @@ class PodClasses:
             )
             self._classes[key] = known
         recent = self._recent
+        if known in recent:
+            recent.move_to_end(known)
+            return known
         recent[known] = None
-        recent.move_to_end(known)
-        if len(recent) > RECENT_MAX:
-            recent.popitem(last=False)
+        self._recent_bytes += _bytes_of(known)
+        while self._recent_bytes > RECENT_BYTES_MAX and len(recent) > 1:
+            self._recent_bytes -= _bytes_of(recent.popitem(last=False)[0])
         return known
 
     def label_set_of(self, pod: Pod) -> LabelSet:
@@ -298,6 +304,10 @@ class PodClasses:
 
     def info_of(self, pod: Pod) -> PodInfo:
         return PodInfo(pod, self.class_of(pod))
+
+
+def _bytes_of(cls: PodClass) -> int:
+    return CLASS_BYTES + BYTES_PER_KEY_BYTE * len(cls.key)
 
 
 def _resize_key(pod: Pod) -> bytes:

@@ -1,9 +1,9 @@
-"""The memory of plugins: derived once, bounded."""
+"""The memory of plugins: derived once, forgotten with the class."""
 
 import pytest
 
-from asched.core.plugins import per_class
 from asched.core.plugins.per_class import PerClass
+from asched.core.state import pods
 from asched.core.state.pods import PodClass
 from tests.builders import a_cluster, a_pod, pending
 
@@ -21,11 +21,16 @@ def test_what_a_class_implies_is_derived_once() -> None:
     assert seen == [cls.number]
 
 
-def test_a_full_memory_is_emptied(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(per_class, "CLASSES_MAX", 2)
+def test_what_was_derived_goes_with_the_class(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pods, "RECENT_BYTES_MAX", 0)
     memory = PerClass(lambda cls: cls.number)
     cluster = a_cluster()
-    classes = [pending(cluster, a_pod().priority(number)).cls for number in range(5)]
+    stays = pending(cluster, a_pod("stays"))
+    memory(stays.cls)
+    for number in range(1, 50):
+        cls = pending(cluster, a_pod().priority(number)).cls
+        assert memory(cls) == cls.number
+        del cls
 
-    assert [memory(cls) for cls in classes] == [cls.number for cls in classes]
-    assert len(memory._known) <= 2
+    assert len(memory) <= 2
+    assert stays.cls.number in memory._known

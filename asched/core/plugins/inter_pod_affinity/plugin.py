@@ -77,7 +77,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
         self._cluster = cluster
         self._namespaces = Namespaces(cluster)
         self._affinities = PerKey(_what_matters, lambda _: _Affinity())
-        self._terms_of = PerPod(lambda pod: cluster.classes.class_of(pod).terms)
+        self._terms_of = PerPod(cluster, lambda pod: cluster.classes.class_of(pod).terms)
 
     # --- the scheduling cycle --------------------------------------------------------------------
 

@@ -101,7 +101,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
         self._memory = DomainsMemory(cluster)
         self._spreads = PerKey(_what_matters, _new_spread)
         self._numbers = 0
-        self._own = PerPod(lambda pod: own_constraints(pod, DO_NOT_SCHEDULE, switches))
+        self._own = PerPod(cluster, lambda pod: own_constraints(pod, DO_NOT_SCHEDULE, switches))
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
