@@ -209,7 +209,7 @@ def _images(cluster: Cluster) -> dict[str, Any]:
 
 
 def _ports(cluster: Cluster) -> dict[Any, Any]:
-    return {port: _by_node(cluster, rows) for port, rows in cluster.occupancy.ports.items() if rows}
+    return {port: _by_node(cluster, rows) for port, rows in cluster.occupancy.ports.items()}
 
 
 def _counters(cluster: Cluster, twin: Cluster) -> Iterator[str]:

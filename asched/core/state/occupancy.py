@@ -2,7 +2,6 @@
 occupy.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable
 
 from asched.core.state.pods import PodInfo
@@ -17,7 +16,7 @@ class Occupancy:
     """
 
     def __init__(self) -> None:
-        self.ports: dict[tuple[str, int], dict[int, dict[str, int]]] = defaultdict(dict)
+        self.ports: dict[tuple[str, int], dict[int, dict[str, int]]] = {}
         self.claims: dict[str, dict[int, int]] = {}
         #: moves with every change of `claims`
         self.claims_version = 0
@@ -29,28 +28,34 @@ class Occupancy:
         have it anyway); `ports_of` and `put_back` undo that.
         """
         for ip, protocol, port in info.cls.host_ports:
-            by_row = self.ports[protocol, port]
+            by_row = self.ports.setdefault((protocol, port), {})
             used = by_row.setdefault(row, {})
             used[ip] = max(amount, 0) if on_trial else used.get(ip, 0) + amount
             if not used[ip]:
                 del used[ip]
             if not used:
-                del by_row[row]
+                self._clear((protocol, port), row)
         for name in info.cls.claim_names:
             self._move_claim(f"{info.pod.metadata.namespace}/{name}", row, amount)
 
     def ports_of(self, infos: Iterable[PodInfo], row: int) -> PortsUsed:
         """Who uses, on a row, the ports that these pods use."""
         keys = {(protocol, port) for i in infos for _, protocol, port in i.cls.host_ports}
-        return {key: dict(self.ports[key].get(row, ())) for key in keys}
+        return {key: dict(self.ports.get(key, {}).get(row, ())) for key in keys}
 
     def put_back(self, saved: PortsUsed, row: int) -> None:
         """What `ports_of` told holds again."""
         for key, used in saved.items():
             if used:
-                self.ports[key][row] = used
+                self.ports.setdefault(key, {})[row] = used
             else:
-                self.ports[key].pop(row, None)
+                self._clear(key, row)
+
+    def _clear(self, key: tuple[str, int], row: int) -> None:
+        by_row = self.ports.get(key, {})
+        by_row.pop(row, None)
+        if not by_row:
+            self.ports.pop(key, None)
 
     def _move_claim(self, key: str, row: int, amount: int) -> None:
         rows = self.claims.setdefault(key, {})

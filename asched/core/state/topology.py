@@ -258,6 +258,9 @@ class Topology:
     def _drop_unused(self) -> None:
         by_use = sorted(self._counters.values(), key=lambda counter: counter.used)
         self._drop(by_use[: len(by_use) // 2])
+        for inside in self._populations.values():  # who is asked rarely would keep them
+            for label_set in inside:
+                label_set.counters, label_set.generation = [], -1
 
     def _drop(self, unused: Iterable[PodCounter]) -> None:
         for counter in unused:
@@ -271,7 +274,8 @@ class Topology:
     def _sweep_terms(self) -> None:
         """Forget the terms that nobody carries."""
         self._terms = {key: counter for key, counter in self._terms.items() if counter.total}
-        self._sweep_at = max(IDLE_TERMS_MAX, 2 * len(self._terms))
+        idle = min(IDLE_TERMS_MAX, self._counters_max())
+        self._sweep_at = max(idle, 2 * len(self._terms))
         self._carried.clear()
         self._terms_index = SelectorIndex()
         for counter in self._terms.values():

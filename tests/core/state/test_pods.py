@@ -1,6 +1,6 @@
 """Classes of pods: shared by equal pods, remembered for a while, forgotten in the end."""
 
-from asched.core.state.pods import RECENT_MAX, PodClasses
+from asched.core.state.pods import CLASS_BYTES, RECENT_BYTES_MAX, PodClasses
 from tests.builders import a_pod
 
 
@@ -15,10 +15,25 @@ def test_a_class_outlives_its_last_pod_for_a_while() -> None:
     """Pods that come one by one, each bound before the next, are of one class."""
     classes = PodClasses()
     number = classes.class_of(a_pod("one").requests(cpu="1").build()).number
-    for index in range(RECENT_MAX - 1):
+    for index in range(100):
         classes.class_of(a_pod("other").requests(cpu=str(index + 2)).build())
     assert classes.class_of(a_pod("two").requests(cpu="1").build()).number == number
 
-    for index in range(2 * RECENT_MAX):
+    for index in range(RECENT_BYTES_MAX // CLASS_BYTES):
         classes.class_of(a_pod("other").requests(cpu=str(index + 2)).build())
     assert classes.class_of(a_pod("three").requests(cpu="1").build()).number != number
+
+
+def test_large_pods_push_out_more_of_those_that_nobody_uses() -> None:
+    classes = PodClasses()
+    for index in range(20):
+        classes.class_of(
+            a_pod("large")
+            .spec(nodeName="", nodeSelector={"k": f"{index}"})
+            .labels({f"key-{k}": "v" * 60 for k in range(1_000)})
+            .build()
+        )
+    assert 1 <= len(classes._recent) < 10
+    for _ in range(2):
+        classes.class_of(a_pod("large").labels(x="y" * 1_000_000).build())
+    assert len(classes._recent) == 1
