@@ -43,7 +43,7 @@ IN_TREE: Final[dict[str, Factory]] = {
     names.SCHEDULING_GATES: lambda _args, _cluster: SchedulingGates(),
     names.NODE_UNSCHEDULABLE: lambda _args, _cluster: NodeUnschedulable(),
     names.NODE_NAME: lambda _args, _cluster: NodeName(),
-    names.TAINT_TOLERATION: lambda _args, _cluster: TaintToleration(),
+    names.TAINT_TOLERATION: lambda _args, cluster: TaintToleration(cluster),
     names.NODE_AFFINITY: lambda args, _cluster: NodeAffinity(args),
     names.NODE_PORTS: lambda _args, cluster: NodePorts(cluster),
     names.NODE_RESOURCES_FIT: NodeResourcesFit,
@@ -75,7 +75,7 @@ def in_tree(gates: Mapping[str, bool]) -> dict[str, Factory]:
     return {
         **IN_TREE,
         names.NODE_UNSCHEDULABLE: lambda _args, _cluster: NodeUnschedulable(compares=compares),
-        names.TAINT_TOLERATION: lambda _args, _cluster: TaintToleration(compares=compares),
+        names.TAINT_TOLERATION: lambda _args, cluster: TaintToleration(cluster, compares=compares),
         names.POD_TOPOLOGY_SPREAD: lambda args, cluster: PodTopologySpread(args, cluster, switches),
         names.NODE_VOLUME_LIMITS: lambda _args, cluster: NodeVolumeLimits(cluster, scaling=scaling),
         names.DYNAMIC_RESOURCES: lambda args, cluster: DynamicResources(

@@ -39,6 +39,7 @@ from asched.core.model.taint import (
 from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.per_pod import PerPod
 from asched.core.state.changes import Action, Trigger
+from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
@@ -84,11 +85,11 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
     depends_on = Aspect.TAINTS | Aspect.LIVE
     normalizes = True
 
-    def __init__(self, *, compares: bool = False) -> None:
+    def __init__(self, cluster: Cluster, *, compares: bool = False) -> None:
         self._compares = compares
         self._judgement = PerClass(lambda cls: Judgement(self._tolerations_of(cls.example)))
 
-        self._of_pod = PerPod(lambda pod: Tolerations(self._tolerations_of(pod)))
+        self._of_pod = PerPod(cluster, lambda pod: Tolerations(self._tolerations_of(pod)))
 
     def _tolerations_of(self, pod: Pod) -> tuple[Toleration, ...]:
         tolerations = pod.spec.tolerations or ()

@@ -62,7 +62,7 @@ def test_filter(case: Case) -> None:
     cluster = a_cluster(a_node("n1").taints(case.taints))
     pod = pending(cluster, a_pod().tolerates(case.tolerations))
 
-    codes = TaintToleration().filter(pod, all_rows(cluster), None)
+    codes = TaintToleration(cluster).filter(pod, all_rows(cluster), None)
 
     assert codes.tolist() == [int(case.rejected)]
 
@@ -70,7 +70,7 @@ def test_filter(case: Case) -> None:
 @pytest.mark.parametrize(("name", "taints", "tolerations", "expected"), SCORES)
 def test_score(name: str, taints: list[str], tolerations: str, expected: list[int]) -> None:
     cluster = a_cluster(*(a_node(f"n{i}").taints(text) for i, text in enumerate(taints)))
-    plugin = TaintToleration()
+    plugin = TaintToleration(cluster)
 
     raw = plugin.score(pending(cluster, a_pod().tolerates(tolerations)), all_rows(cluster), None)
 
@@ -78,7 +78,7 @@ def test_score(name: str, taints: list[str], tolerations: str, expected: list[in
 
 
 def test_normalizing_the_published_vectors() -> None:
-    plugin = TaintToleration()
+    plugin = TaintToleration(a_cluster())
 
     assert plugin.normalize(np.array([0, 1, 3]), None).tolist() == [100, 67, 0]
     assert plugin.normalize(np.array([0, 0]), None).tolist() == [100, 100]
@@ -102,7 +102,7 @@ def test_normalizing_the_published_vectors() -> None:
 def test_a_changed_node_wakes_the_pod(
     name: str, before: str | None, after: str, expected: Hint
 ) -> None:
-    node_changed = TaintToleration().registrations()[0].hint
+    node_changed = TaintToleration(a_cluster()).registrations()[0].hint
     assert node_changed is not None
     old = None if before is None else a_node("n1").taints(before).build()
 
@@ -112,7 +112,7 @@ def test_a_changed_node_wakes_the_pod(
 
 
 def test_only_its_own_toleration_wakes_the_pod() -> None:
-    pod_changed = TaintToleration().registrations()[1].hint
+    pod_changed = TaintToleration(a_cluster()).registrations()[1].hint
     assert pod_changed is not None
     pod, other = a_pod("web").build(), a_pod("db").build()
 

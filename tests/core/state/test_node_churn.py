@@ -110,14 +110,15 @@ def test_plugins_know_what_ids_mean_now() -> None:
             info = pending(cluster, pod)
             for one, fresh in zip(kept, _plugins(cluster), strict=True):
                 assert _codes(one, info, cluster) == _codes(fresh, info, cluster)
-            scores = [p.score(info, all_rows(cluster), None) for p in (kept[0], TaintToleration())]
+            fresh = TaintToleration(cluster)
+            scores = [p.score(info, all_rows(cluster), None) for p in (kept[0], fresh)]
             assert np.array_equal(*scores)
     assert recount(cluster) == []
 
 
 def _plugins(cluster: Cluster) -> list:  # type: ignore[type-arg]
     return [
-        TaintToleration(),
+        TaintToleration(cluster),
         NodeAffinity(),
         NodeDeclaredFeatures(),
         InterPodAffinity(None, cluster),
