@@ -119,6 +119,10 @@ class AioTransport(StreamingTransport):
         try:
             yield AioStream(response, credentials.url)
         finally:
+            connection = response.connection
+            if connection is not None and connection.transport is not None:
+                # A polite end of TLS waits for a peer that may be silent, and outlives the loop.
+                connection.transport.abort()
             response.close()
 
     async def _open(self, path: str, timeout_s: float) -> aiohttp.ClientResponse:

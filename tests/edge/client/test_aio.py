@@ -2,14 +2,17 @@
 
 import asyncio
 import socket
+from pathlib import Path
 
 import pytest
 
 from asched.edge.client.aio import ERROR_BYTES_MAX, set_keepalive
 from asched.edge.client.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
+from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.client.transport import KEEPALIVE_IDLE_S
 from tests.edge.client.conftest import session_with
-from tests.edge.client.scripted import reply, status
+from tests.edge.client.scripted import reply, scripted, status
+from tests.edge.client.test_credentials import kubeconfig
 
 
 async def test_a_stream_is_read_as_it_comes(server, session):
@@ -97,3 +100,34 @@ async def test_an_error_without_end_is_read_to_its_bound(server, session):
     server.handler = endless
     async with session.general.stream("/w", timeout_s=20) as stream:
         assert await stream.read_all() == b"x" * ERROR_BYTES_MAX
+
+
+def open_sockets():
+    files = Path("/proc/self/fd").iterdir()
+    return sum(file.is_socket() for file in files)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="counts sockets as Linux shows them")
+async def test_a_stream_that_is_left_waits_for_no_farewell_of_a_silent_server(
+    certificates, tmp_path
+):
+    left = asyncio.Event()
+
+    async def silent(_seen, wire):
+        await wire.start_stream()
+        wire._writer.transport.pause_reading()  # it will not see that we go
+        left.set()
+        await asyncio.Event().wait()
+
+    async with scripted(silent, certificates.server_context()) as server:
+        cluster = {"certificate-authority": str(certificates.ca_file)}
+        path = kubeconfig(tmp_path / "config", server.url, cluster=cluster)
+        session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
+        before = open_sockets()
+        async with session.general.stream("/w", timeout_s=20):
+            await left.wait()
+            assert open_sockets() == before + 2  # both ends are here
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert open_sockets() <= before + 1
+        await session.close()
