@@ -30,7 +30,7 @@ from asched.edge.host.doctor_notes import (
     State,
     unreadable,
 )
-from asched.edge.host.doctor_rivals import check_lease, check_names
+from asched.edge.host.doctor_rivals import check_rivals
 from asched.edge.host.permissions import READERS, Right, needed
 
 #: Tokens and certificates begin to be refused at about a minute; events look odd long before. The
@@ -96,9 +96,7 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
     found += await _check_kinds(reader, with_groups=examination.tries_groups)
     found += await _check_access(reader, examination, identity)
     now = datetime.fromtimestamp(examination.clock_s(), UTC)
-    leases, holder_host = await check_lease(reader, examination.configuration, now)
-    found += leases
-    found += await check_names(reader, examination.configuration, holder_host, now)
+    found += await check_rivals(reader, examination.configuration, examination.other, now)
     return found
 
 

@@ -6,14 +6,15 @@ pods) that start a scheduler under the same name, and fresh `Scheduled` events b
 not the holder.
 
 Rules   what a Deployment serves is read from its command line and the ConfigMap it mounts, as the
-        program itself would read them; the same lease means the same installation, whose replicas
-        take turns.
+        program itself would read them. It is the installation that is examined if it runs under
+        the same lease, or as the account that is named, or if nobody has a lease and it is the
+        only one of these names. A process of it is known by its pod's name.
 Bounds  EVENT_AGE_S; LIST_MAX objects of each list.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote
@@ -25,6 +26,7 @@ from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
 from asched.edge.client.errors import ClientError
 from asched.edge.host.doctor_notes import (
     Finding,
+    Identity,
     JsonObject,
     Reader,
     State,
@@ -52,10 +54,75 @@ class Served:
     scheduler_names: frozenset[str]
     lease: Lease | None
     is_ours: bool
+    #: Namespace and name of the account it runs as.
+    account: tuple[str, str] = ("", "")
+
+    def runs_on(self, host: str) -> bool:
+        """Whether a host is a pod of this Deployment."""
+        return host.startswith(self.workload.partition("/")[2] + "-")
+
+
+async def check_rivals(
+    reader: Reader, configuration: SchedulerConfiguration, other: Identity | None, now: datetime
+) -> list[Finding]:
+    """Findings about the lease and each scheduler name. `other` is the account that is examined."""
+    served: list[Served] = []
+    unread: list[Finding] = []
+    try:
+        served = await _workloads(reader)
+    except ClientError as error:
+        unread.append(unreadable(NAME, "deployments and pods", error))
+    own = installation(served, configuration, other)
+    leases, holder_host = await check_lease(reader, configuration, own, now)
+    rivals = [workload for workload in served if workload not in own]
+    found = [*leases, *unread]
+    for name in dict.fromkeys(profile.scheduler_name for profile in configuration.profiles):
+        told = [_own(name, one, configuration) for one in own if name in one.scheduler_names]
+        told += [
+            _rival(name, one, _lease_of(configuration))
+            for one in rivals
+            if name in one.scheduler_names
+        ]
+        told += await _reporters(reader, name, holder_host, own, now)
+        if not told and not unread:
+            told = [Finding(NAME, State.OK, f'nobody else serves "{name}"')]
+        found += told
+    return found
+
+
+def installation(
+    served: Sequence[Served], configuration: SchedulerConfiguration, other: Identity | None
+) -> list[Served]:
+    """The workloads that are what is examined."""
+    lease = _lease_of(configuration)
+    wanted = {profile.scheduler_name for profile in configuration.profiles}
+    ours = [one for one in served if one.is_ours and wanted & one.scheduler_names]
+    account = other.service_account if other is not None else ("", "")
+    if any(account):
+        named = [one for one in ours if one.account == account]
+        if named:
+            return named
+    if lease is not None:
+        return [one for one in ours if one.lease == lease]
+    return ours if len(ours) == 1 and ours[0].lease is None else []
+
+
+def _lease_of(configuration: SchedulerConfiguration) -> Lease | None:
+    election = configuration.leader_election
+    return (election.resource_namespace, election.resource_name) if election.leader_elect else None
+
+
+def _own(name: str, one: Served, configuration: SchedulerConfiguration) -> Finding:
+    text = f'"{name}" is served by {one.workload}, the installation that is examined'
+    if one.lease == _lease_of(configuration):
+        return Finding(NAME, State.OK, text)
+    held = f"lease {'/'.join(one.lease)}" if one.lease else "no lease"
+    text = f"{text}, but under {held}: what was given to the doctor says otherwise"
+    return Finding(NAME, State.WARNING, text, "give the doctor its flags, or its file as --config")
 
 
 async def check_lease(
-    reader: Reader, configuration: SchedulerConfiguration, now: datetime
+    reader: Reader, configuration: SchedulerConfiguration, own: Sequence[Served], now: datetime
 ) -> tuple[list[Finding], str]:
     """Findings, and the host of the present holder ("" if nobody holds it)."""
     election = configuration.leader_election
@@ -79,48 +146,38 @@ async def check_lease(
         return [Finding(LEASE, State.PROBLEM, text, cure)], _host_of(holder) if is_live else ""
     if not is_live or age_s is None:
         return [Finding(LEASE, State.OK, f"{where} is free")], ""
-    text = f'{where} is held by "{holder}", renewed {ago(age_s)}: another process would stand by'
+    text = f'{where} is held by "{holder}", renewed {ago(age_s)}'
+    host = _host_of(holder)
+    for one in own:
+        if one.runs_on(host):
+            text = f"{text}: a replica of {one.workload}, the installation that is examined"
+            return [Finding(LEASE, State.OK, text)], host
+    text = f"{text}: another process would stand by"
     cure = "nothing to do if that is a replica of this installation; if not, name another lease"
-    return [Finding(LEASE, State.WARNING, text, cure)], _host_of(holder)
-
-
-async def check_names(
-    reader: Reader, configuration: SchedulerConfiguration, holder_host: str, now: datetime
-) -> list[Finding]:
-    """One finding per scheduler name of ours, more if there are rivals."""
-    election = configuration.leader_election
-    lease = (election.resource_namespace, election.resource_name) if election.leader_elect else None
-    found: list[Finding] = []
-    served: list[Served] = []
-    try:
-        served = await _workloads(reader)
-    except ClientError as error:
-        found.append(unreadable(NAME, "deployments and pods", error))
-    is_whole = not found
-    for name in dict.fromkeys(profile.scheduler_name for profile in configuration.profiles):
-        rivals = [_rival(name, other, lease) for other in served if name in other.scheduler_names]
-        rivals += await _reporters(reader, name, holder_host, now)
-        if not rivals and is_whole:
-            rivals = [Finding(NAME, State.OK, f'nobody else serves "{name}"')]
-        found += rivals
-    return found
+    return [Finding(LEASE, State.WARNING, text, cure)], host
 
 
 def _rival(name: str, other: Served, lease: Lease | None) -> Finding:
     if other.lease is not None and other.lease == lease:
         text = f'"{name}" is served by {other.workload} under the same lease'
-        if other.is_ours:
-            return Finding(NAME, State.OK, f"{text}: replicas of one installation")
         cure = "intended when asched replaces it; otherwise give asched another schedulerName"
         return Finding(NAME, State.WARNING, f"{text}: whoever holds it serves the pods", cure)
     held = f"lease {'/'.join(other.lease)}" if other.lease else "no lease"
     text = f'"{name}" is served by {other.workload} too, under {held}: both would bind its pods'
     cure = "give one of them another profiles[].schedulerName, or delete the other"
+    namespace, account = other.account
+    if other.is_ours:
+        cure += (
+            "; if it is what you examine, give the doctor its file as --config, or"
+            f" --as=system:serviceaccount:{namespace}:{account}"
+        )
     return Finding(NAME, State.PROBLEM, text, cure)
 
 
-async def _reporters(reader: Reader, name: str, holder_host: str, now: datetime) -> list[Finding]:
-    """Who has placed pods under this name lately, save the holder of our lease."""
+async def _reporters(
+    reader: Reader, name: str, holder_host: str, own: Sequence[Served], now: datetime
+) -> list[Finding]:
+    """Who has placed pods under this name lately, save the holder of our lease and replicas."""
     selector = quote(f"reason={names.EVENT_SCHEDULED},reportingComponent={name}", safe="")
     try:
         events = await reader.items(f"/api/v1/events?fieldSelector={selector}")
@@ -130,8 +187,9 @@ async def _reporters(reader: Reader, name: str, holder_host: str, now: datetime)
     for event in events:
         age_s = seconds_since(event.get("eventTime") or event.get("lastTimestamp"), now)
         reporter = event.get("reportingInstance") or "an unnamed process"
-        is_holder = bool(holder_host) and reporter == f"{name}-{holder_host}"
-        if age_s is not None and age_s < EVENT_AGE_S and not is_holder:
+        host = reporter.removeprefix(f"{name}-")
+        is_known = host == holder_host or any(one.runs_on(host) for one in own)
+        if age_s is not None and age_s < EVENT_AGE_S and not is_known:
             latest[reporter] = min(age_s, latest.get(reporter, age_s))
     cure = "stop it, unless it is the instance you are about to replace"
     return [
@@ -171,7 +229,8 @@ async def _served(reader: Reader, metadata: JsonObject, spec: JsonObject) -> Ser
         given = flags_of(words)
         document = await _mounted(reader, metadata["namespace"], spec, container, given)
         where = f"{metadata['namespace']}/{metadata['name']}"
-        return served_by(where, given, document, is_ours=is_ours)
+        account = (metadata["namespace"], str(spec.get("serviceAccountName") or "default"))
+        return replace(served_by(where, given, document, is_ours=is_ours), account=account)
     return None
 
 

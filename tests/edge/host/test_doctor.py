@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from asched.core.config.defaults import configuration, default_configuration
 from asched.core.config.v1 import LeaderElection
@@ -202,10 +203,7 @@ async def test_several_names_are_looked_at_one_by_one(clinic: Clinic) -> None:
     )
     texts = [f.text for f in about(await clinic.examine(configuration=both), "scheduler name")]
     assert texts == [
-        (
-            '"asched" is served by asched-system/asched under the same lease:'
-            " replicas of one installation"
-        ),
+        '"asched" is served by asched-system/asched, the installation that is examined',
         'nobody else serves "asched-packing"',
     ]
 
@@ -225,9 +223,11 @@ async def test_a_server_without_flow_control_is_passed_over(clinic: Clinic) -> N
     assert finding.state is State.SKIPPED
 
 
-def a_lease(clinic: Clinic, namespace: str, name: str, *, seconds_ago: float) -> None:
+def a_lease(
+    clinic: Clinic, namespace: str, name: str, *, seconds_ago: float, holder: str = "host-1_abc"
+) -> None:
     times = {"acquireTime": stamp(900), "renewTime": stamp(seconds_ago)}
-    spec = {"holderIdentity": "host-1_abc", "leaseDurationSeconds": 15, **times}
+    spec = {"holderIdentity": holder, "leaseDurationSeconds": 15, **times}
     metadata = {"name": name, "namespace": namespace}
     clinic.server.create("leases", {"metadata": metadata, "spec": spec})
 
@@ -269,6 +269,64 @@ async def test_another_deployment_of_our_name_is_a_problem(clinic: Clinic) -> No
         ),
     )
     assert about(await clinic.examine(), "scheduler name")[0].state is State.OK
+
+
+def installed_example(clinic: Clinic, **election: Any) -> None:
+    for name in ("config", "deployment"):
+        for manifest in documents(DEPLOY / "examples/my-scheduler" / f"{name}.yaml"):
+            if manifest["kind"] == "ConfigMap":
+                (file,) = manifest["data"]
+                document = yaml.safe_load(manifest["data"][file])
+                document["leaderElection"].update(election)
+                manifest["data"][file] = yaml.safe_dump(document)
+            clinic.server.create("", manifest)
+
+
+async def test_an_installation_is_known_by_the_account_that_is_examined(clinic: Clinic) -> None:
+    """Whoever forgets its file is told so, and not to delete what runs."""
+    installed_example(clinic)
+    mine = replace(default_configuration("my-scheduler"), leader_election=ELECTION)
+    account = Identity.named("system:serviceaccount:kube-system:my-scheduler")
+    (finding,) = about(await clinic.examine(configuration=mine, other=account), "scheduler name")
+    assert finding.state is State.WARNING
+    assert "the installation that is examined, but under lease kube-system/my-s" in finding.text
+    assert "--config" in finding.cure
+    same = replace(ELECTION, resource_namespace="kube-system", resource_name="my-scheduler")
+    mine = replace(mine, leader_election=same)
+    (finding,) = about(await clinic.examine(configuration=mine, other=account), "scheduler name")
+    assert finding.state is State.OK
+    (stranger,) = about(
+        await clinic.examine(configuration=replace(mine, leader_election=ELECTION)),
+        "scheduler name",
+    )
+    assert "--as=system:serviceaccount:kube-system:my-scheduler" in stranger.cure
+
+
+async def test_an_installation_without_election_is_no_rival_of_itself(clinic: Clinic) -> None:
+    installed_example(clinic, leaderElect=False)
+    alone = replace(ELECTION, leader_elect=False)
+    mine = replace(default_configuration("my-scheduler"), leader_election=alone)
+    (finding,) = about(await clinic.examine(configuration=mine), "scheduler name")
+    assert finding.state is State.OK
+    (second,) = documents(DEPLOY / "examples/my-scheduler/deployment.yaml")
+    second["metadata"]["name"] = "another"
+    clinic.server.create("", second)
+    found = about(await clinic.examine(configuration=mine), "scheduler name")
+    assert [f.state for f in found] == [State.PROBLEM, State.PROBLEM]
+
+
+async def test_replicas_of_the_installation_are_no_strangers(clinic: Clinic) -> None:
+    """One holds the lease, the other placed pods before it."""
+    clinic.install("namespace", "deployment")
+    a_lease(clinic, "asched-system", "asched", seconds_ago=3, holder="asched-7d9f-x1_abc")
+    an_event(clinic, "asched-asched-7d9f-x2", seconds_ago=10)
+    findings = await clinic.examine()
+    assert ailing(about(findings, "scheduler name")) == []
+    (lease,) = about(findings, "lease")
+    assert lease.state is State.OK
+    assert lease.text.endswith(
+        "a replica of asched-system/asched, the installation that is examined"
+    )
 
 
 async def test_a_deployment_that_is_switched_off_is_no_rival(clinic: Clinic) -> None:
