@@ -13,6 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetch, own_token
+from asched.edge.client.errors import api_error
 
 PATH: Final = "/debug/asched/pods/{}/{}"
 FROM_OUTSIDE: Final = """\
@@ -71,7 +72,8 @@ def run(args: argparse.Namespace) -> int:
             1,
         )
     if status != 200:
-        return _fail(f"the scheduler answered {status}: {body[:200].decode(errors='replace')}", 1)
+        said = api_error(status, body).message[:200]
+        return _fail(f"the scheduler answered {status}: {said}", 1)
     try:
         told = json.loads(body)
     except ValueError:

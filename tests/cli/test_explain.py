@@ -6,7 +6,9 @@ import sys
 
 import pytest
 
+from asched.cli import explain
 from asched.cli.explain import explanation
+from asched.cli.main import main
 from tests.edge.client.scripted import reply, scripted
 from tests.edge.serve.world import a_port
 
@@ -189,3 +191,10 @@ async def test_a_health_check_entrusts_nothing():
         assert (await asched("healthcheck", f"--server={server.url}"))[:2] == (0, "ok\n")
     assert "authorization" not in server.seen[0].headers
     assert (await asched("healthcheck", "--token=t"))[0] == 2
+
+
+def test_a_status_is_told_by_its_message(monkeypatch, capsys):
+    status = b'{"kind":"Status","apiVersion":"v1","message":"not just now","code":503}'
+    monkeypatch.setattr(explain, "fetch", lambda *_, **__: (503, status))
+    assert main(["explain", "default/web"]) == 1
+    assert capsys.readouterr().err == "asched explain: the scheduler answered 503: not just now\n"

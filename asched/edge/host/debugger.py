@@ -59,7 +59,7 @@ class Debugger:
             await self.count_again()
             self.dump()
         except ClientError as error:
-            log.error("The cache could not be compared", extra={"err": str(error)})  # noqa: TRY400
+            log.error("The cache could not be compared", extra={"err": error})  # noqa: TRY400
         finally:
             self._is_busy = False
 

@@ -13,6 +13,7 @@ from typing import Any, Final
 from asched.edge.client.errors import ClientError
 from asched.edge.host.doctor_notes import Finding, Identity, JsonObject, Reader, State, unreadable
 from asched.edge.host.permissions import (
+    GRANT,
     LEADER_ELECTION,
     POD_GROUPS,
     SCHEDULING,
@@ -101,8 +102,7 @@ def _permission(
     if purpose == POD_GROUPS:
         cure = "add deploy/components/pod-groups to the components of your overlay"
         return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", cure)
-    cure = "grant it, as deploy/base/rbac.yaml does (kubectl apply -k deploy/base)"
-    return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", cure)
+    return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", GRANT)
 
 
 def in_words(rights: Sequence[Right]) -> str:

@@ -19,10 +19,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from asched.core.leader.election import Act, Create, Election, Lost, Read, Rules, Wait, Write
-from asched.edge.client.errors import ApiError, ClientError, TransportError
+from asched.edge.client.errors import ApiError, ClientError, Forbidden, TransportError
 from asched.edge.client.leases import LeaseClient
 from asched.edge.client.session import Session
 from asched.edge.host.clock import Clock
+from asched.edge.host.permissions import GRANT
 from asched.edge.telemetry.component_metrics import LeaderMetrics
 
 log = logging.getLogger("asched.leader")
@@ -72,6 +73,7 @@ class Campaign:
         self._clock = clock or Clock()
         self._label = f"{stand.namespace}/{stand.name}"
         self._leader_told = ""
+        self._complained = ""
         metrics.leads(stand.name, is_leader=False)
 
     def may_act(self) -> bool:
@@ -114,7 +116,7 @@ class Campaign:
             if write is not None:
                 await client.update(write.lease, write.record.spec())
         except ClientError as error:
-            log.warning("Failed to release lock", extra={"lock": self._label, "err": str(error)})
+            log.warning("Failed to release lock", extra={"lock": self._label, "err": error})
         self._metrics.leads(self._stand.name, is_leader=False)
 
     # --- inside ----------------------------------------------------------------------------------
@@ -136,11 +138,9 @@ class Campaign:
             async with asyncio.timeout(left_s):
                 answer = await _ask(client, act)
         except (ApiError, TransportError, TimeoutError) as error:
-            log.info(
-                "Failed to reach the lease",
-                extra={"lock": self._label, "err": str(error) or "no answer in time"},
-            )
+            self._complain(error)
             return election.failed(self._now_s())
+        self._complained = ""
         if isinstance(act, Read):
             following = election.found(answer, self._now_s())
             if is_renewal and election.slow_renewals > slow:
@@ -153,6 +153,18 @@ class Campaign:
             self._metrics.leads(self._stand.name, is_leader=True)
             self._began()
         return following
+
+    def _complain(self, error: Exception) -> None:
+        """Once for each thing that is wrong, until the lease is reached again."""
+        why = str(error) or "no answer in time"
+        if why == self._complained:
+            return
+        self._complained = why
+        extra = {"lock": self._label, "err": why}
+        if isinstance(error, Forbidden):
+            log.error("The lease may not be used", extra={**extra, "cure": GRANT})
+        else:
+            log.info("Failed to reach the lease", extra=extra)
 
     def _tell(self) -> None:
         holder = self.election.holder
@@ -173,7 +185,7 @@ class Campaign:
                     lease, message, component=self._stand.component, now_ns=now_ns
                 )
         except (ApiError, TransportError, TimeoutError) as error:
-            log.info("The event was not sent", extra={"v": 2, "err": str(error)})
+            log.info("The event was not sent", extra={"v": 2, "err": error})
 
 
 def _ask(client: LeaseClient, act: Act) -> Awaitable[dict[str, Any] | None]:

@@ -29,6 +29,7 @@ from asched.edge.client.transport import Exchange, Observer, observe_nothing
 from asched.edge.host.clock import Clock
 from asched.edge.host.election import Campaign, Stand
 from asched.edge.telemetry.component_metrics import LeaderMetrics
+from asched.edge.telemetry.log import loop_failed
 
 log = logging.getLogger("asched.leader")
 
@@ -113,6 +114,7 @@ class LeaseThread:
     async def _campaign(self) -> None:
         """Until the election is lost, the loop has gone silent, or we are told to stop."""
         here, stop = asyncio.get_running_loop(), asyncio.Event()
+        here.set_exception_handler(loop_failed)
         self._stop = lambda: _call(here, stop.set)
         works = (self._stands(), self._until_silent(), stop.wait())
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(work) for work in works]
@@ -140,7 +142,7 @@ class LeaseThread:
             try:
                 return await connect(self._options, observe=self._observed, handshake=False)
             except ConnectError as error:
-                log.warning("The lease has no connection yet", extra={"err": str(error)})
+                log.warning("The lease has no connection yet", extra={"err": error})
                 await asyncio.sleep(self._stand.rules.retry_s)
 
     async def _until_silent(self) -> None:

@@ -68,6 +68,8 @@ class Need(NamedTuple):
 SCHEDULING: Final = "scheduling"
 SPREADING: Final = "default spreading"
 POD_GROUPS: Final = "pod groups"
+#: The cure for a missing right of our own.
+GRANT: Final = "grant it, as deploy/base/rbac.yaml does (kubectl apply -k deploy/base)"
 LEADER_ELECTION: Final = "leader election"
 SERVING: Final = "serving"
 

@@ -98,7 +98,7 @@ class Server:
             return _response(await self._answer(request))
         except (ConnectionError, web.RequestPayloadError) as error:
             # Whoever asked is gone, or sent half of something: nobody reads the answer.
-            extra = {"v": 4, "path": request.path, "err": str(error)}
+            extra = {"v": 4, "path": request.path, "err": error}
             log.info("A request broke off", extra=extra)
             return _response(text("Bad Request\n", 400, nosniff=True))
         except Exception:
@@ -112,7 +112,7 @@ class Server:
         try:
             user = await self._authenticator.user(Credentials(headers, _certificate(request)))
         except UnknownUser as error:
-            log.info("Unable to authenticate the request", extra={"v": 1, "err": str(error)})
+            log.info("Unable to authenticate the request", extra={"v": 1, "err": error})
             return unauthorized()
         verb, path = request.method.lower(), request.path
         try:

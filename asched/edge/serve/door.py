@@ -218,7 +218,7 @@ class Door:
             try:
                 sock, address = await loop.sock_accept(listening)
             except OSError as error:
-                log.warning("No connection can be accepted", extra={"err": str(error)})
+                log.warning("No connection can be accepted", extra={"err": error})
                 await asyncio.sleep(ACCEPT_AGAIN_S)
                 continue
             guest = Guest(self, sock, str(address[0]))
@@ -316,4 +316,4 @@ def _listen(found: Iterable[tuple[Any, ...]], *, reuse_port: bool) -> list[socke
 
 
 def _quiet(message: str, peer: str, error: BaseException | None) -> None:
-    log.info(message, extra={"v": 4, "peer": peer, "err": str(error) or type(error).__name__})
+    log.info(message, extra={"v": 4, "peer": peer, "err": error})

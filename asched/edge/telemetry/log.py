@@ -39,8 +39,12 @@ _LETTERS: Final = {"WARNING": "W", "ERROR": "E", "CRITICAL": "F"}
 
 
 def extras(record: logging.LogRecord) -> dict[str, Any]:
-    """What the caller added to the message."""
-    return {key: value for key, value in vars(record).items() if key not in _STANDARD}
+    """What the caller added to the message. An exception without words is told by its name."""
+    return {
+        key: (str(value) or type(value).__name__) if isinstance(value, BaseException) else value
+        for key, value in vars(record).items()
+        if key not in _STANDARD
+    }
 
 
 class KlogFormatter(logging.Formatter):
@@ -172,7 +176,7 @@ def loop_failed(_: object, context: Mapping[str, Any]) -> None:
         isinstance(error, RuntimeError) and "the handler is closed" in str(error)
     )
     if is_race:
-        extra |= {"v": 4, "err": str(error) or type(error).__name__}
+        extra |= {"v": 4, "err": error}
         process_log.info("A connection closed under the event loop", extra=extra)
         return
     process_log.error("The event loop met an error", extra=extra, exc_info=error)

@@ -5,7 +5,8 @@ import logging
 import subprocess
 import sys
 
-from asched.edge.telemetry.log import KlogFormatter
+from asched.edge.telemetry.log import JsonFormatter, KlogFormatter
+from tests.shared import ROOT
 
 SCRIPT = """
 import logging, sys
@@ -105,3 +106,15 @@ def test_several_lines_are_klogs_block() -> None:
     assert KlogFormatter().format(record).partition("] ")[2] == (
         '"Using component config" config=<\n\ta: 1\n\tb: 2\n >'
     )
+
+
+def test_an_exception_without_words_is_told_by_its_name() -> None:
+    record = logging.makeLogRecord({"msg": "m", "levelno": logging.INFO, "err": TimeoutError()})
+    assert KlogFormatter().format(record).endswith('"m" err="TimeoutError"')
+    assert json.loads(JsonFormatter().format(record))["err"] == "TimeoutError"
+
+
+def test_nobody_puts_the_text_of_an_exception_into_a_line_by_hand() -> None:
+    """It may be empty; the formatters know what to do with the exception itself."""
+    for file in (ROOT / "asched").rglob("*.py"):
+        assert '"err": str(' not in file.read_text(encoding="utf-8"), file
