@@ -110,7 +110,10 @@ def bind(effect: Bind) -> Request:
 
 
 def patch_pod_status(effect: PatchPodStatus) -> Request:
-    """PATCH pods/NAME/status, strategic merge, of one condition and the nomination."""
+    """PATCH pods/NAME/status, strategic merge, of one condition and the nomination.
+
+    The uid in the metadata makes the server refuse it (422) for a pod made anew under the name.
+    """
     status: dict[str, Any] = {}
     if effect.condition is not None:
         if effect.condition_types:
@@ -119,7 +122,10 @@ def patch_pod_status(effect: PatchPodStatus) -> Request:
     if effect.nominated_node_name is not None:
         status["nominatedNodeName"] = effect.nominated_node_name or None
     path = f"{_pod_path(effect.pod.namespace, effect.pod.name)}/status"
-    return Request("PATCH", path, orjson.dumps({"status": status}), STRATEGIC_MERGE)
+    body: dict[str, Any] = {"status": status}
+    if effect.pod.uid:
+        body["metadata"] = {"uid": effect.pod.uid}
+    return Request("PATCH", path, orjson.dumps(body), STRATEGIC_MERGE)
 
 
 def answer_for(effect: Effect, reply: Reply) -> Answer:

@@ -8,6 +8,7 @@ import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from asched.core.framework.effects import (
     Bind,
@@ -290,6 +291,23 @@ async def test_conditions_events_and_evictions_arrive(cluster):
     (stored,) = [e for e in events["items"] if e["reason"] == "FailedScheduling"]
     assert stored["series"]["count"] == 2
     assert stored["reportingController"] == "asched"
+
+
+async def test_a_condition_does_not_land_on_a_pod_made_anew(cluster):
+    async with cluster.watching(POD), cluster.dispatching() as dispatcher:
+        await cluster.create_pods("a")
+        await cluster.until(lambda: "a" in cluster.pods)
+        old = replace(cluster.ref("a"), uid="00000000-0000-0000-0000-000000000000")
+        condition = {"type": "PodScheduled", "status": "False", "message": "of the one before"}
+        refused = await cluster.answer(
+            dispatcher, PatchPodStatus(id=1, pod=old, condition=condition)
+        )
+        assert (type(refused), refused.code) == (Refused, 422)
+        assert "metadata.uid" in refused.message
+        own = PatchPodStatus(id=2, pod=cluster.ref("a"), nominated_node_name="n1")
+        assert await cluster.answer(dispatcher, own) == Done(2)
+        await cluster.until(lambda: cluster.pods["a"].status.nominated_node_name == "n1")
+        assert cluster.pods["a"].condition("PodScheduled") is None
 
 
 async def test_a_lease_is_guarded_by_its_version(cluster):
