@@ -75,15 +75,19 @@ def fail(desk: Desk, attempt: Attempt, failure: Failure) -> Iterator[Effect]:
     if desk.cluster.is_assumed(now.uid):
         desk.queue.done(now.uid)
         return
-    desk.queue.return_failed(
-        attempt.queued,
-        now,
-        failure.rejectors,
-        failure.pending,
-        desk.now_s,
-        is_patient=failure.is_patient,
-    )
-    desk.nominator.add(now, nomination.node)
+    if attempt.profile in desk.runners:
+        desk.queue.return_failed(
+            attempt.queued,
+            now,
+            failure.rejectors,
+            failure.pending,
+            desk.now_s,
+            is_patient=failure.is_patient,
+        )
+        desk.nominator.add(now, nomination.node)
+    else:  # it went with a reload: nobody would ever take the pod from the queue
+        desk.queue.done(now.uid)
+        nomination = CLEARED
     yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note(message))
     was_nominated = failure.was_nominated
     wall_s = desk.cluster.wall_clock_s

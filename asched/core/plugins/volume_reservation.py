@@ -148,7 +148,7 @@ def bind(cluster: Cluster, pod: PodInfo, reservation: Reservation, timeout_s: fl
     check = Check(cluster, pod, reservation)
     until_s = cluster.wall_clock_s + timeout_s
     while True:
-        left_s = max(until_s - cluster.wall_clock_s, 0.0)
+        left_s = min(max(until_s - cluster.wall_clock_s, 0.0), timeout_s)  # clocks are set
         answer = yield WaitFor(ready=check.has_news, timeout_s=left_s, on=check.follow())
         if isinstance(answer, TimedOut) or check.is_settled():
             break

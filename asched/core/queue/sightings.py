@@ -92,6 +92,8 @@ def steps(
 ) -> list[Step]:
     """What follows from an object that appeared (no old), changed, or went (no new).
 
+    A pod that holds a place is ours, even if its profile has gone since.
+
     `old` is the version known before. `profiles` are the names of our schedulers; `is_assumed`
     tells by uid whether a pod holds a place that no watch has confirmed. `announces_arrivals`:
     resting pods hear of new pods without a node, too, as upstream has it for gangs only.
@@ -120,7 +122,7 @@ def _pod_steps(
         return _gone(old, profiles, is_assumed) if old is not None else []
     if old is not None and old.spec.node_name:
         return [Announce(Change(trigger, old, new)) for trigger in pod_triggers(old, new)]
-    is_ours = new.spec.scheduler_name in profiles
+    is_ours = new.spec.scheduler_name in profiles or is_assumed(new.uid)
     if new.spec.node_name:
         placed: list[Step] = [Announce(Change(ASSIGNED_POD_ADD, None, new))]
         return [*placed, Withdraw(old)] if is_ours and old is not None else placed
@@ -155,7 +157,7 @@ def _still_waiting(old: Pod, new: Pod, is_assumed: Callable[[str], bool]) -> lis
 def _gone(old: Pod, profiles: Container[str], is_assumed: Callable[[str], bool]) -> list[Step]:
     if old.spec.node_name:
         return [Announce(Change(ASSIGNED_POD_DELETE, old, None))]
-    if old.spec.scheduler_name not in profiles:
+    if old.spec.scheduler_name not in profiles and not is_assumed(old.uid):
         return []
     withdraw: list[Step] = [Withdraw(old)]
     if is_assumed(old.uid):
