@@ -8,6 +8,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from asched import names
+from asched.core.plugins import IN_TREE
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = sorted((ROOT / "asched").rglob("*.py"))
 TESTS = sorted((ROOT / "tests").rglob("*.py"))
@@ -121,3 +124,21 @@ def test_every_room_of_the_still_half_has_tests() -> None:
     tested = {p.name for p in (ROOT / "tests/core").iterdir() if p.is_dir()}
     filled = {room for room in rooms if len(list((ROOT / "asched/core" / room).glob("*.py"))) > 1}
     assert filled <= tested
+
+
+def test_what_runs_plugins_names_none_of_them() -> None:
+    """Whatever is particular to one stands in its own file, as an attribute that others may set."""
+    in_tree = {
+        name for name, value in vars(names).items() if isinstance(value, str) and value in IN_TREE
+    }
+    found = [
+        f"{relative(path)}: names.{node.attr}"
+        for room in ("cycle", "framework", "queue", "preemption")
+        for path in sorted((ROOT / "asched/core" / room).glob("*.py"))
+        for node in ast.walk(ast.parse(text_of(path)))
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "names"
+        and node.attr in in_tree
+    ]
+    assert not found

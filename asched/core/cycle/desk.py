@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from asched import names
 from asched.core.cycle.observer import Observer
 from asched.core.cycle.story import Step, Stories
 from asched.core.framework.effects import EmitEvent, PodRef
@@ -49,10 +48,13 @@ class Desk:
     announces_places: bool = True
 
     @property
-    def knows_gangs(self) -> bool:
-        """Whether some profile holds pods of a gang back until there are enough of them."""
-        gangs = names.GANG_SCHEDULING
-        return any(gangs in runner.profile.plugins for runner in self.runners.values())
+    def awaits_pods(self) -> bool:
+        """Whether some profile holds pods back, as those of a gang, until others have come."""
+        return any(
+            plugin.awaits_pods
+            for runner in self.runners.values()
+            for plugin in runner.profile.pre_enqueue
+        )
 
     def why_pointless(self, attempt: "Attempt", node: str = "") -> str:
         """Why the pod of an attempt is not to be placed (on `node`) any more, by what was seen of

@@ -24,7 +24,6 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 from collections.abc import Generator
 from typing import Final
 
-from asched import names
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.desk import Attempt, Desk
 from asched.core.cycle.failure import Failure
@@ -54,8 +53,6 @@ from asched.core.state.facts import Answer
 #: Steps of the budget for one pod of a group: its attempt, and what becomes of its place.
 TRY_STEPS: Final = 10
 LET_GO_STEPS: Final = 5
-#: Plugins to whom another pod's place may be the cure.
-LOOK_AT_OTHERS: Final = frozenset((names.INTER_POD_AFFINITY, names.POD_TOPOLOGY_SPREAD))
 
 
 def try_group(
@@ -124,7 +121,8 @@ def _may_profit(tried: Tried) -> bool:
         return False
     if tried.background is not None or tried.withdraw is not None:
         return False
-    return bool(failure.rejectors & LOOK_AT_OTHERS)
+    plugins = tried.attempt.runner.profile.plugins
+    return any(getattr(plugins.get(name), "reads_counts", False) for name in failure.rejectors)
 
 
 def _try_pod(

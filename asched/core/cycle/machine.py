@@ -175,7 +175,7 @@ class Machine:
                 sight.new,
                 profiles=desk.runners,
                 is_assumed=desk.cluster.is_assumed,
-                announces_arrivals=desk.knows_gangs,
+                announces_arrivals=desk.awaits_pods,
             )
             for step in steps:
                 label = self._take_step(step)

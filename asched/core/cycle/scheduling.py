@@ -139,7 +139,7 @@ def make_room(
         trial = replace(trial, in_placements=True)
     started_s = desk.counter_s()
     result = yield from runner.post_filter(attempt.info, rejection, trial)
-    if any(plugin.name == names.DEFAULT_PREEMPTION for plugin in runner.profile.post_filters):
+    if any(plugin.preempts for plugin in runner.profile.post_filters):
         desk.observer.preemption_tried()
     desk.point_ran(attempt, "PostFilter", result.status.code.text, started_s)
     if result.nomination.node:

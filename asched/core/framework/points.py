@@ -73,6 +73,8 @@ class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
     """Base of every plugin."""
 
     name: ClassVar[str] = ""
+    awaits_pods: ClassVar[bool] = False  # new pods without a node may be what it waits for
+    preempts: ClassVar[bool] = False  # what it does at PostFilter counts as preemption
 
     def registrations(self) -> Sequence[Registration] | None:
         """Changes that may help a pod this plugin rejected. None: every change of everything."""

@@ -90,6 +90,7 @@ ELSEWHERE: Final = (
 
 class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     name = names.DEFAULT_PREEMPTION
+    preempts = True
 
     def __init__(self, args: DefaultPreemptionArgs | None, cluster: Cluster) -> None:
         usual = DefaultPreemptionArgs()

@@ -39,6 +39,7 @@ TOO_FEW_PLACES: Final = Status(
 
 class GangScheduling(PreEnqueuePlugin, PermitPlugin):
     name = names.GANG_SCHEDULING
+    awaits_pods = True
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
