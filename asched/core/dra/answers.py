@@ -35,8 +35,12 @@ from asched.core.state.nodes import Aspect, NodeTable
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 
-#: Demands whose answers are kept; the one unused for longest goes. At 5,000 nodes each holds 60 KB.
-ANSWERS_MAX: Final = 256
+#: What the answers that are kept take; those unused for longest go ...
+BYTES_MAX: Final = 32 << 20
+#: ... at so much a row ...
+ROW_BYTES: Final = 12
+#: ... but never fewer than this.
+ANSWERS_MIN: Final = 8
 #: firstAvailable may list so many alternatives (API limit); the first scores as much.
 ALTERNATIVES_MAX: Final = 8
 #: What a node row must change in for its answer to change.
@@ -146,15 +150,16 @@ class AnswerBook:
         found until then is kept for whoever asks next.
         """
         key = demand.signature
+        height = self._nodes.height
+        self._ledger.inventory.forget_nodes(self._nodes.row_of, self._nodes.count)
         answers = self._known.get(key)
         if answers is None:
             answers = self._known[key] = Answers()
-            if len(self._known) > ANSWERS_MAX:
+            if len(self._known) > max(ANSWERS_MIN, BYTES_MAX // (ROW_BYTES * (height + 1))):
                 self._known.popitem(last=False)
         else:
             self._known.move_to_end(key)
         rows = self._old_rows(answers)
-        height = self._nodes.height
         if rows is None or len(answers.codes) < height:
             answers.forget_all(height)
         else:

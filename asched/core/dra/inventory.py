@@ -5,7 +5,7 @@ found for a node is kept, and only pools with a changed slice are looked at agai
 node's pools costs a dictionary lookup.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from itertools import chain
 from typing import Final
 
@@ -17,9 +17,6 @@ from asched.core.model.selector import Labels
 
 #: What is kept to be shared may grow to twice the slices that live, and this much beyond.
 SPARE: Final = 1024
-#: Nodes whose views are kept, those that went included, before all are forgotten. A guess: more
-#: than any cluster has at a time.
-VIEWS_MAX: Final = 1 << 17
 
 
 class Inventory:
@@ -81,11 +78,20 @@ class Inventory:
 
     def _touch(self, pool_id: PoolId) -> None:
         self._log.add(pool_id)
-        self.generation = self._versions[pool_id] = self._log.end
+        self.generation = self._log.end
+        if pool_id in self._pools:
+            self._versions[pool_id] = self.generation
+        else:
+            self._versions.pop(pool_id, None)
         room = 2 * len(self._slices) + SPARE
         for shared in (self._built, self._interned, self._places):
             if len(shared) > room:
                 shared.clear()
+
+    def forget_nodes(self, known: Container[str], count: int) -> None:
+        """Forget what nodes saw that went, if there may be many; `count` nodes are known."""
+        if len(self._views) > 2 * count + SPARE:
+            self._views = {name: view for name, view in self._views.items() if name in known}
 
     # --- questions -------------------------------------------------------------------------------
 
@@ -108,8 +114,6 @@ class Inventory:
         """The pools a node sees, in the order in which they are tried."""
         view = self._views.get(name)
         if view is None or (view.labels is not labels and view.labels != labels):
-            if len(self._views) >= VIEWS_MAX:
-                self._views.clear()
             view = self._views[name] = _View(labels)
         if view.generation != self.generation:
             self._refresh(view, name)

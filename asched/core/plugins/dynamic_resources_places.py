@@ -21,9 +21,10 @@ from asched.core.model.claim import (
 from asched.core.model.selector import NodeSelector, compile_node_selector
 from asched.core.state.cluster import Cluster
 
-#: Distinct node selectors of allocations whose rows are kept; a guess with room to spare. At 5,000
-#: nodes each takes 5 KB.
-SELECTORS_MAX: Final = 4096
+#: What the kept rows of node selectors of allocations take, a byte a row ...
+BYTES_MAX: Final = 16 << 20
+#: ... but never fewer selectors than this.
+SELECTORS_MIN: Final = 16
 TRUE: Final = "True"
 
 
@@ -56,7 +57,7 @@ class Places:
         found = self._outside.get(selector)
         if found is None:
             found = self._outside[selector] = self._rows_outside(selector)
-            if len(self._outside) > SELECTORS_MAX:
+            if len(self._outside) > max(SELECTORS_MIN, BYTES_MAX // (height + 1)):
                 self._outside.popitem(last=False)
         return found
 

@@ -89,6 +89,8 @@ class VolumeStore:
             return
         storage_class, named = place
         self._by_class[storage_class].pop(name, None)
+        if not self._by_class[storage_class]:
+            del self._by_class[storage_class]
         if named is not None:
             self._named[named].pop(name, None)
             if not self._named[named]:

@@ -78,6 +78,9 @@ class VolumeIndex:
         self._limits: dict[str, I64] = {}
         self._moved: dict[str, Mask] = {}
         self._installed: dict[str, Mask] = {}
+        #: what the columns of a driver sum up to: they go when it is nothing
+        self._counted: dict[str, int] = {}
+        self._installs: dict[str, int] = {}
         self._drivers_of: dict[int, tuple[str, ...]] = {}
         self._plugins_of: dict[int, frozenset[str]] = {}
         #: moves when a node's in-tree plugins moved to CSI, or back
@@ -91,6 +94,8 @@ class VolumeIndex:
 
     def counts(self, driver: str) -> I64:
         """int64[N]: distinct volumes of a driver that each row has."""
+        if driver not in self._counts:
+            return np.zeros(self._nodes.columns.capacity, dtype=np.int64)
         counts: I64 = _shown(self._column(self._counts, driver, 0))
         return counts
 
@@ -110,6 +115,8 @@ class VolumeIndex:
 
     def has_driver(self, driver: str) -> Mask:
         """bool[N]: rows whose CSINode lists the driver."""
+        if driver not in self._installed:
+            return np.zeros(self._nodes.columns.capacity, dtype=np.bool_)
         installed: Mask = _shown(self._column(self._installed, driver, fill=False))
         return installed
 
@@ -224,7 +231,11 @@ class VolumeIndex:
         if not rows:
             del mine[volume]
         if before != after and row not in others.get(volume, _NOWHERE):
-            self._column(self._counts, volume.driver, 0)[row] += 1 if after else -1
+            change = 1 if after else -1
+            self._column(self._counts, volume.driver, 0)[row] += change
+            _move(self._counted, volume.driver, change)
+            if volume.driver not in self._counted:
+                del self._counts[volume.driver]
 
     # --- other objects ---------------------------------------------------------------------------
 
@@ -263,6 +274,8 @@ class VolumeIndex:
         known = self._attachments.pop(key, None)
         if known is not None:
             self._attachments_on[known[0]].discard(key)
+            if not self._attachments_on[known[0]]:
+                del self._attachments_on[known[0]]
             self._attach(*known, -1)
         self._name_attachment(key, None)
         name = attachment.spec.source.persistent_volume_name if attachment is not None else None
@@ -317,11 +330,16 @@ class VolumeIndex:
             self._column(self._installed, driver, fill=False)[row] = False
             if driver in self._limits:
                 self._column(self._limits, driver, UNLIMITED)[row] = UNLIMITED
+            _move(self._installs, driver, -1)
+            if driver not in self._installs:
+                del self._installed[driver]
+                self._limits.pop(driver, None)
         before = self._plugins_of.pop(row, frozenset())
         after: frozenset[str] = frozenset()
         if csi_node is not None:
             drivers = csi_node.spec.drivers or ()
             for driver in drivers:
+                _move(self._installs, driver.name, 1)
                 self._column(self._installed, driver.name, fill=False)[row] = True
                 if driver.allocatable is not None and driver.allocatable.count is not None:
                     limits = self._column(self._limits, driver.name, UNLIMITED)

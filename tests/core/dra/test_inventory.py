@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from asched.core.dra import inventory as module
 from asched.core.dra.inventory import Inventory
 from tests.core.dra.worlds import DRIVER, a_device, a_slice
 
@@ -152,3 +153,19 @@ def test_nodes_of_a_pool() -> None:
     assert inventory.nodes_of((DRIVER, "n1")) == {"n1"}
     assert inventory.nodes_of((DRIVER, "w")) is None
     assert inventory.nodes_of((DRIVER, "gone")) == set()
+
+
+def test_pools_and_nodes_that_went_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SPARE", 0)
+    inventory = Inventory()
+    for number in range(100):
+        node, record = f"n{number}", a_slice("a", pool=f"p{number}", nodeName=f"n{number}")
+        inventory.put(record)
+        assert seen(inventory, node) == [f"p{number}: a"]
+        inventory.remove(record.metadata.name)
+        assert seen(inventory, node) == []
+        inventory.forget_nodes({node}, 1)
+    for table in ("_versions", "_slices", "_pools", "_local", "_wide", "_built", "_interned"):
+        assert len(getattr(inventory, table)) <= 2, table
+    assert len(inventory._views) <= 3
+    assert len(inventory._places) <= 2

@@ -34,9 +34,12 @@ I32 = npt.NDArray[np.int32]
 LAYOUT: Final = Aspect.LABELS | Aspect.TAINTS | Aspect.LIVE
 _LAYOUT: Final = int(LAYOUT)
 
-#: Sets of counted nodes kept; a full memory is emptied. One takes up to 8 bytes a row, so at 5,000
-#: nodes all of them take 40 MB.
-DOMAINS_MAX: Final = 1024
+#: What the sets of counted nodes take, of each kind; a full memory is emptied ...
+BYTES_MAX: Final = 32 << 20
+#: ... at so much a row for domains, and for a mask ...
+DOMAINS_BYTES, MASK_BYTES = 5, 1
+#: ... and so much for each, however few rows there are.
+OWN_BYTES: Final = 1 << 10
 
 
 class Admission:
@@ -155,8 +158,7 @@ class DomainsMemory:
         """The domains as they are now; `layout` has been asked in this attempt."""
         domains = self._known.get(key)
         if domains is None:
-            if len(self._known) >= DOMAINS_MAX:
-                self._known.clear()
+            self._make_room(self._known, DOMAINS_BYTES)
             counted = self._admits(key.admission) & self.complete(key.required)
             domains = self._known[key] = Domains(self._cluster.view(), key, counted)
         return domains
@@ -165,8 +167,7 @@ class DomainsMemory:
         """bool[H]: rows to which the pod may go, as far as its policies ask."""
         mask = self._admitted.get(admission)
         if mask is None:
-            if len(self._admitted) >= DOMAINS_MAX:
-                self._admitted.clear()
+            self._make_room(self._admitted, MASK_BYTES)
             mask = self._admitted[admission] = _admitted(self._cluster.view(), admission)
         return mask
 
@@ -181,10 +182,14 @@ class DomainsMemory:
                     mask &= nodes.label(key)[0] > 0
             else:
                 mask[:] = False
-            if len(self._complete) >= DOMAINS_MAX:
-                self._complete.clear()
+            self._make_room(self._complete, MASK_BYTES)
             self._complete[keys] = mask
         return mask
+
+    def _make_room(self, memory: dict[Any, Any], row_bytes: int) -> None:
+        each = row_bytes * self._cluster.nodes.height + OWN_BYTES
+        if len(memory) * each >= BYTES_MAX:
+            memory.clear()
 
 
 def admission_of(
