@@ -24,10 +24,13 @@ $(READY): pyproject.toml
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable '.[tui,completion]'
-	@$(BIN)/python -m compileall -q asched
 	@touch $@
 
-demo: $(READY)
+# Where writing bytecode is switched off, sources that changed would be compiled at each start.
+compiled: $(READY)
+	@$(BIN)/python -m compileall -q asched
+
+demo: compiled
 	@$(BIN)/asched demo --nodes $(NODES) --pods $(PODS)
 
 test: $(READY)
@@ -40,7 +43,7 @@ check: $(READY)
 	$(BIN)/lint-imports --config pyproject.toml
 	$(BIN)/python -m pytest -q tests/house
 
-run: $(READY)
+run: compiled
 	$(BIN)/asched run $(ARGS)
 
 # The suite on every Python that is promised and installed here; which were missing is said.
@@ -52,7 +55,7 @@ test-pythons:
 	  else missing="$$missing $$version"; fi; \
 	done; [ -z "$$missing" ] || echo "not tested, because not installed: Python$$missing"
 
-bench: $(READY)
+bench: compiled
 	$(BIN)/python -m tests.bench $(ARGS)
 
 # The image's dependencies, by hash and without registry addresses; needs uv (pip install uv).

@@ -11,9 +11,8 @@ import importlib
 import os
 import signal
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 #: Command -> the module that holds it. `run` reads kube-scheduler's flags itself.
 COMMANDS: Final = {
@@ -81,6 +80,8 @@ def _command(argv: list[str]) -> int:
     parser = base_parser()
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     wanted = next((word for word in argv if not word.startswith("-")), "")
+    if wanted and wanted not in COMMANDS:
+        return _unknown(wanted)
     for command, summary in COMMANDS.items():
         if command == wanted:
             importlib.import_module(f"asched.cli.{command}").add_parser(subparsers)
@@ -101,12 +102,32 @@ def base_parser() -> argparse.ArgumentParser:
         epilog=EXIT_STATUS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"asched {installed_version()}")
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
     return parser
+
+
+def _unknown(word: str) -> int:
+    from asched.core.config.problem import did_you_mean  # only who mistypes needs it
+
+    hint = did_you_mean(word, COMMANDS) or "asched --help lists them"
+    sys.stderr.write(f"asched: {word!r} is no command; {hint}\n")
+    return 2
+
+
+class _Version(argparse.Action):
+    """Looks the version up when it is asked for, and not before."""
+
+    def __init__(self, option_strings: list[str], dest: str, **more: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **more)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        parser.exit(message=f"asched {installed_version()}\n")
 
 
 def installed_version() -> str:
     """The version of the installed package."""
+    from importlib.metadata import PackageNotFoundError, version  # 20 ms, a third of `--help`
+
     try:
         return version("asched")
     except PackageNotFoundError:

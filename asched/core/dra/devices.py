@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 from asched.core.dra.cel.errors import CelError
 from asched.core.dra.cel.frame import Frame
-from asched.core.dra.cel.program import compile_expression, device_variable
 from asched.core.model.claim import Device, DeviceAttribute, ResourceSlice
 from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels, NodeSelector, NodeTerm, compile_node_selector
@@ -122,6 +121,8 @@ class ReadyDevice:
         return answer, cost
 
     def _evaluate(self, expression: str) -> tuple[bool | CelError, int]:
+        from asched.core.dra.cel.program import compile_expression, device_variable  # 20 ms
+
         frame = None
         try:
             program = compile_expression(expression)

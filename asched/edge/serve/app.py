@@ -16,10 +16,9 @@ Source  kubernetes/kubernetes v1.36 cmd/kube-scheduler/app/server.go, and record
 import asyncio
 import logging
 import ssl
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from aiohttp import web
-from cryptography import x509
 
 from asched.edge.serve.auth import Authenticator, Authorizer, Credentials, ReviewError
 from asched.edge.serve.auth import UnknownUserError as UnknownUser
@@ -29,6 +28,9 @@ from asched.edge.serve.options import ServingOptions
 from asched.edge.serve.pages import Asked, Page, forbidden, text, unauthorized
 from asched.edge.serve.routes import Routes
 from asched.edge.serve.tls import Certificates
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 log = logging.getLogger("asched.serve")
 
@@ -143,13 +145,17 @@ async def _body(request: web.BaseRequest) -> bytes:
     return body
 
 
-def _certificate(request: web.BaseRequest) -> x509.Certificate | None:
+def _certificate(request: web.BaseRequest) -> "x509.Certificate | None":
     transport = request.transport
     made = transport.get_extra_info("ssl_object") if transport is not None else None
     if not isinstance(made, ssl.SSLObject | ssl.SSLSocket):
         return None
     der = made.getpeercert(binary_form=True)
-    return x509.load_der_x509_certificate(der) if der else None
+    if not der:
+        return None
+    from cryptography import x509  # only who shows one needs it
+
+    return x509.load_der_x509_certificate(der)
 
 
 def _response(page: Page) -> web.Response:

@@ -19,9 +19,7 @@ from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from time import monotonic
-from typing import Any, Final, Generic, TypeVar
-
-from cryptography import x509
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from asched.edge.serve.identity import (
     ANONYMOUS,
@@ -33,6 +31,9 @@ from asched.edge.serve.identity import (
 )
 from asched.edge.serve.options import AccessOptions
 from asched.edge.telemetry.component_metrics import AccessMetrics
+
+if TYPE_CHECKING:
+    from cryptography import x509
 
 ANSWERS_MAX: Final = 4_096
 ATTEMPTS: Final = 3
@@ -84,7 +85,7 @@ class Credentials:
     """What a request shows of its sender; header names in lower case."""
 
     headers: Sequence[tuple[str, str]] = ()
-    certificate: x509.Certificate | None = None
+    certificate: "x509.Certificate | None" = None
 
     @property
     def token(self) -> str:
