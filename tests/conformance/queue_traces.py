@@ -19,7 +19,8 @@ from asched.core.model.kinds import KINDS, NODE, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
-from asched.core.queue.queue import QueueProfile, SchedulingQueue
+from asched.core.queue.profile import QueueProfile
+from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.sightings import (
     Announce,

@@ -35,6 +35,7 @@ class Failure:
     Without rejectors the queue takes it for an error, whatever the reason. `summary` is that of the
     `Rejection` behind it, for the story. `is_patient`: the pod waits out its backoff.
     `was_nominated`: this attempt wrote a nomination, which the pod as last seen may not show yet.
+    `speaks_for_class`: any pod of the class would have failed just so.
     """
 
     message: str
@@ -45,6 +46,7 @@ class Failure:
     summary: tuple[Any, ...] | None = None
     is_patient: bool = False
     was_nominated: bool = False
+    speaks_for_class: bool = False
 
     @property
     def is_error(self) -> bool:
@@ -83,6 +85,8 @@ def fail(desk: Desk, attempt: Attempt, failure: Failure) -> Iterator[Effect]:
             failure.pending,
             desk.now_s,
             is_patient=failure.is_patient,
+            is_promised=bool(nomination.node),
+            speaks_for_class=failure.speaks_for_class,
         )
         desk.nominator.add(now, nomination.node)
     else:  # it went with a reload: nobody would ever take the pod from the queue

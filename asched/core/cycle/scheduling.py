@@ -120,7 +120,11 @@ def _rejected(
     result = yield from make_room(desk, attempt, rejection)
     if result is not None and result.victims:
         desk.observer.preempting(len(result.victims))
-    yield from fail(desk, attempt, rejected(rejection, result))
+    failure = rejected(rejection, result)
+    made_no_room = result is None or (result.background is None and not failure.nomination.node)
+    if made_no_room and attempt.runner.speaks_for_class(attempt.info):
+        failure = replace(failure, speaks_for_class=True)
+    yield from fail(desk, attempt, failure)
     if result is None or result.background is None:
         return None
     return Background(desk, attempt.pod, result.background)
@@ -165,6 +169,7 @@ def _reserve(desk: Desk, attempt: Attempt, decision: Decision) -> Generator[Effe
     if isinstance(held, Failure):
         yield from fail(desk, attempt, held)
         return None
+    desk.queue.took_place(attempt.pod.uid)
     return Binding(desk, attempt, decision.node, held.waiting)
 
 

@@ -35,6 +35,12 @@ class Roster:
     #: idle scorers without a PreScore half: they count as asked, and give every node nothing
     noughts: tuple[str, ...]
 
+    @property
+    def keeps_all(self) -> bool:
+        """Whether all answers about where a pod fits are kept: then they hold for its equals."""
+        asked = (*self.pre_filters, *(filterer.plugin for filterer in self.filters))
+        return all(plugin.depends_on is not None for plugin in asked)
+
 
 def cached_plugins(profile: Profile) -> tuple[CachedPlugin, ...]:
     """Every plugin whose answers are kept, once each: the filters, then the other scorers."""

@@ -151,6 +151,18 @@ class Runner:
         """Whether extenders have a say in the pod's place."""
         return self._extenders is not None and self._extenders.is_interested(pod)
 
+    def speaks_for_class(self, pod: PodInfo) -> bool:
+        """Whether any pod of the class would be rejected where this one was just now: no room is
+        promised to it, and nobody thinks of each pod by itself.
+        """
+        if self._nominated_node(pod) or self.consults(pod):
+            return False
+        roster = self.cache.state_of(pod).roster
+        return roster.keeps_all and all(
+            plugin.treats_equals_alike or plugin.name in roster.idle
+            for plugin in self.profile.post_filters
+        )
+
     def _consulting(
         self, pod: PodInfo, state: ClassState, seed: int, within: Mask | None
     ) -> Generator[Effect, Answer, Decision | Rejection]:

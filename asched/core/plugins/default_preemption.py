@@ -91,6 +91,7 @@ ELSEWHERE: Final = (
 class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
     name = names.DEFAULT_PREEMPTION
     preempts = True
+    treats_equals_alike = True
 
     def __init__(self, args: DefaultPreemptionArgs | None, cluster: Cluster) -> None:
         usual = DefaultPreemptionArgs()

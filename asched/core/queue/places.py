@@ -39,7 +39,7 @@ class Places:
         self._sort_key = sort_key
         self._queued: dict[str, QueuedPod] = {}
         self.active, self.backoff, self.errors = Lane(), Lane(), Lane()
-        self.resting = RestingPods()
+        self.resting = RestingPods(self._by_turn)
 
     def __len__(self) -> int:
         return len(self._queued)
@@ -53,13 +53,14 @@ class Places:
         for lane in (self.active, self.backoff, self.errors):
             for queued in lane.empty():  # keys of two kinds in one heap cannot be compared
                 lane.push(queued, self._order(queued, lane))
+        self.resting.resort()
 
     def get(self, key: str) -> QueuedPod | None:
         return self._queued.get(key)
 
     def name_of(self, queued: QueuedPod) -> str:
         """The place in upstream's words; the errored pods stand in backoff too."""
-        if queued.lane is None:
+        if queued.group is not None:
             return "unschedulable"
         return "active" if queued.lane is self.active else "backoff"
 
@@ -72,10 +73,10 @@ class Places:
 
     def leave(self, queued: QueuedPod) -> None:
         """Take a pod from wherever it stands, if it stands anywhere."""
-        if queued.lane is not None:
-            queued.lane.discard(queued)
-        elif queued.group is not None:
+        if queued.group is not None:
             self.resting.discard(queued)
+        elif queued.lane is not None:
+            queued.lane.discard(queued)
         else:
             return
         del self._queued[queued.key]
@@ -96,23 +97,26 @@ class Places:
             queued.also_blamed,
         ):
             return False
+        if group is not None:
+            self.resting.refile(queued)
+            return False
         self.leave(queued)
         self._queued[queued.key] = queued
         self.resting.add(queued)
-        return group is None
+        return True
 
-    def replace_pod(self, queued: QueuedPod, pod: Pod, class_key: Hashable | None) -> None:
-        """Give a waiting pod its new version; it stays, in the order that is now right."""
+    def replace_pod(self, queued: QueuedPod, pod: Pod, class_key: Hashable | None) -> bool:
+        """Give a waiting pod its new version; it stays, in the order that is now right. Whether it
+        rests among others now than those with whom it was to wait for an attempt.
+        """
+        if queued.group is not None:
+            return self.resting.replace(queued, pod, class_key)
         lane = queued.lane
-        if lane is not None:
-            lane.discard(queued)
-        else:
-            self.resting.discard(queued)
+        assert lane is not None, f"{queued} does not wait"
+        lane.discard(queued)
         queued.pod, queued.class_key = pod, class_key
-        if lane is not None:
-            lane.push(queued, self._order(queued, lane))
-        else:
-            self.resting.add(queued)
+        lane.push(queued, self._order(queued, lane))
+        return False
 
     def pending(self) -> Pending:
         waiting = len(self.backoff) + len(self.errors)
@@ -134,5 +138,8 @@ class Places:
         """Active: the queue sort. Backoff: by its end, then the queue sort. Errors: by its end."""
         if lane is self.errors:
             return queued.backoff_until_s
-        key = self._sort_key(queued.pod, queued.timestamp_s)
+        key = self._by_turn(queued)
         return key if lane is self.active else (queued.backoff_until_s, key)
+
+    def _by_turn(self, queued: QueuedPod) -> Any:
+        return self._sort_key(queued.pod, queued.timestamp_s)

@@ -19,11 +19,9 @@ Bounds  one record per pod; the lists of `inflight.py` and `lane.py` say theirs.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
 """
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from typing import Final
 
-from asched.core.framework.points import Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff, is_backing_off
 from asched.core.queue.gates import Gates
@@ -31,7 +29,10 @@ from asched.core.queue.hints import Interest, Judge, Worth
 from asched.core.queue.inflight import InFlight
 from asched.core.queue.observer import QueueObserver, Silent
 from asched.core.queue.places import Places
+from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import NOBODY, QueuedPod
+from asched.core.queue.resting import Equals
+from asched.core.queue.scouts import Scouts
 from asched.core.queue.sightings import pod_triggers
 from asched.core.queue.waking import Waking
 from asched.core.state.changes import (
@@ -46,9 +47,6 @@ from asched.core.state.changes import (
 )
 from asched.core.state.nominated import Nominator
 
-if TYPE_CHECKING:
-    from asched.core.framework.points import PreEnqueuePlugin
-
 #: --pod-max-in-unschedulable-pods-duration unless configured; how often the rest is gone through.
 MAX_IN_UNSCHEDULABLE_S: Final = 300.0
 UNSCHEDULABLE_FLUSH_EVERY_S: Final = 30.0
@@ -57,22 +55,6 @@ CLOCK_GRAIN_S: Final = 1e-6
 
 #: A pod that enters by one of these brings the nomination of its own status along.
 _ARRIVALS: Final = (UNSCHEDULABLE_POD_ADD.label, UNSCHEDULABLE_POD_UPDATE.label)
-
-
-@dataclass(frozen=True, slots=True)
-class QueueProfile:
-    """What the queue knows of a profile: data, never a plugin by name.
-
-    `registrations` are resolved (`hints.registered`). All profiles sort alike: the first one's key
-    counts. `overlooked`: further changes, which a pod follows only if it fits at that moment:
-    `blame` tells who stands against it then, None if nobody.
-    """
-
-    sort_key: Callable[[Pod, float], Any]
-    registrations: Mapping[str, Sequence[Registration]]
-    pre_enqueue: Sequence["PreEnqueuePlugin"] = ()
-    overlooked: Mapping[str, Sequence[Registration]] = field(default_factory=dict)
-    blame: Callable[[Pod, str], frozenset[str] | None] = lambda _pod, _left: None
 
 
 class SchedulingQueue:
@@ -102,6 +84,7 @@ class SchedulingQueue:
         self.tries_groups = tries_groups
         self.nominator = nominator
         self.in_flight = InFlight()
+        self._scouts = Scouts(self.places.resting, self.places.active, self._requeue)
         self._next_unschedulable_flush_s: float | None = None
 
     def learn(self, profiles: Mapping[str, QueueProfile], backoff: Backoff) -> None:
@@ -131,9 +114,15 @@ class SchedulingQueue:
         if queued is None:
             self._enter(new, UNSCHEDULABLE_POD_UPDATE.label, now_s)
             return
-        self.places.replace_pod(queued, new, self._class_key_of(new))
+        class_key = self._class_key_of(new)
+        if class_key != queued.class_key:
+            self._scouts.ended(new.uid)
+        wakes = self.places.replace_pod(queued, new, class_key)
         self.nominator.update(old, new)
         if queued.group is None:
+            return
+        label = UNSCHEDULABLE_POD_UPDATE.label
+        if wakes and self._requeue(queued, Worth.AFTER_BACKOFF, label, now_s):
             return
         for trigger in pod_triggers(old, new):
             worth = self._waking.of_itself(queued, Change(trigger, old, new))
@@ -144,6 +133,7 @@ class SchedulingQueue:
     def delete(self, pod: Pod) -> None:
         """The pod is gone or placed. An attempt under way is not interrupted."""
         self.nominator.delete(pod.uid)
+        self._scouts.ended(pod.uid)
         queued = self.places.get(pod.key)
         if queued is not None:
             self.places.leave(queued)
@@ -160,20 +150,24 @@ class SchedulingQueue:
         label = change.trigger.label
         moved = 0
         groups = self.places.resting.groups()
-        for queued, worth in self._waking.woken(groups, change, except_uid):
-            moved += self._requeue(queued, worth, label, now_s)
+        for found, worth in self._waking.woken(groups, change, except_uid):
+            if isinstance(found, Equals):
+                moved += self._scouts.wake_first(found, worth, label, now_s, except_uid)
+            else:
+                moved += self._requeue(found, worth, label, now_s)
         self._take_notes()
         self.in_flight.record(change)
         return moved
 
     # --- attempts ---------------------------------------------------------------------------------
 
-    def pop(self, now_s: float) -> QueuedPod | None:  # noqa: ARG002 - the signature of every step
+    def pop(self, now_s: float) -> QueuedPod | None:
         """The next attempt, now in flight; None if there is nothing to take.
 
         With nothing active, the head of backoff is taken however long it would still have to wait.
         """
         while True:
+            self._scouts.wake_next(now_s)
             queued = self.places.take(self.places.active)
             if queued is None:
                 queued = self.places.take(self.places.backoff)
@@ -193,34 +187,47 @@ class SchedulingQueue:
             return None
         active = self.places.active
         if queued.lane is not active:
-            has_passed = queued.lane is not None
+            has_passed = queued.group is None
             if not self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=has_passed):
                 return None
         self.places.leave(queued)
         return queued if self._start(queued) else None
 
+    def took_place(self, uid: str) -> None:
+        """The attempt found room; there may be more of it."""
+        self._scouts.ended(uid)
+
     def done(self, uid: str) -> None:
         """The attempt cannot be rejected any more, or its pod is dropped: forget what it missed."""
+        self._scouts.ended(uid)
         self.in_flight.done(uid)
 
     def return_failed(
         self,
         queued: QueuedPod,
         pod_now: Pod,
-        rejectors: Iterable[str],
-        pending_rejectors: Iterable[str],
+        rejectors: Collection[str],
+        pending_rejectors: Collection[str],
         now_s: float,
         *,
         is_patient: bool = False,
+        is_promised: bool = False,
+        speaks_for_class: bool = False,
     ) -> None:
         """The attempt failed. Without rejectors it was an error, else they decide what wakes the
         pod.
 
         `is_patient`: the room the pod gives back wakes others, whose room would wake it; taken
         early from backoff, they would chase one another without a pause.
+        `is_promised`: there is room once others leave. `speaks_for_class`: just so would any pod
+        of the class have failed.
         `pod_now` is the pod as last seen. Changes missed in flight are made up for here.
         """
         uid = queued.pod.uid
+        class_key = self._class_key_of(pod_now)
+        speaks = speaks_for_class and class_key == queued.class_key
+        is_rejected = bool(rejectors or pending_rejectors) and not is_promised
+        sent = self._scouts.failed(uid, now_s, is_rejected=is_rejected, speaks=speaks)
         present = self.places.get(queued.key)
         if present is not None:
             self.in_flight.done(uid)
@@ -229,10 +236,10 @@ class SchedulingQueue:
             )
             return
         queued.pod = pod_now
-        queued.class_key = self._class_key_of(pod_now)
+        queued.class_key = class_key
         queued.rejected_by, queued.pending_on = frozenset(rejectors), frozenset(pending_rejectors)
         queued.also_blamed = NOBODY
-        queued.is_patient = is_patient
+        queued.is_patient, queued.is_promised = is_patient, is_promised
         if queued.rejectors:
             queued.unschedulable_count += 1
             queued.consecutive_errors = 0
@@ -244,7 +251,11 @@ class SchedulingQueue:
         self._count_rejectors(queued, 1)
         worth = self._worth_of_missed(queued, uid)
         self.in_flight.done(uid)
-        self._requeue(queued, worth, SCHEDULE_ATTEMPT_FAILURE.label, now_s)
+        if sent is not None:
+            self._scouts.rejected(sent, self._count_rejectors)
+        is_awake = self._requeue(queued, worth, SCHEDULE_ATTEMPT_FAILURE.label, now_s)
+        if sent is not None and is_awake:
+            self._scouts.awake_again(sent)
 
     def activate(self, pods: Iterable[Pod], now_s: float) -> None:
         """Try these at once, without backoff. One in flight will be tried again when it returns."""
@@ -254,12 +265,13 @@ class SchedulingQueue:
                 if pod.uid in self.in_flight:
                     self.in_flight.record(Change(FORCE_ACTIVATE, None, pod))
                 continue
-            self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=queued.lane is not None)
+            self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=queued.group is None)
 
     # --- timers -----------------------------------------------------------------------------------
 
     def tick(self, now_s: float) -> None:
         """Run whichever flush is due. To be called at `next_deadline_s`; more often is harmless."""
+        self._scouts.wake_next(now_s)
         self.flush_backoff(now_s)
         due_s = self._next_unschedulable_flush_s
         if due_s is None or now_s >= due_s:
@@ -309,6 +321,7 @@ class SchedulingQueue:
         if queued.pod.uid not in self.in_flight:
             self.in_flight.start(queued)
             return True
+        self._scouts.ended(queued.pod.uid)
         self._observer.complaint(
             f"pod {queued.key} was dropped from the active queue:"
             " the same pod is tracked in multiple places in the scheduler"
@@ -322,6 +335,7 @@ class SchedulingQueue:
         present = self.places.get(pod.key)
         if present is not None:
             self.places.leave(present)
+            self._scouts.ended(present.pod.uid)
             self._count_rejectors(present, -1)
         self._to_active(QueuedPod(pod, now_s, self._class_key_of(pod)), label, now_s)
 

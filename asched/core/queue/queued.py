@@ -29,6 +29,7 @@ class QueuedPod:
                       only if it fits then
     gated_by          the plugin that keeps it from becoming active, or ""
     is_patient        it had room and was turned away later: its backoff is never cut short
+    is_promised       its last attempt found room that others have to leave first
     was_flushed       it was given another try because of its age alone
     class_key         equal for pods for which every hint answers alike; None shares nothing
     """
@@ -43,6 +44,7 @@ class QueuedPod:
         "group",
         "initial_attempt_s",
         "is_patient",
+        "is_promised",
         "key",
         "lane",
         "pending_on",
@@ -68,9 +70,10 @@ class QueuedPod:
         self.pending_on = NOBODY
         self.also_blamed = NOBODY
         self.gated_by = ""
-        self.is_patient = False
+        self.is_patient = self.is_promised = False
         self.was_flushed = False
-        # Where it is: in a lane under a ticket, or at rest in a group; neither while in flight.
+        # Where it is: in a lane under a ticket, or at rest in a group (where a lane orders it among
+        # its equals); neither while in flight.
         self.lane: Lane | None = None
         self.ticket = 0
         self.group: Group | None = None
@@ -79,6 +82,17 @@ class QueuedPod:
     def rejectors(self) -> frozenset[str]:
         """Everybody whose hints are asked."""
         return self.rejected_by | self.pending_on if self.pending_on else self.rejected_by
+
+    @property
+    def stands_apart(self) -> bool:
+        """Whether an attempt at a pod of its class says nothing of it, nor one at it of them."""
+        pod = self.pod
+        return (
+            self.is_patient
+            or self.is_promised
+            or bool(pod.status.nominated_node_name)
+            or pod.spec.scheduling_group is not None
+        )
 
     @property
     def is_gated(self) -> bool:

@@ -7,7 +7,8 @@ may be gone, too. What is in flight is not touched.
 from collections.abc import Mapping
 
 from asched.core.queue.backoff import Backoff
-from asched.core.queue.queue import QueueProfile, SchedulingQueue
+from asched.core.queue.profile import QueueProfile
+from asched.core.queue.queue import SchedulingQueue
 
 
 def reprofile(

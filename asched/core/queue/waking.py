@@ -13,7 +13,8 @@ A pod that was looked at in vain keeps in mind who stood against it then, beside
 its attempt: what they hear of later may be its chance. It follows that, too, only if it fits.
 
 Pods of one class and group share all that this depends on, except who they are: they are asked
-about once. The second look costs what the filters of an attempt cost; it spares the pod an attempt
+about once, and woken one by one (`scouts.py`), save those that stand apart or behind a gate. The
+second look costs what the filters of an attempt cost; it spares the pod an attempt
 in vain, which hints as upstream has them would not have made either.
 
 Bounds  LOOKS_MAX second looks for one change.
@@ -21,7 +22,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
         is our own
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from itertools import chain, filterfalse
 from typing import Final
 
@@ -30,7 +31,7 @@ from asched.core.model.pod import Pod
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Judge, Memo, Worth
 from asched.core.queue.queued import NOBODY, QueuedPod
-from asched.core.queue.resting import Group
+from asched.core.queue.resting import Equals, Group
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 
 #: Classes of pods that are looked at a second time for one change; further ones are woken unseen.
@@ -134,11 +135,11 @@ class Waking:
 
     def woken(
         self, groups: Iterable[Group], change: Change, except_uid: str
-    ) -> list[tuple[QueuedPod, Worth]]:
-        """Every pod of the groups that the change is worth an attempt for."""
+    ) -> list[tuple[QueuedPod | Equals, Worth]]:
+        """Every pod of the groups that the change is worth an attempt for; of equal ones, one."""
         judge, trigger = self._judge, change.trigger
         one = _Round(change, except_uid, self._blame)
-        found: list[tuple[QueuedPod, Worth]] = []
+        found: list[tuple[QueuedPod | Equals, Worth]] = []
         # Also where nobody rests: what is told of a pod that left must not be remembered for good.
         expecting = {} if one.departed is None else self._gates.expecting(one.departed)
         for group in groups:
@@ -147,10 +148,32 @@ class Waking:
             one.hears, one.profits = judge.may_hear(key, trigger), judge.may_profit(key, trigger)
             if one.hears or one.profits:
                 one.held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
-                for pods in group.classes.values():
-                    if not one.held or not all(map(one.held.__contains__, pods)):
-                        found.extend(self._of_class(group, pods, one))
+                for equals in group.classes.values():
+                    if equals.apart:
+                        found.extend(self._of_class(group, equals.apart, one))
+                    if equals.in_turn:
+                        found.extend(self._of_those_in_turn(group, equals, one))
         return found
+
+    def _of_those_in_turn(
+        self, group: Group, equals: Equals, one: _Round
+    ) -> Sequence[tuple[QueuedPod | Equals, Worth]]:
+        pods, change = equals.in_turn, one.change
+        if group.key.gated_by or change.trigger.is_wildcard:
+            return self._of_class(group, pods, one)
+        example = next(iter(pods.values()))
+        limit = change.priority_at_most
+        if limit is not None and example.pod.priority > limit:
+            return ()
+        asked = one.looks.asked
+        worth = self._worth(example, one)
+        if worth is not Worth.SKIP:
+            return ((equals, worth),)
+        if one.looks.asked != asked:
+            blamed = one.looks.noted(example) - group.rejectors - group.key.also_blamed
+            if blamed:
+                self.notes += [(queued, blamed) for queued in pods.values()]
+        return ()
 
     def of_itself(self, queued: QueuedPod, change: Change) -> Worth:
         """What a change of the pod itself is worth to it."""
@@ -190,6 +213,8 @@ class Waking:
         self, group: Group, pods: Mapping[str, QueuedPod], one: _Round
     ) -> list[tuple[QueuedPod, Worth]]:
         change = one.change
+        if one.held and all(map(one.held.__contains__, pods)):
+            return []
         if (
             one.profits
             or change.only_if_fits

@@ -31,7 +31,8 @@ from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, in_tree
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.guarded_key import Guard
-from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, QueueProfile, SchedulingQueue
+from asched.core.queue.profile import QueueProfile
+from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, SchedulingQueue
 from asched.core.state.cluster import Cluster
 from asched.core.state.nominated import Nominator
 

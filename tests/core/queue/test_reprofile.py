@@ -2,7 +2,8 @@
 
 from asched.core.framework.points import Registration
 from asched.core.queue.backoff import Backoff
-from asched.core.queue.queue import QueueProfile, SchedulingQueue
+from asched.core.queue.profile import QueueProfile
+from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.reprofile import reprofile
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.nominated import Nominator

@@ -10,7 +10,8 @@ from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod, PodSpec, PodStatus, SchedulingGate
 from asched.core.queue.backoff import Backoff
-from asched.core.queue.queue import QueueProfile, SchedulingQueue
+from asched.core.queue.profile import QueueProfile
+from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import Action, Change, Trigger
 from asched.core.state.nominated import Nominator

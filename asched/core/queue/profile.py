@@ -1,0 +1,27 @@
+"""What the queue knows of a profile."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from asched.core.framework.points import Registration
+from asched.core.model.pod import Pod
+
+if TYPE_CHECKING:
+    from asched.core.framework.points import PreEnqueuePlugin
+
+
+@dataclass(frozen=True, slots=True)
+class QueueProfile:
+    """What the queue knows of a profile: data, never a plugin by name.
+
+    `registrations` are resolved (`hints.registered`). All profiles sort alike: the first one's key
+    counts. `overlooked`: further changes, which a pod follows only if it fits at that moment:
+    `blame` tells who stands against it then, None if nobody.
+    """
+
+    sort_key: Callable[[Pod, float], Any]
+    registrations: Mapping[str, Sequence[Registration]]
+    pre_enqueue: Sequence["PreEnqueuePlugin"] = ()
+    overlooked: Mapping[str, Sequence[Registration]] = field(default_factory=dict)
+    blame: Callable[[Pod, str], frozenset[str] | None] = lambda _pod, _left: None
