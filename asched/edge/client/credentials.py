@@ -232,7 +232,9 @@ def _authorization(login: Login, printed: Printed) -> str | None:
         try:
             token = Path(login.token_file).read_text(encoding="utf-8").strip()
         except (OSError, ValueError) as error:
-            raise ConnectError(f"token file {login.token_file} cannot be read: {error}") from error
+            if not token:
+                why = f"token file {login.token_file} cannot be read: {error}"
+                raise ConnectError(why) from error
         if not token:
             raise ConnectError(f"token file {login.token_file} is empty")
     if login.username or login.password:

@@ -7,6 +7,7 @@ wins over files. What cannot be honoured is refused by name.
 Source  k8s.io/client-go v0.36 tools/clientcmd (loader.go, client_config.go), rest/config.go
 """
 
+import logging
 import os
 from base64 import b64decode
 from binascii import Error as Base64Error
@@ -22,6 +23,8 @@ import yaml
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.exec_plugin import ExecPlugin, check
 from asched.edge.client.proxies import checked
+
+log = logging.getLogger(__name__)
 
 #: Where a pod finds its service account.
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -189,8 +192,8 @@ class _Merged:
         chosen = self.contexts[name]
         if chosen.cluster not in self.clusters:
             raise ConnectError(f"{where}: context {name!r} names cluster {chosen.cluster!r}: none")
-        if chosen.user and chosen.user not in self.users:
-            raise ConnectError(f"{where}: context {name!r} names user {chosen.user!r}: none")
+        if chosen.user and chosen.user not in self.users:  # kubectl does not even say so
+            log.warning("%s has no user %r: the server is asked as nobody", where, chosen.user)
         cluster = self.clusters[chosen.cluster]
         if not cluster.server:
             raise ConnectError(f"{where}: cluster {chosen.cluster!r} names no `server`")

@@ -282,7 +282,6 @@ USER = (
         ('{"current-context": "x"}', "has no context 'x'"),
         ("contexts: [{name: c, context: {}}]", "has no current-context"),
         ("current-context: c\ncontexts: [{name: c, context: {cluster: k}}]", "cluster 'k': none"),
-        (f"{ONE}, user: u}}}}]\nclusters: [{{name: k, cluster: {{}}}}]", "user 'u': none"),
         (f"{ONE}}}}}]\nclusters: [{{name: k, cluster: {{}}}}]", "'k' names no `server`"),
         ("users: [{name: u}, {name: u}]", "two users have one name"),
         (USER.format("{auth-provider: {name: gcp}}"), "auth-provider 'gcp' is not supported"),

@@ -27,7 +27,7 @@ def a_context(name, cluster, user):
 
 @pytest.fixture
 def three(tmp_path):
-    """Files as `kubectl config view` was asked about: what it said of them is the tests' rule."""
+    """Files that were shown to `kubectl config view`: the tests say what it said."""
     first = write(
         tmp_path / "one" / "config",
         **{"current-context": "c1"},
@@ -77,6 +77,20 @@ async def test_an_empty_kubeconfig_suffices_for_a_bare_address(tmp_path):
     (tmp_path / "config").write_text("apiVersion: v1\nclusters: null\nusers: null\n")
     found = await load_credentials(Source(str(tmp_path / "config"), master="http://a:1"))
     assert (found.url, found.authorization) == ("http://a:1", None)
+
+
+async def test_a_user_that_does_not_exist_is_nobody(tmp_path, caplog):
+    path = kubeconfig(tmp_path / "config", "http://a:1", users=[])
+    assert (await load_credentials(Source(path))).authorization is None
+    assert "has no user 'u': the server is asked as nobody" in caplog.text
+
+
+async def test_a_token_stands_in_for_a_file_that_cannot_be_read(tmp_path):
+    user = {"token": "t", "tokenFile": "file"}
+    path = kubeconfig(tmp_path / "config", "http://a:1", user)
+    assert (await load_credentials(Source(path))).authorization == "Bearer t"
+    (tmp_path / "file").write_text("newer")
+    assert (await load_credentials(Source(path))).authorization == "Bearer newer"
 
 
 def test_a_login_without_a_context_has_no_server(tmp_path):
