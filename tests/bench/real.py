@@ -29,6 +29,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.x509.oid import NameOID
 
+from asched.edge.certificates import client_context
 from asched.lab.bench.processes import Process
 from asched.lab.bench.world import WorkloadFailedError
 
@@ -137,7 +138,7 @@ class RealServer:
         Path(self.kubeconfig).write_text(json.dumps(document))
 
     async def _until_ready(self, url: str, authority: str, api_server: Process) -> None:
-        context = ssl.create_default_context(cafile=authority)
+        context = client_context(authorities=await asyncio.to_thread(Path(authority).read_bytes))
         until_s = time.monotonic() + READY_S
         while time.monotonic() < until_s:
             api_server.check()

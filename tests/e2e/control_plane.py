@@ -8,13 +8,13 @@ import json
 import os
 import shutil
 import signal
-import ssl
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
+from asched.edge.certificates import client_context
 from tests.bench.real import TOKEN, RealServer, assets
 from tests.lab.apiserver.client import Client
 
@@ -49,7 +49,7 @@ class ControlPlane(RealServer):
         return url
 
     def open_client(self) -> Client:
-        context = ssl.create_default_context(cafile=str(self.folder / "serving.crt"))
+        context = client_context(authorities=(self.folder / "serving.crt").read_bytes())
         self.client = Client(self.url, TOKEN, context)
         return self.client
 
