@@ -47,6 +47,10 @@ class Desk:
     #: Whether a pod's status tells where it is going while that takes long.
     announces_places: bool = True
 
+    def is_ours(self, scheduler_name: str) -> bool:
+        """Whether a profile of ours has this name just now."""
+        return scheduler_name in self.runners
+
     @property
     def awaits_pods(self) -> bool:
         """Whether some profile holds pods back, as those of a gang, until others have come."""

@@ -22,13 +22,14 @@ from typing import Any, Final, Protocol
 
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import CallPlugin, CancelCall, Effect
-from asched.core.model.kinds import KINDS, Kind
+from asched.core.model.kinds import KINDS, POD, Kind
 from asched.core.state.facts import Answer, Fact, Raised, Returned, TimedOut, WallClock
 from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.errors import ApiError, ClientError
 from asched.edge.client.originals import Originals
 from asched.edge.client.session import Session
 from asched.edge.client.watch import Reflector
+from asched.edge.host.clashes import Clashes
 from asched.edge.host.clock import Clock, monotonic_s
 from asched.edge.host.inbox import Inbox
 from asched.edge.host.tasks import Tasks
@@ -94,6 +95,7 @@ class Scheduler:
         leadership: Leadership | None = None,
         delay_cache: bool = False,
         originals: Originals | None = None,
+        clashes: Clashes | None = None,
     ) -> None:
         self.session = session
         self.machine = machine
@@ -105,6 +107,7 @@ class Scheduler:
         self._is_following = False
         self.dispatcher = make_dispatcher(session, self.inbox.put)
         self._originals = originals
+        self._clashes = clashes
         self.reflectors: dict[Kind, Reflector] = {}
         for kind in kinds:
             self.watch(kind)
@@ -130,11 +133,12 @@ class Scheduler:
         """Follow this kind, too; at once if the others are followed already."""
         if kind in self.reflectors:
             return
-        originals = self._originals
+        originals, clashes = self._originals, self._clashes
+        put = self.inbox.put if originals is None else self._keeping(originals)
         self.reflectors[kind] = Reflector(
             kind,
             self.session.general,
-            self.inbox.put if originals is None else self._keeping(originals),
+            clashes.hearing(put) if clashes is not None and kind is POD else put,
             on_failure=self._on_failure,
             originals=originals,
         )
@@ -157,6 +161,8 @@ class Scheduler:
         try:
             self.tasks.spawn("dispatcher", self.dispatcher.run())
             turns = self.tasks.spawn("turns", self._turns())
+            if self._clashes is not None:
+                self.tasks.spawn("clashes", self._clashes.run())
             self.tasks.spawn("beat", self._beat())
             if self._delay_cache:
                 await self._until_leading()

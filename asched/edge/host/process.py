@@ -30,6 +30,7 @@ from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.edge.client.dispatch import CONCURRENCY, DispatchOptions
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.edge.host.clashes import Clashes
 from asched.edge.host.clock import counter_s
 from asched.edge.host.debugger import Debugger
 from asched.edge.host.election import Stand, identity
@@ -152,6 +153,7 @@ def _scheduler(
         concurrency={**CONCURRENCY, Lane.BINDING: plan.bind_concurrency},
         queue_max=plan.dispatch.queue_max,
     )
+    may_act = campaign.may_act if campaign is not None else lambda: True
     return Scheduler(
         session,
         machine,
@@ -160,10 +162,16 @@ def _scheduler(
             options=options,
             extenders=consultants.client,
             metrics=metrics.client,
-            may_send=campaign.may_act if campaign is not None else lambda: True,
+            may_send=may_act,
         ),
         kinds=(*KINDS, POD_GROUP) if machine.desk.tries_groups else KINDS,
         originals=consultants.originals,
+        clashes=Clashes(
+            session,
+            is_ours=machine.desk.is_ours,
+            may_act=may_act,
+            refused=metrics.own.kubelet_refused,
+        ),
         leadership=campaign,
         delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,
     )

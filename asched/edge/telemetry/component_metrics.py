@@ -161,6 +161,12 @@ class OwnMetrics:
         self._binding_failures = families.counter(
             "asched_binding_failures_total", "[ALPHA] Bindings that ended without a bound pod."
         ).of()
+        self._kubelet_refusals = families.counter(
+            "asched_pods_refused_by_kubelet_total",
+            "[ALPHA] Pods that failed at once because their node was full (OutOfcpu and the like)"
+            " or not what it seemed, by reason and whose they were: ours or others.",
+            ("reason", "whose"),
+        )
         self._reloads = families.counter(
             "asched_config_reloads_total",
             "[ALPHA] Reloads of the configuration: applied, refused or unchanged.",
@@ -197,6 +203,9 @@ class OwnMetrics:
         """One question to an extender (`edge.client.extenders.ExtenderObserver`)."""
         self._extender_requests.of(extender, verb, result).value += 1
         self._extender_duration.of(extender, verb).observe(duration_s)
+
+    def kubelet_refused(self, reason: str, whose: str) -> None:
+        self._kubelet_refusals.of(reason, whose).value += 1
 
     def reloaded(self, result: str) -> None:
         self._reloads.of(result).value += 1

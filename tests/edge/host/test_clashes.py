@@ -1,0 +1,159 @@
+"""Pods that a kubelet refuses are counted by reason and told, neighbours' as well as ours."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from asched.core.model.kinds import POD
+from asched.core.state.facts import Fact, Gone
+from asched.edge.client.session import ConnectionOptions, Session, connect
+from asched.edge.client.watch import Reflector
+from asched.edge.host.clashes import QUEUE_MAX, Clashes, is_refusal
+from asched.lab.apiserver.server import ApiServer
+from tests.builders import a_pod
+
+PODS = "/api/v1/namespaces/default/pods"
+MERGE = "application/merge-patch+json"
+
+
+class World:
+    """A server without kubelets, its pods followed; `refused` counts what is told."""
+
+    def __init__(self, server: ApiServer, session: Session) -> None:
+        self.server = server
+        self.session = session
+        self.refused: Counter[tuple[str, str]] = Counter()
+        self.facts: list[Fact] = []
+        self.may_act = True
+        self.told, self.moved = asyncio.Event(), asyncio.Event()
+        self.clashes = Clashes(
+            session,
+            is_ours="mine".__eq__,
+            may_act=lambda: self.may_act,
+            refused=self._refused,
+        )
+
+    def _refused(self, reason: str, whose: str) -> None:
+        self.refused[reason, whose] += 1
+        self.told.set()
+
+    def hear(self, fact: Fact) -> None:
+        self.facts.append(fact)
+        self.moved.set()
+
+    async def heard(self, count: int) -> None:
+        while len(self.facts) < count:
+            await self.moved.wait()
+            self.moved.clear()
+
+    def place(self, name: str, scheduler: str) -> None:
+        spec = {
+            "schedulerName": scheduler,
+            "nodeName": "n1",
+            "containers": [{"name": "c", "image": "i"}],
+        }
+        metadata = {"name": name, "namespace": "default"}
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+        self.server.create("pods", pod)
+
+    async def tell(self, name: str, **status: Any) -> None:
+        """As the node's kubelet would."""
+        body = json.dumps({"status": status}).encode()
+        path = f"{PODS}/{name}/status"
+        reply = await self.session.general.request("PATCH", path, body, content_type=MERGE)
+        assert reply.status == 200, reply.body
+
+
+@asynccontextmanager
+async def a_world() -> AsyncIterator[World]:
+    server = ApiServer(kubelet=False)
+    await server.start()
+    session = await connect(ConnectionOptions(master=server.url))
+    world = World(server, session)
+    watch = Reflector(POD, session.general, world.clashes.hearing(world.hear))
+    tasks = [asyncio.create_task(watch.run()), asyncio.create_task(world.clashes.run())]
+    await watch.synced.wait()
+    try:
+        yield world
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await session.close()
+        await server.stop()
+
+
+@pytest.mark.parametrize(("scheduler", "whose"), [("mine", "ours"), ("theirs", "others")])
+async def test_a_refusal_is_counted_and_told(caplog, scheduler: str, whose: str) -> None:
+    async with a_world() as world, asyncio.timeout(30):
+        world.place("web", scheduler)
+        message = "Pod was rejected: Node didn't have enough resource: cpu"
+        await world.tell("web", phase="Failed", reason="OutOfcpu", message=message)
+        await world.told.wait()
+    assert world.refused == {("OutOfcpu", whose): 1}
+    (line,) = [record for record in caplog.records if record.getMessage().startswith("A kubelet")]
+    assert (line.pod, line.node, line.reason, line.err) == (
+        "default/web",
+        "n1",
+        "OutOfcpu",
+        message,
+    )
+
+
+async def test_other_ends_are_no_refusals() -> None:
+    """One that ran and failed, one that was evicted, one deleted by force; then a refused one."""
+    async with a_world() as world, asyncio.timeout(30):
+        for name in ("ran", "evicted", "deleted", "full"):
+            world.place(name, "mine")
+        await world.tell("ran", phase="Running", startTime="2026-01-01T00:00:00Z")
+        await world.tell("ran", phase="Failed", reason="OutOfcpu")
+        await world.tell("evicted", phase="Failed", reason="Evicted")
+        reply = await world.session.general.request(
+            "DELETE", f"{PODS}/deleted?gracePeriodSeconds=0"
+        )
+        assert reply.status == 200
+        await world.tell("full", phase="Failed", reason="OutOfpods")
+        await world.told.wait()
+    assert world.refused == {("OutOfpods", "ours"): 1}
+
+
+async def test_who_does_not_lead_reads_nothing() -> None:
+    async with a_world() as world, asyncio.timeout(30):
+        world.may_act = False
+        world.place("web", "mine")
+        await world.tell("web", phase="Failed", reason="OutOfcpu")
+        world.place("next", "mine")
+        await world.heard(4)  # a list, a pod that came and went, another one
+        world.may_act = True
+        await world.tell("next", phase="Failed", reason="NodePorts")
+        await world.told.wait()
+    assert world.refused == {("NodePorts", "ours"): 1}
+
+
+async def test_no_more_wait_to_be_read_than_there_is_room_for() -> None:
+    async with a_world() as world:
+        hear = world.clashes.hearing(world.facts.append)
+        for number in range(QUEUE_MAX + 50):  # nobody gets a turn meanwhile
+            hear(Gone(POD, a_pod(f"p{number}").on("n1").build()))
+        assert world.clashes._suspects.qsize() == QUEUE_MAX
+
+
+@pytest.mark.parametrize(
+    ("phase", "reason", "is_one"),
+    [
+        ("Failed", "OutOfmemory", True),
+        ("Failed", "OutOfexample.com/gpu", True),
+        ("Failed", "NodeAffinity", True),
+        ("Failed", "UnexpectedAdmissionError", True),
+        ("Failed", "DeadlineExceeded", False),
+        ("Failed", "", False),
+        ("Succeeded", "OutOfcpu", False),
+    ],
+)
+def test_what_a_refusal_is(phase: str, reason: str, is_one: bool) -> None:
+    assert is_refusal(phase, reason) is is_one
