@@ -73,7 +73,8 @@ class Campaign:
         self._clock = clock or Clock()
         self._label = f"{stand.namespace}/{stand.name}"
         self._leader_told = ""
-        self._complained = ""
+        #: Which act failed last, and why.
+        self._complained: tuple[type[Act], str] | tuple[()] = ()
         metrics.leads(stand.name, is_leader=False)
 
     def may_act(self) -> bool:
@@ -138,9 +139,10 @@ class Campaign:
             async with asyncio.timeout(left_s):
                 answer = await _ask(client, act)
         except (ApiError, TransportError, TimeoutError) as error:
-            self._complain(error)
+            self._complain(act, error)
             return election.failed(self._now_s())
-        self._complained = ""
+        if self._complained[:1] == (type(act),):
+            self._complained = ()
         if isinstance(act, Read):
             following = election.found(answer, self._now_s())
             if is_renewal and election.slow_renewals > slow:
@@ -154,12 +156,12 @@ class Campaign:
             self._began()
         return following
 
-    def _complain(self, error: Exception) -> None:
-        """Once for each thing that is wrong, until the lease is reached again."""
+    def _complain(self, act: Act, error: Exception) -> None:
+        """Once for each thing that is wrong, until the same succeeds."""
         why = str(error) or "no answer in time"
-        if why == self._complained:
+        if self._complained == (type(act), why):
             return
-        self._complained = why
+        self._complained = (type(act), why)
         extra = {"lock": self._label, "err": why}
         if isinstance(error, Forbidden):
             log.error("The lease may not be used", extra={**extra, "cure": GRANT})

@@ -16,14 +16,19 @@ RULES = Rules("a", lease_s=0.03, renew_s=0.02, retry_s=0.01)
 
 
 class Refusing:
-    """The lease's client; answers in turn, and with the last for ever."""
+    """The lease's client; refuses for one reason after the other, for the last one for ever."""
 
-    def __init__(self, *answers: ApiError) -> None:
+    def __init__(self, *answers: ApiError, reads: bool = False) -> None:
         self.answers = list(answers)
+        self.reads = reads
         self.asked = 0
         self.enough = asyncio.Event()
 
     async def get(self) -> None:
+        if not self.reads:
+            await self.create({})
+
+    async def create(self, _: object) -> None:
         self.asked += 1
         if self.asked >= TRIES:
             self.enough.set()
@@ -43,10 +48,13 @@ async def said(client: Refusing, caplog: pytest.LogCaptureFixture) -> list[loggi
     return [record for record in caplog.records if "lease" in record.msg][1:]  # after the attempt
 
 
+@pytest.mark.parametrize("reads", [False, True])
 async def test_a_forbidden_lease_is_one_error_with_its_cure(
-    caplog: pytest.LogCaptureFixture,
+    caplog: pytest.LogCaptureFixture, *, reads: bool
 ) -> None:
-    (line,) = await said(Refusing(Forbidden(403, "leases are forbidden", "Forbidden")), caplog)
+    """Also where it may be read, and not be made."""
+    forbidden = Forbidden(403, "leases are forbidden", "Forbidden")
+    (line,) = await said(Refusing(forbidden, reads=reads), caplog)
     assert line.levelno == logging.ERROR
     values = vars(line)
     assert values["err"] == "leases are forbidden"
