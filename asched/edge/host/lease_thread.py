@@ -14,7 +14,6 @@ Bounds  SILENT_S, looked at every LOOK_S; STOP_S for the thread's own end.
 """
 
 import asyncio
-import contextlib
 import logging
 import os
 import sys
@@ -28,6 +27,7 @@ from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.transport import Exchange, Observer, observe_nothing
 from asched.edge.host.clock import Clock
 from asched.edge.host.election import Campaign, Stand
+from asched.edge.host.tasks import in_thread, tell_loop
 from asched.edge.telemetry.component_metrics import LeaderMetrics
 from asched.edge.telemetry.log import loop_failed
 
@@ -86,9 +86,7 @@ class LeaseThread:
 
     async def run(self) -> None:
         """Campaign and lead; returns when leadership is lost. Cancelled, it leaves no request."""
-        over: asyncio.Future[None] = self._home.create_future()
-        thread = threading.Thread(target=self._live, args=(over,), name="lease", daemon=True)
-        thread.start()
+        over = in_thread("lease", lambda: asyncio.run(self._campaign()))
         try:
             await asyncio.shield(over)
         finally:
@@ -103,19 +101,11 @@ class LeaseThread:
 
     # --- in the thread ---------------------------------------------------------------------------
 
-    def _live(self, over: "asyncio.Future[None]") -> None:
-        try:
-            asyncio.run(self._campaign())
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the process hears of it
-            self._tell_home(_settle, over, error)
-        else:
-            self._tell_home(_settle, over, None)
-
     async def _campaign(self) -> None:
         """Until the election is lost, the loop has gone silent, or we are told to stop."""
         here, stop = asyncio.get_running_loop(), asyncio.Event()
         here.set_exception_handler(loop_failed)
-        self._stop = lambda: _call(here, stop.set)
+        self._stop = lambda: tell_loop(here, stop.set)
         works = (self._stands(), self._until_silent(), stop.wait())
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(work) for work in works]
         stands, silent, _ = tasks
@@ -171,24 +161,7 @@ class LeaseThread:
     # --- from the thread to the loop -------------------------------------------------------------
 
     def _began(self) -> None:
-        self._tell_home(self.is_leading.set)
+        tell_loop(self._home, self.is_leading.set)
 
     def _observed(self, exchange: Exchange) -> None:
-        self._tell_home(self._observe, exchange)
-
-    def _tell_home(self, call: Callable[..., object], *args: Any) -> None:
-        _call(self._home, call, *args)
-
-
-def _call(loop: asyncio.AbstractEventLoop, call: Callable[..., object], *args: Any) -> None:
-    with contextlib.suppress(RuntimeError):  # that loop has ended
-        loop.call_soon_threadsafe(call, *args)
-
-
-def _settle(over: "asyncio.Future[None]", error: BaseException | None) -> None:
-    if over.done():
-        return
-    if error is None:
-        over.set_result(None)
-    else:
-        over.set_exception(error)
+        tell_loop(self._home, self._observe, exchange)

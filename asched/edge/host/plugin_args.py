@@ -31,7 +31,7 @@ def instance_of(cls: type[Any], args: Any, cluster: Cluster) -> Any:
         return cls(*given)
     except ArgsError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise ArgsError(f"{type(error).__name__}: {error}") from error
 
 

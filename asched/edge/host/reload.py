@@ -8,6 +8,8 @@ goes on: a faulty document, a plugin file that cannot be imported, certificates 
 
     read ─> build ─> list again what new extenders are sent whole ─> take over
 
+Reading, which imports what users wrote, is done in a thread, so that pods are placed meanwhile.
+
 What was fixed when the process started (`START_ONLY`) takes effect with the next start; one line
 names what has changed.
 
@@ -34,6 +36,7 @@ from asched.edge.host.config_file import ConfigError, UnreadableFileError
 from asched.edge.host.extenders import Consultants
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.loops import Scheduler
+from asched.edge.host.tasks import in_thread
 from asched.edge.host.user_plugins import Catalogue, PluginLoadError, drop_old_modules
 from asched.edge.telemetry.component_metrics import OwnMetrics
 
@@ -135,7 +138,7 @@ class Reloader:
         """Read the configuration anew and take it over; whether something changed."""
         async with self._one_at_a_time:
             try:
-                wanted = self._followed(self._load())
+                wanted = self._followed(await in_thread("reload", self._load))
                 if wanted.is_like(self._current):
                     self._metrics.reloaded("unchanged")
                     log.info("The configuration was read again and is unchanged")

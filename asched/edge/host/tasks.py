@@ -1,12 +1,55 @@
 """The only spawner: every task has a name, is kept, and is missed when it dies.
 
+`in_thread` is for what would hold the loop up: an import, another event loop.
+
 A task that ends by an exception stops the process with that exception: all state comes back from a
 list, so stopping is cheap and going on half-blind is not.
 """
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any
+import contextlib
+import threading
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+R = TypeVar("R")
+
+
+def in_thread(name: str, work: Callable[[], R]) -> "asyncio.Future[R]":
+    """Do this in a thread whose end the process does not wait for, unlike the loop's executor's.
+
+    Whatever it raises is the future's exception, SystemExit too.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[R] = loop.create_future()
+
+    def live() -> None:
+        try:
+            result = work()
+        except BaseException as error:  # noqa: BLE001 - handed on to whoever waits
+            tell_loop(loop, _end, done, error, None)
+        else:
+            tell_loop(loop, _end, done, None, result)
+
+    threading.Thread(target=live, name=name, daemon=True).start()
+    return done
+
+
+def tell_loop(
+    loop: asyncio.AbstractEventLoop, call: Callable[..., object], *arguments: Any
+) -> None:
+    """Have another thread's loop make a call; one that has ended needs to hear nothing."""
+    with contextlib.suppress(RuntimeError):
+        loop.call_soon_threadsafe(call, *arguments)
+
+
+def _end(done: "asyncio.Future[Any]", error: BaseException | None, result: Any) -> None:
+    if done.done():
+        return
+    if error is None:
+        done.set_result(result)
+    else:
+        done.set_exception(error)
 
 
 class Tasks:

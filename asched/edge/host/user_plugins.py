@@ -6,7 +6,9 @@
 
 A `Catalogue` holds them by name. Its `known` answers the configuration's question which points a
 plugin extends, its `factories` make instances for a profile. No two plugins have one name, and
-none has the name of an in-tree plugin.
+none has the name of an in-tree plugin. A module that ends the process or never ends is refused.
+
+Bounds  IMPORT_S for the import of one module.
 """
 
 import hashlib
@@ -14,6 +16,7 @@ import importlib
 import linecache
 import re
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +39,8 @@ from asched.edge.host.plugin_args import ArgsError, arguments, instance_of
 from asched.edge.host.plugin_rights import RulesError, rights_of
 
 GROUP: Final = "asched.plugins"
+#: Ten times what the largest libraries take to import on a busy machine; beyond it something waits.
+IMPORT_S: Final = 30.0
 #: Modules of files are called so, with the file and a digest of its content behind it.
 MODULE_PREFIX: Final = "asched_user_plugins_"
 
@@ -323,17 +328,33 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 def _guarded(load: Callable[[], Any], what: str) -> Any:
-    try:
-        return load()
-    except Exception as error:
-        where = _line_of(error)
-        if isinstance(error, ModuleNotFoundError) and not where:
-            where = "; install its package, set PYTHONPATH, or name a file.py"
-        text = f"{what} cannot be imported: {type(error).__name__}: {error}{where}"
-        raise PluginLoadError(" ".join(text.split())) from error
+    """In a thread: it may call sys.exit, which ends only that, or wait for what never comes."""
+    ends: list[tuple[Any, BaseException | None]] = []
+
+    def work() -> None:
+        try:
+            ends.append((load(), None))
+        except BaseException as error:  # noqa: BLE001 - told below
+            ends.append((None, error))
+
+    thread = threading.Thread(target=work, name="plugin import", daemon=True)
+    thread.start()
+    thread.join(IMPORT_S)
+    if not ends:
+        raise PluginLoadError(
+            f"{what} was not imported within {IMPORT_S:g} s: a module must not wait for anything"
+        )
+    found, error = ends[0]
+    if error is None:
+        return found
+    where = _line_of(error)
+    if isinstance(error, ModuleNotFoundError) and not where:
+        where = "; install its package, set PYTHONPATH, or name a file.py"
+    text = f"{what} cannot be imported: {type(error).__name__}: {error}{where}"
+    raise PluginLoadError(" ".join(text.split())) from error
 
 
-def _line_of(error: Exception) -> str:
+def _line_of(error: BaseException) -> str:
     """Where in the user's file it happened: the last frame outside of the import system."""
     trace, found = error.__traceback__, ""
     while trace is not None:

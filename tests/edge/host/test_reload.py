@@ -405,6 +405,33 @@ async def test_plugin_files_are_read_again_and_a_broken_one_changes_nothing(tmp_
         assert world.counted("unchanged") == 1
 
 
+WAITS = """
+import pathlib, time
+for _ in range(1_000):
+    if pathlib.Path({!r}).exists():
+        break
+    time.sleep(0.01)
+"""
+
+
+async def test_pods_are_placed_while_plugin_files_are_imported(tmp_path):
+    (tmp_path / "plugins").mkdir()
+    file, sign = tmp_path / "plugins" / "picky.py", tmp_path / "go on"
+    file.write_text(PICKY.replace("NODE", "n1"))
+    async with a_world(tmp_path, WITH_PICKY) as world:
+        for name in ("n1", "n2"):
+            world.server.create("nodes", a_node(name))
+        file.write_text(WAITS.format(str(sign)) + PICKY.replace("NODE", "n2"))
+        reloading = asyncio.ensure_future(world.reloader.reload())
+        await asyncio.sleep(0)
+        world.server.create("pods", a_pod("meanwhile", "one"))
+        await world.until(lambda: world.node_of("meanwhile") == "n1")
+        assert not reloading.done()
+
+        sign.touch()
+        assert await reloading
+
+
 async def test_a_plugin_that_is_gone_is_refused_while_a_profile_names_it(tmp_path):
     (tmp_path / "plugins").mkdir()
     file = tmp_path / "plugins" / "picky.py"

@@ -7,6 +7,7 @@ from textwrap import dedent
 import pytest
 
 from asched.core.state.cluster import Cluster
+from asched.edge.host import user_plugins
 from asched.edge.host.config_file import ConfigError, load_config
 from asched.edge.host.user_plugins import (
     MODULE_PREFIX,
@@ -120,10 +121,32 @@ def test_two_plugins_of_one_name_are_refused_with_both_origins(tmp_path: Path, s
         ("x = 1", "holds no plugin: no public class has a method named after an extension point"),
         ("class A:\n  def filter(self): ...", "A.filter(self) must take self and 2 argument(s)"),
         ("class A:\n  async def score(self, p, n): ...", "A.score is async, but only"),
+        ("import sys\nsys.exit(3)", "cannot be imported: SystemExit: 3"),
+        ("raise KeyboardInterrupt", "cannot be imported: KeyboardInterrupt"),
     ],
 )
 def test_a_bad_file_costs_one_clear_line(tmp_path: Path, text: str, words: str) -> None:
     assert words in refused(str(write(tmp_path / "bad.py", text)))
+
+
+def test_a_module_that_waits_is_not_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(user_plugins, "IMPORT_S", 0.05)
+    file = write(tmp_path / "stuck.py", "import threading\nthreading.Event().wait()\n")
+
+    said = refused(str(file))
+
+    assert f"plugin file {file} was not imported within 0.05 s" in said
+    assert not [name for name in sys.modules if "stuck" in name]
+
+
+def test_a_constructor_that_ends_the_process_is_refused(tmp_path: Path) -> None:
+    text = GOOD + "        def __init__(self): raise SystemExit(1)\n"
+    (plugin,) = discover((str(write(tmp_path / "leaves.py", text)),)).plugins.values()
+
+    with pytest.raises(ValueError, match="SystemExit: 1"):
+        plugin.make(None, Cluster())
 
 
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
