@@ -2,7 +2,7 @@
 
 Bounds  as many connections as there are streams and rare requests (the callers' tasks bound them);
         a stream ends at its deadline; keep-alive probes find a dead peer after about a minute; of
-        an error's body ERROR_BYTES_MAX are read.
+        an error's body ERROR_BYTES_MAX are read, of others ANSWER_BYTES_MAX.
 """
 
 import socket
@@ -36,6 +36,8 @@ from asched.edge.client.transport import (
 )
 
 ERROR_BYTES_MAX: Final = 1 << 20
+#: A server may answer a list whole: 150,000 pods of 8 kB are 1.2 GB.
+ANSWER_BYTES_MAX: Final = 2 << 30
 
 
 class AioStream:
@@ -54,14 +56,8 @@ class AioStream:
             raise _translate(error, self._where, sent=True) from error
 
     async def read_all(self) -> bytes:
-        content = self._response.content
-        pieces: list[bytes] = []
-        left = ERROR_BYTES_MAX
         try:
-            while left and (piece := await content.read(left)):
-                pieces.append(piece)
-                left -= len(piece)
-            return b"".join(pieces)
+            return (await _read(self._response, ERROR_BYTES_MAX))[:ERROR_BYTES_MAX]
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _translate(error, self._where, sent=True) from error
 
@@ -98,7 +94,10 @@ class AioTransport(StreamingTransport):
             async with self._session.request(
                 method, self._url(path), data=body, **arguments
             ) as response:
-                content = await response.read()
+                content = await _read(response, ANSWER_BYTES_MAX)
+                if len(content) > ANSWER_BYTES_MAX:
+                    response.close()
+                    raise ProtocolBroken(f"the answer has no end within {ANSWER_BYTES_MAX} bytes")
                 head = b"\r\n" + b"\r\n".join(
                     name + b": " + value for name, value in response.raw_headers
                 )
@@ -155,6 +154,18 @@ class AioTransport(StreamingTransport):
 
     async def close(self) -> None:
         await self._session.close()
+
+
+async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
+    """The body, or where it is longer, a little more than `limit` of it."""
+    pieces: list[bytes] = []
+    count = 0
+    async for piece in response.content.iter_any():
+        pieces.append(piece)
+        count += len(piece)
+        if count > limit:
+            break
+    return b"".join(pieces)
 
 
 def keepalive_socket(address: Any) -> socket.socket:

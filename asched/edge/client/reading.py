@@ -1,37 +1,48 @@
 """Reading a watch: lines out of pieces, versions that must grow, and failures in words."""
 
 import logging
-from typing import Any
+from typing import Any, Final
 
 from asched.core.model.kinds import Kind
 from asched.edge.client.codec import KindCodec, Sight
-from asched.edge.client.errors import ApiError, Forbidden, NotFound, TransportError, Unauthorized
+from asched.edge.client.errors import (
+    ApiError,
+    Forbidden,
+    NotFound,
+    ProtocolBroken,
+    TransportError,
+    Unauthorized,
+)
 from asched.edge.client.transport import Stream
 
 log = logging.getLogger(__name__)
 
 
+#: An object is at most 1.5 MiB in etcd, and where that was raised, still far below this.
+LINE_BYTES_MAX: Final = 64 << 20
+
+
 class LineSplitter:
     """Cuts a stream of bytes into lines; an unfinished one waits for the rest."""
 
-    __slots__ = ("_pieces",)
+    __slots__ = ("_rest",)
 
     def __init__(self) -> None:
-        self._pieces: list[bytes] = []
+        self._rest = bytearray()
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The lines that are complete now, without their ends."""
+        """The lines that are complete now, without their ends. Raises ProtocolBroken."""
         if b"\n" not in data:
-            self._pieces.append(data)
+            self._rest += data
+            if len(self._rest) > LINE_BYTES_MAX:
+                raise ProtocolBroken(f"a line of the stream has no end within {LINE_BYTES_MAX} B")
             return []
-        if self._pieces:
-            self._pieces.append(data)
-            data = b"".join(self._pieces)
-            self._pieces = []
+        if self._rest:
+            self._rest += data
+            data = bytes(self._rest)
+            self._rest.clear()
         lines = data.split(b"\n")
-        rest = lines.pop()
-        if rest:
-            self._pieces.append(rest)
+        self._rest += lines.pop()
         return lines
 
 

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from asched.edge.client import aio, http1
 from asched.edge.client.errors import (
     ConnectFailed,
     ConnectionLost,
@@ -216,3 +217,49 @@ async def test_the_base_path_of_the_server_is_kept(server):
         for transport in (session.general, session.pool(1)):
             await transport.request("GET", "/version")
     assert {seen.target for seen in server.seen} == {"/clusters/c1/version"}
+
+
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    "wire",
+    [
+        CHUNKED + b"-5\r\nhello\r\n0\r\n\r\n",
+        CHUNKED + b"+5\r\nhello\r\n0\r\n\r\n",
+        CHUNKED + b"10000000000000000\r\nhello\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\nhello",
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 300_000,
+    ],
+    ids=["negative", "signed", "above 64 bits", "negative length", "endless header"],
+)
+async def test_hostile_framing_ends_the_request_and_the_connection(transport, server, wire):
+    async def hostile(_seen, gate):
+        await gate.send(wire)
+        await asyncio.Event().wait()
+
+    server.handler = hostile
+    with pytest.raises(ProtocolBroken) as caught:
+        await transport.request("POST", "/", b"{}", timeout_s=20.0)
+    assert caught.value.sent
+
+    async def fine(_seen, _wire):
+        return reply(200, b"fine")
+
+    server.handler = fine
+    assert (await transport.request("GET", "/")).body == b"fine"
+    assert server.connection_count == 2
+
+
+async def test_an_endless_answer_is_given_up_at_the_bound(transport, server, monkeypatch):
+    monkeypatch.setattr(aio, "ANSWER_BYTES_MAX", 1 << 20)
+    monkeypatch.setattr(http1, "BODY_BYTES_MAX", 1 << 20)
+
+    async def endless(_seen, wire):
+        await wire.start_stream()
+        while True:
+            await wire.chunk(b"x" * 100_000)
+
+    server.handler = endless
+    with pytest.raises(ProtocolBroken, match="no end within"):
+        await transport.request("GET", "/", timeout_s=20.0)
