@@ -217,6 +217,8 @@ class Door:
         while True:
             try:
                 sock, address = await loop.sock_accept(listening)
+            except ConnectionError:
+                continue  # gone before it came in
             except OSError as error:
                 log.warning("No connection can be accepted", extra={"err": error})
                 await asyncio.sleep(ACCEPT_AGAIN_S)
