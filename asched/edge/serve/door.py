@@ -288,9 +288,9 @@ class Door:
         talk = request.protocol
         assert isinstance(talk, _Talk)
         talk.guest.asked()
-        # Requests that came in one piece take turns with all else, and end with their connection.
-        await asyncio.sleep(0)
         try:
+            # Requests that came in one piece take turns, and end with their connection.
+            await asyncio.sleep(0)
             return await self._handle(request)
         finally:
             talk.guest.answered()
