@@ -20,10 +20,15 @@ help:
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "asched needs Python 3.11 or newer, and '$(PYTHON)' is none: make PYTHON=python3.12, say"; exit 2; }
-	@echo "setting up $(VENV) (once)"
+	@echo "setting up $(VENV), once; some minutes where the network is slow"
+	@echo "  1/4 making a virtual environment of $$($(PYTHON) --version)"
 	@$(PYTHON) -m venv $(VENV)
+	@echo "  2/4 bringing pip up to date"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --upgrade 'pip>=25.1'
+	@echo "  3/4 installing libraries and tools (most of the time)"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --group dev --editable '.[tui,completion]'
+	@echo "  4/4 compiling"
+	@$(BIN)/python -m compileall -q asched
 	@touch $@
 
 # Where writing bytecode is switched off, sources that changed would be compiled at each start.

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.cli.arguments import add_plugin_flags, count
-from asched.cli.demo_view import LiveView, make_view
+from asched.cli.demo_view import LateView, say
 from asched.edge.host.config_file import ConfigError, UnreadableFileError, load_config
 from asched.edge.host.process import runner
 from asched.edge.host.user_plugins import PluginLoadError, discover
@@ -89,15 +89,11 @@ async def _demo(args: argparse.Namespace) -> int:
     except OSError as error:  # no temporary folder, as in a container whose root is read-only
         print(f"asched demo: {error}; name a writable one with TMPDIR", file=sys.stderr)
         return 1
-    print(
-        f"{args.pods} pods wait for {args.nodes} nodes; starting API server and scheduler",
-        flush=True,
-    )
-    view = make_view()
+    view = LateView()
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    work = asyncio.ensure_future(demo.run(view.show))
+    work = asyncio.ensure_future(demo.run(say, view.show))
     waits = asyncio.ensure_future(stop.wait())
     try:
         await asyncio.wait((work, waits), return_when=asyncio.FIRST_COMPLETED)
@@ -107,7 +103,7 @@ async def _demo(args: argparse.Namespace) -> int:
             print("asched demo: interrupted", file=sys.stderr)
             return 130
         summary = work.result()
-        _tell(summary, shutil.get_terminal_size().columns if isinstance(view, LiveView) else 0)
+        _tell(summary, shutil.get_terminal_size().columns if view.is_live else 0)
         if args.json:
             print(json.dumps(summary.as_json()), flush=True)
         if args.keep:

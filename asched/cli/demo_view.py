@@ -8,7 +8,7 @@ from asched.lab.sim.demo import Progress
 
 #: Plain progress lines, seconds apart.
 LINE_EVERY_S: Final = 1.0
-#: Columns of the figures of `describe`; what a terminal has beyond them is for a bar.
+#: Columns of the whole `describe`; what a terminal has beyond them is for a bar.
 TEXT_COLUMNS: Final = 80
 BAR_COLUMNS_MIN: Final = 10
 BAR_COLUMNS_MAX: Final = 40
@@ -28,6 +28,31 @@ def make_view() -> View:
         except ImportError:
             pass
     return LinesView()
+
+
+def say(what: str) -> None:
+    """A line about a step of the set-up."""
+    print(f"{what} ...", flush=True)
+
+
+class LateView:
+    """Begins with the first progress: until then the steps of the set-up have the screen."""
+
+    def __init__(self) -> None:
+        self._view: View | None = None
+
+    @property
+    def is_live(self) -> bool:
+        return isinstance(self._view, LiveView)
+
+    def show(self, progress: Progress) -> None:
+        if self._view is None:
+            self._view = make_view()
+        self._view.show(progress)
+
+    def close(self) -> None:
+        if self._view is not None:
+            self._view.close()
 
 
 class LinesView:
@@ -55,6 +80,7 @@ class LiveView:
         from rich.progress import Progress as Bars
 
         console = Console()
+        self._width = console.width
         columns = bar_columns(console.width)
         bar = (BarColumn(columns),) if columns else ()
         self._bars = Bars(*bar, TextColumn("{task.description}"), console=console)
@@ -67,7 +93,7 @@ class LiveView:
             self._task,
             total=progress.pods,
             completed=progress.bound + progress.refused,
-            description=describe(progress),
+            description=describe(progress, self._width),
         )
 
     def close(self) -> None:
@@ -80,8 +106,15 @@ def bar_columns(width: int) -> int:
     return room if room >= BAR_COLUMNS_MIN else 0
 
 
-def describe(progress: Progress) -> str:
-    """One line that says how far it is."""
-    counts = f"{progress.bound:6d} bound {progress.waiting:6d} waiting {progress.refused:5d} unfit"
-    waits = f"waited p50 {progress.wait_p50_s:.1f} s p99 {progress.wait_p99_s:.1f} s"
-    return f"{counts}  {progress.rate:5.0f}/s  {waits}"
+def describe(progress: Progress, columns: int = TEXT_COLUMNS) -> str:
+    """One line that says how far it is, cut to what matters most where there is less room."""
+    bound, waiting, refused = progress.bound, progress.waiting, progress.refused
+    waits = f"p50 {progress.wait_p50_s:.1f} s p99 {progress.wait_p99_s:.1f} s"
+    counts = f"{bound:6d} bound {waiting:6d} waiting {refused:5d} unfit"
+    lines = (
+        f"{counts}  {progress.rate:5.0f}/s  waited {waits}",
+        f"{bound} bound {waiting} waiting {refused} unfit {progress.rate:.0f}/s {waits}",
+        f"{bound} of {progress.pods} bound, p99 {progress.wait_p99_s:.1f} s",
+        f"{bound} p99 {progress.wait_p99_s:.1f} s",
+    )
+    return next((line for line in lines if len(line) <= columns), lines[-1])

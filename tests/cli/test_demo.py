@@ -59,6 +59,17 @@ def test_the_figures_fit_a_terminal_of_eighty_columns_and_a_wider_one_has_a_bar(
     assert [bar_columns(width) for width in (40, 80, 100, 120, 200)] == [0, 0, 20, 40, 40]
 
 
+@pytest.mark.parametrize("columns", [79, 70, 60, 50, 40, 30, 20])
+def test_what_matters_most_stays_on_a_narrow_terminal(columns: int) -> None:
+    late = Progress(9_999, 8_888, 777, 60.0, 1_234.0, 9.5, 99.9)
+
+    line = describe(late, columns)
+
+    assert len(line) <= columns
+    assert line.split()[0] == "8888"
+    assert line.endswith("p99 99.9 s")
+
+
 def test_reasons_are_folded_at_words_and_only_for_terminals() -> None:
     reason = "0/3 nodes are available: 3 Insufficient cpu."
 
@@ -70,9 +81,11 @@ async def test_what_is_kept_can_be_asked_why_a_pod_waits() -> None:
     command = (sys.executable, "-m", "asched", "demo", "--nodes", "3", "--pods", "40", "--keep")
     demo = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     assert demo.stdout is not None
+    said = []
     try:
         async with asyncio.timeout(60):
             async for line in demo.stdout:
+                said.append(line.decode().rstrip())
                 if found := re.search(r"asched explain (\S+/\S+) --server (\S+)", line.decode()):
                     break
             else:
@@ -84,5 +97,11 @@ async def test_what_is_kept_can_be_asked_why_a_pod_waits() -> None:
         demo.send_signal(signal.SIGTERM)
         assert await demo.wait() == 0
 
+    assert said[:4] == [
+        "starting the API server ...",
+        "creating 3 nodes ...",
+        "creating 40 pods ...",
+        "starting the scheduler ...",
+    ]
     assert asked.returncode == 0
     assert told.decode().startswith(f"pod {found[1]}: unschedulable")

@@ -116,18 +116,23 @@ class Demo:
         self._last_bound_s = 0.0
         self._bound_at: dict[str, float] = {}
 
-    async def run(self, show: Callable[[Progress], None]) -> Summary:
-        """Create, schedule, watch, judge. `show` hears of the progress about ten times a second.
+    async def run(self, say: Callable[[str], None], show: Callable[[Progress], None]) -> Summary:
+        """Create, schedule, watch, judge. `say` hears what is begun before there is any progress,
+        `show` of the progress about ten times a second.
 
         Raises SchedulerDiedError.
         """
+        say("starting the API server")
         await self.server.start()
         self.kubeconfig.write_text(self.server.kubeconfig(), encoding="utf-8")
         await self._create("namespaces", mix.namespaces())
         await self._create("priorityclasses", mix.priority_classes())
+        say(f"creating {self._node_count} nodes")
         await self._create("nodes", mix.nodes(self._node_count))
+        say(f"creating {self._pod_count} pods")
         pods = mix.pods(self._pod_count, names.OUR_SCHEDULER_NAME, self._seed)
         await self._create("pods", pods)
+        say("starting the scheduler")
         started_s = time.monotonic()
         await self._start_scheduler()
         await self._watch(started_s, show)
