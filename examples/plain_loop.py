@@ -5,6 +5,7 @@ about is missing here. It looks at no request, no taint and no affinity, it over
 one pod at a time, and a lost answer makes it try again in the dark. `examples/random_scheduler.py`
 throws the same dice as a plugin, with all of that taken care of.
 
+    pip install kubernetes-asyncio
     asched apiserver --kubeconfig-out /tmp/kubeconfig &    # then create nodes and pods with kubectl
     KUBECONFIG=/tmp/kubeconfig python examples/plain_loop.py my-scheduler
 """
