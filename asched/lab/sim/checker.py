@@ -1,59 +1,58 @@
 """Looks at an end state through API objects alone: is anything broken, and could more have been
 placed?
 
-It shares no code with the scheduler's rules on purpose; it is slow and plain.
+It shares no code with the scheduler's rules on purpose (`rules.py`); it is slow and plain.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Final
 
-JsonObject = Mapping[str, Any]
-Amounts = dict[str, Fraction]
+from asched.lab.sim.rules import (
+    Amounts,
+    JsonObject,
+    admits,
+    amount,
+    counted,
+    domain,
+    hard_constraints,
+    includes,
+    ports_clash,
+    requests_of,
+    selected,
+    speaks_of,
+    spread_counts,
+    terms_of,
+)
 
-_SUFFIX: Final = {
-    "m": Fraction(1, 1000),
-    "k": Fraction(1000),
-    "M": Fraction(10**6),
-    "G": Fraction(10**9),
-    "Ki": Fraction(1024),
-    "Mi": Fraction(1024**2),
-    "Gi": Fraction(1024**3),
-    "Ti": Fraction(1024**4),
-}
-
-
-def amount(text: str) -> Fraction:
-    """A quantity of the kind people write."""
-    for suffix in sorted(_SUFFIX, key=len, reverse=True):
-        if text.endswith(suffix):
-            return Fraction(text[: -len(suffix)]) * _SUFFIX[suffix]
-    return Fraction(text)
-
-
-def requests_of(pod: JsonObject) -> Amounts:
-    """The sum over app containers; the mixes here have no others."""
-    total: Amounts = defaultdict(Fraction)
-    for container in pod["spec"]["containers"]:
-        for name, text in container.get("resources", {}).get("requests", {}).items():
-            total[name] += amount(text)
-    total["pods"] = Fraction(1)
-    return total
+AFFINITY = "podAffinity"
+ANTI_AFFINITY = "podAntiAffinity"
 
 
 class EndState:
-    """Nodes with what is left on them."""
+    """Nodes with what is left on them. `namespaces` matter where terms select them by label."""
 
-    def __init__(self, nodes: Iterable[JsonObject], pods: Sequence[JsonObject]) -> None:
+    def __init__(
+        self,
+        nodes: Iterable[JsonObject],
+        pods: Sequence[JsonObject],
+        namespaces: Iterable[JsonObject] = (),
+    ) -> None:
         self.nodes = {node["metadata"]["name"]: node for node in nodes}
+        self.namespaces = {one["metadata"]["name"]: one for one in namespaces}
         self.placed = [pod for pod in pods if pod["spec"].get("nodeName")]
+        self.counted = counted(pods)
         self.waiting = [pod for pod in pods if not pod["spec"].get("nodeName")]
         self.free: dict[str, Amounts] = {
-            name: {r: amount(str(q)) for r, q in node["status"]["allocatable"].items()}
+            name: {
+                r: amount(str(q))
+                for r, q in ((node.get("status") or {}).get("allocatable") or {}).items()
+            }
             for name, node in self.nodes.items()
         }
-        for pod in self.placed:
+        self._by_node: dict[str, list[JsonObject]] = defaultdict(list)
+        for pod in self.counted:
+            self._by_node[pod["spec"]["nodeName"]].append(pod)
             free = self.free.get(pod["spec"]["nodeName"])
             if free is not None:
                 for name, asked in requests_of(pod).items():
@@ -77,19 +76,27 @@ class EndState:
         return found
 
     def could_be_placed(self) -> list[str]:
-        """Waiting pods for which some node has room and no objection; spread rules are left out."""
+        """Waiting pods for which some node has room and no objection."""
         found = []
         judged: dict[str, bool] = {}
         for pod in self.waiting:
-            key = repr(sorted((k, repr(v)) for k, v in pod["spec"].items()))
+            metadata = pod["metadata"]
+            seen_of_it = (metadata.get("namespace"), metadata.get("labels"), pod["spec"])
+            key = repr(seen_of_it)
             if key not in judged:
-                judged[key] = any(
-                    admits(node, pod) and self._has_room(name, pod)
-                    for name, node in self.nodes.items()
-                )
-            if judged[key] and not pod["spec"].get("topologySpreadConstraints"):
-                found.append(pod["metadata"]["name"])
+                judged[key] = any(self.fits(name, pod) for name in self.nodes)
+            if judged[key]:
+                found.append(metadata["name"])
         return found
+
+    def fits(self, node: str, pod: JsonObject) -> bool:
+        """Whether a node could take a pod as things are; volumes and devices are left out."""
+        return (
+            self.has_place(node, pod)
+            and not any(ports_clash(pod, other) for other in self._by_node[node])
+            and self._may_be_near(node, pod)
+            and self._may_be_spread(node, pod)
+        )
 
     def has_place(self, node: str, pod: JsonObject) -> bool:
         """Whether a node lets the pod in and has room for it; spread and affinity are left out."""
@@ -97,78 +104,124 @@ class EndState:
 
     def _has_room(self, node: str, pod: JsonObject) -> bool:
         free = self.free[node]
-        return all(free.get(name, Fraction(0)) >= asked for name, asked in requests_of(pod).items())
+        return all(
+            free.get(name, Fraction(0)) >= asked
+            for name, asked in requests_of(pod).items()
+            if asked > 0 or name == "pods"
+        )
+
+    def _may_be_near(self, node: str, pod: JsonObject) -> bool:
+        here = self.nodes[node]
+        for term in terms_of(pod, ANTI_AFFINITY):
+            mine = domain(here, term["topologyKey"])
+            if mine is not None and any(
+                self._domain_of(other, term) == mine
+                and speaks_of(term, pod, other, self.namespaces)
+                for other in self.counted
+            ):
+                return False
+        for other in self.counted:
+            for term in terms_of(other, ANTI_AFFINITY):
+                theirs = self._domain_of(other, term)
+                if (
+                    theirs is not None
+                    and theirs == domain(here, term["topologyKey"])
+                    and speaks_of(term, other, pod, self.namespaces)
+                ):
+                    return False
+        return self._is_drawn(here, pod)
+
+    def _is_drawn(self, here: JsonObject, pod: JsonObject) -> bool:
+        """Whether its required affinity is met: in each term's domain a pod that all terms speak
+        of, or nowhere such a pod and the pod is the first of its kind.
+        """
+        terms = terms_of(pod, AFFINITY)
+        if any(domain(here, term["topologyKey"]) is None for term in terms):
+            return False
+        friends = [
+            other
+            for other in self.counted
+            if all(speaks_of(term, pod, other, self.namespaces) for term in terms)
+        ]
+        met = all(
+            any(self._domain_of(f, term) == domain(here, term["topologyKey"]) for f in friends)
+            for term in terms
+        )
+        if met:
+            return True
+        has_any = any(self._domain_of(f, term) is not None for f in friends for term in terms)
+        return not has_any and all(speaks_of(term, pod, pod, self.namespaces) for term in terms)
+
+    def _domain_of(self, pod: JsonObject, term: JsonObject) -> str | None:
+        return domain(self.nodes.get(pod["spec"]["nodeName"]), term["topologyKey"])
+
+    def _may_be_spread(self, node: str, pod: JsonObject) -> bool:
+        constraints = hard_constraints(pod)
+        here = self.nodes[node]
+        for constraint in constraints:
+            mine = domain(here, constraint["topologyKey"])
+            if mine is None:
+                return False
+            counts = self._spread(constraint, constraints, pod)
+            own = int(spread_counts(constraint, pod, pod))
+            fewest = min(counts.values(), default=0)
+            if len(counts) < (constraint.get("minDomains") or 1):
+                fewest = 0
+            if counts.get(mine, 0) + own - fewest > constraint["maxSkew"]:
+                return False
+        return True
+
+    def _spread(
+        self, constraint: JsonObject, constraints: Sequence[JsonObject], pod: JsonObject
+    ) -> dict[str, int]:
+        """Pods by domain, on nodes that have every key and that the constraint looks at."""
+        key = constraint["topologyKey"]
+        counts: dict[str, int] = {}
+        for name, node in self.nodes.items():
+            found = domain(node, key)
+            has_keys = all(domain(node, one["topologyKey"]) is not None for one in constraints)
+            if found is None or not has_keys or not includes(constraint, node, pod):
+                continue
+            counts[found] = counts.get(found, 0) + sum(
+                spread_counts(constraint, pod, other) for other in self._by_node[name]
+            )
+        return counts
 
 
-def admits(node: JsonObject, pod: JsonObject) -> bool:
-    """Whether node selector, taints and cordon let the pod in."""
-    spec = pod["spec"]
-    labels = node["metadata"].get("labels", {})
-    if any(labels.get(k) != v for k, v in (spec.get("nodeSelector") or {}).items()):
-        return False
-    if node["spec"].get("unschedulable"):
-        return False
-    return all(
-        any(_tolerates(toleration, taint) for toleration in spec.get("tolerations") or ())
-        for taint in node["spec"].get("taints") or ()
-        if taint["effect"] != "PreferNoSchedule"
-    )
-
-
-def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
-    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
-        return False
-    if toleration.get("key") and toleration["key"] != taint["key"]:
-        return False
-    return toleration.get("operator") == "Exists" or toleration.get("value") == taint.get("value")
-
-
-def apart(pod: JsonObject | None, other: JsonObject, nodes: Mapping[str, JsonObject]) -> bool:
+def apart(
+    pod: JsonObject | None,
+    other: JsonObject,
+    nodes: Mapping[str, JsonObject],
+    namespaces: Mapping[str, JsonObject] | None = None,
+) -> bool:
     """Whether two placed pods break a rule of one of them: a shared host port, or required
     anti-affinity.
     """
     if pod is None:
         return False
-    if pod["spec"]["nodeName"] == other["spec"]["nodeName"] and _ports(pod) & _ports(other):
+    if pod["spec"]["nodeName"] == other["spec"]["nodeName"] and ports_clash(pod, other):
         return True
-    return _repels(pod, other, nodes) or _repels(other, pod, nodes)
+    known = namespaces or {}
+    return _repels(pod, other, nodes, known) or _repels(other, pod, nodes, known)
 
 
-def _ports(pod: JsonObject) -> set[tuple[str, int]]:
-    return {
-        (port.get("protocol", "TCP"), port["hostPort"])
-        for container in pod["spec"]["containers"]
-        for port in container.get("ports") or ()
-        if port.get("hostPort")
-    }
-
-
-def _repels(pod: JsonObject, other: JsonObject, nodes: Mapping[str, JsonObject]) -> bool:
+def _repels(
+    pod: JsonObject,
+    other: JsonObject,
+    nodes: Mapping[str, JsonObject],
+    namespaces: Mapping[str, JsonObject],
+) -> bool:
     """Whether a required anti-affinity term of the one speaks of the other in its domain."""
-    rules = ((pod["spec"].get("affinity") or {}).get("podAntiAffinity") or {}).get(
-        "requiredDuringSchedulingIgnoredDuringExecution"
-    ) or ()
     here, there = (nodes.get(p["spec"]["nodeName"]) for p in (pod, other))
-    if here is None or there is None:
-        return False
-    for term in rules:
-        key = term["topologyKey"]
-        mine = here["metadata"].get("labels", {}).get(key)
-        names = term.get("namespaces") or [pod["metadata"]["namespace"]]
+    for term in terms_of(pod, ANTI_AFFINITY):
+        mine = domain(here, term["topologyKey"])
         if (
             mine is not None
-            and mine == there["metadata"].get("labels", {}).get(key)
-            and other["metadata"]["namespace"] in names
-            and selected(term["labelSelector"], other)
+            and mine == domain(there, term["topologyKey"])
+            and speaks_of(term, pod, other, namespaces)
         ):
             return True
     return False
-
-
-def selected(selector: JsonObject, pod: JsonObject) -> bool:
-    """Whether `matchLabels` alone let the pod through; the mixes here know no expressions."""
-    labels = pod["metadata"].get("labels") or {}
-    return all(labels.get(k) == v for k, v in (selector.get("matchLabels") or {}).items())
 
 
 def skews(nodes: Iterable[JsonObject], pods: Sequence[JsonObject]) -> list[str]:
@@ -177,26 +230,45 @@ def skews(nodes: Iterable[JsonObject], pods: Sequence[JsonObject]) -> list[str]:
     Only where no matching pod ever left and all of them carry the constraint is that for certain a
     broken rule.
     """
-    labels = {node["metadata"]["name"]: node["metadata"].get("labels", {}) for node in nodes}
+    listed = list(nodes)
+    by_node = defaultdict(list)
+    for pod in counted(pods):
+        by_node[pod["spec"]["nodeName"]].append(pod)
     found = []
-    for constraint, namespace in _constraints(pods):
-        key = constraint["topologyKey"]
-        counts = dict.fromkeys((own[key] for own in labels.values() if key in own), 0)
-        for pod in pods:
-            domain = labels.get(pod["spec"].get("nodeName", ""), {}).get(key)
-            inside = pod["metadata"]["namespace"] == namespace
-            if domain is not None and inside and selected(constraint["labelSelector"], pod):
-                counts[domain] += 1
-        if counts and max(counts.values()) - min(counts.values()) > constraint["maxSkew"]:
-            found.append(f"spread by {key} in {namespace}: {counts}")
+    for constraint, pod in _constraints(pods):
+        counts: dict[str, int] = {}
+        for node in listed:
+            where = domain(node, constraint["topologyKey"])
+            if where is not None and includes(constraint, node, pod):
+                here = by_node[node["metadata"]["name"]]
+                counts[where] = counts.get(where, 0) + sum(
+                    spread_counts(constraint, pod, other) for other in here
+                )
+        fewest = min(counts.values(), default=0)
+        if len(counts) < (constraint.get("minDomains") or 1):
+            fewest = 0
+        if counts and max(counts.values()) - fewest > constraint["maxSkew"]:
+            where = f"{constraint['topologyKey']} in {pod['metadata']['namespace']}"
+            found.append(f"spread by {where}: {counts}")
     return found
 
 
-def _constraints(pods: Iterable[JsonObject]) -> list[tuple[JsonObject, str]]:
-    distinct: dict[str, tuple[JsonObject, str]] = {}
+def _constraints(pods: Iterable[JsonObject]) -> list[tuple[JsonObject, JsonObject]]:
+    """Each distinct hard constraint of a namespace, with a pod that has it."""
+    distinct: dict[str, tuple[JsonObject, JsonObject]] = {}
     for pod in pods:
-        for constraint in pod["spec"].get("topologySpreadConstraints") or ():
-            if constraint["whenUnsatisfiable"] == "DoNotSchedule":
-                namespace = pod["metadata"]["namespace"]
-                distinct[f"{namespace} {constraint!r}"] = (constraint, namespace)
+        for constraint in hard_constraints(pod):
+            namespace = pod["metadata"]["namespace"]
+            distinct[f"{namespace} {constraint!r}"] = (constraint, pod)
     return list(distinct.values())
+
+
+__all__ = [
+    "EndState",
+    "admits",
+    "amount",
+    "apart",
+    "requests_of",
+    "selected",
+    "skews",
+]

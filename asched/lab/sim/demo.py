@@ -222,7 +222,7 @@ class Demo:
 
     def _summary(self) -> Summary:
         pods = self.server.list("pods")
-        end = EndState(self.server.list("nodes"), pods)
+        end = EndState(self.server.list("nodes"), pods, self.server.list("namespaces"))
         seconds = round(self._last_bound_s, 2)
         bound = len(end.placed)
         first_s = min(self._bound_at.values(), default=0.0) - POLL_S

@@ -24,10 +24,8 @@ Json = dict[str, Any]
 SETTLE_S: Final = 120.0
 #: ... and in which every pod at rest is tried once more by the five-minute sweep.
 SWEEP_S: Final = 400.0
-#: Fields of a spec that say more about its place than amounts, taints and selectors do.
-HEEDED: Final = frozenset(
-    {"affinity", "schedulingGates", "schedulingGroup", "topologySpreadConstraints"}
-)
+#: Fields of a spec that say more about its place than the checker knows.
+HEEDED: Final = frozenset({"schedulingGates", "schedulingGroup", "volumes", "resourceClaims"})
 #: Lines of the record that a failure shows.
 SHOWN: Final = 25
 
@@ -68,9 +66,7 @@ class Scenario:
         raise AssertionError(f"{type(self).__name__} has no steps")
 
     def is_plain(self, pod: Json) -> bool:  # noqa: ARG002 - for those with rules of their own
-        """Whether nothing but amounts, taints and selectors is to be heeded for the pod, apart
-        from what its spec says.
-        """
+        """Whether the pod's spec alone says where it may go."""
         return True
 
     def check(self, world: World) -> None:
@@ -134,21 +130,17 @@ def _unfinished(scenario: Scenario, world: World, moody: frozenset[str] = frozen
 
 
 def could_be_placed(scenario: Scenario, world: World) -> list[str]:
-    """Waiting pods with nothing but amounts, taints and selectors to heed, and a node for them."""
+    """Waiting pods for which the checker finds a node, where it knows all that matters to them."""
     pods = [pod for pod in world.pods() if not is_through(pod)]
-    if any("podAntiAffinity" in (pod["spec"].get("affinity") or {}) for pod in pods):
-        return []  # who is placed may speak against anybody
-    end = EndState(world.nodes(), pods)
-    plain = {
+    end = EndState(world.nodes(), pods, world.server.list("namespaces"))
+    known = {
         pod["metadata"]["name"]
         for pod in world.waiting()
         if not HEEDED & pod["spec"].keys()
         and not pod["metadata"].get("deletionTimestamp")
-        and not pod["spec"].get("volumes")
         and scenario.is_plain(pod)
-        and not any(c.get("ports") for c in pod["spec"]["containers"])
     }
-    return [name for name in end.could_be_placed() if name in plain]
+    return [name for name in end.could_be_placed() if name in known]
 
 
 def _pause_s(world: World, step: Step) -> float:

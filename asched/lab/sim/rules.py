@@ -1,0 +1,287 @@
+"""Whether a pod may go to a node, by the words of their specs: every rule a default scheduler has
+but those about volumes and devices.
+
+Slow and plain, on the objects as the API server holds them; it shares no code with the scheduler.
+
+Source  the Kubernetes API reference, v1.36; `tests/lab/sim/test_rules.py` compares every answer
+        with what kube-scheduler was recorded to say
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+JsonObject = Mapping[str, Any]
+Amounts = dict[str, Fraction]
+
+HOSTNAME_FIELD: Final = "metadata.name"
+CORDON: Final = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+#: Resources that the level of the pod speaks for.
+POD_LEVEL: Final = ("cpu", "memory")
+HUGE_PAGES: Final = "hugepages-"
+_SUFFIX: Final = {
+    "n": Fraction(1, 10**9),
+    "u": Fraction(1, 10**6),
+    "m": Fraction(1, 1000),
+    "k": Fraction(1000),
+    "M": Fraction(10**6),
+    "G": Fraction(10**9),
+    "T": Fraction(10**12),
+    "P": Fraction(10**15),
+    "E": Fraction(10**18),
+    "Ki": Fraction(1024),
+    "Mi": Fraction(1024**2),
+    "Gi": Fraction(1024**3),
+    "Ti": Fraction(1024**4),
+    "Pi": Fraction(1024**5),
+    "Ei": Fraction(1024**6),
+}
+
+
+def amount(text: str) -> Fraction:
+    """A quantity as people write it."""
+    for suffix in sorted(_SUFFIX, key=len, reverse=True):
+        if text.endswith(suffix):
+            return Fraction(text[: -len(suffix)]) * _SUFFIX[suffix]
+    return Fraction(text)
+
+
+# --- amounts --------------------------------------------------------------------------------------
+
+
+def requests_of(pod: JsonObject) -> Amounts:
+    """What a pod takes of a node, its own place among the pods included."""
+    spec = pod["spec"]
+    total: Amounts = defaultdict(Fraction)
+    for container in spec.get("containers") or ():
+        _add(total, _asked(container))
+    running: Amounts = defaultdict(Fraction)
+    peak: Amounts = defaultdict(Fraction)
+    for container in spec.get("initContainers") or ():
+        asked = _asked(container)
+        if container.get("restartPolicy") == "Always":  # it stays beside those that follow
+            _add(running, asked)
+            asked = {}
+        for name in {*running, *asked}:
+            peak[name] = max(peak[name], running[name] + asked.get(name, Fraction(0)))
+    _add(total, running)
+    for name, most in peak.items():
+        total[name] = max(total[name], most)
+    for name, asked_of_pod in _asked(spec).items():
+        if name in POD_LEVEL or name.startswith(HUGE_PAGES):
+            total[name] = asked_of_pod
+    _add(total, {n: amount(str(q)) for n, q in (spec.get("overhead") or {}).items()})
+    total["pods"] = Fraction(1)
+    return total
+
+
+def _asked(holder: JsonObject) -> Amounts:
+    found = (holder.get("resources") or {}).get("requests") or {}
+    return {name: amount(str(text)) for name, text in found.items()}
+
+
+def _add(total: Amounts, more: Mapping[str, Fraction]) -> None:
+    for name, asked in more.items():
+        total[name] += asked
+
+
+# --- a node alone ---------------------------------------------------------------------------------
+
+
+def admits(node: JsonObject, pod: JsonObject) -> bool:
+    """Whether selector, node affinity, taints and cordon let the pod in."""
+    return selects(node, pod) and tolerated(node, pod)
+
+
+def selects(node: JsonObject, pod: JsonObject) -> bool:
+    """Whether the pod's node selector and required node affinity choose the node."""
+    spec = pod["spec"]
+    labels = _labels(node)
+    if any(labels.get(k) != v for k, v in (spec.get("nodeSelector") or {}).items()):
+        return False
+    affinity: JsonObject = (spec.get("affinity") or {}).get("nodeAffinity") or {}
+    required = affinity.get("requiredDuringSchedulingIgnoredDuringExecution")
+    if required is None:
+        return True
+    return any(_term_chooses(term, node) for term in required.get("nodeSelectorTerms") or ())
+
+
+def _term_chooses(term: JsonObject, node: JsonObject) -> bool:
+    expressions, fields = term.get("matchExpressions") or (), term.get("matchFields") or ()
+    named = {HOSTNAME_FIELD: node["metadata"]["name"]}
+    return bool(expressions or fields) and (
+        all(_holds(one, _labels(node)) for one in expressions)
+        and all(_holds(one, named) for one in fields)
+    )
+
+
+def _holds(requirement: JsonObject, labels: Mapping[str, str]) -> bool:
+    key, operator = requirement["key"], requirement["operator"]
+    values: Sequence[str] = requirement.get("values") or ()
+    if operator == "Exists":
+        return key in labels
+    if operator == "DoesNotExist":
+        return key not in labels
+    if operator in ("Gt", "Lt"):
+        if key not in labels or len(values) != 1:
+            return False
+        try:
+            mine, bar = int(labels[key]), int(values[0])
+        except ValueError:
+            return False
+        return mine > bar if operator == "Gt" else mine < bar
+    is_in = labels.get(key) in values
+    return is_in if operator == "In" else not is_in
+
+
+def tolerated(node: JsonObject, pod: JsonObject) -> bool:
+    """Whether the pod tolerates all that keeps pods off the node."""
+    spec = node.get("spec") or {}
+    taints = [taint for taint in spec.get("taints") or () if taint["effect"] != "PreferNoSchedule"]
+    if spec.get("unschedulable"):
+        taints.append(CORDON)
+    tolerations = pod["spec"].get("tolerations") or ()
+    return all(any(_tolerates(one, taint) for one in tolerations) for taint in taints)
+
+
+def _tolerates(toleration: JsonObject, taint: JsonObject) -> bool:
+    if toleration.get("effect") and toleration["effect"] != taint["effect"]:
+        return False
+    if toleration.get("key") and toleration["key"] != taint["key"]:
+        return False
+    if toleration.get("operator") == "Exists":
+        return True
+    return bool(toleration.get("key")) and (toleration.get("value") or "") == (
+        taint.get("value") or ""
+    )
+
+
+# --- other pods -----------------------------------------------------------------------------------
+
+
+def selected(selector: JsonObject | None, pod: JsonObject) -> bool:
+    """Whether a label selector chooses the pod: none chooses nobody, an empty one everybody."""
+    return selector is not None and chooses(selector, _labels(pod))
+
+
+def chooses(selector: JsonObject, labels: Mapping[str, str]) -> bool:
+    """Whether labels match all of a selector."""
+    wanted = (selector.get("matchLabels") or {}).items()
+    return all(labels.get(k) == v for k, v in wanted) and all(
+        _holds(one, labels) for one in selector.get("matchExpressions") or ()
+    )
+
+
+def ports_clash(pod: JsonObject, other: JsonObject) -> bool:
+    """Whether two pods want one host port of the same node."""
+    return any(
+        (a["protocol"], a["port"]) == (b["protocol"], b["port"])
+        and (a["ip"] == b["ip"] or "0.0.0.0" in (a["ip"], b["ip"]))  # noqa: S104 - a value compared
+        for a in _ports(pod)
+        for b in _ports(other)
+    )
+
+
+def _ports(pod: JsonObject) -> Iterator[dict[str, Any]]:
+    spec = pod["spec"]
+    sidecars = [c for c in spec.get("initContainers") or () if c.get("restartPolicy") == "Always"]
+    for container in (*(spec.get("containers") or ()), *sidecars):
+        for port in container.get("ports") or ():
+            if port.get("hostPort"):
+                yield {
+                    "protocol": port.get("protocol") or "TCP",
+                    "port": port["hostPort"],
+                    "ip": port.get("hostIP") or "0.0.0.0",  # noqa: S104 - every address
+                }
+
+
+def terms_of(pod: JsonObject, kind: str) -> Sequence[JsonObject]:
+    """The required terms of `podAffinity` or `podAntiAffinity`."""
+    affinity = (pod["spec"].get("affinity") or {}).get(kind) or {}
+    found: Sequence[JsonObject] = (
+        affinity.get("requiredDuringSchedulingIgnoredDuringExecution") or ()
+    )
+    return found
+
+
+def speaks_of(
+    term: JsonObject, owner: JsonObject, other: JsonObject, namespaces: Mapping[str, JsonObject]
+) -> bool:
+    """Whether a term of `owner` is about `other`. `namespaces` by name, for selectors of them.
+
+    A namespace selector of a pod that has no node yet, and that would also choose a namespace
+    without labels, looks into every namespace, as upstream's does.
+    """
+    names = set(term.get("namespaces") or ())
+    wanted = term.get("namespaceSelector")
+    everywhere = False
+    if wanted is not None:
+        names |= {name for name, found in namespaces.items() if chooses(wanted, _labels(found))}
+        everywhere = not owner["spec"].get("nodeName") and chooses(wanted, {})
+    elif not names:
+        names = {owner["metadata"]["namespace"]}
+    if not everywhere and other["metadata"]["namespace"] not in names:
+        return False
+    labels, own = _labels(other), _labels(owner)
+    same, different = term.get("matchLabelKeys") or (), term.get("mismatchLabelKeys") or ()
+    return (
+        selected(term.get("labelSelector"), other)
+        and all(labels.get(key) == own[key] for key in same if key in own)
+        and all(labels.get(key) != own[key] for key in different if key in own)
+    )
+
+
+def domain(node: JsonObject | None, key: str) -> str | None:
+    """The topology domain of a node under a label, if it has one."""
+    return None if node is None else _labels(node).get(key)
+
+
+def hard_constraints(pod: JsonObject) -> list[JsonObject]:
+    """Topology spread constraints that reject nodes."""
+    return [
+        one
+        for one in pod["spec"].get("topologySpreadConstraints") or ()
+        if one["whenUnsatisfiable"] == "DoNotSchedule"
+    ]
+
+
+def spread_counts(constraint: JsonObject, pod: JsonObject, other: JsonObject) -> bool:
+    """Whether a constraint of `pod` counts `other`. An empty selector counts nobody who is placed,
+    as upstream's.
+    """
+    if other["spec"].get("nodeName") and not any((constraint.get("labelSelector") or {}).values()):
+        return False
+    own, labels = _labels(pod), _labels(other)
+    keys = [key for key in constraint.get("matchLabelKeys") or () if key in own]
+    return (
+        other["metadata"]["namespace"] == pod["metadata"]["namespace"]
+        and not other["metadata"].get("deletionTimestamp")
+        and selected(constraint.get("labelSelector"), other)
+        and all(labels.get(key) == own[key] for key in keys)
+    )
+
+
+def includes(constraint: JsonObject, node: JsonObject, pod: JsonObject) -> bool:
+    """Whether a constraint of the pod looks at the node at all."""
+    if constraint.get("nodeAffinityPolicy", "Honor") == "Honor" and not selects(node, pod):
+        return False
+    if constraint.get("nodeTaintsPolicy", "Ignore") == "Ignore":
+        return True
+    # A cordon is no taint of its own here.
+    bare = {**node, "spec": {**(node.get("spec") or {}), "unschedulable": False}}
+    return tolerated(bare, pod)
+
+
+def _labels(obj: JsonObject) -> Mapping[str, str]:
+    return obj["metadata"].get("labels") or {}
+
+
+def counted(pods: Iterable[JsonObject]) -> list[JsonObject]:
+    """Pods that take room: placed, and not through."""
+    return [
+        pod
+        for pod in pods
+        if pod["spec"].get("nodeName")
+        and (pod.get("status") or {}).get("phase") not in ("Succeeded", "Failed")
+    ]
