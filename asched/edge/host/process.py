@@ -40,6 +40,7 @@ from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import LostLeadershipError, Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.host.reload import Reloader, Wanted
+from asched.edge.host.tasks import in_thread
 from asched.edge.host.user_plugins import Catalogue
 from asched.edge.serve.options import ServingPlan
 from asched.edge.telemetry.exposition import Exposition
@@ -292,7 +293,7 @@ def _listen_to_signals(
         consultants,
         metrics.own,
         current=plan.wanted,
-        load=plan.reload,
+        load=partial(in_thread, "reload", plan.reload),
         build=lambda wanted, chain: measured_runners(wanted, chain, parts, metrics),
         files=plan.files,
     )

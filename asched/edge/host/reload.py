@@ -18,7 +18,7 @@ Bounds  the files are looked at every LOOK_S; lists are waited for LIST_S.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -36,7 +36,6 @@ from asched.edge.host.config_file import ConfigError, UnreadableFileError
 from asched.edge.host.extenders import Consultants
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.loops import Scheduler
-from asched.edge.host.tasks import in_thread
 from asched.edge.host.user_plugins import Catalogue, PluginLoadError, drop_old_modules
 from asched.edge.telemetry.component_metrics import OwnMetrics
 
@@ -108,7 +107,7 @@ class Reloader:
         metrics: OwnMetrics,
         *,
         current: Wanted,
-        load: Callable[[], Wanted],
+        load: Callable[[], Awaitable[Wanted]],
         build: Callable[[Wanted, ExtenderChain | None], dict[str, Runner]],
         files: Callable[[], Iterable[str]],
     ) -> None:
@@ -138,7 +137,7 @@ class Reloader:
         """Read the configuration anew and take it over; whether something changed."""
         async with self._one_at_a_time:
             try:
-                wanted = self._followed(await in_thread("reload", self._load))
+                wanted = self._followed(await self._load())
                 if wanted.is_like(self._current):
                     self._metrics.reloaded("unchanged")
                     log.info("The configuration was read again and is unchanged")

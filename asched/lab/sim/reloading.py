@@ -52,13 +52,17 @@ def reload(world: World, config: dict[str, Any]) -> str:
     wanted = world.effective(config)
     stand_in: Any = _StandIn(world, world.setup.configuration)
     setup = replace(world.setup, configuration=wanted)
+
+    async def load() -> Wanted:
+        return Wanted(wanted)
+
     reloader = Reloader(
         cast("Scheduler", stand_in),
         cast("Inspection", stand_in),
         cast("Consultants", stand_in),
         cast("OwnMetrics", stand_in),
         current=Wanted(world.setup.configuration),
-        load=lambda: Wanted(wanted),
+        load=load,
         build=lambda _wanted, _chain: setup.runners(world.parts),
         files=tuple,
     )

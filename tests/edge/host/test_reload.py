@@ -20,6 +20,7 @@ from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import MeasuredDispatcher
 from asched.edge.host.process import measured_runners
 from asched.edge.host.reload import Reloader, Wanted
+from asched.edge.host.tasks import in_thread
 from asched.edge.host.user_plugins import discover, plugin_files
 from asched.edge.telemetry.metrics import Metrics
 from asched.lab.apiserver.server import ApiServer
@@ -126,7 +127,7 @@ async def a_world(tmp_path, text):
         consultants,
         metrics.own,
         current=current,
-        load=read,
+        load=partial(in_thread, "reload", read),
         build=lambda wanted, chain: measured_runners(wanted, chain, parts, metrics),
         files=lambda: (str(file), *plugin_files((), str(plugins))),
     )
