@@ -26,8 +26,10 @@ HOSTNAME = "kubernetes.io/hostname"
 class Churn:
     """`turn(count)` lets rounds pass; `names` counts the names that were used."""
 
-    def __init__(self) -> None:
+    def __init__(self, labels: int = 8) -> None:
+        """`labels`: how many each node has under keys of its own."""
         self.world: World = given()
+        self._labels = labels
         self.names = 0
         self._round = 0
         self._nodes: dict[int, Json] = {}
@@ -85,7 +87,10 @@ class Churn:
             HOSTNAME: f"node-{number}",
             "zone": f"z{number % 3}",
             "seen": name(str(number)),
-            **{name(f"job-{number}-{k}.example.com/x"): name(f"v{number}-{k}") for k in range(8)},
+            **{
+                name(f"job-{number}-{k}.example.com/x"): name(f"v{number}-{k}")
+                for k in range(self._labels)
+            },
         }
         made["spec"]["taints"] = [
             {"key": key, "value": name(f"{key}-{number}"), "effect": "PreferNoSchedule"}

@@ -26,7 +26,7 @@ def small_memories(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(story, "PODS_MAX", 20)
     monkeypatch.setattr(topology, "COUNTERS_MIN", 8)
     monkeypatch.setattr(topology, "CELLS_MAX", 0)
-    monkeypatch.setattr(topology, "IDLE_TERMS_MAX", IDLE_TERMS)
+    monkeypatch.setattr(topology, "IDLE_MAX", IDLE_TERMS)
     monkeypatch.setattr(pods, "RECENT_BYTES_MAX", 0)
     monkeypatch.setattr(per_pod, "PODS_MIN", 4)
     for module in (class_cache, promised, search):

@@ -105,7 +105,7 @@ class Machine:
         """Take in facts, do what follows, and return what is asked of the outside."""
         desk = self.desk
         desk.now_s = now_s
-        desk.cluster.tell_time(now_s)
+        desk.cluster.begin_turn(now_s, is_quiet=self.is_idle and not self._paused)
         desk.cluster.budget.open()  # for second looks at those whom facts may help
         out: list[Effect] = []
         self._out = out

@@ -18,8 +18,9 @@ from asched.core.state.pods import PodInfo
 
 #: What all kept work of a profile takes at most ...
 BYTES_MAX: Final = 128 << 20
-#: ... where a class takes this beside its rows ...
-CLASS_BYTES: Final = 16 << 10
+#: ... where a class counts for this beside its rows: four times what it takes, since thousands of
+#: classes are of no use in a small cluster ...
+CLASS_BYTES: Final = 64 << 10
 #: ... but never fewer classes than this.
 CLASSES_MIN: Final = 4
 

@@ -30,6 +30,8 @@ I64 = npt.NDArray[np.int64]
 BYTES_MAX: Final = 64 << 20
 #: Answers for distinct requests of pods that meet nominated pods, per priority. A guess.
 CODES_BYTES_MAX: Final = 2 << 20
+#: What such an answer takes beside its rows, the verdict that it follows included.
+CODES_OWN_BYTES: Final = 16 << 10
 #: Never fewer layers, or answers of one, than this.
 KEPT_MIN: Final = 4
 
@@ -87,7 +89,7 @@ class Layer:
         kept = self._codes.get(key)
         if kept is None:
             kept = self._codes[key] = PromisedCodes(verdict)
-            each = kept.codes.itemsize * self._nodes.columns.capacity
+            each = kept.codes.itemsize * self._nodes.columns.capacity + CODES_OWN_BYTES
             if len(self._codes) > max(KEPT_MIN, CODES_BYTES_MAX // each):
                 self._codes.popitem(last=False)
         else:

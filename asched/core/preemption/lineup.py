@@ -93,9 +93,10 @@ class Lineup:
             rows: Iterable[int] = range(nodes.height)
             if entries is not None:
                 rows = {row for row, aspects in entries if aspects & ASPECTS}
+            self._cut_rows()
             self._reserve_rows()
             for row in rows:
-                self._line_up(row)
+                self._line_up(row, in_line(self._cluster.pods_on(row).values()))
             self._cursor = nodes.log.end
         self._write_bulks()
 
@@ -115,8 +116,7 @@ class Lineup:
         places: I64 = np.where(slots < sizes, self._offsets[rows] + slots, 0)
         return places
 
-    def _line_up(self, row: int) -> None:
-        pods = in_line(self._cluster.pods_on(row).values())
+    def _line_up(self, row: int, pods: list[PodInfo]) -> None:
         size, before = len(pods), int(self._sizes[row])
         fresh = [self._known.take(_bulk_of(info)) for info in pods]
         start = int(self._offsets[row])
@@ -158,6 +158,20 @@ class Lineup:
             setattr(self, name, fresh)
         self._offsets[rows] = offsets
         self._end = end
+
+    def _cut_rows(self) -> None:
+        """Follow the node table where it gave rows back."""
+        nodes = self._cluster.nodes
+        for row in range(nodes.height, len(self._pods)):
+            self._line_up(row, [])
+            self._given -= int(self._rooms[row])
+            self._rooms[row] = 0
+        del self._pods[nodes.height :]
+        if nodes.columns.capacity < len(self._sizes):
+            for name in ("_sizes", "_rooms", "_offsets"):
+                setattr(self, name, getattr(self, name)[: nodes.columns.capacity].copy())
+        if len(self.bulks) > SPARE_MAX * (self._given + SLOTS_STEP):
+            self._close_up()
 
     def _reserve_rows(self) -> None:
         nodes = self._cluster.nodes

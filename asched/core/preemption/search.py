@@ -36,6 +36,8 @@ I32 = npt.NDArray[np.int32]
 BYTES_MAX: Final = 64 << 20
 #: ... at so much for a row (outcome, costs, codes), and for a pod that may be a victim.
 ROW_BYTES, POD_BYTES = 56, 16
+#: ... and for whatever there is besides ...
+OWN_BYTES: Final = 64 << 10
 #: ... but never fewer prospects than this.
 PROSPECTS_MIN: Final = 4
 #: Rows tried before looking whether they are enough, if there is a limit.
@@ -165,6 +167,7 @@ class Search:
         self._kept[key] = prospects
         cluster = self._cluster
         each = cluster.nodes.columns.capacity * ROW_BYTES + len(cluster.placed) * POD_BYTES
+        each += OWN_BYTES
         while len(self._kept) > max(PROSPECTS_MIN, BYTES_MAX // each):
             self._kept.popitem(last=False)
         return prospects

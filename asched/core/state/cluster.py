@@ -100,9 +100,11 @@ class Cluster(Objects):
 
     # --- facts -----------------------------------------------------------------------------------
 
-    def tell_time(self, now_s: float) -> None:
-        """The time of the turn that begins."""
+    def begin_turn(self, now_s: float, *, is_quiet: bool) -> None:
+        """`is_quiet`: no attempt is open, so that rows may be given back."""
         self.wall_clock_s = now_s + self._wall_ahead_s
+        if is_quiet and self.nodes.cut():
+            del self._rows[self.nodes.height :]
 
     def apply(self, fact: Fact) -> list[Sight]:
         """Take a watch fact into the columns. Answers are not for this room."""

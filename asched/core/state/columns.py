@@ -56,6 +56,17 @@ class Columns:
             self._allocate(column)
         return True
 
+    def cut(self, rows: int) -> bool:
+        """Keep room for so many rows alone; those beyond are free. True if the arrays are new."""
+        before = self.capacity
+        while self.capacity // 2 >= max(rows, ROWS_MIN):
+            self.capacity //= 2
+        if self.capacity == before:
+            return False
+        for column in self._declared:
+            self._allocate(column)
+        return True
+
     def widen(self, axis: str, size: int) -> bool:
         """Make room along a leading axis. True if the arrays are new ones now."""
         if size <= self._sizes[axis]:
@@ -76,7 +87,8 @@ class Columns:
         fresh: npt.NDArray[Any] = np.zeros(shape, dtype=column.dtype)
         old = self.write.get(column.name)
         if old is not None:
-            fresh[tuple(slice(0, length) for length in old.shape)] = old
+            both = tuple(slice(0, min(lengths)) for lengths in zip(old.shape, shape, strict=True))
+            fresh[both] = old[both]
         self.write[column.name] = fresh
         shown = fresh.view()
         shown.flags.writeable = False

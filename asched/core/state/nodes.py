@@ -11,6 +11,7 @@ aspect, so that kept answers are made anew for those rows alone.
 
 from collections.abc import Hashable, Iterable, Sequence
 from enum import IntFlag
+from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
@@ -21,7 +22,7 @@ from asched.core.model.quantity import INT64_MAX, milli, whole
 from asched.core.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
 from asched.core.model.taint import Taint
 from asched.core.state.amounts import PodAmounts
-from asched.core.state.columns import Column, Columns
+from asched.core.state.columns import ROWS_MIN, Column, Columns
 from asched.core.state.vocab import Vocab
 
 T = TypeVar("T", bound=Hashable)
@@ -129,6 +130,11 @@ class RowLog:
             del self._entries[:cut]
             self._base += cut
 
+    def forget(self) -> None:
+        """Nothing is known any more of what changed: every reader starts afresh."""
+        self._base = self.end + 1
+        self._entries.clear()
+
     def since(self, cursor: int) -> Sequence[tuple[int, int]] | None:
         """(row, aspects) after the cursor; None if that is no longer known."""
         if cursor < self._base:
@@ -156,7 +162,8 @@ class NodeTable:
         self._carried: dict[str, int] = {}  # label key -> nodes that have it
         self._columns_made = 0
         self._no_label = LabelColumn(0, self.columns.capacity)  # for every key that none has
-        self._free: list[int] = []
+        self._free: list[int] = []  # a heap: rows at the end are taken last
+        self._top = 0  # one more than the last row with a node
         for name in FIXED_RESOURCES:
             self.resources.take(name)  # for good
 
@@ -231,14 +238,33 @@ class NodeTable:
             self._write_labels(row, node.labels, {})
             self._name_resources(_resource_names(node), frozenset())
         self.columns.clear(row)
-        self._free.append(row)
+        heappush(self._free, row)
+        while self._top and self.node_at[self._top - 1] is None:
+            self._top -= 1
         self.count -= 1
         self.generation += 1
         self.log.add(row, int(Aspect.ALL))
         return row
 
+    def cut(self) -> bool:
+        """Give back the rows at the end, if they are half of all and without nodes. Whoever keeps
+        anything by row starts afresh; not to be called while somebody uses a view.
+        """
+        if self.height <= ROWS_MIN or self._top > self.height // 2:
+            return False
+        self.height = self._top
+        del self.node_at[self.height :]
+        self._free = sorted(row for row in self._free if row < self.height)
+        if self.columns.cut(self.height):
+            for column in (self._no_label, *self._labels.values()):
+                column.ids = column.ids[: self.columns.capacity].copy()
+        self.generation += 1
+        self.log.forget()
+        return True
+
     def _take_row(self, name: str) -> int:
-        row = self._free.pop() if self._free else self.height
+        row = heappop(self._free) if self._free else self.height
+        self._top = max(self._top, row + 1)
         if row == self.height:
             self.height += 1
             self.node_at.append(None)

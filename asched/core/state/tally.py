@@ -82,6 +82,8 @@ class Tally:
                 self._dense[row] = number
         elif len(self._dense) < nodes.height:
             self._dense = _grown(self._dense, nodes.columns.capacity)
+        elif len(self._dense) > GROWTH * nodes.columns.capacity:
+            self._dense = self._dense[: nodes.columns.capacity].copy()
         return self._dense[: nodes.height]
 
     def at(self, row: int) -> int:

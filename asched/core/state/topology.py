@@ -39,8 +39,8 @@ COUNTERS_MAX: Final = 20_000
 CELLS_MAX: Final = 1 << 25
 #: ... but never fewer counters than this.
 COUNTERS_MIN: Final = 256
-#: Distinct terms kept before those that nobody carries any more are swept out. A guess.
-IDLE_TERMS_MAX: Final = 1024
+#: Counters, and distinct terms, kept before those that count nothing are swept out. A guess.
+IDLE_MAX: Final = 4096
 
 
 class Trial:
@@ -65,7 +65,7 @@ class Topology:
         self._carried: WeakKeyDictionary[PodClass, tuple[TermCounter, ...]] = WeakKeyDictionary()
         self._populations: dict[str, dict[LabelSet, Population]] = defaultdict(dict)
         self._trials: list[Trial] = []
-        self._sweep_at = IDLE_TERMS_MAX
+        self._sweep_at = self._drop_at = IDLE_MAX
         self._uses = 0
         self.generation = 0
         #: moves when a distinct term is carried for the first time, or dropped: matches found
@@ -83,7 +83,7 @@ class Topology:
         """The counter of a key; a new one is filled from the pods that are there now."""
         counter = self._counters.get(key)
         if counter is None:
-            if len(self._counters) >= self._counters_max():
+            if len(self._counters) >= min(self._drop_at, self._counters_max()):
                 self._drop_unused()
             counter = self._counters[key] = PodCounter(self._ledger, key)
             self._add_to_index(counter)
@@ -256,8 +256,18 @@ class Topology:
         return max(COUNTERS_MIN, min(COUNTERS_MAX, CELLS_MAX // cells))
 
     def _drop_unused(self) -> None:
+        """Those that were unused for longest: of all that count nothing but half of IDLE_MAX, and
+        half of the others if that leaves too many.
+        """
         by_use = sorted(self._counters.values(), key=lambda counter: counter.used)
-        self._drop(by_use[: len(by_use) // 2])
+        idle = [counter for counter in by_use if not counter.total]
+        if len(idle) > IDLE_MAX // 2:
+            self._drop(idle[: -(IDLE_MAX // 2)])
+        if len(self._counters) >= self._counters_max():
+            self._drop(
+                [counter for counter in by_use if not counter.is_dropped][: len(by_use) // 2]
+            )
+        self._drop_at = len(self._counters) + IDLE_MAX // 2
         for inside in self._populations.values():  # who is asked rarely would keep them
             for label_set in inside:
                 label_set.counters, label_set.generation = [], -1
@@ -274,7 +284,7 @@ class Topology:
     def _sweep_terms(self) -> None:
         """Forget the terms that nobody carries."""
         self._terms = {key: counter for key, counter in self._terms.items() if counter.total}
-        idle = min(IDLE_TERMS_MAX, self._counters_max())
+        idle = min(IDLE_MAX, self._counters_max())
         self._sweep_at = max(idle, 2 * len(self._terms))
         self._carried.clear()
         self._terms_index = SelectorIndex()

@@ -12,6 +12,7 @@ from asched.core.plugins.node_declared_features import NodeDeclaredFeatures
 from asched.core.plugins.taint_toleration import TaintToleration
 from asched.core.state.audit import recount
 from asched.core.state.cluster import Cluster
+from asched.core.state.columns import ROWS_MIN
 from asched.core.state.counters import CounterKey, PodPredicate
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.nodes import NodeTable
@@ -141,3 +142,36 @@ def _away_from(app: str, key: str) -> dict[str, object]:
             ]
         }
     }
+
+
+def test_rows_of_nodes_that_went_are_given_back() -> None:
+    cluster = a_cluster(*(a_node(f"n{number}").labels(zone="a") for number in range(1_000)))
+    kept, pod = _plugins(cluster), pending(cluster, a_pod().selects(zone="a"))
+    counter = cluster.counter(COUNTED)
+    assert len(_codes(kept[1], pod, cluster)) == len(counter.rows()) == 1_000
+    for number in range(30, 1_000):
+        cluster.apply(Gone(NODE, cluster.node_of(f"n{number}")))
+    before = cluster.nodes.log.end
+
+    cluster.begin_turn(0.0, is_quiet=True)
+
+    assert cluster.nodes.height == len(cluster.nodes.node_at) == len(cluster._rows) == 30
+    assert cluster.nodes.columns.capacity == ROWS_MIN
+    assert {array.shape[-1] for array in cluster.nodes.columns.write.values()} == {ROWS_MIN}
+    assert len(cluster.nodes.label_column("zone").ids) == ROWS_MIN
+    assert cluster.nodes.log.since(before) is None
+    assert cluster.nodes.log.since(cluster.nodes.log.end) == []
+    assert _codes(kept[1], pod, cluster) == [0] * 30
+    assert len(counter.rows()) == 30
+    cluster.apply(Seen(NODE, a_node("late").labels(zone="b").build()))
+    assert cluster.nodes.row_of["late"] == 30
+    assert _codes(kept[1], pod, cluster) == [0] * 30 + [2]
+    assert recount(cluster) == []
+
+
+def test_freed_rows_at_the_start_are_used_first() -> None:
+    cluster = a_cluster(*(a_node(f"n{number}") for number in range(9)))
+    for number in (7, 2, 5):
+        cluster.apply(Gone(NODE, cluster.node_of(f"n{number}")))
+    cluster.apply(Seen(NODE, a_node("new").build()))
+    assert cluster.nodes.row_of["new"] == 2

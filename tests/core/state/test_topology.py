@@ -179,8 +179,25 @@ def test_the_least_used_counters_go_and_say_so(monkeypatch: pytest.MonkeyPatch) 
     assert made[1].total == 1  # not kept up to date any more
 
 
+def test_counters_that_count_nothing_go_unless_asked_for_lately(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(topology, "IDLE_MAX", 8)
+    world = World(a_node("n1"), a_pod("p", "app=stays", node="n1"))
+    world.cluster.topology._drop_at = 8
+    stays = world.cluster.counter(key("app=stays"))
+    asked = world.cluster.counter(key("app=asked"))
+    for number in range(200):
+        world.cluster.counter(key(f"app=a{number}"))
+        world.cluster.counter(key("app=asked"))
+    assert not stays.is_dropped
+    assert not asked.is_dropped
+    assert len(world.cluster.topology._counters) <= 2 + 8
+    check(world)
+
+
 def test_terms_that_nobody_carries_are_swept_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topology, "IDLE_TERMS_MAX", 4)
+    monkeypatch.setattr(topology, "IDLE_MAX", 4)
     world = World(a_node("n1", "zone=a"))
     world.cluster.topology._sweep_at = 4
     stays = a_pod("stays", "", node="n1", affinity=affinity(apart=[term("zone", "app=stays")]))

@@ -39,7 +39,7 @@ BYTES_MAX: Final = 32 << 20
 #: ... at so much a row for domains, and for a mask ...
 DOMAINS_BYTES, MASK_BYTES = 5, 1
 #: ... and so much for each, however few rows there are.
-OWN_BYTES: Final = 1 << 10
+OWN_BYTES: Final = 8 << 10
 
 
 class Admission:
