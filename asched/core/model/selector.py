@@ -9,7 +9,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/labels/s
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from asched.core.model.meta import LabelSelector, LabelSelectorRequirement, Record
@@ -71,6 +71,60 @@ class Selector(NamedTuple):
 
 
 EVERYTHING: Final = Selector(())
+
+
+class Matcher:
+    """The requirements of one or more selectors that must all hold, ready to be asked often.
+
+    A tenant may write thousands of requirements, but a label set is asked about its own keys alone:
+    what matters of the others is whether one of them needs a key that is not there.
+    """
+
+    __slots__ = ("_by_key", "_needed")
+
+    def __init__(self, requirements: Iterable[Requirement]) -> None:
+        self._by_key: dict[str, list[Requirement]] = {}
+        for requirement in requirements:
+            same = self._by_key.setdefault(requirement.key, [])
+            for at, known in enumerate(same):
+                merged = _merged(known, requirement)
+                if merged is not None:
+                    same[at] = merged
+                    break
+            else:
+                same.append(requirement)
+        #: keys without which nothing matches
+        self._needed = tuple(
+            key for key, same in self._by_key.items() if not all(r.accepts(None) for r in same)
+        )
+
+    def matches(self, labels: Labels) -> bool:
+        """Whether all requirements hold."""
+        if len(self._needed) > len(labels):
+            return False
+        for key in self._needed:
+            if key not in labels:
+                return False
+        by_key = self._by_key
+        if len(by_key) <= len(labels):
+            return all(r.accepts(labels.get(key)) for key, same in by_key.items() for r in same)
+        return all(
+            r.accepts(value) for key, value in labels.items() if key in by_key for r in by_key[key]
+        )
+
+
+def _merged(one: Requirement, other: Requirement) -> Requirement | None:
+    """One requirement for two on the same key; None if they do not go together."""
+    if one.operator != other.operator:
+        return None
+    match one.operator:
+        case "In":
+            return one._replace(values=one.values & other.values)
+        case "NotIn":
+            return one._replace(values=one.values | other.values)
+        case "Exists" | "DoesNotExist":
+            return one
+    return None
 
 
 def integer(text: str) -> int | None:

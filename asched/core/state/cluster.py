@@ -60,7 +60,7 @@ class Cluster(Objects):
         self.budget = Budget()
         self.nodes = NodeTable()
         self.classes = PodClasses()
-        self.topology = Topology(self.nodes)
+        self.topology = Topology(self.nodes, self.budget)
         self.occupancy = Occupancy()
         self.volumes = VolumeIndex(self.nodes, self.told)
         self.pod_groups = PodGroups()

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from enum import Enum
 from typing import Generic, NamedTuple, TypeVar
 
-from asched.core.model.selector import Selector
+from asched.core.model.selector import Matcher, Selector
 from asched.core.state.pods import AffinityTerms, LabelSet
 from asched.core.state.tally import Ledger, Tally
 
@@ -43,18 +43,29 @@ class CounterKey(NamedTuple):
 
 
 class PodCounter(Tally):
-    """How many pods that match a key are where. A dropped one is not kept up to date any more."""
+    """How many pods that match a key are where. A dropped one is not kept up to date any more.
 
-    __slots__ = ("is_dropped", "key", "used")
+    `uncounted` are label sets whose pods have still to be counted: there may be too many for one
+    turn. Until then, their pods come and go unnoticed.
+    """
+
+    __slots__ = ("_matcher", "_namespaces", "is_dropped", "key", "uncounted", "used")
 
     def __init__(self, ledger: Ledger, key: CounterKey) -> None:
         super().__init__(ledger)
         self.key = key
         self.used = 0
         self.is_dropped = False
+        self.uncounted: dict[LabelSet, None] = {}
+        named = [p.namespaces for p in key.predicates if p.namespaces is not None]
+        self._namespaces = frozenset.intersection(*named) if named else None
+        self._matcher = Matcher(r for p in key.predicates for r in p.selector.requirements)
 
     def matches(self, label_set: LabelSet) -> bool:
-        return all(predicate.matches(label_set) for predicate in self.key.predicates)
+        """Whether all predicates of the key do."""
+        return (
+            self._namespaces is None or label_set.namespace in self._namespaces
+        ) and self._matcher.matches(label_set.labels)
 
 
 class TermKind(Enum):
@@ -83,11 +94,12 @@ class TermKey(NamedTuple):
 class TermCounter(Tally):
     """Where the carriers of a term are."""
 
-    __slots__ = ("key",)
+    __slots__ = ("_matcher", "key")
 
     def __init__(self, ledger: Ledger, key: TermKey) -> None:
         super().__init__(ledger)
         self.key = key
+        self._matcher = Matcher(key.selector.requirements)
 
     def speaks_of(self, label_set: LabelSet, namespace_labels: dict[str, str]) -> bool:
         """Whether the term matches a pod with these labels in a namespace with those labels."""
@@ -95,7 +107,7 @@ class TermCounter(Tally):
         inside = label_set.namespace in key.namespaces or (
             key.namespace_selector is not None and key.namespace_selector.matches(namespace_labels)
         )
-        return inside and key.selector.matches(label_set.labels)
+        return inside and self._matcher.matches(label_set.labels)
 
 
 C = TypeVar("C", PodCounter, TermCounter)

@@ -14,10 +14,12 @@ one. Which counters a pod moves is remembered per set of labels. An index by nam
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from asched.core.model.selector import Selector
+from asched.core.state.budget import Budget
 from asched.core.state.counters import (
     CounterKey,
     PodCounter,
@@ -41,6 +43,9 @@ CELLS_MAX: Final = 1 << 25
 COUNTERS_MIN: Final = 256
 #: Counters, and distinct terms, kept before those that count nothing are swept out. A guess.
 IDLE_MAX: Final = 4096
+#: Label sets that a new counter looks at before it asks the budget again, and for a step of it.
+FILLED_AT_ONCE: Final = 1000
+LABEL_SETS_PER_STEP: Final = 10
 
 
 class Trial:
@@ -56,7 +61,8 @@ class Trial:
 class Topology:
     """All counters. `generation` moves when one is made or dropped: what was found is old then."""
 
-    def __init__(self, nodes: NodeTable) -> None:
+    def __init__(self, nodes: NodeTable, budget: Budget) -> None:
+        self._budget = budget
         self._ledger = Ledger(nodes)
         self._counters: dict[CounterKey, PodCounter] = {}
         self._index: SelectorIndex[PodCounter] = SelectorIndex()
@@ -80,7 +86,9 @@ class Topology:
         return bool(self._trials)
 
     def counter(self, key: CounterKey) -> PodCounter:
-        """The counter of a key; a new one is filled from the pods that are there now."""
+        """The counter of a key; a new one is filled from the pods that are there now. Raises
+        OutOfTurn, and goes on with that when asked again.
+        """
         counter = self._counters.get(key)
         if counter is None:
             if len(self._counters) >= min(self._drop_at, self._counters_max()):
@@ -89,9 +97,11 @@ class Topology:
             self._add_to_index(counter)
             self.generation += 1
             if not key.on_trial_only:
-                self._fill(counter)
+                counter.uncounted = dict.fromkeys(p.label_set for p in self._populations_for(key))
             if self._trials:
                 self._trials[-1].made.append(counter)
+        if counter.uncounted:
+            self._fill(counter)
         self.keep(counter)
         return counter
 
@@ -123,6 +133,8 @@ class Topology:
         self._move_population(label_set, row, amount, is_terminating)
         counters = self._counters_of(label_set)
         for counter in counters:
+            if counter.uncounted and label_set in counter.uncounted:
+                continue
             # Upstream's trials do not ask whether the pod terminates, or counted before.
             if trial is not None or counter.key.counts(is_terminating=is_terminating):
                 _move(counter, row, amount, trial)
@@ -139,7 +151,8 @@ class Topology:
         new, row, is_terminating = info.cls.label_set, info.row, info.pod.is_terminating
         self._move_population(old, row, -1, is_terminating)
         self._move_population(new, row, 1, is_terminating)
-        before, after = self._counters_of(old), self._counters_of(new)
+        before = [c for c in self._counters_of(old) if old not in c.uncounted]
+        after = [c for c in self._counters_of(new) if new not in c.uncounted]
         gone = [(counter, -1) for counter in before if counter not in after]
         come = [(counter, 1) for counter in after if counter not in before]
         moved = False
@@ -227,14 +240,21 @@ class Topology:
         return counter
 
     def _fill(self, counter: PodCounter) -> None:
-        for population in self._populations_for(counter.key):
-            if not counter.matches(population.label_set):
-                continue
-            for row, number in population.staying.items():
-                counter.move(row, number)
-            if counter.key.counts_terminating:
-                for row, number in population.terminating.items():
-                    counter.move(row, number)
+        """Count the pods that were there before it. Raises OutOfTurn: the rest is counted when the
+        counter is asked for again.
+        """
+        left = counter.uncounted
+        while left:
+            self._budget.charge(min(len(left), FILLED_AT_ONCE) / LABEL_SETS_PER_STEP)
+            for label_set in list(islice(left, FILLED_AT_ONCE)):
+                population = self._populations.get(label_set.namespace, {}).get(label_set)
+                if population is not None and counter.matches(label_set):
+                    for row, number in population.staying.items():
+                        counter.move(row, number)
+                    if counter.key.counts_terminating:
+                        for row, number in population.terminating.items():
+                            counter.move(row, number)
+                del left[label_set]
 
     def _populations_for(self, key: CounterKey) -> Iterator[Population]:
         namespaces = key.predicates[0].namespaces if key.predicates else None

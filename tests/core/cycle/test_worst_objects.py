@@ -65,7 +65,7 @@ def node_affinity(*, required: bool, wide: bool) -> Worst:
 
     def build(pod: PodBuilder, n: int) -> PodBuilder:
         expressions = [
-            {"key": f"k{i % 7}", "operator": "NotIn", "values": [f"v{i}"]} for i in range(n)
+            {"key": f"n{i % 7}", "operator": "NotIn", "values": [f"v{i}"]} for i in range(n)
         ]
         terms: list[dict[str, Any]] = [{"matchExpressions": [one]} for one in expressions]
         if wide:

@@ -39,8 +39,10 @@ class Attraction:
 
     __slots__ = (
         "_cluster",
+        "_counted",
         "_counters",
         "_drawing",
+        "_generation",
         "_hard_weight",
         "_own",
         "_speakers",
@@ -68,6 +70,9 @@ class Attraction:
         self.is_barred = args.ignore_preferred_terms_of_existing_pods and not (
             terms.preferred_affinity or terms.preferred_anti_affinity
         )
+        self._generation = -1
+        #: those of `_own` whose keys nodes have, and their counters as far as they are made
+        self._counted: list[Counted] = []
         self._counters: list[PodCounter] = []
         self._speakers = Speakers(cluster, namespaces, cls)
         self._drawing: tuple[tuple[TermCounter, int], ...] = ()
@@ -87,7 +92,7 @@ class Attraction:
     def is_untouched(self) -> bool:
         """Whether no term is involved at all, wherever pods may be: a stricter `is_idle`."""
         self._renew()
-        return self.is_barred or not any(True for _ in self._parts())
+        return self.is_barred or not (self._own or self._drawing)
 
     def stamp(self) -> Hashable:
         """Equal stamps mean equal counts."""
@@ -118,8 +123,15 @@ class Attraction:
         if self._speakers.renew():
             weighed = ((term, self._weight_of(term)) for term in self._speakers.terms)
             self._drawing = tuple((term, weight) for term, weight in weighed if weight)
-        if any(counter.is_dropped for counter in self._counters) or not self._counters:
-            self._counters = [self._cluster.counter(own.counter_key) for own in self._own]
+        nodes = self._cluster.nodes
+        if self._generation != nodes.generation:
+            self._generation = nodes.generation
+            self._counted = [own for own in self._own if nodes.is_carried(own.topology_key)]
+            self._counters = []
+        elif any(counter.is_dropped for counter in self._counters):
+            self._counters = []
+        for counted in self._counted[len(self._counters) :]:
+            self._counters.append(self._cluster.counter(counted.counter_key))
 
     def _weight_of(self, term: TermCounter) -> int:
         """What one carrier of the term adds to its domain."""
@@ -135,7 +147,7 @@ class Attraction:
 
     def _parts(self) -> Iterator[tuple[Tally, str, int]]:
         """(counts, topology key, weight) of all that may add something."""
-        for counter, own in zip(self._counters, self._own, strict=True):
+        for counter, own in zip(self._counters, self._counted, strict=True):
             yield counter, own.topology_key, own.weight
         for term, weight in self._drawing:
             yield term, term.key.topology_key, weight

@@ -16,6 +16,7 @@ import numpy as np
 from asched.core.framework.points import Codes, Mask
 from asched.core.framework.status import Reason
 from asched.core.plugins.inter_pod_affinity.terms import (
+    Counted,
     Namespaces,
     Speakers,
     all_matching,
@@ -49,10 +50,13 @@ class Nearness:
         "_affinity_keys",
         "_anti",
         "_cluster",
+        "_counted",
         "_counters",
+        "_generation",
         "_judged",
         "_judged_at",
         "_matches_itself",
+        "_missing",
         "_speakers",
         "_stamps",
         "_told",
@@ -71,7 +75,12 @@ class Nearness:
         self._matches_itself = self._affinity is not None and all(
             predicate.matches(cls.label_set) for predicate in self._affinity.predicates
         )
-        #: counters of `_affinity` (if it can match at all) and of each of `_anti`
+        self._generation = -1
+        #: a key of affinity that no node has: then none will do
+        self._missing: str | None = None
+        #: `_affinity` (if it can match at all) and those of `_anti` whose keys nodes have ...
+        self._counted: list[Counted] = []
+        #: ... and their counters, as far as there was time to make them
         self._counters: list[PodCounter] = []
         self._speakers = Speakers(cluster, namespaces, cls)
         self._unwanted: tuple[TermCounter, ...] = ()
@@ -122,11 +131,23 @@ class Nearness:
                 for term in self._speakers.terms
                 if term.key.kind is TermKind.REQUIRED_ANTI_AFFINITY
             )
-        if any(counter.is_dropped for counter in self._counters) or not self._counters:
-            keys = [counted.counter_key for counted in self._anti]
-            if self._affinity is not None:
-                keys.insert(0, self._affinity)
-            self._counters = [self._cluster.counter(key) for key in keys]
+        if self._generation != self._cluster.nodes.generation:
+            self._generation = self._cluster.nodes.generation
+            self._choose()
+        elif any(counter.is_dropped for counter in self._counters):
+            self._counters = []
+        for counted in self._counted[len(self._counters) :]:
+            self._counters.append(self._cluster.counter(counted.counter_key))
+
+    def _choose(self) -> None:
+        """Leave out what no node can be refused by: a pod may have thousands of terms."""
+        is_carried = self._cluster.nodes.is_carried
+        self._missing = next((k for k in self._affinity_keys if not is_carried(k)), None)
+        self._counters, self._counted, self._judged_at = [], [], None
+        if self._missing is None:
+            anti = [counted for counted in self._anti if is_carried(counted.topology_key)]
+            near = [] if self._affinity is None else [Counted(self._affinity, "")]
+            self._counted = near + anti
 
     def _judge_anew(self) -> None:
         """Judge every domain again if counts have moved or there are other domains."""
@@ -141,14 +162,17 @@ class Nearness:
 
     def _judge(self) -> list[tuple[int, str, Mask]]:
         """(code, topology key, bool[D] of refused domains), the weakest rule first."""
+        if self._missing is not None:
+            return [(CODE_NOT_NEAR, self._missing, np.ones(1, dtype=np.bool_))]
         unwanted: dict[str, Mask] = {}
         for term in self._unwanted:
             if term.total:
                 key = term.key.topology_key
                 _add(unwanted, key, term.domain(key) > 0)
         too_near: dict[str, Mask] = {}
-        own = self._counters if self._affinity is None else self._counters[1:]
-        for counted, counter in zip(self._anti, own, strict=True):
+        first = 0 if self._affinity is None else 1
+        own = zip(self._counted[first:], self._counters[first:], strict=True)
+        for counted, counter in own:
             _add(too_near, counted.topology_key, counter.domain(counted.topology_key) > 0)
         judged = [(CODE_UNWANTED, key, refused) for key, refused in unwanted.items()]
         judged += [(CODE_TOO_NEAR, key, refused) for key, refused in too_near.items()]
