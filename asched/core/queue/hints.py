@@ -3,6 +3,10 @@
 Plugins register for changes, with or without a hint function. Only the plugins that rejected a pod
 are asked about it. Plugins are data here: names are compared, never known.
 
+A hint that raises counts as Queue, as upstream has it. What it raised is told once, not at every
+change.
+
+Bounds  CAUSES_MAX different errors are told between two reloads; all are counted.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
         (isPodWorthRequeuing), pkg/scheduler/scheduler.go (buildQueueingHintMap)
 """
@@ -53,6 +57,8 @@ EVERYTHING: Final = tuple(
         DEVICE_CLASS,
     )
 )
+#: Of different errors. A guess: nobody reads more of them.
+CAUSES_MAX: Final = 256
 _NODE_TAINT: Final = Trigger(NODE.resource, Action.UPDATE_NODE_TAINT)
 
 #: (class of pods, plugin) -> whether it said Queue; lives as long as one change.
@@ -139,6 +145,7 @@ class Judge:
         self._overlooked = overlooked or {}
         self._observer = observer
         self._counter_s = counter_s
+        self._told: set[tuple[str, str]] = set()  # plugin, error
 
     def is_of_interest(self, trigger: Trigger) -> bool:
         """Whether any plugin of any profile would be asked."""
@@ -263,9 +270,15 @@ class Judge:
             answer = hint(pod, change.old, change.new).value if hint else Hint.QUEUE.value
         except Exception as error:  # noqa: BLE001 - a plugin's surprise must not keep a pod asleep
             answer = "Error"
-            label = change.trigger.label
-            self._observer.complaint(f"hint of {plugin} for pod {pod.key} on {label}: {error!r}")
-            self._observer.plugin_raised(plugin, "queueingHint", error)
+            self._tell(plugin, pod, change.trigger.label, error)
         duration_s = self._counter_s() - start_s
         self._observer.hint_answered(plugin, change.trigger.label, answer, duration_s)
         return answer != Hint.SKIP.value
+
+    def _tell(self, plugin: str, pod: Pod, label: str, error: Exception) -> None:
+        cause = plugin, repr(error)
+        if cause in self._told or len(self._told) >= CAUSES_MAX:
+            return
+        self._told.add(cause)
+        error.add_note(f"asked for pod {pod.key} on {label}; told once")
+        self._observer.plugin_raised(plugin, "queueingHint", error)

@@ -17,8 +17,10 @@ from typing import Final
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import Change
 
-#: A guess: a minute and a half of a thousand changes per second, some 20 MB.
-CHANGES_MAX: Final = 100_000
+#: Each pod that comes back is judged by all that it missed, and hundreds may come back together: a
+#: hint takes some 5 µs, so a hundred pods take 50 ms at most. A pod that missed more is tried
+#: once more, which costs less than to find out whether one of so many changes would have helped.
+CHANGES_MAX: Final = 100
 #: The label under which markers are counted.
 POD_POPPED: Final = "PodPopped"
 

@@ -192,8 +192,8 @@ class Waking:
                 may_profit |= worth is not Worth.SKIP or self._judge.profits(queued, change)
                 continue
             best = max(best, worth)
-            if best is Worth.IMMEDIATELY:
-                break
+            if best is Worth.IMMEDIATELY or not queued.pending_on:
+                break  # nothing is worth more
         if best is Worth.SKIP and may_profit:
             return self._second_look(queued)
         return best

@@ -8,7 +8,16 @@ import pytest
 
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.pod import Pod
-from asched.core.queue.hints import EVERYTHING, Interest, Judge, Memo, Worth, registered, watched
+from asched.core.queue.hints import (
+    CAUSES_MAX,
+    EVERYTHING,
+    Interest,
+    Judge,
+    Memo,
+    Worth,
+    registered,
+    watched,
+)
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.resting import GroupKey
 from asched.core.state.changes import (
@@ -116,7 +125,7 @@ def test_every_call_is_timed_and_an_error_is_told() -> None:
     a_judge(witness).worth(a_rejected("Broken"), Change(NODE_ADD))
 
     assert witness.answers == [("Broken", "NodeAdd", "Error", 1)]
-    assert "surprise" in witness.complaints[0]
+    assert witness.raised == [("Broken", "queueingHint", "ValueError('surprise')")]
 
 
 def test_equal_pods_share_an_answer_for_one_change() -> None:
@@ -183,3 +192,27 @@ def test_watched_is_the_union_over_plugins_and_profiles() -> None:
         "Node": Action.ADD | Action.UPDATE_NODE_LABEL,
         "PersistentVolume": Action.ADD,
     }
+
+
+def test_an_error_of_a_hint_is_told_once_and_counted_always() -> None:
+    """A senseless object raises at every change; the log hears of each cause once."""
+    errors: list[Exception] = [ValueError("senseless Gt")]
+
+    def raises(pod: Pod, old: object, new: object) -> Hint:
+        raise errors[0]
+
+    witness = Witness()
+    registrations = {"Fit": [Registration(NODE_ADD, raises)]}
+    judge = Judge({PROFILE: Interest(registrations)}, witness, lambda: 0.0)
+    queued = a_rejected("Fit")
+
+    for _ in range(1000):
+        assert judge.worth(queued, Change(NODE_ADD)) is Worth.AFTER_BACKOFF
+    assert witness.raised == [("Fit", "queueingHint", "ValueError('senseless Gt')")]
+    assert witness.complaints == []
+    assert [hint for _, _, hint, _ in witness.answers] == ["Error"] * 1000
+
+    for number in range(2 * CAUSES_MAX):
+        errors[0] = ValueError(f"senseless {number}")
+        judge.worth(queued, Change(NODE_ADD))
+    assert len(witness.raised) == CAUSES_MAX

@@ -5,6 +5,7 @@ import pytest
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
+from asched.core.queue.inflight import CHANGES_MAX
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from tests.core.queue.waiting import (
     NODE_ADDED,
@@ -329,3 +330,25 @@ def test_ticks_look_through_the_rest_every_half_minute() -> None:
         scene.queue.tick(deadline_s)
 
     assert deadlines == [30.0 * number for number in range(1, 12)]
+
+
+def test_pods_that_come_back_together_after_many_changes_are_judged_in_linear_time() -> None:
+    asked = 0
+
+    def skip(pod: Pod, old: object, new: object) -> Hint:
+        nonlocal asked
+        asked += 1
+        return Hint.SKIP
+
+    one = Scene({"Fit": [Registration(NODE_ADDED, skip)]})
+    pods = [a_pod(f"p{number}") for number in range(100)]
+    one.add(*pods)
+    flying = [one.pop(1.0) for _ in pods]
+    for _ in range(2000):
+        one.move(NODE_ADDED, now_s=1.0)
+
+    for queued in flying:
+        one.fail(queued, "Fit", now_s=2.0)
+
+    assert asked <= len(pods) * CHANGES_MAX
+    assert len(one.names()["backoff"]) == len(pods), "who knows whether one would have helped"
