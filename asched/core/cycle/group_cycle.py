@@ -12,6 +12,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go (podG
 """
 
 from collections.abc import Generator
+from dataclasses import replace
 
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.desk import Desk
@@ -46,6 +47,7 @@ def schedule_group(
     run = try_placements if desk.tries_placements else try_group
     outcome = yield from run(desk, group)
     desk.observer.group_algorithm_ran(desk.counter_s() - started_s)
+    blamed = _blamed(outcome)
     follows: list[Binding | Background] = []
     if outcome.result is not Result.SCHEDULED:
         yield from _give_back(desk, group, outcome)
@@ -57,10 +59,10 @@ def schedule_group(
         if outcome.result is Result.SCHEDULED and tried.fits:
             follows.append(_kept(desk, tried))
         else:
-            yield from fail(desk, tried.attempt, _failure(outcome, tried))
+            yield from fail(desk, tried.attempt, _with(blamed, _failure(outcome, tried)))
     for attempt in group.attempts[len(outcome.tried) :]:
         attempt.started_s = desk.counter_s()
-        yield from fail(desk, attempt, outcome.failure)
+        yield from fail(desk, attempt, _with(blamed, outcome.failure))
     patch = condition_patch(desk.cluster, group.key, outcome, desk.cluster.wall_clock_s)
     if patch is not None:
         yield patch
@@ -105,6 +107,18 @@ def _kept(desk: Desk, tried: Tried) -> Binding:
     if not tried.waiting.deadlines:  # those of its own gang have let it go
         tried.waiting.stage = Stage.BINDING
     return Binding(desk, tried.attempt, tried.decision.node, tried.waiting)
+
+
+def _blamed(outcome: Outcome) -> frozenset[str]:
+    """Who kept a group from being scheduled: what they hear of may help any of its pods."""
+    if outcome.result is not Result.UNSCHEDULABLE:
+        return frozenset()
+    failures = [tried.failure for tried in outcome.tried if tried.failure is not None]
+    return frozenset().union(*(failure.rejectors | failure.pending for failure in failures))
+
+
+def _with(blamed: frozenset[str], failure: Failure) -> Failure:
+    return replace(failure, rejectors=failure.rejectors | blamed) if blamed else failure
 
 
 def _failure(outcome: Outcome, tried: Tried) -> Failure:

@@ -135,11 +135,13 @@ class Places:
         )
 
     def _order(self, queued: QueuedPod, lane: Lane) -> Any:
-        """Active: the queue sort. Backoff: by its end, then the queue sort. Errors: by its end."""
+        """Active: the queue sort. Backoff: by its end, then the queue sort. Errors: by its end.
+        Whoever is equal in that came first.
+        """
         if lane is self.errors:
-            return queued.backoff_until_s
+            return queued.backoff_until_s, queued.arrival
         key = self._by_turn(queued)
         return key if lane is self.active else (queued.backoff_until_s, key)
 
     def _by_turn(self, queued: QueuedPod) -> Any:
-        return self._sort_key(queued.pod, queued.timestamp_s)
+        return self._sort_key(queued.pod, queued.timestamp_s), queued.arrival

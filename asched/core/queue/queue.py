@@ -3,14 +3,11 @@
     active          ready, in the order of the queue sort; `pop` takes the head
     backoff         to be tried again, not before its pause ends; the head is taken when nothing is
                     active
-    errors          the same after an error, for a pod of a group, or after a plugin let the pod
-                    wait and turned it away; never taken early
+    errors          the same after an error, for a pod of a group (`gangs.py`), or after a plugin
+                    let the pod wait and turned it away; never taken early
     unschedulable   at rest until a change helps, or for max_in_unschedulable_s
     gated           at rest behind a PreEnqueue plugin
     in flight       popped and neither done nor returned; changes are kept for it meanwhile
-
-Where pod groups are tried as one (`tries_groups`), their pods come back by backoff alone: no change
-wakes them, and nothing takes them before their pause is over (DECISIONS.md).
 
 A pod stands in one of the first five by its key (namespace/name), in flight by its uid. Time is
 handed in as seconds; nothing here waits, and equal inputs give equal states.
@@ -20,10 +17,12 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from itertools import count
 from typing import Final
 
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff, is_backing_off
+from asched.core.queue.gangs import Gangs
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Interest, Judge, Worth
 from asched.core.queue.inflight import InFlight
@@ -73,7 +72,7 @@ class SchedulingQueue:
         observer: QueueObserver | None = None,
         counter_s: Callable[[], float] = lambda: 0.0,
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
-        tries_groups: bool = False,
+        gangs: Gangs = Gangs(),  # noqa: B008 - immutable
     ) -> None:
         self.places = Places(next(iter(profiles.values())).sort_key)
         self._observer = observer or Silent()
@@ -81,9 +80,10 @@ class SchedulingQueue:
         self.learn(profiles, backoff)
         self._max_in_unschedulable_s = max_in_unschedulable_s
         self._class_key_of = class_key_of
-        self.tries_groups = tries_groups
+        self.gangs = gangs
         self.nominator = nominator
         self.in_flight = InFlight()
+        self._arrivals = count(1)
         self._scouts = Scouts(self.places.resting, self.places.active, self._requeue)
         self._next_unschedulable_flush_s: float | None = None
 
@@ -150,7 +150,10 @@ class SchedulingQueue:
         label = change.trigger.label
         moved = 0
         groups = self.places.resting.groups()
-        for found, worth in self._waking.woken(groups, change, except_uid):
+        woken = self._waking.woken(groups, change, except_uid)
+        newcomer = self.places.get(change.new.key) if isinstance(change.new, Pod) else None
+        self.gangs.complete(woken, newcomer)
+        for found, worth in woken:
             if isinstance(found, Equals):
                 moved += self._scouts.wake_first(found, worth, label, now_s, except_uid)
             else:
@@ -328,20 +331,19 @@ class SchedulingQueue:
         )
         return False
 
-    def _is_in_group(self, queued: QueuedPod) -> bool:
-        return self.tries_groups and queued.pod.spec.scheduling_group is not None
-
     def _enter(self, pod: Pod, label: str, now_s: float) -> None:
         present = self.places.get(pod.key)
         if present is not None:
             self.places.leave(present)
             self._scouts.ended(present.pod.uid)
             self._count_rejectors(present, -1)
-        self._to_active(QueuedPod(pod, now_s, self._class_key_of(pod)), label, now_s)
+        queued = QueuedPod(pod, now_s, self._class_key_of(pod))
+        queued.arrival = next(self._arrivals)
+        self._to_active(queued, label, now_s)
 
     def _worth_of_missed(self, queued: QueuedPod, uid: str) -> Worth:
         missed = self.in_flight.changes_since(uid)
-        if not queued.rejectors or missed is None or self._is_in_group(queued):
+        if not queued.rejectors or missed is None or self.gangs.brings_back(queued):
             return Worth.AFTER_BACKOFF
         worth = self._waking.of_missed(queued, missed)
         self._take_notes()
@@ -381,7 +383,7 @@ class SchedulingQueue:
         if not self._gates.admit(queued):
             return self._to_rest(queued, label)
         places = self.places
-        is_patient = queued.is_patient or self._is_in_group(queued)
+        is_patient = queued.is_patient or self.gangs.has(queued)
         may_be_early = queued.rejectors and not is_patient
         places.into(queued, places.backoff if may_be_early else places.errors)
         self._observer.incoming("backoff", label)

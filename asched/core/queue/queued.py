@@ -20,6 +20,7 @@ class QueuedPod:
     """One record per pod in the queue or in flight. Only the queue writes to it.
 
     timestamp_s       when it last entered the queue: order, start of backoff, age of rest
+    arrival           the how manieth it was to enter the queue: the order among pods of one time
     initial_attempt_s when it first became active; time spent behind gates does not count
     backoff_until_s   whole second up to which it backs off; None for a pod without a failure, and
                       in flight
@@ -36,6 +37,7 @@ class QueuedPod:
 
     __slots__ = (
         "also_blamed",
+        "arrival",
         "attempts",
         "backoff_until_s",
         "class_key",
@@ -61,6 +63,7 @@ class QueuedPod:
         self.key = pod.key
         self.class_key = class_key
         self.timestamp_s = now_s
+        self.arrival = 0
         self.attempts = 0
         self.unschedulable_count = 0
         self.consecutive_errors = 0

@@ -44,6 +44,10 @@ LOOKS_MAX: Final = 64
 Blame = Mapping[str, Callable[[Pod, str], frozenset[str] | None]]
 
 
+#: A pod, or equal ones of which the first is to be woken, and what the change is worth to them.
+Woken = tuple[QueuedPod | Equals, Worth]
+
+
 class Looks:
     """Which classes of pods fit now, and who stands against the others; lives as long as one
     change.
@@ -133,13 +137,11 @@ class Waking:
         self._blame = blame
         self.notes: list[tuple[QueuedPod, frozenset[str]]] = []
 
-    def woken(
-        self, groups: Iterable[Group], change: Change, except_uid: str
-    ) -> list[tuple[QueuedPod | Equals, Worth]]:
+    def woken(self, groups: Iterable[Group], change: Change, except_uid: str) -> list[Woken]:
         """Every pod of the groups that the change is worth an attempt for; of equal ones, one."""
         judge, trigger = self._judge, change.trigger
         one = _Round(change, except_uid, self._blame)
-        found: list[tuple[QueuedPod | Equals, Worth]] = []
+        found: list[Woken] = []
         # Also where nobody rests: what is told of a pod that left must not be remembered for good.
         expecting = {} if one.departed is None else self._gates.expecting(one.departed)
         for group in groups:
@@ -155,9 +157,7 @@ class Waking:
                         found.extend(self._of_those_in_turn(group, equals, one))
         return found
 
-    def _of_those_in_turn(
-        self, group: Group, equals: Equals, one: _Round
-    ) -> Sequence[tuple[QueuedPod | Equals, Worth]]:
+    def _of_those_in_turn(self, group: Group, equals: Equals, one: _Round) -> Sequence[Woken]:
         pods, change = equals.in_turn, one.change
         if group.key.gated_by or change.trigger.is_wildcard:
             return self._of_class(group, pods, one)

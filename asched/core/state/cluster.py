@@ -29,7 +29,7 @@ from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, START_TIMES, NodeTable
 from asched.core.state.objects import Objects
 from asched.core.state.occupancy import Occupancy
-from asched.core.state.pod_groups import PodGroups
+from asched.core.state.pod_groups import PodGroups, by_age
 from asched.core.state.pods import PodClass, PodClasses, PodInfo
 from asched.core.state.topology import Topology
 from asched.core.state.view import NodeView
@@ -140,7 +140,7 @@ class Cluster(Objects):
 
     def relist(self, fact: Listed) -> Iterator[Sight]:
         """Take a list in, one object a step. Nothing else of its kind may be applied until the
-        end.
+        end. Pods without a node come last, in the order in which they were made.
         """
         kind = fact.kind
         objects: Iterable[Any] = fact.objects
@@ -154,7 +154,7 @@ class Cluster(Objects):
             known = self._stored(kind)
         for obj in [old for key, old in known.items() if key not in listed]:
             yield from self._lose(kind, obj)
-        for key, obj in listed.items():
+        for key, obj in by_age(listed) if kind is POD else listed.items():
             old: Any = known.get(key)
             same = old is not None and old.metadata.uid == obj.metadata.uid
             if same and old.metadata.resource_version == obj.metadata.resource_version != "":

@@ -8,6 +8,9 @@ Bounds  one entry per pod of a group; a group without pods is forgotten.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/cache (state of pod groups)
 """
 
+from collections.abc import Iterator, Mapping
+from heapq import heapify, heappop
+
 from asched.core.model.pod import Pod
 
 
@@ -101,3 +104,25 @@ class PodGroups:
 
     def _of(self, pod: Pod) -> GroupPods | None:
         return self._groups.get(group_key(pod))
+
+
+def by_age(listed: Mapping[str, Pod]) -> Iterator[tuple[str, Pod]]:
+    """Pods that have a node, then those that wait: by creation, then name; those of a group count
+    from its last one. A heap, as a long list is taken in step by step.
+    """
+    waiting: list[tuple[str, str, str]] = []
+    complete: dict[str, str] = {}  # when the last pod of a group was made
+    for key, pod in listed.items():
+        if pod.spec.node_name:
+            yield key, pod
+            continue
+        made = pod.metadata.creation_timestamp or ""
+        waiting.append((made, pod.metadata.name, key))
+        if group := group_key(pod):
+            complete[group] = max(complete.get(group, ""), made)
+    if complete:
+        waiting = [(complete.get(group_key(listed[k]), t), name, k) for t, name, k in waiting]
+    heapify(waiting)
+    while waiting:
+        key = heappop(waiting)[2]
+        yield key, listed[key]

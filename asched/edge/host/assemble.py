@@ -30,6 +30,7 @@ from asched.core.framework.waiting import WaitingPods
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, in_tree
 from asched.core.queue.backoff import Backoff
+from asched.core.queue.gangs import Gangs
 from asched.core.queue.guarded_key import Guard
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, SchedulingQueue
@@ -113,7 +114,7 @@ def build_machine(
         observer=observer,
         counter_s=counter_s,
         class_key_of=lambda pod: waiting_key(parts.cluster, pod),
-        tries_groups=tries_groups,
+        gangs=Gangs(tries_groups, tries_placements),
     )
     desk = Desk(
         cluster=parts.cluster,

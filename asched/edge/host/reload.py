@@ -29,6 +29,7 @@ from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import POD_GROUP, Kind
 from asched.core.queue.backoff import Backoff
+from asched.core.queue.gangs import Gangs
 from asched.core.queue.reprofile import reprofile
 from asched.edge.client.errors import ConnectError
 from asched.edge.host.assemble import BUILD_ERRORS, group_rules, queue_profiles
@@ -202,7 +203,7 @@ class Reloader:
         desk, now_s = machine.desk, self._scheduler.clock.now_s()
         desk.runners = runners
         desk.tries_groups, desk.tries_placements = group_rules(configuration, runners)
-        desk.queue.tries_groups = desk.tries_groups
+        desk.queue.gangs = Gangs(desk.tries_groups, desk.tries_placements)
         reprofile(
             desk.queue,
             queue_profiles(runners, desk.observer),
