@@ -3,7 +3,8 @@
 Rules   a plugin whose `__init__` takes nothing beside `self` must not be given args; an `args`
         annotated with a dataclass is decoded strictly: unknown names, wrong types and missing
         values are errors with their place; without an annotation it is the mapping as written, or
-        an empty one; names may be written `like_this` or `likeThis`.
+        an empty one; names may be written `like_this` or `likeThis`; `cluster` is the state to
+        read, `api` makes clients of the API server (`edge/client/typed.py`).
 """
 
 import dataclasses
@@ -11,13 +12,18 @@ import inspect
 import types
 import typing
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from asched.core.config.problem import did_you_mean
 from asched.core.framework.points import Plugin
 from asched.core.state.cluster import Cluster
+from asched.edge.client.typed import ApiAccess
+
+#: What is offered beside the arguments, by the parameter's name.
+OFFERED: Final = ("cluster", "api")
+KNOWN: Final = ("args", *OFFERED)
 
 
 class ArgsError(ValueError):
@@ -43,6 +49,8 @@ def arguments(cls: type[Any], args: Any, cluster: Cluster | None = None) -> list
     for name, annotation in wanted:
         if name == "cluster":
             given.append(cluster)
+        elif name == "api":
+            given.append(None if cluster is None else cluster.companion(ApiAccess))
         else:
             takes_args = True
             given.append(decoded(args, annotation))
@@ -64,11 +72,11 @@ def _parameters(cls: type[Any]) -> list[tuple[str, Any]]:
         (parameter.name, hints.get(parameter.name))
         for parameter in list(inspect.signature(cls.__init__).parameters.values())[1:]
         if parameter.kind in positional
-        and (parameter.default is inspect.Parameter.empty or parameter.name in ("args", "cluster"))
+        and (parameter.default is inspect.Parameter.empty or parameter.name in KNOWN)
     ]
-    if sum(name != "cluster" for name, _ in found) > 1:
+    if sum(name not in OFFERED for name, _ in found) > 1:
         listed = ", ".join(name for name, _ in found)
-        raise ArgsError(f"__init__ takes ({listed}), it may take args and cluster")
+        raise ArgsError(f"__init__ takes ({listed}), it may take args, cluster and api")
     return found
 
 

@@ -29,6 +29,7 @@ from asched.core.model.kinds import KINDS, POD_GROUP
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.edge.client.dispatch import CONCURRENCY, DispatchOptions
 from asched.edge.client.session import ConnectionOptions, Session, connect
+from asched.edge.client.typed import ApiAccess
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clashes import Clashes
 from asched.edge.host.clock import counter_s
@@ -131,6 +132,7 @@ async def _schedule(plan: Plan, parts: Parts, consultants: Consultants, metrics:
     session = await connect(
         plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on
     )
+    parts.cluster.companion(ApiAccess).open(session.credentials)
     campaign = campaign_for(plan, session, metrics)
     scheduler = _scheduler(plan, session, machine, metrics, campaign, consultants)
     try:

@@ -81,7 +81,11 @@ def test_loose_args_are_passed_as_written() -> None:
         ),
         (Declared, [1], "args must be a mapping, not list"),
         (Bare, {"a": 1}, "takes no args, but is given a"),
-        (type("Odd", (), {"__init__": lambda _self, _one, _two: None}), {}, "it may take args and"),
+        (
+            type("Odd", (), {"__init__": lambda _self, _one, _two: None}),
+            {},
+            "may take args, cluster and",
+        ),
         (type("Bad", (), {"__init__": lambda _self: 1 / 0}), None, "ZeroDivisionError: division"),
     ],
 )
