@@ -5,9 +5,10 @@ Bounds  as many connections as there are streams and rare requests (the callers'
         an error's body ERROR_BYTES_MAX are read, of others ANSWER_BYTES_MAX.
 """
 
+import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from asched.edge.client.errors import (
 )
 from asched.edge.client.transport import (
     CONNECT_TIMEOUT_S,
+    HEADER_TIMEOUT_S,
     JSON,
     KEEPALIVE_IDLE_S,
     KEEPALIVE_INTERVAL_S,
@@ -32,7 +34,6 @@ from asched.edge.client.transport import (
     Observer,
     Reply,
     StreamingTransport,
-    no_fence,
     observe_nothing,
 )
 
@@ -70,13 +71,9 @@ class AioTransport(StreamingTransport):
     """HTTP/1.1 through aiohttp."""
 
     def __init__(
-        self,
-        credentials: Credentials,
-        user_agent: str,
-        observe: Observer = observe_nothing,
-        may_send: Callable[[], bool] = no_fence,
+        self, credentials: Credentials, user_agent: str, observe: Observer = observe_nothing
     ) -> None:
-        super().__init__(credentials, observe, may_send)
+        super().__init__(credentials, observe)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, socket_factory=keepalive_socket),
             headers={"User-Agent": user_agent, "Accept": JSON},
@@ -90,7 +87,6 @@ class AioTransport(StreamingTransport):
     async def _exchange(
         self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
     ) -> Reply:
-        self._look_at_fence()  # aiohttp may still open a connection after it
         timeout = aiohttp.ClientTimeout(
             total=timeout_s, sock_connect=min(timeout_s, CONNECT_TIMEOUT_S)
         )
@@ -133,9 +129,10 @@ class AioTransport(StreamingTransport):
     async def _open(self, path: str, timeout_s: float) -> aiohttp.ClientResponse:
         timeout = aiohttp.ClientTimeout(total=timeout_s, sock_connect=CONNECT_TIMEOUT_S)
         try:
-            return await self._session.request(
-                "GET", self._url(path), **self._arguments({}, timeout)
-            )
+            async with asyncio.timeout(HEADER_TIMEOUT_S):
+                return await self._session.request(
+                    "GET", self._url(path), **self._arguments({}, timeout)
+                )
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
             raise _translate(error, self._credentials.url, sent=True) from error
 

@@ -7,6 +7,7 @@ ClientError           base of all
 │   ├── ConnectionLost     the connection broke after the request had left
 │   ├── DeadlineExceeded   the time for one request was over
 │   └── ProtocolBroken     the bytes were no HTTP response
+├── HistoryChanged    what was seen of the server never happened, by its own words now
 └── ApiError          the server answered with an error; subclasses by reason, else code
 
 A separate class exists only where a caller acts differently.
@@ -28,6 +29,10 @@ class ClientError(Exception):
 
 class ConnectError(ClientError):
     """No usable connection at start-up. The text says what is wrong, where, and what to do."""
+
+
+class HistoryChanged(ClientError):
+    """The server was restored from a backup, or is another cluster: nothing known of it holds."""
 
 
 class TransportError(ClientError):

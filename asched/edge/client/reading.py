@@ -82,7 +82,10 @@ def explain_failure(kind: Kind, error: ApiError | TransportError) -> str:
             f'resource "{kind.plural}" in API group "{group}" (the server says: {error.message})'
         )
     if isinstance(error, NotFound):
-        return f"the server does not serve {kind.plural} ({kind.group_version}); taken as none"
+        return (
+            f"the server denies that there are {kind.plural} ({kind.group_version});"
+            " what is known of them stays in use"
+        )
     if isinstance(error, Unauthorized):
         return f"cannot list {kind.plural}: the credentials are not accepted ({error.message})"
     return f"cannot list {kind.plural}: {error}"

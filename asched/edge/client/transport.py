@@ -15,13 +15,14 @@ from time import monotonic
 from typing import Final, NamedTuple, Protocol
 
 from asched.edge.client.credentials import Credentials
-from asched.edge.client.errors import ConnectFailed
 
 JSON: Final = "application/json"
 #: A request without a deadline of its own; kube-apiserver itself gives up after 60 s.
 REQUEST_TIMEOUT_S: Final = 60.0
 #: TCP, TLS and name resolution together; what Go's default transport allows for dialling.
 CONNECT_TIMEOUT_S: Final = 30.0
+#: Until the header of a stream's answer. Priority and fairness may hold a request back for 15 s.
+HEADER_TIMEOUT_S: Final = 20.0
 #: client-go pings a silent HTTP/2 connection after 30 s; dead peers are found by TCP keep-alive
 #: here.
 KEEPALIVE_IDLE_S: Final = 30
@@ -51,11 +52,6 @@ Observer = Callable[[Exchange], None]
 
 def observe_nothing(_exchange: Exchange) -> None:
     """The observer of those who do not measure."""
-
-
-def no_fence() -> bool:
-    """For those who may send whatever they like."""
-    return True
 
 
 class Reply:
@@ -98,12 +94,9 @@ class Stream(Protocol):
 class Transport(ABC):
     """HTTP to one server. `request` raises TransportError; every status code is an answer."""
 
-    def __init__(
-        self, credentials: Credentials, observe: Observer, may_send: Callable[[], bool]
-    ) -> None:
+    def __init__(self, credentials: Credentials, observe: Observer) -> None:
         self._credentials = credentials
         self._observe = observe
-        self._may_send = may_send
 
     async def request(
         self,
@@ -135,11 +128,6 @@ class Transport(ABC):
             sent, took_s = len(body) if body is not None else 0, monotonic() - started_s
             self._observe(Exchange(method, credentials.host, code, took_s, sent, received))
 
-    def _look_at_fence(self) -> None:
-        """Connections and tokens may have been waited for since somebody looked."""
-        if not self._may_send():
-            raise ConnectFailed("held back: somebody else may act by now")
-
     @abstractmethod
     async def _exchange(
         self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
@@ -156,4 +144,6 @@ class StreamingTransport(Transport):
 
     @abstractmethod
     def stream(self, path: str, *, timeout_s: float) -> AbstractAsyncContextManager[Stream]:
-        """GET whose answer is read piece by piece; `timeout_s` bounds the whole of it."""
+        """GET whose answer is read piece by piece; `timeout_s` bounds the whole of it,
+        HEADER_TIMEOUT_S its beginning.
+        """

@@ -4,10 +4,9 @@
 class Relist(Exception):  # noqa: N818 - a turn of the story, not an error
     """Go back to the list; `version` is the least it must show, "" the newest."""
 
-    def __init__(self, version: str, why: str, *, pause: bool = False) -> None:
+    def __init__(self, version: str, why: str) -> None:
         super().__init__(why)
         self.version = version
-        self.pause = pause
 
 
 class NoStreaming(Exception):  # noqa: N818 - a turn of the story, not an error

@@ -9,13 +9,16 @@ The story, as client-go's reflector lives it:
 2. Then what changes. Each line moves the version on; bookmarks move it where nothing of interest
    happens.
 3. A stream that ends is opened again from the last version: at once if it had lived, after a pause
-   if the server is away. Nothing is lost, because the server keeps what happened since.
-4. Unless it has forgotten that version (410, as a status or as an ERROR event): back to 1. The same
-   when versions run backwards (a server restored from a backup), and when streams die as soon as
-   they live.
-5. Nobody may look (403), or the resource does not exist (404): `on_failure` hears of it, the
-   reflector keeps trying. A resource that does not exist counts as an empty kind, so that the gate
-   opens.
+   if the server is away or refuses. Nothing is lost, because the server keeps what happened since.
+4. Unless it has forgotten that version (410, as a status or as an ERROR event): back to 1, after a
+   pause that grows and that all kinds share. The same when streams die as soon as they live.
+5. Streams are short: the server sends a bookmark and ends them within STREAM_S, so that one that
+   says nothing and does not end either is known for deaf; `doubt.py` looks at one that ended
+   without a line, as those of idle kinds do where etcd does not notify of progress.
+6. Versions that run backwards, and streams that broke, raise the question whether the server still
+   is who it was. If not (HistoryChanged), `run` ends: everything known is void.
+7. What was listed once is never taken for empty because the server says 404; only a kind outside
+   the core group that was never there, by the server's own discovery, is absent.
 
 Facts are handed over as they are parsed, all whole lines of a piece at once, in order.
 """
@@ -24,63 +27,82 @@ import asyncio
 import logging
 import random
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlencode
 
-from asched.core.model.kinds import POD, Kind
+from asched.core.model.kinds import NAMESPACE, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.edge.client import codec
 from asched.edge.client.backoff import Backoff
 from asched.edge.client.codec import KindCodec, Sight
+from asched.edge.client.doubt import Doubt
 from asched.edge.client.errors import (
     ApiError,
     ClientError,
     DeadlineExceeded,
     Expired,
     Forbidden,
+    HistoryChanged,
     NotFound,
     ProtocolBroken,
+    ServerFailed,
     Status,
     TooManyRequests,
     TransportError,
     Unauthorized,
     api_error,
-    read_status,
 )
+from asched.edge.client.history import History
+from asched.edge.client.lists import ANY_VERSION, Everything, Lister
 from asched.edge.client.originals import Originals
+from asched.edge.client.rate import TokenBucket
 from asched.edge.client.reading import (
     LineReader,
     explain_failure,
     log_malformed,
-    object_key,
     runs_backwards,
 )
-from asched.edge.client.transport import Stream, StreamingTransport
+from asched.edge.client.transport import StreamingTransport
 from asched.edge.client.turns import NoStreaming, Relist
 
 log = logging.getLogger(__name__)
 
-#: Objects per page; client-go's and kubectl's figure. Served from memory (version 0) it is not
-#: honoured.
-PAGE_SIZE: Final = 500
-#: A page of 500 large objects from a busy server; kube-apiserver gives up after 60 s.
-PAGE_TIMEOUT_S: Final = 90.0
-#: Streams are asked to live 5 to 10 minutes, so that a restarted server gets them back in portions.
-STREAM_S_MIN: Final = 300.0
-#: What a stream may live beyond its timeout before it is taken for dead.
-STREAM_SLACK_S: Final = 30.0
-#: A server that streams initial events begins within seconds; one that ignores the option never
-#: ends them.
-INITIAL_SILENCE_S: Final = 10.0
+#: A streaming list may last; once it is complete, its stream is left after STREAM_S like any other.
+LIST_STREAM_S: Final = 300.0
+#: Streams are asked to live for 15 to 20 s: a silent one has to be noticed within 30 s, and
+#: kube-apiserver's bookmarks come once a minute, or 2 s before the end of a stream.
+STREAM_S: Final = 15.0
+#: The last third is drawn, so that streams do not all end together.
+STREAM_SPREAD: Final = 1 / 3
+#: While in doubt. Long enough for the bookmark before the end.
+PROBE_S: Final = 5.0
+#: What a stream may live beyond its time before it is taken for dead.
+STREAM_SLACK_S: Final = 5.0
 #: A stream that ends sooner and without a word is a failure (client-go: very short watch).
 SHORT_STREAM_S: Final = 1.0
 #: How often a resource that does not exist is asked for again.
-ABSENT_RETRY_S: Final = 300.0
-#: Whatever the server has in memory will do; "" is the newest instead.
-ANY_VERSION: Final = "0"
+ABSENT_RETRY_S: Final = 30.0
+#: The longest step between tries; each is stretched by up to as much again. A server that is back
+#: is found within seconds.
+RETRY_S_MAX: Final = 4.0
+#: Lists of all kinds together that are not the first: a second, and saved up.
+RELISTS_PER_S: Final = 1.0
+RELISTS_SAVED: Final = 20
+#: Kinds of this group are served by every API server, whatever it says while it starts.
+CORE: Final = "v1"
+#: What a server that restarts answers to a stream: its version is good for another try.
+TRY_AGAIN: Final = (
+    TransportError,
+    TooManyRequests,
+    ServerFailed,
+    Unauthorized,
+    Forbidden,
+    NotFound,
+)
 #: Pods that are through do not take part; kube-scheduler asks with the same words.
 POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
 
@@ -98,8 +120,14 @@ class ReflectorOptions:
     clock: Callable[[], float] = monotonic
 
 
+def relists() -> TokenBucket:
+    """What the reflectors of one process share, so that not all of them list at once."""
+    return TokenBucket(RELISTS_PER_S, RELISTS_SAVED)
+
+
 class Reflector:
-    """Keeps the state informed about one kind. `run` never returns; cancel it.
+    """Keeps the state informed about one kind. `run` never returns (cancel it), unless it raises
+    HistoryChanged.
 
     `put` gets each fact. `synced` is set when the first complete list has been handed over.
     `on_failure(kind, error)` hears of every failed list or refused watch; the host decides whether
@@ -115,13 +143,15 @@ class Reflector:
         options: ReflectorOptions | None = None,
         on_failure: Callable[[Kind, ClientError], None] = lambda _kind, _error: None,
         originals: Originals | None = None,
+        history: History | None = None,
+        shared: TokenBucket | None = None,
     ) -> None:
         self.kind = kind
         self.synced = asyncio.Event()
+        #: The server does not serve this kind; taken as none.
+        self.is_absent = False
         self.list_count = 0
         self.watch_count = 0
-        #: When anything was last heard, by `clock`: how stale this kind may be.
-        self.heard_s: float | None = None
         self._transport = transport
         self._put = put
         self._on_failure = on_failure
@@ -129,9 +159,21 @@ class Reflector:
             field_selector=POD_FIELD_SELECTOR if kind is POD else ""
         )
         self._codec = KindCodec(kind, log_malformed, originals)
-        self._backoff = Backoff(self._options.rng, self._options.clock)
+        self._backoff = Backoff(self._options.rng, self._options.clock, wait_s_max=RETRY_S_MAX)
+        self._relists = shared or relists()
+        self._history = history or History(transport)
+        self._history.follow(kind, lambda: self._version)
+        self.doubt = Doubt(kind, self._history, self._options.clock)
+        self._lister = Lister(kind, transport, self._codec, self._path, self.doubt.listening)
         self._version = ""
+        #: The connection broke: who answers next may be somebody else.
+        self._is_shaken = False
         self._complained = ""
+
+    @property
+    def heard_s(self) -> float | None:
+        """When the streams were last known to tell everything, by `clock`."""
+        return self.doubt.heard_s
 
     @property
     def malformed_count(self) -> int:
@@ -147,28 +189,33 @@ class Reflector:
             except Relist as turn:
                 log.info("%s: listing again: %s", self.kind.plural, turn)
                 want = turn.version
-                if turn.pause:
-                    await self._pause()
+                await self._pause_before_list()
             except (ApiError, TransportError) as error:
                 want = await self._after_failure(error, want)
+            except HistoryChanged as error:
+                self._on_failure(self.kind, error)
+                raise
 
     async def _once(self, want: str) -> None:
         """Chapter 1, then 2 and 3 until something sends us back."""
+        if self._version:
+            await self._history.check()
+            self._is_shaken = False
         if self._options.streaming:
             try:
                 await self._stream_list(want)
             except NoStreaming as refused:
                 log.info("%s: no streaming list (%s), listing in pages", self.kind.plural, refused)
-                await self._page_list(want)
+                await self._listed(await self._lister.pages(want), want)
         else:
-            await self._page_list(want)
+            await self._listed(await self._lister.pages(want), want)
         while True:
             await self._watch()
 
     # --- chapter 1: everything there is ----------------------------------------------------------
 
     async def _stream_list(self, want: str) -> None:
-        """Initial events up to the bookmark that ends them, then the live stream, until it ends."""
+        """Initial events up to the bookmark that ends them, then the live stream, for a while."""
         query = {
             "watch": "true",
             "sendInitialEvents": "true",
@@ -177,101 +224,33 @@ class Reflector:
         }
         if want not in {"", ANY_VERSION}:
             query["resourceVersion"] = want
-        seconds = self._stream_seconds()
         async with self._transport.stream(
-            self._path(query, seconds), timeout_s=seconds + STREAM_SLACK_S
+            self._path(query, LIST_STREAM_S), timeout_s=LIST_STREAM_S + STREAM_SLACK_S
         ) as stream:
-            if stream.status != 200:
-                raise await self._streaming_refused(stream)
             reading = LineReader(stream, self._codec)
-            objects: dict[str, Any] = {}
-            done = False
-            while not done:
-                sights = await self._initial_sights(reading)
-                for at, sight in enumerate(sights):
-                    if sight.type == codec.ERROR:
-                        self._raise_initial_error(sight.status or Status())
-                    if sight.type == codec.BOOKMARK:
-                        if codec.is_initial_end(sight):
-                            self._listed(tuple(objects.values()), sight.version)
-                            done = True
-                            self._deliver(sights[at + 1 :])
-                            break
-                    elif sight.obj is not None:
-                        key = object_key(sight.obj)
-                        if sight.type == codec.DELETED:
-                            objects.pop(key, None)
-                        else:
-                            objects[key] = sight.obj
-            await self._follow(reading)
+            found = await self._lister.initial(stream, reading)
+            await self._listed(found, want)
+            seconds = self._stream_s()
+            self.doubt.is_open = True  # until it says something
+            self._deliver(found.rest)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._follow(reading)
 
-    async def _initial_sights(self, reading: LineReader) -> list[Sight]:
-        try:
-            async with asyncio.timeout(INITIAL_SILENCE_S):
-                sights = await reading.next()
-        except TimeoutError:
-            raise NoStreaming("silence before the end of the initial events") from None
-        if sights is None:
-            raise NoStreaming("the stream ended before the initial events did")
-        return sights
+    async def _listed(self, found: Everything, want: str) -> None:
+        """Hand over a list, unless it is older than what is known and not the newest."""
+        if runs_backwards(self._version, found.version):
+            await self._history.check()
+            if want:
+                raise Relist("", f"the list is of {found.version}, older than {self._version}")
+        self._history.listed(self.kind, found.objects)
+        self.doubt.listed(found.objects)
+        self.is_absent = False
+        self._take_as_all(found.objects, found.version)
 
-    async def _streaming_refused(self, stream: Stream) -> Exception:
-        """What a non-200 answer to a streaming list means."""
-        error = api_error(stream.status, await stream.read_all(), stream.header("Retry-After"))
-        if isinstance(error, Expired):
-            return Relist("", str(error))
-        if isinstance(error, TooManyRequests | Unauthorized | Forbidden | NotFound):
-            return error
-        return NoStreaming(str(error))
-
-    def _raise_initial_error(self, status: Status) -> None:
-        """An ERROR among the initial events: a server may promise streaming lists in vain."""
-        if status.code == 410 or status.is_too_large_version:
-            raise Relist("", status.message)
-        if status.code == 429:
-            raise TooManyRequests(429, status.message, status.reason)
-        raise NoStreaming(status.message or "an ERROR event without a message")
-
-    async def _page_list(self, want: str) -> None:
-        """A list in pages. While one is parsed the next is already on its way."""
-        query = {"resourceVersion": want} if want else {}
-        if want in {"", ANY_VERSION}:  # with another one a limit would mean exactly that version
-            query["limit"] = str(PAGE_SIZE)
-        objects: list[Record] = []
-        body = await self._get_page(query)
-        while True:
-            token = codec.peek_continue(body)
-            if not token:
-                page = self._codec.page(body)
-                objects.extend(page.objects)
-                break
-            following = asyncio.ensure_future(
-                self._get_page({"limit": str(PAGE_SIZE), "continue": token})
-            )
-            try:
-                await asyncio.sleep(0)  # the request leaves before the parser takes the processor
-                objects.extend(self._codec.page(body).objects)
-                body = await following
-            finally:
-                following.cancel()
-        self._listed(tuple(objects), page.version)
-
-    async def _get_page(self, query: dict[str, str]) -> bytes:
-        path = self._path(query)
-        reply = await self._transport.request("GET", path, timeout_s=PAGE_TIMEOUT_S)
-        if reply.status == 200:
-            return reply.body
-        error = api_error(reply.status, reply.body, reply.header("Retry-After"))
-        status = read_status(reply.body)
-        if isinstance(error, Expired) or (status is not None and status.is_too_large_version):
-            # An expired continue token too: its fresh one would mix pages of two moments.
-            raise Relist("", str(error), pause="resourceVersion" not in query)
-        raise error
-
-    def _listed(self, objects: tuple[Record, ...], version: str) -> None:
+    def _take_as_all(self, objects: tuple[Record, ...], version: str) -> None:
         self.list_count += 1
         self._version = version
-        self.heard_s = self._options.clock()
         self._complained = ""
         self._put(Listed(self.kind, objects))
         self.synced.set()
@@ -280,7 +259,7 @@ class Reflector:
 
     async def _watch(self) -> None:
         """One stream from the last version to its end."""
-        seconds = self._stream_seconds()
+        seconds, is_probe = self._stream_s(), self.doubt.is_open
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -288,6 +267,8 @@ class Reflector:
         }
         started_s = self._options.clock()
         try:
+            if self._is_shaken:
+                await self._history.check()
             async with self._transport.stream(
                 self._path(query, seconds), timeout_s=seconds + STREAM_SLACK_S
             ) as stream:
@@ -295,39 +276,50 @@ class Reflector:
                     raise api_error(
                         stream.status, await stream.read_all(), stream.header("Retry-After")
                     )
-                await self._follow(LineReader(stream, self._codec), started_s)
+                self._is_shaken = False
+                heard = await self._follow(LineReader(stream, self._codec), started_s)
+            if not heard:
+                await self.doubt.compare(self._version, was_probe=is_probe)
+            elif self.kind is NAMESPACE:  # one kind looks after the others
+                await self._history.check()
         except Expired as error:
             raise Relist(self._version, str(error)) from error
-        except (TransportError, TooManyRequests) as error:
+        except TRY_AGAIN as error:
+            self._is_shaken = True
             self._complain(error)
             self._on_failure(self.kind, error)
             await self._pause(getattr(error, "retry_after_s", None))
 
-    async def _follow(self, reading: LineReader, started_s: float | None = None) -> None:
-        """Read a live stream to its end. A broken connection is an end like any other."""
+    async def _follow(self, reading: LineReader, started_s: float | None = None) -> bool:
+        """Read a live stream to its end; whether there is nothing to ask about it. A broken
+        connection is an end like any other.
+        """
         self.watch_count += 1
         self._complained = ""
-        heard = False
+        heard = broke = False
         try:
             while (sights := await reading.next()) is not None:
                 heard = heard or bool(sights)
                 self._deliver(sights)
         except ProtocolBroken as error:  # asked again, the server would say the same again
-            raise Relist(self._version, str(error), pause=True) from error
+            raise Relist(self._version, str(error)) from error
         except DeadlineExceeded:
-            log.info("%s: the stream outlived its time, opening another", self.kind.plural)
+            self.doubt.fell_silent("did not end in its time")
+            return False
         except TransportError as error:
+            broke = self._is_shaken = True
             log.debug("%s: the stream broke: %s", self.kind.plural, error)
         if heard or started_s is None:  # initial events are a sign of life, too
-            return
+            return True
         if self._options.clock() - started_s < SHORT_STREAM_S:
-            raise Relist(self._version, "the stream ended as soon as it began", pause=True)
+            raise Relist(self._version, "the stream ended as soon as it began")
+        return broke  # what it would have said, the next one will
 
     def _deliver(self, sights: list[Sight]) -> None:
         """Hand over what a piece of the stream contained."""
         if not sights:
             return
-        self.heard_s = self._options.clock()
+        self.doubt.spoke()
         put = self._put
         kind = self.kind
         for sight in sights:
@@ -346,42 +338,63 @@ class Reflector:
             wait_s = status.details.retry_after_seconds if status.details is not None else 0
             return TooManyRequests(429, status.message, status.reason, retry_after_s=wait_s or None)
         why = f"the server ended the stream: {status.message or status.reason or status.code}"
-        return Relist(self._version, why, pause=status.code != 410)
+        return Relist(self._version, why)
 
-    # --- chapter 5: what goes wrong --------------------------------------------------------------
+    # --- chapters 4 and 7: what goes wrong -------------------------------------------------------
 
     async def _after_failure(self, error: ApiError | TransportError, want: str) -> str:
         """Tell, wait; returns the version that the next list should show."""
-        self._complain(error)
-        self._on_failure(self.kind, error)
-        if isinstance(error, NotFound):
-            if not self.synced.is_set() or self._version:
-                self._listed((), "")
+        if isinstance(error, NotFound) and await self._never_was():
+            log.log(
+                logging.DEBUG if self.is_absent else logging.INFO,
+                "the server does not serve %s (%s); taken as none",
+                self.kind.plural,
+                self.kind.group_version,
+            )
+            if not self.is_absent:
+                self.is_absent = True
+                self._take_as_all((), "")
             await self._options.sleep(ABSENT_RETRY_S)
             return ANY_VERSION
+        self._complain(error)
+        self._on_failure(self.kind, error)
         await self._pause(getattr(error, "retry_after_s", None))
         return self._version or want
+
+    async def _never_was(self) -> bool:
+        if self.kind.group_version == CORE or (self.list_count and not self.is_absent):
+            return False
+        try:
+            return not await self._lister.is_served()
+        except (ApiError, TransportError):
+            return False
 
     def _complain(self, error: ApiError | TransportError) -> None:
         """Say what is wrong once, until something else is."""
         text = explain_failure(self.kind, error)
         if text != self._complained:
             self._complained = text
-            level = logging.INFO if isinstance(error, NotFound) else logging.WARNING
-            log.log(level, "%s", text)
+            log.warning("%s", text)
 
     async def _pause(self, at_least_s: float | None = None) -> None:
         await self._options.sleep(max(self._backoff.next_s(), at_least_s or 0.0))
 
-    def _stream_seconds(self) -> int:
-        return int(STREAM_S_MIN * (1.0 + self._options.rng.random()))
+    async def _pause_before_list(self) -> None:
+        await self._pause()
+        while wait_s := self._relists.take():
+            await self._options.sleep(wait_s * (1.0 + self._options.rng.random()))
 
-    def _path(self, query: dict[str, str], stream_s: int | None = None) -> str:
+    def _stream_s(self) -> float:
+        if self.doubt.is_open:
+            return PROBE_S
+        return STREAM_S * (1.0 + STREAM_SPREAD * self._options.rng.random())
+
+    def _path(self, query: dict[str, str], stream_s: float | None = None) -> str:
         query = dict(query)
         if self._options.field_selector:
             query["fieldSelector"] = self._options.field_selector
         if self._options.label_selector:
             query["labelSelector"] = self._options.label_selector
         if stream_s is not None:
-            query["timeoutSeconds"] = str(stream_s)
+            query["timeoutSeconds"] = str(int(stream_s))
         return f"{self.kind.path}?{urlencode(query)}"

@@ -10,7 +10,6 @@ from asched import names
 from asched.core.framework.effects import Lane
 from asched.core.framework.runner import Runner
 from asched.core.state.changes import UNSCHEDULABLE_TIMEOUT
-from asched.edge.host.clock import monotonic_s
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.telemetry.instruments import Families
@@ -94,9 +93,13 @@ class Figures:
         families.pulled("asched_class_states", "gauge", text, ("profile",), read)
 
     def _show_watches(self, families: Families) -> None:
-        text = "[ALPHA] Time since a watch was heard of."
-        read = self._by_kind(_staleness_s)
+        text = "[ALPHA] Time since a watch was last known to tell everything."
+        deaf_s = self._scheduler.hearing.deaf_s
+        read = self._by_kind(lambda reflector: deaf_s(reflector.kind))
         families.pulled("asched_watch_staleness_seconds", "gauge", text, ("resource",), read)
+        text = "[ALPHA] Watches that were found silent."
+        read = self._by_kind(lambda reflector: reflector.doubt.silent_count)
+        families.pulled("asched_watch_silences_total", "counter", text, ("resource",), read)
         text = "[ALPHA] Complete lists taken in."
         read = self._by_kind(lambda reflector: reflector.list_count)
         families.pulled("asched_watch_lists_total", "counter", text, ("resource",), read)
@@ -151,8 +154,3 @@ class Figures:
 
     def _by_runner(self, read: Callable[[Runner], float]) -> Callable[[], Values]:
         return lambda: {(name,): read(one) for name, one in self._desk.runners.items()}
-
-
-def _staleness_s(reflector: Any) -> float:
-    heard_s = reflector.heard_s
-    return 0.0 if heard_s is None else max(monotonic_s() - heard_s, 0.0)

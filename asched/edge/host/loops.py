@@ -25,12 +25,14 @@ from asched.core.framework.effects import CallPlugin, CancelCall, Effect
 from asched.core.model.kinds import KINDS, POD, Kind
 from asched.core.state.facts import Answer, Fact, Raised, Returned, TimedOut, WallClock
 from asched.edge.client.dispatch import Dispatcher
-from asched.edge.client.errors import ApiError, ClientError
+from asched.edge.client.errors import ClientError, HistoryChanged
+from asched.edge.client.history import History
 from asched.edge.client.originals import Originals
 from asched.edge.client.session import Session
-from asched.edge.client.watch import Reflector
+from asched.edge.client.watch import Reflector, relists
 from asched.edge.host.clashes import Clashes
-from asched.edge.host.clock import Clock, monotonic_s
+from asched.edge.host.clock import Clock
+from asched.edge.host.hearing import DeafError, Hearing, StartOverError
 from asched.edge.host.inbox import Inbox
 from asched.edge.host.tasks import Tasks
 
@@ -48,9 +50,6 @@ WALL_CLOCK_S: Final = 0.5
 #: Generation 0 threshold once everything is listed: records are not tracked, so little garbage is
 #: cyclic, and a full pass would stop the loop. Measured: pauses fell from 40 ms to under 1 ms.
 GC_THRESHOLD: Final = 100_000
-
-UNAUTHORIZED: Final = 401
-FORBIDDEN: Final = 403
 
 
 class CannotStartError(Exception):
@@ -109,6 +108,8 @@ class Scheduler:
         self._originals = originals
         self._clashes = clashes
         self.reflectors: dict[Kind, Reflector] = {}
+        self.hearing = Hearing(self.reflectors)
+        self._history, self._relists = History(session.general), relists()
         for kind in kinds:
             self.watch(kind)
         self.is_synced = False
@@ -118,8 +119,8 @@ class Scheduler:
         #: List nothing before we lead.
         self._delay_cache = delay_cache
         self._is_open = False
-        #: kind -> (since when it cannot be followed, why), monotonic
-        self.failing: dict[Kind, tuple[float, str]] = {}
+        #: What was decided may rest on what never happened: nothing leaves any more.
+        self._is_void = False
         self._waker: asyncio.Future[None] | None = None
         self._cannot_start: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
@@ -141,6 +142,8 @@ class Scheduler:
             clashes.hearing(put) if clashes is not None and kind is POD else put,
             on_failure=self._on_failure,
             originals=originals,
+            history=self._history,
+            shared=self._relists,
         )
         if self._is_following:
             self._follow(kind)
@@ -155,7 +158,7 @@ class Scheduler:
         return put
 
     async def run(self) -> None:
-        """Schedule until `stop`. Raises CannotStartError, or whatever killed one of its tasks."""
+        """Schedule until `stop`. Raises CannotStartError, StartOverError, or what killed a task."""
         was_active, self.machine.is_active = self.machine.is_active, False
         gc.disable()
         try:
@@ -178,10 +181,14 @@ class Scheduler:
                     await self._until_leading()
                 self._is_open = was_active
                 self._wake()
+                if self._leadership is not None:
+                    self.tasks.spawn("hearing", self.hearing.watch_over(self.may_act))
             await self._first(self._stop.wait(), self.tasks.failed)
             await self._drain()
             await self._hand_over()
             turns.cancel()
+        except (DeafError, HistoryChanged) as error:
+            await self._give_up(error)
         finally:
             gc.enable()
             await self.tasks.cancel_all()
@@ -216,16 +223,9 @@ class Scheduler:
 
     def may_act(self) -> bool:
         """Whether nobody else can be leading."""
+        if self._is_void:
+            return False
         return self._leadership is None or self._leadership.may_act()
-
-    def deaf_s(self) -> float:
-        """For how long some kind of object could not be followed; 0 if all can."""
-        for kind, (since_s, _) in list(self.failing.items()):
-            heard_s = self.reflectors[kind].heard_s
-            if heard_s is not None and heard_s > since_s:
-                del self.failing[kind]
-        now_s = monotonic_s()
-        return max((now_s - since_s for since_s, _ in self.failing.values()), default=0.0)
 
     async def _turn(self, timeout_s: float | None = None) -> None:
         """Wait until the machine has had its next turn."""
@@ -302,7 +302,7 @@ class Scheduler:
                 gate.cancel()
                 return
             waiting = [kind for kind, r in self.reflectors.items() if not r.synced.is_set()]
-            why = next((self.failing[kind][1] for kind in waiting if kind in self.failing), "")
+            why = next(filter(None, map(self.hearing.why, waiting)), "")
             names = ", ".join(kind.plural for kind in waiting)
             log.warning("still waiting for the first list of %s%s", names, why and f": {why}")
         await self._taken_in()
@@ -331,22 +331,12 @@ class Scheduler:
 
     def _on_failure(self, kind: Kind, error: ClientError) -> None:
         """A list or watch failed. What no waiting cures ends the start-up with one line."""
-        self.deaf_s()  # forgets what is over
-        since_s, _ = self.failing.get(kind, (monotonic_s(), ""))
-        self.failing[kind] = (since_s, str(error))
-        if not isinstance(error, ApiError) or self.is_synced or self._cannot_start.done():
-            return
-        if error.code == UNAUTHORIZED:
-            self._cannot_start.set_result(
-                f"{self.session.url} does not accept the credentials ({error.message});"
-                " renew the token or certificate in the kubeconfig"
-            )
-        elif error.code == FORBIDDEN:
-            group = kind.group_version.rpartition("/")[0] or "core"
-            self._cannot_start.set_result(
-                f'may not list or watch {kind.plural} (API group "{group}"): {error.message};'
-                " grant the verbs list and watch, as deploy/base/rbac.yaml does"
-            )
+        self.hearing.failed(kind, error)
+        self._is_void |= isinstance(error, HistoryChanged)
+        if not self.is_synced and not self._cannot_start.done():
+            refusal = self.hearing.refusal(kind, error, self.session.url)
+            if refusal:
+                self._cannot_start.set_result(refusal)
 
     async def _until_leading(self) -> None:
         """Stand by until we lead, or are told to stop."""
@@ -386,6 +376,15 @@ class Scheduler:
         if self._leadership is not None:
             await self.tasks.cancel("election")
             await self._leadership.release()
+
+    async def _give_up(self, why: Exception) -> None:
+        """Nothing leaves any more, also not what waits in its lane; somebody else may lead."""
+        self._is_void = True
+        self._is_open = self.machine.is_active = False
+        await self.tasks.cancel("dispatcher")
+        await self._hand_over()
+        if not self._stop.is_set():
+            raise StartOverError(str(why)) from why
 
     async def _first(self, *waits: Awaitable[Any], timeout_s: float | None = None) -> None:
         """Wait for any of these; a task's death is raised here."""

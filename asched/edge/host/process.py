@@ -36,6 +36,7 @@ from asched.edge.host.clock import counter_s
 from asched.edge.host.debugger import Debugger
 from asched.edge.host.election import Stand, identity
 from asched.edge.host.extenders import Consultants
+from asched.edge.host.hearing import StartOverError
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import LostLeadershipError, Scheduler
@@ -100,7 +101,18 @@ def runner() -> Callable[[Coroutine[Any, Any, int]], int]:
 
 
 async def schedule(plan: Plan) -> int:
-    """Connect, assemble, run, drain. The exit code: 0, or 1 if leadership was lost."""
+    """Live, and live again where all that was known turned out to be worth nothing. The exit code:
+    0, or 1 if leadership was lost.
+    """
+    while True:
+        try:
+            return await _live(plan)
+        except StartOverError as error:
+            log.error("Starting over, everything is listed anew: %s", error)  # noqa: TRY400
+
+
+async def _live(plan: Plan) -> int:
+    """Connect, assemble, run, drain."""
     metrics, parts = Metrics(plan.exposition), Parts.fresh()
     asked = metrics.own.extender_asked
     consultants = Consultants(plan.configuration.extenders, parts.cluster, asked)
@@ -156,8 +168,11 @@ def _scheduler(
         concurrency={**CONCURRENCY, Lane.BINDING: plan.bind_concurrency},
         queue_max=plan.dispatch.queue_max,
     )
-    may_act = campaign.may_act if campaign is not None else lambda: True
-    return Scheduler(
+
+    def may_send() -> bool:
+        return made.may_act()
+
+    made: Scheduler = Scheduler(
         session,
         machine,
         make_dispatcher=partial(
@@ -165,19 +180,20 @@ def _scheduler(
             options=options,
             extenders=consultants.client,
             metrics=metrics.client,
-            may_send=may_act,
+            may_send=may_send,
         ),
         kinds=(*KINDS, POD_GROUP) if machine.desk.tries_groups else KINDS,
         originals=consultants.originals,
         clashes=Clashes(
             session,
             is_ours=machine.desk.is_ours,
-            may_act=may_act,
+            may_act=may_send,
             refused=metrics.own.kubelet_refused,
         ),
         leadership=campaign,
         delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,
     )
+    return made
 
 
 async def _run(

@@ -1,11 +1,10 @@
 """The serving port of a scheduler: which checks there are, and everything a page needs.
 
-Readiness tells more than upstream's: an API server that cannot be reached any more makes the
-handlers count as not synchronized after DEAF_S, and a leader without a fresh lease is not well.
+Readiness tells more than upstream's: handlers that do not hear of a kind any more count as not
+synchronized (`hearing.py`), and a leader without a fresh lease is not well.
 """
 
 from time import time
-from typing import Final
 
 from asched.edge.host.access import Access
 from asched.edge.host.figures import Figures
@@ -18,18 +17,14 @@ from asched.edge.serve.options import ServingPlan
 from asched.edge.serve.routes import Routes
 from asched.edge.telemetry.metrics import Metrics
 
-#: So long a watch may fail before we no longer call ourselves ready: three probes of the default
-#: period, longer than any restart of an API server behind a load balancer.
-DEAF_S: Final = 30.0
-
 
 def health_of(scheduler: Scheduler, campaign: LeaseThread | None) -> Health:
     """The checks, in upstream's order."""
 
     def synced() -> str:
-        if scheduler.is_synced and scheduler.deaf_s() < DEAF_S:
-            return ""
-        return "handlers are not fully synchronized"
+        if not scheduler.is_synced:
+            return "handlers are not fully synchronized"
+        return scheduler.hearing.trouble()
 
     def shutdown() -> str:
         return "process is shutting down" if scheduler.is_stopping else ""

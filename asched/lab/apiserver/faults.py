@@ -10,6 +10,7 @@ answer to its binding knows that it may have succeeded.
     delay          answered `seconds` later (the write itself happens at once)
     drop_watch     a watch's connection breaks after its next frame
     expire_watch   a watch ends with an ERROR event that holds 410
+    mute_watch     a watch stays open, but from its next frame on says nothing, not even its end
 """
 
 import random
@@ -19,10 +20,12 @@ from typing import Final, Literal
 
 from asched.lab.apiserver.call import TEXT, Reply
 
-Action = Literal["reset_before", "reset_after", "refuse", "delay", "drop_watch", "expire_watch"]
+Action = Literal[
+    "reset_before", "reset_after", "refuse", "delay", "drop_watch", "expire_watch", "mute_watch"
+]
 
 OVERLOADED: Final = "Too many requests, please try again later.\n"
-WATCH_ACTIONS: Final = frozenset({"drop_watch", "expire_watch"})
+WATCH_ACTIONS: Final = frozenset({"drop_watch", "expire_watch", "mute_watch"})
 
 
 @dataclass(slots=True)

@@ -236,6 +236,8 @@ class ApiServer:
             while True:
                 data = watch.take()
                 fault = self._watch_fault(watch, call) if data else None
+                if fault is not None and fault.action == "mute_watch":
+                    await asyncio.Event().wait()  # until its client leaves
                 if data:
                     await response.write(data)
                 if fault is not None and fault.action == "drop_watch":

@@ -3,131 +3,28 @@
 import asyncio
 import logging
 import random
-from contextlib import asynccontextmanager
 
 import pytest
 
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.state.facts import Gone, Listed, Seen
+from asched.edge.client import lists as listing
 from asched.edge.client import watch
-from asched.edge.client.errors import Forbidden
+from asched.edge.client.errors import Forbidden, NotFound
 from asched.edge.client.watch import Reflector, ReflectorOptions
 from tests.edge.client.conftest import session_with
 from tests.edge.client.scripted import reply, scripted, status
-
-END = {"k8s.io/initial-events-end": "true"}
-
-
-def node(name, version):
-    return {"metadata": {"name": name, "uid": f"u-{name}", "resourceVersion": str(version)}}
-
-
-def bookmark(version, end=False):
-    return {"metadata": {"resourceVersion": str(version), "annotations": END if end else {}}}
-
-
-def page(*items, version=10, token=""):
-    metadata = {"resourceVersion": str(version), **({"continue": token} if token else {})}
-    return {"metadata": metadata, "items": list(items)}
-
-
-class World:
-    """A scripted server whose watches and lists are answered by a list of steps, in order."""
-
-    def __init__(self, *steps):
-        self.steps = list(steps)
-        self.queries = []
-        self.facts = []
-        self.failures = []
-        self.waits_s = []
-        self.done = asyncio.Event()
-
-    async def handle(self, seen, wire):
-        self.queries.append(seen.query)
-        if not self.steps:
-            self.done.set()
-            await asyncio.Event().wait()
-        step = self.steps.pop(0)
-        return await step(seen, wire)
-
-    async def sleep(self, seconds):
-        self.waits_s.append(seconds)
-        await asyncio.sleep(0)
-
-    @property
-    def told(self):
-        """The facts in short."""
-        names = []
-        for fact in self.facts:
-            match fact:
-                case Listed():
-                    names.append(tuple(obj.metadata.name for obj in fact.objects))
-                case Seen():
-                    names.append(f"+{fact.obj.metadata.name}@{fact.obj.metadata.resource_version}")
-                case Gone():
-                    names.append(f"-{fact.obj.metadata.name}@{fact.obj.metadata.resource_version}")
-        return names
-
-
-def streams(*events, end="close"):
-    """A watch that sends events and then ends as told."""
-
-    async def step(_seen, wire):
-        await wire.start_stream()
-        for type_, obj in events:
-            await wire.event(type_, obj)
-        if end == "close":
-            await wire.end_stream()
-        elif end == "reset":
-            wire.reset()
-        elif end == "half":
-            await wire.chunk(b'{"type":"ADDED","object":{"metada')
-            wire.close()
-
-    return step
-
-
-def initial(*objs, version=10, then=(), end="close"):
-    events = [("ADDED", obj) for obj in objs]
-    return streams(*events, ("BOOKMARK", bookmark(version, end=True)), *then, end=end)
-
-
-def lists(*items, **more):
-    async def step(_seen, _wire):
-        return reply(200, page(*items, **more))
-
-    return step
-
-
-def answers(code, reason, message="m", *headers, **more):
-    async def step(_seen, _wire):
-        return reply(code, status(code, reason, message, **more), *headers)
-
-    return step
-
-
-@asynccontextmanager
-async def living(world, kind=NODE, **options):
-    """A reflector of a kind in a world, until the world has no more steps."""
-    async with scripted(world.handle) as server, session_with(server) as session:
-        world.server = server
-        reflector = Reflector(
-            kind,
-            session.general,
-            world.facts.append,
-            options=ReflectorOptions(rng=random.Random(1), sleep=world.sleep, **options),
-            on_failure=lambda kind, error: world.failures.append((kind.name, error)),
-        )
-        task = asyncio.ensure_future(reflector.run())
-        waits = asyncio.ensure_future(world.done.wait())
-        await asyncio.wait({task, waits}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
-        waits.cancel()
-        assert world.done.is_set(), task
-        try:
-            yield reflector
-        finally:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+from tests.edge.client.watch_world import (
+    World,
+    answers,
+    bookmark,
+    initial,
+    lists,
+    living,
+    node,
+    page,
+    streams,
+)
 
 
 async def test_a_second_life_begins_with_a_list_no_older_than_what_was_seen():
@@ -203,7 +100,7 @@ async def test_a_server_that_does_not_stream_lists_is_asked_for_pages(refusal):
 
 
 async def test_a_server_that_never_ends_its_initial_events_is_asked_for_pages(monkeypatch):
-    monkeypatch.setattr(watch, "INITIAL_SILENCE_S", 0.05)
+    monkeypatch.setattr(listing, "INITIAL_SILENCE_S", 0.05)
 
     async def endless(_seen, wire):
         await wire.start_stream()
@@ -456,23 +353,60 @@ async def test_a_forbidden_kind_is_reported_and_tried_again(caplog):
     assert len(world.waits_s) == 2
 
 
-async def test_a_resource_that_does_not_exist_is_an_empty_kind():
-    world = World(answers(404, "NotFound"), answers(404, "NotFound"))
+async def test_a_resource_that_never_existed_is_an_empty_kind():
+    world = World(*[answers(404, "NotFound")] * 2, initial(node("a", 1)))
     async with living(world, kind=POD_GROUP) as reflector:
         assert reflector.synced.is_set()
-        assert world.told == [()]
+        assert not reflector.is_absent
+        assert world.told == [(), ("a",)]
     assert world.waits_s == [watch.ABSENT_RETRY_S] * 2
+    assert world.failures == []
 
 
-async def test_a_resource_that_vanishes_takes_its_objects_along():
+async def test_a_resource_that_discovery_knows_is_waited_for(caplog):
+    world = World(answers(404, "NotFound"), initial(node("a", 1)))
+    world.served = ("podgroups",)
+    async with living(world, kind=POD_GROUP):
+        assert world.told == [("a",)]
+    assert [type(error) for _, error in world.failures] == [NotFound]
+    assert max(world.waits_s) < 2 * watch.RETRY_S_MAX
+    assert "denies that there are podgroups" in caplog.text
+
+
+async def test_a_core_kind_is_never_absent():
+    world = World(*[answers(404, "NotFound")] * 3, initial(node("a", 1)))
+    async with living(world) as reflector:
+        assert world.told == [("a",)]
+        assert not reflector.is_absent
+    assert [type(error) for _, error in world.failures] == [NotFound] * 3
+    assert max(world.waits_s) < 2 * watch.RETRY_S_MAX
+
+
+@pytest.mark.parametrize("kind", [NODE, POD_GROUP], ids=["core", "optional"])
+async def test_a_resource_that_was_there_is_never_emptied(kind, caplog):
     world = World(
         initial(node("a", 1)),
-        streams(("ADDED", node("b", 11))),
-        answers(404, "NotFound"),
-        initial(node("c", 1), version=5),
+        *[answers(404, "NotFound")] * 2,
+        streams(("ERROR", status(410, "Expired", "too old"))),
+        *[answers(404, "NotFound")] * 2,
+        initial(node("a", 1), node("c", 15), version=16),
     )
-    async with living(world):
-        assert world.told == [("a",), "+b@11", (), ("c",)]
+    async with living(world, kind=kind):
+        assert world.told == [("a",), ("a", "c")]
+    assert [type(error) for _, error in world.failures] == [NotFound] * 4
+    assert max(world.waits_s) < 2 * watch.RETRY_S_MAX
+    assert "what is known of them stays in use" in caplog.text
+
+
+@pytest.mark.parametrize("refusal", [(401, "Unauthorized"), (403, "Forbidden"), (503, "Down")])
+async def test_a_refused_stream_is_opened_again_from_its_version(refusal):
+    refused = [answers(*refusal)] * 3
+    world = World(initial(node("a", 1)), *refused, streams(("ADDED", node("b", 11))))
+    async with living(world) as reflector:
+        assert world.told == [("a",), "+b@11"]
+        assert reflector.list_count == 1
+    assert {query.get("resourceVersion") for query in world.queries[1:5]} == {"10"}
+    assert 1 < len(world.waits_s) <= 3  # credentials are read anew before a 401 is believed
 
 
 async def test_an_unreachable_server_keeps_the_gate_shut():
@@ -495,6 +429,7 @@ async def test_whatever_happens_the_last_state_is_the_servers(seed):
     history: list[tuple[int, str, str]] = []
     version = 100
     steps_left = 60
+    kube_system = {"metadata": {"name": "kube-system", "uid": "one"}}
 
     def change():
         nonlocal version
@@ -511,6 +446,8 @@ async def test_whatever_happens_the_last_state_is_the_servers(seed):
 
     async def handle(seen, wire):
         nonlocal steps_left
+        if seen.query.get("fieldSelector", "").startswith("metadata.name="):
+            return reply(200, page(kube_system, version=version))
         steps_left -= 1
         calm = steps_left <= 0
         for _ in range(0 if calm else rng.randrange(4)):

@@ -16,7 +16,7 @@ import pytest
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.gates import parse as parse_gates
 from asched.edge.client.session import ConnectionOptions
-from asched.edge.host import serving
+from asched.edge.host import hearing
 from asched.edge.host.config_file import load_config
 from asched.edge.host.process import Plan, schedule
 from asched.edge.serve.options import (
@@ -231,7 +231,7 @@ async def test_every_extension_point_of_a_plain_pod_is_timed(tmp_path):
 
 
 async def test_an_api_server_that_went_away_is_no_secret(tmp_path, monkeypatch):
-    monkeypatch.setattr(serving, "DEAF_S", 0.2)
+    monkeypatch.setattr(hearing, "DEAF_S", 1.0)
     async with a_process(tmp_path, elects=False) as process:
         await process.server.stop()
 
