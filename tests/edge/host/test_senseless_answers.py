@@ -10,7 +10,7 @@ from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host import access
 from asched.edge.host.access import Access
-from asched.edge.host.election import Campaign
+from asched.edge.host.election import Campaign, Stand
 from asched.edge.host.policy_configmap import fetch_policy
 from asched.edge.serve.options import AccessOptions, AuthenticationOptions
 from asched.edge.telemetry.metrics import Metrics
@@ -42,15 +42,10 @@ async def asked_again(server, task):
 async def test_an_election_goes_on():
     async with scripted(senseless()) as server:
         session = await connect(ConnectionOptions(master=server.url), handshake=False)
-        campaign = Campaign(
-            session,
-            Rules("me", lease_s=3.0, renew_s=2.0, retry_s=0.001),
-            namespace="kube-system",
-            name="asched",
-            component="asched",
-            metrics=Metrics().leader,
-        )
-        running = asyncio.create_task(campaign.run())
+        rules = Rules("me", lease_s=3.0, renew_s=2.0, retry_s=0.001)
+        stand = Stand(rules, namespace="kube-system", name="asched", component="asched")
+        campaign = Campaign(stand, Metrics().leader, lambda: None)
+        running = asyncio.create_task(campaign.run(stand.client(session)))
         await asked_again(server, running)
         assert not campaign.election.is_leader
         running.cancel()
