@@ -7,8 +7,11 @@ from asched.core.dra.ledger import Ledger as DeviceLedger
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import NoNodesError
 from asched.core.model.decode import decode
+from asched.core.model.kinds import POD_GROUP
 from asched.core.queue.queued import QueuedPod
 from asched.core.state import audit as state_audit
+from asched.core.state.pod_groups import group_key
+from asched.core.state.pods import PodInfo
 from asched.lab.sim.process import Process
 from asched.lab.sim.world import World
 
@@ -97,7 +100,7 @@ def lost(world: World) -> list[str]:
 
 
 def sleepers(world: World, but_for: Container[str] = ()) -> list[str]:
-    """Pods at rest for which a fresh attempt finds a node.
+    """Pods at rest for which a fresh attempt finds a node, if the rest of their gang has one, too.
 
     `but_for`: those that rest only because of these plugins, which may have changed their mind
     without anybody hearing of it.
@@ -112,10 +115,33 @@ def sleepers(world: World, but_for: Container[str] = ()) -> list[str]:
         if not all(p.pre_enqueue(queued.pod).is_success for p in runner.profile.pre_enqueue):
             continue
         answer = _answer(world, runner, queued)
-        if answer is not None and not isinstance(answer, Rejection):
+        fits = answer is not None and not isinstance(answer, Rejection)
+        if fits and _gang_fits(world, runner, queued):
             blamed = sorted(queued.rejectors)
             found.append(f"{queued.key} sleeps, rejected by {blamed}, but fits {answer.node}")
     return found
+
+
+def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
+    """Whether so many pods of the gang find nodes, one after the other, that it may start."""
+    cluster = world.parts.cluster
+    key = group_key(queued.pod)
+    group = cluster.get(POD_GROUP, key) if key else None
+    gang = group.spec.scheduling_policy.gang if group is not None else None
+    if gang is None or not world.machine.desk.tries_groups:
+        return True
+    pods = cluster.pod_groups.get(key)
+    lacking: int = max(gang.min_count - len(pods.placed), 1)
+    found: list[PodInfo] = []
+    for pod in tuple(pods.unplaced.values()):
+        info = cluster.classes.info_of(pod)
+        answer = world.judged(runner.schedule(info, 0))
+        if not isinstance(answer, Rejection):
+            cluster.assume(info, answer.node)
+            found.append(info)
+    for info in found:
+        cluster.forget(info)
+    return len(found) >= lacking
 
 
 def stale(world: World) -> list[str]:
