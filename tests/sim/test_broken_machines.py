@@ -135,7 +135,7 @@ CASES = [
     Case(
         "budgets that speak for nobody",
         "Budgets",
-        sets(Budgets, "speaking_for", lambda *_: ()),
+        sets(Budgets, "speaking_for", lambda *_: np.zeros(0, dtype=np.int64)),
         "breaks a budget",
         seed=7,
     ),

@@ -14,12 +14,18 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
+import numpy as np
+import numpy.typing as npt
+
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
-from asched.core.model.selector import Selector, compile_selector
+from asched.core.model.selector import Matcher, Selector, compile_selector
 from asched.core.model.workload import PodDisruptionBudget
 from asched.core.state.cluster import Cluster
+from asched.core.state.counters import SelectorIndex
 from asched.core.state.object_log import ObjectLog
 from asched.core.state.pods import LabelSet, PodInfo
+
+I64 = npt.NDArray[np.int64]
 
 
 class Budget(NamedTuple):
@@ -31,25 +37,42 @@ class Budget(NamedTuple):
     allowed: int
     disrupted: frozenset[str]
 
+
+class _Speaker:
+    """A budget's selector, as the index finds it."""
+
+    __slots__ = ("_matcher", "budget", "number")
+
+    def __init__(self, number: int, budget: Budget) -> None:
+        self.number = number
+        self.budget = budget
+        self._matcher = Matcher(budget.selector.requirements)
+
     def speaks_for(self, label_set: LabelSet) -> bool:
-        return (
-            label_set.namespace == self.namespace
-            and bool(label_set.labels)
-            and self.selector.matches(label_set.labels)
-        )
+        return bool(label_set.labels) and self._matcher.matches(label_set.labels)
 
 
 class Budgets:
     """The budgets of a cluster. `generation` moves when other pods are spoken for than before, and
     `log` holds the keys of those whose numbers changed.
+
+    A tenant may write thousands that all speak for the same pods: they are found by namespace and
+    label, and what they leave is counted in one array.
     """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._cursor = -1
         self._budgets: dict[str, Budget] = {}
-        self._of: WeakKeyDictionary[LabelSet, tuple[Budget, ...]] = WeakKeyDictionary()
-        self.generation = 0
+        self._keys: list[str] = []  # by number
+        self._allowed: I64 = np.zeros(0, dtype=np.int64)  # by number
+        self._disrupted: dict[tuple[str, str], set[int]] = {}  # namespace and pod to numbers
+        self._index: SelectorIndex[_Speaker] = SelectorIndex()
+        self._of: WeakKeyDictionary[LabelSet, I64] = WeakKeyDictionary()
+        self.generation = self._indexed = 0
+        self._is_counted = False
+        #: about so many speak for one pod at most
+        self.depth = 0
         self.log = ObjectLog()
 
     def __len__(self) -> int:
@@ -69,34 +92,42 @@ class Budgets:
             changed = {key for plural, key in entries if plural == POD_DISRUPTION_BUDGET.plural}
         for key in sorted(changed):
             self._take(key, stored.get(key))
+        if self.generation != self._indexed:
+            self._lay_out()
+        if not self._is_counted:
+            self._count()
 
-    def speaking_for(self, info: PodInfo) -> tuple[Budget, ...]:
-        """All budgets that match the pod, those included that count it already."""
+    def speaking_for(self, info: PodInfo) -> I64:
+        """The numbers of all budgets that match the pod, those included that count it already."""
         label_set = info.cls.label_set
         found = self._of.get(label_set)
         if found is None:
-            found = tuple(b for b in self._budgets.values() if b.speaks_for(label_set))
-            self._of[label_set] = found
+            speakers = self._index.candidates(label_set)
+            numbers = [one.number for one in speakers if one.speaks_for(label_set)]
+            found = self._of[label_set] = np.array(sorted(set(numbers)), dtype=np.int64)
         return found
 
     def violations(self, pods: Sequence[PodInfo]) -> list[bool]:
         """Which of these would violate a budget if all of them went; the first in line first."""
-        left: dict[str, int] = {}
+        left = self._allowed.copy()
         found = []
         for info in pods:
-            is_violating = False
-            for budget in self.speaking_for(info):
-                if info.pod.metadata.name in budget.disrupted:
-                    continue
-                rest = left.get(budget.key, budget.allowed) - 1
-                left[budget.key] = rest
-                is_violating |= rest < 0
-            found.append(is_violating)
+            numbers = self.speaking_for(info)
+            if len(numbers) and self._disrupted:
+                metadata = info.pod.metadata
+                counted = self._disrupted.get((metadata.namespace, metadata.name), ())
+                numbers = np.array([n for n in numbers.tolist() if n not in counted], np.int64)
+            if not len(numbers):
+                found.append(False)
+                continue
+            left[numbers] -= 1
+            found.append(bool((left[numbers] < 0).any()))
         return found
 
     def keys_for(self, pods: Iterable[PodInfo]) -> set[str]:
         """The budgets that have a say about any of these."""
-        return {budget.key for info in pods for budget in self.speaking_for(info)}
+        of_sets = {info.cls.label_set: info for info in pods}.values()
+        return {self._keys[n] for info in of_sets for n in self.speaking_for(info).tolist()}
 
     def _take(self, key: str, stored: PodDisruptionBudget | None) -> None:
         old = self._budgets.get(key)
@@ -111,7 +142,28 @@ class Budgets:
             self.generation += 1
         else:
             self.log.add(POD_DISRUPTION_BUDGET.plural, key)
+        self._is_counted = False
+
+    def _lay_out(self) -> None:
+        """Number the budgets anew."""
+        self._indexed = self.generation
+        self._keys = list(self._budgets)
+        self._index = SelectorIndex()
+        for number, budget in enumerate(self._budgets.values()):
+            speaker = _Speaker(number, budget)
+            self._index.add(frozenset((budget.namespace,)), budget.selector, speaker)
+        self.depth = self._index.deepest
         self._of.clear()
+
+    def _count(self) -> None:
+        """Take over what each of them leaves."""
+        self._is_counted = True
+        budgets = [self._budgets[key] for key in self._keys]
+        self._allowed = np.array([budget.allowed for budget in budgets], dtype=np.int64)
+        self._disrupted = {}
+        for number, budget in enumerate(budgets):
+            for name in budget.disrupted:
+                self._disrupted.setdefault((budget.namespace, name), set()).add(number)
 
 
 def _budget(key: str, stored: PodDisruptionBudget | None) -> Budget | None:

@@ -51,6 +51,15 @@ EXHAUSTIVE_MAX: Final = 512
 #: Slots times rows looked at in one go: keeps the arrays of a pass within the cache.
 CELLS_MAX: Final = 1 << 15
 
+#: Budgets that may have a say about one row before it follows all of them.
+BUDGETS_PER_ROW_MAX: Final = 64
+#: Steps of the budget of work for a row, for each pod on it, and if it is taken away and put back
+#: by trial; disruption budgets that a pod may violate for a step.
+ROW_STEPS: Final = 1
+POD_STEPS: Final = 0.1
+TRIAL_STEPS: Final = 10
+BUDGETS_PER_STEP: Final = 2000
+
 #: What a dry run of a row came to.
 UNKNOWN, OPEN, NOBODY_BELOW, REJECTED, NO_NEED = range(5)
 
@@ -67,6 +76,8 @@ class Prospects(ABC):
         self.outcome: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self.costs: I64 = np.zeros((len(Cost._fields), 0), dtype=np.int64)
         self._rows_of: dict[str, set[int]] = {}  # budget -> rows with pods it speaks for
+        #: rows with so many budgets that every one counts as theirs
+        self._crowded: set[int] = set()
         self._apart: int | None = None
         self._layer: Layer | None = None
         self._versions: tuple[tuple[int, int], ...] = ()
@@ -88,6 +99,7 @@ class Prospects(ABC):
             self.outcome = np.zeros(capacity, dtype=np.int8)
             self.costs = np.zeros((len(Cost._fields), capacity), dtype=np.int64)
             self._rows_of.clear()
+            self._crowded.clear()
             self._forget()
             self._layer, self._versions = layer, versions
             self._generation = self.budgets.generation
@@ -128,6 +140,8 @@ class Prospects(ABC):
             return None
         rows = {row for row, aspects in entries if aspects & self.aspects}
         rows.update(row for row, _ in nominated)
+        if len(budgets):
+            rows |= self._crowded
         for _, key in budgets:
             rows |= self._rows_of.get(key, set())
         return rows
@@ -138,8 +152,18 @@ class Prospects(ABC):
             return
         for row in rows:
             lower = (i for i in self.lineup.pods(row) if i.pod.priority < priority)
-            for key in self.budgets.keys_for(lower):
+            keys = self.budgets.keys_for(lower)
+            if len(keys) > BUDGETS_PER_ROW_MAX:
+                self._crowded.add(row)
+                continue
+            for key in keys:
                 self._rows_of.setdefault(key, set()).add(row)
+
+    def _charge(self, rows: I32, pod_steps: float) -> None:
+        """Before rows are tried. Raises OutOfTurn: what is known of the others stays known."""
+        pods = int(self.lineup.sizes(rows).sum())
+        pod_steps += self.budgets.depth / BUDGETS_PER_STEP
+        self.cluster.budget.charge(len(rows) * ROW_STEPS + pods * pod_steps)
 
 
 class PlainProspects(Prospects):
@@ -168,9 +192,11 @@ class PlainProspects(Prospects):
         capacity = len(self.outcome)
         if not self._codes or len(self._codes[0]) != capacity:
             self._codes = [np.zeros(capacity, dtype=np.int32) for _ in self._verdicts]
-        for part in _parts(rows, self.lineup.sizes(rows)):
+        weight = 1 + self.budgets.depth // BUDGETS_PER_ROW_MAX
+        for part in _parts(rows, self.lineup.sizes(rows) * weight):
+            self._charge(part, POD_STEPS)
             self._evaluate(pod, part, trial)
-        self._note_budgets(rows.tolist(), pod.pod.priority)
+            self._note_budgets(part.tolist(), pod.pod.priority)
 
     def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:  # noqa: ARG002
         pods = self.lineup.pods(row)
@@ -257,6 +283,7 @@ class TrialProspects(Prospects):
 
     def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
         for row in rows.tolist():
+            self._charge(np.array([row], dtype=np.int32), TRIAL_STEPS)
             run = self._runs[row] = dry_run(pod, row, trial, self.budgets)
             if run.status is not None:
                 self.outcome[row] = REJECTED
@@ -265,7 +292,7 @@ class TrialProspects(Prospects):
                 self.costs[:, row] = cost_of(run.victims, run.violations)
             else:
                 self.outcome[row] = NO_NEED
-        self._note_budgets(rows.tolist(), pod.pod.priority)
+            self._note_budgets((row,), pod.pod.priority)
 
     def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:  # noqa: ARG002
         run = self._runs[row]

@@ -110,7 +110,8 @@ class TermCounter(Tally):
         return inside and self._matcher.matches(label_set.labels)
 
 
-C = TypeVar("C", PodCounter, TermCounter)
+#: Whatever speaks for pods by a selector.
+C = TypeVar("C")
 
 
 class SelectorIndex(Generic[C]):
@@ -130,6 +131,11 @@ class SelectorIndex(Generic[C]):
             else:
                 for value in required.values:
                     self._by_label[place, required.key, value].append(counter)
+
+    @property
+    def deepest(self) -> int:
+        """How many it cannot tell apart at most: so many may be candidates at one look."""
+        return max(map(len, (*self._by_label.values(), *self._rest.values())), default=0)
 
     def candidates(self, label_set: LabelSet) -> Iterator[C]:
         """Each counter that might match, once."""

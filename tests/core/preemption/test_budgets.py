@@ -7,9 +7,13 @@ import pytest
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.core.model.workload import PodDisruptionBudget
+from asched.core.preemption import budgets as budgets_
 from asched.core.preemption.budgets import Budgets
+from asched.core.state.budget import OutOfTurn
 from asched.core.state.facts import Gone, Seen
-from tests.core.preemption.stage import Stage, a_low
+from asched.core.state.pods import LabelSet
+from tests.builders import a_node
+from tests.core.preemption.stage import Stage, a_high, a_low, shown
 
 
 @dataclass(frozen=True)
@@ -108,3 +112,77 @@ def test_numbers_are_logged_and_selectors_start_a_new_generation() -> None:
     stage.cluster.apply(Gone(POD_DISRUPTION_BUDGET, budget("one", None, 0)))
     budgets.catch_up()
     assert len(budgets) == 0
+
+
+def test_thousands_of_budgets_are_found_by_the_labels_they_ask_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stage = Stage()
+    for i in range(2000):
+        stage.budget(f"b{i}", "default", f"app-{i}", 0)
+    budgets = Budgets(stage.cluster)
+    budgets.catch_up()
+    asked = []
+    plain = budgets_._Speaker.speaks_for
+
+    def speaks_for(speaker: budgets_._Speaker, label_set: LabelSet) -> bool:
+        asked.append(speaker)
+        return plain(speaker, label_set)
+
+    monkeypatch.setattr(budgets_._Speaker, "speaks_for", speaks_for)
+    pods = [
+        stage.info(a_low(f"p{i}", "n1").labels(app=f"app-{i % 10}").build()) for i in range(100)
+    ]
+    assert budgets.violations(pods) == [True] * 100
+    assert len(asked) == 10
+    stage.budget("b3", "default", "app-3", 100)
+    budgets.catch_up()
+    assert budgets.violations(pods) == [i % 10 != 3 for i in range(100)]
+    assert len(asked) == 10
+
+
+def test_thousands_that_all_speak_for_a_pod_are_not_followed_one_by_one() -> None:
+    """Each node would be noted with each of them."""
+    stage = Stage()
+    stage.nodes(*(a_node(f"n{i}").allocatable(cpu="1", memory="8Gi", pods="9") for i in range(5)))
+    for i in range(5):
+        stage.pod(a_low(f"p{i}", f"n{i}").labels(app="a"))
+    for i in range(200):
+        stage.budget(f"b{i}", "default", "a", 1)
+    high = stage.pod(a_high("high", cpu="1"))
+    assert len(stage.candidates(high)) == 5
+    (kept,) = stage.plugin._search._kept.values()
+    assert len(kept._crowded) == 5
+    assert not kept._rows_of
+    stage.budget("b7", "default", "a", 0)
+    assert {found.violations for found in stage.candidates(high).values()} == {1}
+
+
+@pytest.mark.parametrize("port", [0, 80])
+def test_a_search_for_room_goes_on_where_the_budget_of_work_stopped_it(port: int) -> None:
+    """By amounts for many rows at once, and by trial for a pod whose ports matter."""
+    stage, whole = Stage(), Stage()
+    for one in (stage, whole):
+        for i in range(40):
+            pods = str(3 + i % 7)
+            one.nodes(a_node(f"n{i}").allocatable(cpu="2", memory="8Gi", pods=pods))
+            for k in range(i % 3):
+                one.pod(a_low(f"p{i}-{k}", f"n{i}", priority=i % 5).host_port(80 + k))
+            one.pod(a_low(f"q{i}", f"n{i}").host_port(90))
+    high = a_high("high")
+    pod = (high.host_port(port) if port else high).build()
+    for one in (stage, whole):
+        one.pod(pod)
+    rejection, slices = stage.rejection(pod), 0
+    budget = stage.cluster.budget
+    while True:
+        budget.open(1)
+        try:
+            found = stage.plugin.candidates(stage.info(pod), rejection, stage.trial(pod))
+            break
+        except OutOfTurn:
+            slices += 1
+        finally:
+            budget.close()
+    assert slices > 2 or not port
+    assert shown(found) == shown(whole.candidates(pod))
