@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-import aiohttp
 from yarl import URL
 
+from asched.edge.certificates import late_contexts
 from asched.edge.client.credentials import Credentials
 from asched.edge.client.errors import (
     ConnectFailed,
@@ -36,6 +36,9 @@ from asched.edge.client.transport import (
     StreamingTransport,
     observe_nothing,
 )
+
+with late_contexts():
+    import aiohttp
 
 ERROR_BYTES_MAX: Final = 1 << 20
 #: A server may answer a list whole: 150,000 pods of 8 kB are 1.2 GB.
