@@ -62,6 +62,17 @@ class ControlPlane(RealServer):
         await process.start()
         await self._until_ready(self.url, str(self.folder / "serving.crt"), process)
 
+    async def interrupted(self, meanwhile: Callable[[Path], object]) -> None:
+        """Kill both, do something to the store's folder, and start both."""
+        etcd, api_server = self._processes[:2]
+        for process in (api_server, etcd):
+            os.kill(process.pid, signal.SIGKILL)
+            await process.stop()
+        meanwhile(self.folder / "etcd")
+        await etcd.start()
+        await api_server.start()
+        await self._until_ready(self.url, str(self.folder / "serving.crt"), api_server)
+
     # --- objects ---------------------------------------------------------------------------------
 
     async def create(self, path: str, objects: Iterable[Json]) -> None:
