@@ -17,7 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from asched.edge.certificates import LOOPBACK, certificate_names, load_pem, self_signed
+from asched.edge.certificates import (
+    LOOPBACK,
+    certificate_names,
+    load_pem,
+    self_signed,
+    trust_as_go,
+)
 from asched.edge.serve.options import CannotServeError, ServingOptions
 
 log = logging.getLogger("asched.serve")
@@ -74,8 +80,11 @@ class Certificates:
             return
         self._authorities = authorities
         try:
-            self.context.load_verify_locations(cadata=authorities)
-        except ssl.SSLError as error:
+            # In comments of a bundle there may be anything.
+            self.context.load_verify_locations(
+                cadata=authorities.encode("ascii", "ignore").decode()
+            )
+        except (ssl.SSLError, ValueError) as error:
             raise CannotServeError(f"the client CA bundle cannot be read: {error}") from error
         self.context.verify_mode = ssl.CERT_OPTIONAL
 
@@ -152,6 +161,7 @@ def _chooser(named: dict[str, ssl.SSLContext]) -> object:
 
 def _bare_context(options: ServingOptions) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trust_as_go(context)
     context.minimum_version = _VERSIONS.get(options.tls_min_version, ssl.TLSVersion.TLSv1_2)
     suites = openssl_suites(options.tls_cipher_suites)
     if suites:

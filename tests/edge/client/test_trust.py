@@ -17,6 +17,8 @@ from asched.edge import certificates as edge_certificates
 from asched.edge.certificates import client_context, load_pem, self_signed
 from asched.edge.client.credentials import Source, load_credentials
 from asched.edge.client.extenders import Extenders
+from asched.edge.serve.options import CannotServeError, ServingOptions
+from asched.edge.serve.tls import Certificates as ServingCertificates
 from tests.edge.client.conftest import Certificates
 from tests.edge.client.scripted import reply, scripted
 from tests.edge.client.test_credentials import kubeconfig
@@ -122,11 +124,17 @@ def pem(certificate):
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
+def key_pem(key):
+    return key.private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
 def serving(certificate, key):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    plain = serialization.NoEncryption()
-    form = serialization.PrivateFormat.PKCS8
-    load_pem(context, pem(certificate), key.private_bytes(serialization.Encoding.PEM, form, plain))
+    load_pem(context, pem(certificate), key_pem(key))
     return context
 
 
@@ -137,6 +145,21 @@ def test_an_authority_need_not_be_a_root():
     shake_hands(server, client_context(authorities=pem(between[0])))
     with pytest.raises(ssl.SSLCertVerificationError, match="unable to get local issuer"):
         shake_hands(server, client_context(authorities=pem(issue("other", is_ca=True)[0])))
+
+
+def test_whoever_asks_us_is_judged_likewise():
+    """A cluster's client CA may be no root, and its bundle may have comments."""
+    root = issue("root", is_ca=True)
+    between = issue("between", root, is_ca=True)
+    serving = ServingCertificates(ServingOptions(bind_address="127.0.0.1"))
+    serving.trust("# für Prüfungen\n" + pem(between[0]).decode())
+    assert serving.context.verify_mode is ssl.CERT_OPTIONAL
+    asker = client_context(verify=False)
+    certificate, key = issue("somebody", between)
+    load_pem(asker, pem(certificate), key_pem(key))
+    shake_hands(serving.context, asker)
+    with pytest.raises(CannotServeError, match="client CA bundle"):
+        serving.trust("ü")
 
 
 def test_a_name_stands_in_the_alternative_names_or_nowhere():
