@@ -8,7 +8,7 @@ Bounds  as many connections as there are streams and rare requests (the callers'
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -34,6 +34,7 @@ from asched.edge.client.transport import (
     Observer,
     Reply,
     StreamingTransport,
+    no_fence,
     observe_nothing,
 )
 
@@ -74,9 +75,13 @@ class AioTransport(StreamingTransport):
     """HTTP/1.1 through aiohttp."""
 
     def __init__(
-        self, credentials: Credentials, user_agent: str, observe: Observer = observe_nothing
+        self,
+        credentials: Credentials,
+        user_agent: str,
+        observe: Observer = observe_nothing,
+        may_send: Callable[[], bool] = no_fence,
     ) -> None:
-        super().__init__(credentials, observe)
+        super().__init__(credentials, observe, may_send)
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, socket_factory=keepalive_socket),
             headers={"User-Agent": user_agent, "Accept": JSON},
@@ -90,6 +95,7 @@ class AioTransport(StreamingTransport):
     async def _exchange(
         self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
     ) -> Reply:
+        self._look_at_fence()  # aiohttp may still open a connection after it
         timeout = aiohttp.ClientTimeout(
             total=timeout_s, sock_connect=min(timeout_s, CONNECT_TIMEOUT_S)
         )

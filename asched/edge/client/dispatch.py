@@ -30,7 +30,7 @@ from asched.edge.client.lanes import QUEUE_MAX, Job, LaneState, StatusQueue, giv
 from asched.edge.client.rate import Rates
 from asched.edge.client.retries import ATTEMPT_TIMEOUT_S, Again, Outcome, next_step, overload_wait_s
 from asched.edge.client.session import Session
-from asched.edge.client.transport import Reply, Transport
+from asched.edge.client.transport import Reply, Transport, no_fence
 from asched.edge.client.writes import request_for
 
 log = logging.getLogger(__name__)
@@ -69,6 +69,7 @@ class Dispatcher:
         options: DispatchOptions | None = None,
         recorder: EventRecorder | None = None,
         extenders: Extenders | None = None,
+        may_send: Callable[[], bool] = no_fence,
     ) -> None:
         self.options = options or DispatchOptions()
         self._on_answer = on_answer
@@ -83,7 +84,7 @@ class Dispatcher:
         ]
         # Room for all, so that no lane waits for another, and connections for those under way.
         most = sum(own for lane, own in self.options.concurrency.items() if lane is not Lane.LOCAL)
-        self._transport: Transport = session.pool(most)
+        self._transport: Transport = session.pool(most, may_send=may_send)
         self._first = [self._lanes[lane] for lane in FIRST_LANES]
         statuses = self._lanes[Lane.STATUS].queue
         assert isinstance(statuses, StatusQueue)

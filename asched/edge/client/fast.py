@@ -15,6 +15,7 @@ Bounds  `limit` connections; an idle one is given up after IDLE_S_MAX, before se
 import asyncio
 import socket
 from collections import deque
+from collections.abc import Callable
 from typing import Final, cast
 
 from asched.edge.client.aio import connect_problem, set_keepalive
@@ -33,6 +34,7 @@ from asched.edge.client.transport import (
     Observer,
     Reply,
     Transport,
+    no_fence,
     observe_nothing,
 )
 
@@ -139,8 +141,9 @@ class FastTransport(Transport):
         *,
         limit: int,
         observe: Observer = observe_nothing,
+        may_send: Callable[[], bool] = no_fence,
     ) -> None:
-        super().__init__(credentials, observe)
+        super().__init__(credentials, observe, may_send)
         self.loop = asyncio.get_running_loop()
         self.where = credentials.url
         self._limit = limit
@@ -175,6 +178,7 @@ class FastTransport(Transport):
     async def _run(self, connection: _Connection, data: bytes, deadline_s: float) -> Reply:
         timer = self.loop.call_at(deadline_s, connection.expire)
         try:
+            self._look_at_fence()  # nothing is waited for between this and the first byte
             reply = await connection.send(data)
         except asyncio.CancelledError:
             connection.abort()

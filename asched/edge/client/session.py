@@ -5,7 +5,7 @@ what may be wrong into one line for the user (ConnectError). Forbidden lists sho
 in `watch.py`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -21,7 +21,13 @@ from asched.edge.client.errors import (
     api_error,
 )
 from asched.edge.client.fast import FastTransport
-from asched.edge.client.transport import Observer, Reply, Transport, observe_nothing
+from asched.edge.client.transport import (
+    Observer,
+    Reply,
+    Transport,
+    no_fence,
+    observe_nothing,
+)
 
 #: How long the first handshake may take before start-up is given up.
 HANDSHAKE_TIMEOUT_S: Final = 10.0
@@ -69,17 +75,22 @@ class Session:
     def url(self) -> str:
         return self.credentials.url
 
-    def pool(self, limit: int, *, purpose: str = "") -> Transport:
+    def pool(
+        self, limit: int, *, purpose: str = "", may_send: Callable[[], bool] = no_fence
+    ) -> Transport:
         """A transport with at most `limit` connections of its own: nobody else makes it wait.
 
         `purpose` follows the user agent after a slash, for those who read the server's audit log.
+        Without `may_send` nothing leaves: then a request ends in ConnectFailed.
         """
         agent = self.options.user_agent + (f"/{purpose}" if purpose else "")
         made: Transport
         if self.credentials.proxy:
-            made = AioTransport(self.credentials, agent, self._observe)
+            made = AioTransport(self.credentials, agent, self._observe, may_send)
         else:
-            made = FastTransport(self.credentials, agent, limit=limit, observe=self._observe)
+            made = FastTransport(
+                self.credentials, agent, limit=limit, observe=self._observe, may_send=may_send
+            )
         self._pools.append(made)
         return made
 

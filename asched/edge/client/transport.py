@@ -15,6 +15,7 @@ from time import monotonic
 from typing import Final, NamedTuple, Protocol
 
 from asched.edge.client.credentials import Credentials
+from asched.edge.client.errors import ConnectFailed
 
 JSON: Final = "application/json"
 #: A request without a deadline of its own; kube-apiserver itself gives up after 60 s.
@@ -52,6 +53,11 @@ Observer = Callable[[Exchange], None]
 
 def observe_nothing(_exchange: Exchange) -> None:
     """The observer of those who do not measure."""
+
+
+def no_fence() -> bool:
+    """For those who may send whatever they like."""
+    return True
 
 
 class Reply:
@@ -94,9 +100,12 @@ class Stream(Protocol):
 class Transport(ABC):
     """HTTP to one server. `request` raises TransportError; every status code is an answer."""
 
-    def __init__(self, credentials: Credentials, observe: Observer) -> None:
+    def __init__(
+        self, credentials: Credentials, observe: Observer, may_send: Callable[[], bool]
+    ) -> None:
         self._credentials = credentials
         self._observe = observe
+        self._may_send = may_send
 
     async def request(
         self,
@@ -127,6 +136,11 @@ class Transport(ABC):
                 code, received = str(reply.status), len(reply.body)
             sent, took_s = len(body) if body is not None else 0, monotonic() - started_s
             self._observe(Exchange(method, credentials.host, code, took_s, sent, received))
+
+    def _look_at_fence(self) -> None:
+        """Connections and tokens may have been waited for since somebody looked."""
+        if not self._may_send():
+            raise ConnectFailed("held back: somebody else may act by now")
 
     @abstractmethod
     async def _exchange(

@@ -47,7 +47,7 @@ class MeasuredDispatcher(Dispatcher):
         may_send: Callable[[], bool],
         **options: Any,
     ) -> None:
-        super().__init__(session, on_answer, **options)
+        super().__init__(session, on_answer, may_send=may_send, **options)
         self._metrics = metrics
         self._may_send = may_send
         self._host = session.credentials.host

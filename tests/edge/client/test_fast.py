@@ -113,3 +113,26 @@ async def test_new_credentials_mean_new_connections(session, server):
     session.credentials.generation += 1
     await pool.request("GET", "/")
     assert server.connection_count == 2
+
+
+async def test_the_fence_is_looked_at_once_more_before_the_first_byte(server, session):
+    """It may have closed while a connection was waited for."""
+    leads, release = True, asyncio.Event()
+
+    async def held(_seen, _wire):
+        await release.wait()
+        return reply(200, b"")
+
+    server.handler = held
+    pool = session.pool(1, may_send=lambda: leads)
+    first = asyncio.ensure_future(pool.request("POST", "/", b"{}"))
+    await server.has_seen(1)
+    second = asyncio.ensure_future(pool.request("POST", "/", b"{}"))
+    await asyncio.sleep(0)
+    leads = False
+    release.set()
+
+    with pytest.raises(ConnectFailed, match="held back"):
+        await second
+    assert (await first).status == 200
+    assert len(server.seen) == 1
