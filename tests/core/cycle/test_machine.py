@@ -346,6 +346,39 @@ def test_a_failed_binding_unreserves(exclusive: type[Exclusive]) -> None:
     assert exclusive.log == ["reserve web", "unreserve web"]
 
 
+@pytest.mark.parametrize("at", ["reserve", "permit", "bind"])
+def test_what_was_reserved_is_given_back_in_reverse_order(at: str) -> None:
+    log: list[str] = []
+
+    def a_plugin(name: str, answer: Status) -> type[ReservePlugin]:
+        def reserve(self, pod, node, data):
+            log.append(f"reserve {name}")
+            return answer
+
+        methods = {
+            "name": name,
+            "reserve": reserve,
+            "unreserve": lambda self, pod, node: log.append(f"unreserve {name}"),
+        }
+        return type(name, (ReservePlugin,), methods)
+
+    class Doorkeeper(PermitPlugin):
+        name = "Doorkeeper"
+
+        def permit(self, pod, node):
+            return (unschedulable("no") if at == "permit" else SUCCESS), 0.0
+
+    third = a_plugin("Third", unschedulable("taken") if at == "reserve" else SUCCESS)
+    kept = [a_plugin("First", SUCCESS), a_plugin("Second", SUCCESS), third]
+    play = Play(a_node("n1"), plugins=[*kept, Doorkeeper])
+    play.see(a_pod("web"))
+    if at == "bind":
+        play.answer(Refused(play.the(Bind).id, 403, "no", ""))
+    order = ["First", "Second", "Third"]
+    undone = [f"unreserve {name}" for name in reversed(order)]
+    assert log == [f"reserve {name}" for name in order] + undone
+
+
 def test_a_refusal_of_reserve_speaks_of_one_node(exclusive: type[Exclusive]) -> None:
     exclusive.answer = unschedulable("taken")
     play = Play(a_node("n1"), plugins=[exclusive])

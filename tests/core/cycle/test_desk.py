@@ -1,0 +1,147 @@
+"""What the cycles share: whether a pod is worth it, whose fault an exception is, references."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.cycle.desk import Attempt, Desk, blame, ref_of, reference_to
+from asched.core.cycle.story import Step
+from asched.core.framework.points import FilterPlugin, PermitPlugin
+from asched.core.framework.status import PluginError, PointError
+from asched.core.model.kinds import POD
+from asched.core.state.facts import Gone, Seen
+from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.cycle.playbook import Play
+
+
+def a_desk() -> tuple[Desk, Attempt]:
+    """A desk, and an attempt at the pod `web`."""
+    play = Play(a_node("n1"))
+    desk = play.machine.desk
+    pod = a_pod("web").metadata(resourceVersion="5").build()
+    desk.cluster.apply(Seen(POD, pod))
+    runner = desk.runners["default-scheduler"]
+    queued: Any = None
+    return desk, Attempt(3, queued, desk.cluster.classes.info_of(pod), runner, 0.0)
+
+
+NEWER = a_pod("web").metadata(resourceVersion="6")
+ENDING = a_pod("web").metadata(resourceVersion="6", deletionTimestamp="2026-01-01T00:00:00Z")
+
+
+@pytest.mark.parametrize(
+    ("seen", "node", "why"),
+    [
+        (NEWER, "", ""),
+        (a_pod("web").metadata(uid="anew"), "", 'pods "web" not found'),
+        (None, "", 'pods "web" not found'),
+        (ENDING, "n1", "skip schedule deleting pod: default/web"),
+        (a_pod("web").on("n2"), "", 'pod web is already assigned to node "n2"'),
+        (a_pod("web").on("n2"), "n1", 'pod web is already assigned to node "n2"'),
+        (a_pod("web").on("n1"), "n1", ""),  # ours, or as good as ours
+    ],
+)
+def test_what_was_seen_last_tells_whether_a_pod_is_to_be_placed(
+    seen: PodBuilder | None, node: str, why: str
+) -> None:
+    desk, attempt = a_desk()
+    pod = attempt.pod
+    desk.cluster.apply(Gone(POD, pod) if seen is None else Seen(POD, seen.build()))
+    assert desk.why_pointless(attempt, node) == why
+
+
+class Clumsy(FilterPlugin):
+    name = "Clumsy"
+
+    def filter(self, pod: Any, nodes: Any, data: Any) -> Any:
+        raise ZeroDivisionError("oops")
+
+
+class Asking(PermitPlugin):
+    """Calls another plugin in its own point."""
+
+    name = "Asking"
+
+    def permit(self, pod: Any, node: Any) -> Any:
+        return Clumsy().filter(pod, node, None)
+
+
+def raised_by(call: Any, *args: Any) -> Exception:
+    with pytest.raises(Exception) as caught:
+        call(*args)
+    return caught.value
+
+
+def test_the_innermost_plugin_is_to_blame_at_its_point() -> None:
+    assert blame(raised_by(Clumsy().filter, None, None, None)) == ("Clumsy", "filter")
+    assert blame(raised_by(Asking().permit, None, None)) == ("Clumsy", "filter")
+    assert blame(raised_by(int, "x")) == ("", "")
+
+
+class Ear:
+    """Hears which plugins raised."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str, str]] = []
+
+    def plugin_raised(self, plugin: str, point: str, error: Exception) -> None:
+        self.heard.append((plugin, point, str(error)))
+
+
+def test_what_a_plugin_raised_is_reported_and_told_in_one_line() -> None:
+    desk, _ = a_desk()
+    ear: Any = Ear()
+    desk.observer = ear
+    said = desk.contain(raised_by(Clumsy().filter, None, None, None), "schedule")
+    assert said == 'plugin "Clumsy" raised ZeroDivisionError: oops'
+    assert desk.contain(PluginError("what it answered", "Odd", "score"), "schedule") == (
+        "what it answered"
+    )
+    assert desk.contain(PointError("a point failed"), "schedule") == "a point failed"
+    assert ear.heard == [("Clumsy", "filter", "oops"), ("Odd", "score", "what it answered")]
+
+
+def test_a_reference_names_this_very_version_of_the_pod() -> None:
+    pod = a_pod("web").metadata(resourceVersion="5").build()
+    ref = ref_of(pod)
+    assert (ref.key, ref.uid, ref.resource_version) == ("default/web", "uid-web", "5")
+    about = reference_to(pod)
+    assert (about.kind, about.name, about.uid, about.resource_version) == (
+        "Pod",
+        "web",
+        "uid-web",
+        "5",
+    )
+
+
+def test_an_event_speaks_for_the_attempt_s_profile() -> None:
+    _, attempt = a_desk()
+    event = attempt.emit("Normal", "Scheduled", "Binding", "there")
+    assert (event.reporting_controller, event.regarding.uid) == ("default-scheduler", "uid-web")
+    assert (event.type, event.reason, event.action, event.note) == (
+        "Normal",
+        "Scheduled",
+        "Binding",
+        "there",
+    )
+
+
+def test_a_story_is_told_under_the_attempt_s_number() -> None:
+    desk, attempt = a_desk()
+    desk.now_s = 12.0
+    desk.tell(attempt, Step.NODE, "n1")
+    assert desk.stories.of("default/web") == ((12.0, 3, Step.NODE, "n1"),)
+
+
+def test_whose_a_pod_is_follows_the_profiles() -> None:
+    desk, _ = a_desk()
+    assert desk.is_ours("default-scheduler")
+    desk.runners = {}
+    assert not desk.is_ours("default-scheduler")
+    assert not desk.awaits_pods
+
+
+def test_arrivals_matter_once_a_plugin_waits_for_them() -> None:
+    assert not a_desk()[0].awaits_pods
+    gates = {"GenericWorkload": True, "GangScheduling": True}
+    assert Play(a_node("n1"), gates=gates).machine.desk.awaits_pods

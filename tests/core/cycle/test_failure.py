@@ -1,0 +1,173 @@
+"""What follows a failed attempt: where the pod goes, what is written, and what is not."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from asched.core.cycle.desk import Attempt
+from asched.core.cycle.failure import (
+    CLEARED,
+    KEPT,
+    NOTE_BYTES_MAX,
+    Failure,
+    error,
+    fail,
+    note,
+    status_patch,
+    unschedulable,
+)
+from asched.core.framework.effects import Effect, EmitEvent, PatchPodStatus
+from asched.core.framework.points import Nomination
+from asched.core.model.kinds import POD
+from asched.core.state.facts import Gone, Seen
+from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.cycle.playbook import Play, ours
+
+SAID: Mapping[str, Any] = {
+    "type": "PodScheduled",
+    "status": "False",
+    "reason": "Unschedulable",
+    "message": "no room",
+    "lastTransitionTime": "2026-01-01T00:00:00Z",
+}
+
+
+def test_a_note_holds_so_many_bytes_and_whole_characters() -> None:
+    assert note("short") == "short"
+    assert note("x" * NOTE_BYTES_MAX) == "x" * NOTE_BYTES_MAX
+    cut = note("ä" * NOTE_BYTES_MAX)
+    assert len(cut.encode()) <= NOTE_BYTES_MAX
+    assert cut.endswith("ä ...")
+
+
+def test_an_error_is_told_from_a_rejection() -> None:
+    assert error("etcd is away").is_error
+    assert not unschedulable("no room").is_error
+    assert unschedulable("no room", KEPT).nomination.node is None
+
+
+def patch(pod: PodBuilder, nomination: Nomination = KEPT, **more: Any) -> PatchPodStatus | None:
+    return status_patch(pod.build(), "Unschedulable", "no room", nomination, 1000.0, **more)
+
+
+def test_what_the_pod_says_already_is_not_written() -> None:
+    assert patch(a_pod("web").status(conditions=[dict(SAID)])) is None
+
+
+def test_of_a_condition_only_what_is_new_is_written() -> None:
+    old = {**SAID, "message": "no node"}
+    made = patch(a_pod("web").status(conditions=[old]))
+    assert made is not None
+    assert made.condition == {"type": "PodScheduled", "message": "no room"}
+    assert made.nominated_node_name is None
+    assert not made.wants_answer
+
+
+def test_a_first_condition_is_written_whole_with_its_place_among_the_others() -> None:
+    other = {"type": "example.com/ready", "status": "True"}
+    made = patch(a_pod("web").status(conditions=[other]))
+    assert made is not None
+    assert made.condition is not None
+    assert made.condition["status"] == "False"
+    assert made.condition["reason"] == "Unschedulable"
+    assert made.condition_types == ("example.com/ready", "PodScheduled")
+    assert made.pod.uid == "uid-web"
+
+
+@pytest.mark.parametrize(
+    ("shown", "nomination", "was_nominated", "written"),
+    [
+        ("", KEPT, False, None),
+        ("n1", KEPT, False, None),
+        ("n1", CLEARED, False, ""),
+        ("", CLEARED, False, None),
+        ("", CLEARED, True, ""),  # ours, which the watch has not shown yet
+        ("", Nomination("n1"), False, "n1"),
+        ("n1", Nomination("n1"), False, None),
+        ("n1", Nomination("n2"), False, "n2"),
+    ],
+)
+def test_a_nomination_is_written_where_it_differs(
+    shown: str, nomination: Nomination, was_nominated: bool, written: str | None
+) -> None:
+    pod = a_pod("web").status(conditions=[dict(SAID)], nominatedNodeName=shown)
+    made = patch(pod, nomination, was_nominated=was_nominated)
+    assert (None if made is None else made.nominated_node_name) == written
+
+
+class Attempted:
+    """A pod that was taken from the queue: its attempt is about to fail."""
+
+    def __init__(self) -> None:
+        self.play = Play(a_node("n1"))
+        self.desk = self.play.machine.desk
+        self.pod = ours(Seen(POD, a_pod("web").build())).obj  # type: ignore[attr-defined]
+        self.desk.cluster.apply(Seen(POD, self.pod))
+        self.desk.queue.add(self.pod, 1000.0)
+        queued = self.desk.queue.pop(1000.0)
+        assert queued is not None
+        info = self.desk.cluster.classes.info_of(self.pod)
+        runner = self.desk.runners["default-scheduler"]
+        self.attempt = Attempt(1, queued, info, runner, 0.0)
+
+    def fails(self, failure: Failure) -> list[Effect]:
+        effects = list(fail(self.desk, self.attempt, failure))
+        assert len(self.desk.queue.in_flight) == 0, "the queue was told"
+        return effects
+
+    @property
+    def where(self) -> str:
+        queued = self.desk.queue.places.get("default/web")
+        return "" if queued is None else self.desk.queue.places.name_of(queued)
+
+
+def test_a_rejected_pod_rests_under_its_rejectors() -> None:
+    attempted = Attempted()
+    failure = Failure("no room", "Unschedulable", frozenset(("NodeResourcesFit",)))
+    event, patch = attempted.fails(failure)
+    assert isinstance(event, EmitEvent)
+    assert (event.type, event.reason, event.note) == ("Warning", "FailedScheduling", "no room")
+    assert isinstance(patch, PatchPodStatus)
+    assert attempted.where == "unschedulable"
+
+
+def test_a_pod_that_met_an_error_is_tried_again_after_a_pause() -> None:
+    attempted = Attempted()
+    attempted.fails(error("etcd is away"))
+    assert attempted.where == "backoff"
+
+
+def test_a_nomination_is_noted_before_it_is_written() -> None:
+    attempted = Attempted()
+    attempted.fails(Failure("no room", "Unschedulable", nomination=Nomination("n1")))
+    assert attempted.desk.nominator.node_of("uid-web") == "n1"
+
+
+@pytest.mark.parametrize("end", ["gone", "anew", "placed", "assumed"])
+def test_a_pod_that_is_nobody_s_business_any_more_is_left_alone(end: str) -> None:
+    attempted = Attempted()
+    cluster = attempted.desk.cluster
+    if end == "gone":
+        cluster.apply(Gone(POD, attempted.pod))
+    elif end == "anew":
+        cluster.apply(Seen(POD, a_pod("web").metadata(uid="anew").build()))
+    elif end == "placed":
+        cluster.apply(Seen(POD, attempted.pod.on("n1")))
+    else:
+        cluster.assume(attempted.attempt.info, "n1")
+    assert attempted.fails(unschedulable("no room")) == []
+    assert attempted.where == ""
+
+
+def test_a_pod_whose_profile_went_is_told_and_not_kept() -> None:
+    attempted = Attempted()
+    attempted.desk.runners = {}
+    event, patch = attempted.fails(
+        Failure("no room", "Unschedulable", nomination=Nomination("n1"), was_nominated=True)
+    )
+    assert isinstance(event, EmitEvent)
+    assert isinstance(patch, PatchPodStatus)
+    assert patch.nominated_node_name == "", "what we promised is promised no more"
+    assert attempted.where == ""
+    assert attempted.desk.nominator.node_of("uid-web") is None
