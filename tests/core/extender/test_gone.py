@@ -1,10 +1,13 @@
 """Pods that go while an extender thinks, about them or about others: nothing is done for them."""
 
 from collections.abc import Callable
+from typing import ClassVar
 
 import pytest
 
 from asched.core.framework.effects import AskExtender, Bind
+from asched.core.framework.points import ReservePlugin
+from asched.core.framework.status import SUCCESS
 from asched.core.state.facts import Replied
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.extender.playing import ExtendedPlay, an_extender
@@ -22,6 +25,20 @@ def terminating(play: ExtendedPlay, pod: PodBuilder) -> None:
 
 def placed(play: ExtendedPlay, pod: PodBuilder) -> None:
     play.see(pod.metadata(resourceVersion="2").build().on("elsewhere"))
+
+
+class Reserving(ReservePlugin):
+    """Notes for whom something was to be reserved."""
+
+    name = "Reserving"
+    asked: ClassVar[list[str]] = []
+
+    def reserve(self, pod, node, data):
+        self.asked.append(pod.pod.key)
+        return SUCCESS
+
+    def unreserve(self, pod, node):
+        """Nothing to undo."""
 
 
 ENDS = pytest.mark.parametrize("end", [deleted, terminating, placed])
@@ -57,12 +74,15 @@ def test_a_pod_made_anew_while_its_namesake_is_parked_is_asked_about_by_itself()
 
 @ENDS
 def test_a_pod_that_goes_while_it_is_asked_about_gets_no_place(end: Ending) -> None:
-    play = ExtendedPlay(a_node("n1"), extenders=[an_extender(filterVerb="filter")])
+    Reserving.asked.clear()
+    extender = an_extender(filterVerb="filter")
+    play = ExtendedPlay(a_node("n1"), extenders=[extender], plugins=[Reserving])
     pod = a_pod("web")
     play.see(pod)
     question = play.question()
     end(play, pod)
     play.answer(Replied(question.id, {"NodeNames": ["n1"]}))
     assert play.of(Bind) == []
+    assert Reserving.asked == [], "it was not even assumed"
     assert play.node_of("uid-web") in ("", "elsewhere")
     assert play.machine.is_idle
