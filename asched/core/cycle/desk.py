@@ -64,9 +64,11 @@ class Desk:
         """Why the pod of an attempt is not to be placed (on `node`) any more, by what was seen of
         it last; empty if it is. Attempts may wait long for an extender, bindings for volumes.
         """
-        now = self.cluster.pods_seen.get(attempt.pod.key)
-        if now is None or now.uid != attempt.pod.uid:
-            return f'pods "{attempt.pod.metadata.name}" not found'
+        pod, now = attempt.info.pod, self.cluster.pods_seen.get(attempt.queued.key)
+        if now is pod and pod.metadata.deletion_timestamp is None:
+            return ""  # for the most part, and asked more than once for each pod
+        if now is None or now.uid != pod.uid:
+            return f'pods "{pod.metadata.name}" not found'
         if now.spec.node_name not in ("", node):
             return f'pod {now.metadata.name} is already assigned to node "{now.spec.node_name}"'
         if now.is_terminating:

@@ -32,11 +32,12 @@ from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.group_cycle import schedule_group
 from asched.core.cycle.parked import Parked
 from asched.core.cycle.scheduling import Background, schedule_one
-from asched.core.cycle.waits import Waits
+from asched.core.cycle.waits import QUESTIONS, Waits
 from asched.core.framework.effects import (
     CallPlugin,
     CancelCall,
     Effect,
+    Lane,
     Pause,
     Together,
     WaitFor,
@@ -85,8 +86,7 @@ class Machine:
         self._out: list[Effect] = []
         self._open: dict[int, _Task] = {}
         self._waits = Waits()
-        #: requests of bindings that wait for their answer
-        self._on_wire: set[int] = set()
+        self._on_wire: set[int] = set()  # requests of bindings without an answer yet
         self._effect_ids = 0
         self._attempts = 0
         self._open_cycles = 0
@@ -278,17 +278,18 @@ class Machine:
         force_setattr(effect, "id", self._effect_ids)  # frozen for everybody else
         force_setattr(effect, "turn", task.turn)
         self._open[effect.id] = task
-        if isinstance(effect, Together):
-            self._run_together(effect, binds=task.binds)
-            return
-        if isinstance(effect, Pause):
-            self._paused.append(effect.id)
-            return
-        if isinstance(effect, WaitFor | CallPlugin):
-            self._waits.add(effect, self.desk.now_s)
-        if isinstance(effect, WaitFor):
-            return
-        if task.binds and not (isinstance(effect, CallPlugin) and not effect.binds):
+        if effect.lane is Lane.LOCAL:
+            if isinstance(effect, Together):
+                self._run_together(effect, binds=task.binds)
+                return
+            if isinstance(effect, Pause):
+                self._paused.append(effect.id)
+                return
+            if isinstance(effect, QUESTIONS):
+                self._waits.add(effect, self.desk.now_s)
+            if isinstance(effect, WaitFor):
+                return
+        if task.binds and getattr(effect, "binds", True):
             self._on_wire.add(effect.id)
         self._out.append(effect)
 

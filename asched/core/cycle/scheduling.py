@@ -91,13 +91,13 @@ def out_of_turn(attempt: Attempt, stop: OutOfTurn) -> Generator[Effect, Answer, 
 
 def is_skipped(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, bool]:
     """Whether the pod needs no attempt any more; then the queue is told."""
-    pod = attempt.pod
-    now = desk.cluster.pods_seen.get(pod.key, pod)
-    if now.uid == pod.uid and now.is_terminating:
+    pod, pointless = attempt.pod, desk.why_pointless(attempt)
+    if not pointless and pod.uid not in desk.cluster.placed:
+        return False
+    now = desk.cluster.pods_seen.get(pod.key)
+    if now is not None and now.uid == pod.uid and now.is_terminating:
         note = f"skip schedule deleting pod: {pod.key}"
         yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note)
-    elif pod.uid not in desk.cluster.placed and not desk.why_pointless(attempt):
-        return False
     desk.queue.done(pod.uid)
     return True
 

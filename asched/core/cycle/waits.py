@@ -18,6 +18,7 @@ from asched.core.state.facts import Answer, Done, TimedOut
 from asched.core.state.object_log import ObjectLog
 
 Question = WaitFor | CallPlugin
+QUESTIONS: Final = (WaitFor, CallPlugin)  # the same for isinstance, who is quicker with them
 
 #: So many deadlines are kept without asking whether they are still anybody's.
 SWEEP_FROM: Final = 64

@@ -9,6 +9,7 @@ from asched.core.cycle.story import Step
 from asched.core.framework.points import FilterPlugin, PermitPlugin
 from asched.core.framework.status import PluginError, PointError
 from asched.core.model.kinds import POD
+from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Gone, Seen
 from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
@@ -21,8 +22,7 @@ def a_desk() -> tuple[Desk, Attempt]:
     pod = a_pod("web").metadata(resourceVersion="5").build()
     desk.cluster.apply(Seen(POD, pod))
     runner = desk.runners["default-scheduler"]
-    queued: Any = None
-    return desk, Attempt(3, queued, desk.cluster.classes.info_of(pod), runner, 0.0)
+    return desk, Attempt(3, QueuedPod(pod, 0.0), desk.cluster.classes.info_of(pod), runner, 0.0)
 
 
 NEWER = a_pod("web").metadata(resourceVersion="6")
