@@ -237,7 +237,12 @@ class Door:
         if is_crowd or len(self._guests) >= self._in_all:
             log.warning(
                 "Too many connections; who has waited longest is closed",
-                extra={"peer": guest.peer, "ofPeer": own, "inAll": len(self._guests)},
+                extra={
+                    "cause": "connections",
+                    "peer": guest.peer,
+                    "ofPeer": own,
+                    "inAll": len(self._guests),
+                },
             )
             waiting = [
                 other
