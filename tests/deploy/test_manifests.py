@@ -262,6 +262,8 @@ def test_a_real_api_server_accepts_all_of_it(real_kubeconfig: str) -> None:
 
     foreign = ("ServiceMonitor", "PrometheusRule")
     send("create", documents(DEPLOY / "base" / "namespace.yaml")[0])
+    policy = DEPLOY / "components" / "network-policy" / "policy.yaml"
+    send("create", documents(policy)[0], "--dry-run=server")
     for name in OVERLAYS:
         for manifest in overlay(name):
             if manifest["kind"] not in ("Namespace", *foreign):
