@@ -43,6 +43,7 @@ from asched.edge.client.doubt import Doubt
 from asched.edge.client.errors import (
     ApiError,
     ClientError,
+    ConnectFailed,
     DeadlineExceeded,
     Expired,
     Forbidden,
@@ -205,7 +206,9 @@ class Reflector:
             try:
                 await self._stream_list(want)
             except NoStreaming as refused:
-                log.info("%s: no streaming list (%s), listing in pages", self.kind.plural, refused)
+                # Said once for all kinds: it is the server that has none.
+                extra = {"cause": f"no streaming lists: {refused}"}
+                log.info("no streaming lists (%s), listing in pages", refused, extra=extra)
                 await self._listed(await self._lister.pages(want), want)
         else:
             await self._listed(await self._lister.pages(want), want)
@@ -374,7 +377,11 @@ class Reflector:
         text = explain_failure(self.kind, error)
         if text != self._complained:
             self._complained = text
-            log.warning("%s", text)
+            if isinstance(error, ConnectFailed | Unauthorized):  # so it is for all kinds: one line
+                text = f"cannot follow the cluster: {error}"
+                log.warning("%s", text, extra={"cause": text})
+            else:
+                log.warning("%s", text)
 
     async def _pause(self, at_least_s: float | None = None) -> None:
         await self._options.sleep(max(self._backoff.next_s(), at_least_s or 0.0))

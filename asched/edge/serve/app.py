@@ -93,8 +93,9 @@ class Server:
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
         is_probe = request.path.split("/")[1] in ROOTS
         if self.is_busy and not is_probe:
-            extra = {"cause": "requests", "path": request.path}
-            log.warning("Too many requests at a time", extra=extra)
+            log.warning(
+                "Too many requests at a time", extra={"cause": "requests", "path": request.path}
+            )
             return _response(text("too many requests, try again\n", 429))
         self._busy += not is_probe
         try:
