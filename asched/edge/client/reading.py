@@ -7,6 +7,7 @@ from asched.core.model.kinds import Kind
 from asched.edge.client.codec import KindCodec, Sight
 from asched.edge.client.errors import (
     ApiError,
+    ConnectFailed,
     Forbidden,
     NotFound,
     ProtocolBroken,
@@ -89,6 +90,28 @@ def explain_failure(kind: Kind, error: ApiError | TransportError) -> str:
     if isinstance(error, Unauthorized):
         return f"cannot list {kind.plural}: the credentials are not accepted ({error.message})"
     return f"cannot list {kind.plural}: {error}"
+
+
+def log_failure(kind: Kind, error: ApiError | TransportError, told: str) -> str:
+    """Say what is wrong, unless that was what was `told` last; what is told now.
+
+    A server that is not reached, or does not know us, is so for all kinds: that is one cause.
+    """
+    text = explain_failure(kind, error)
+    if text == told:
+        return told
+    if isinstance(error, ConnectFailed | Unauthorized):
+        whole = f"cannot follow the cluster: {error}"
+        log.warning("%s", whole, extra={"cause": whole})
+    else:
+        log.warning("%s", text)
+    return text
+
+
+def log_no_streaming(refused: Exception) -> None:
+    """Once for all kinds: it is the server that has none."""
+    extra = {"cause": f"no streaming lists: {refused}"}
+    log.info("no streaming lists (%s), listing in pages", refused, extra=extra)
 
 
 def object_key(obj: Any) -> str:

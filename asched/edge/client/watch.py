@@ -43,7 +43,6 @@ from asched.edge.client.doubt import Doubt
 from asched.edge.client.errors import (
     ApiError,
     ClientError,
-    ConnectFailed,
     DeadlineExceeded,
     Expired,
     Forbidden,
@@ -63,8 +62,9 @@ from asched.edge.client.originals import Originals
 from asched.edge.client.rate import TokenBucket
 from asched.edge.client.reading import (
     LineReader,
-    explain_failure,
+    log_failure,
     log_malformed,
+    log_no_streaming,
     runs_backwards,
 )
 from asched.edge.client.transport import StreamingTransport
@@ -206,9 +206,7 @@ class Reflector:
             try:
                 await self._stream_list(want)
             except NoStreaming as refused:
-                # Said once for all kinds: it is the server that has none.
-                extra = {"cause": f"no streaming lists: {refused}"}
-                log.info("no streaming lists (%s), listing in pages", refused, extra=extra)
+                log_no_streaming(refused)
                 await self._listed(await self._lister.pages(want), want)
         else:
             await self._listed(await self._lister.pages(want), want)
@@ -374,14 +372,7 @@ class Reflector:
 
     def _complain(self, error: ApiError | TransportError) -> None:
         """Say what is wrong once, until something else is."""
-        text = explain_failure(self.kind, error)
-        if text != self._complained:
-            self._complained = text
-            if isinstance(error, ConnectFailed | Unauthorized):  # so it is for all kinds: one line
-                text = f"cannot follow the cluster: {error}"
-                log.warning("%s", text, extra={"cause": text})
-            else:
-                log.warning("%s", text)
+        self._complained = log_failure(self.kind, error, self._complained)
 
     async def _pause(self, at_least_s: float | None = None) -> None:
         await self._options.sleep(max(self._backoff.next_s(), at_least_s or 0.0))

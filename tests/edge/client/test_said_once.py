@@ -39,6 +39,10 @@ class NoStreams(Nowhere):
     async def stream(self, *_: object, **__: object) -> AsyncIterator[Any]:
         yield self
 
+    async def chunks(self) -> AsyncIterator[bytes]:
+        raise AssertionError("nobody reads on after a refusal")
+        yield
+
     def header(self, _: str) -> None:
         return None
 

@@ -9,7 +9,7 @@ import pytest
 from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.state.facts import Gone, Listed, Seen
 from asched.edge.client import lists as listing
-from asched.edge.client import watch
+from asched.edge.client import reading, watch
 from asched.edge.client.errors import Forbidden, NotFound
 from asched.edge.client.watch import Reflector, ReflectorOptions
 from tests.edge.client.conftest import session_with
@@ -212,7 +212,7 @@ async def test_a_server_that_is_away_is_waited_for(caplog):
     # aiohttp repeats a read that breaks off at once by itself, so attempts are not counted here.
     assert world.waits_s
     assert world.waits_s == sorted(world.waits_s)
-    assert len([record for record in caplog.records if record.name == watch.__name__]) == 1
+    assert len([record for record in caplog.records if record.name == reading.__name__]) == 1
 
 
 async def test_too_many_requests_waits_as_told_and_goes_on():
