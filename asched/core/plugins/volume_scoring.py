@@ -20,6 +20,7 @@ from asched.core.plugins.volume_choice import Choice
 from asched.core.plugins.volume_matching import Match
 from asched.core.plugins.volume_provisioning import storage_request
 from asched.core.plugins.volume_shelf import NONE
+from asched.core.state.view import with_more
 
 FULL: Final = 100
 
@@ -53,7 +54,7 @@ def storage_scores(choice: Choice, points_by_percent: I64) -> I64:
         rows = making.needed & making.provision.roomy & ~is_static
         entry = classes[False, claim_class(making.claim)]
         entry.used |= rows
-        entry.requested_bytes[rows] += whole(storage_request(making.claim) or 0)
+        _add(entry.requested_bytes, rows, np.int64(whole(storage_request(making.claim) or 0)))
         entry.capacity_bytes[rows] = capacity[rows]
     points = np.zeros(size, dtype=np.int64)
     count = np.zeros(size, dtype=np.int64)
@@ -74,8 +75,14 @@ def _add_match(classes: dict[tuple[bool, str], _Class], match: Match) -> None:
         rows = of_class[match.ranks] & (match.ranks != NONE)
         entry = classes[True, name]
         entry.used |= rows
-        entry.requested_bytes[rows] += requested_bytes
-        entry.capacity_bytes[rows] += np.array([*sizes, 0], dtype=np.int64)[match.ranks[rows]]
+        _add(entry.requested_bytes, rows, np.int64(requested_bytes))
+        found = np.array([*sizes, 0], dtype=np.int64)[match.ranks[rows]]
+        _add(entry.capacity_bytes, rows, found)
+
+
+def _add(amounts: I64, rows: Mask, more: I64 | np.int64) -> None:
+    """What 64 bits cannot sum stays at the largest amount."""
+    amounts[rows] = with_more(amounts[rows], more)
 
 
 def _percent(entry: _Class) -> I64:

@@ -154,7 +154,7 @@ class SupposedView(NodeView):
         return found
 
 
-def with_more(held: I64, more: I64) -> I64:
+def with_more(held: I64, more: I64 | np.int64) -> I64:
     """`held + more`, which stays at the largest amount instead of leaving 64 bits; `held` is not
     negative. Whole numbers of any size, as objects, are kept within 64 bits in the end.
     """

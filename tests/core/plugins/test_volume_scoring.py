@@ -72,3 +72,11 @@ def test_storage_without_size_is_full() -> None:
     room = (a_driver("csi", capacity=True), a_capacity("k", "s", None, {}, largest="9Gi"))
 
     assert scores(RISING, a_claim("c", cls="s"), *room) == [100, 100]
+
+
+def test_claims_that_64_bits_cannot_sum_leave_nothing_free() -> None:
+    room = (a_driver("csi", capacity=True), a_capacity("k", "s", "8Ei", {ZONE: "a"}))
+    claims = [a_claim(name, cls="s", size="5Ei") for name in ("x", "y")]
+
+    assert scores(FALLING, *claims, *room) == [0, 0]
+    assert scores(RISING, *claims, *room)[0] == 100
