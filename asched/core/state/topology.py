@@ -42,7 +42,7 @@ CELLS_MAX: Final = 1 << 25
 #: ... but never fewer counters than this.
 COUNTERS_MIN: Final = 256
 #: Counters, and distinct terms, kept before those that count nothing are swept out. A guess.
-IDLE_MAX: Final = 4096
+IDLE_MAX: Final = 2048
 #: Label sets that a new counter looks at before it asks the budget again, and for a step of it.
 FILLED_AT_ONCE: Final = 1000
 LABEL_SETS_PER_STEP: Final = 10
