@@ -8,7 +8,7 @@ Bounds  as many connections as there are streams and rare requests (the callers'
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -41,6 +41,10 @@ from asched.edge.client.transport import (
 with late_contexts():
     import aiohttp
 
+#: New connections are made at most so often because of deadlines, and so many sets of older ones
+#: are left to end: requests under way on them have 20 s at least.
+RETIRE_EVERY_S: Final = 5.0
+RETIRED_MAX: Final = 4
 ERROR_BYTES_MAX: Final = 1 << 20
 #: A server may answer a list whole: 150,000 pods of 8 kB are 1.2 GB.
 ANSWER_BYTES_MAX: Final = 2 << 30
@@ -49,8 +53,14 @@ ANSWER_BYTES_MAX: Final = 2 << 30
 class AioStream:
     """A running answer of aiohttp."""
 
-    def __init__(self, response: aiohttp.ClientResponse, where: str) -> None:
+    def __init__(
+        self,
+        response: aiohttp.ClientResponse,
+        where: str,
+        on_error: Callable[[BaseException], Awaitable[None]],
+    ) -> None:
         self._response = response
+        self._on_error = on_error
         self._where = where
         self.status = response.status
 
@@ -59,6 +69,7 @@ class AioStream:
             async for chunk in self._response.content.iter_any():
                 yield chunk
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            await self._on_error(error)
             raise _translate(error, self._where, sent=True) from error
 
     async def read_all(self) -> bytes:
@@ -82,15 +93,35 @@ class AioTransport(StreamingTransport):
         may_send: Callable[[], bool] = no_fence,
     ) -> None:
         super().__init__(credentials, observe, may_send)
-        self._session = aiohttp.ClientSession(
+        self._user_agent = user_agent
+        self._session = self._fresh()
+        #: Sessions given up at a deadline: what runs on them may end there.
+        self._retired: list[aiohttp.ClientSession] = []
+        self._fresh_s = -RETIRE_EVERY_S
+
+    def _fresh(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, socket_factory=keepalive_socket),
-            headers={"User-Agent": user_agent, "Accept": JSON},
+            headers={"User-Agent": self._user_agent, "Accept": JSON},
             # No compression, as kube-scheduler: on a good network it costs more than it saves.
             skip_auto_headers=("Accept-Encoding",),
             read_bufsize=1 << 20,
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
         )
+
+    async def _distrust(self, error: BaseException) -> None:
+        """After a deadline use new connections only: whatever swallowed one answer, a box on the
+        way that has forgotten us, say, has probably done so to the idle ones, too.
+        """
+        now_s = asyncio.get_running_loop().time()
+        if not isinstance(error, TimeoutError) or now_s < self._fresh_s + RETIRE_EVERY_S:
+            return
+        self._fresh_s = now_s
+        self._retired.append(self._session)
+        self._session = self._fresh()
+        while len(self._retired) > RETIRED_MAX:
+            await self._retired.pop(0).close()
 
     async def _exchange(
         self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
@@ -114,6 +145,7 @@ class AioTransport(StreamingTransport):
                 )
                 return Reply(response.status, content, head)
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            await self._distrust(error)
             raise _translate(error, self._credentials.url, sent=True) from error
 
     @asynccontextmanager
@@ -127,7 +159,7 @@ class AioTransport(StreamingTransport):
             response = await self._open(path, timeout_s)
         self._observe(Exchange("GET", credentials.host, str(response.status)))
         try:
-            yield AioStream(response, credentials.url)
+            yield AioStream(response, credentials.url, self._distrust)
         finally:
             connection = response.connection
             if connection is not None and connection.transport is not None:
@@ -143,6 +175,7 @@ class AioTransport(StreamingTransport):
                     "GET", self._url(path), **self._arguments({}, timeout)
                 )
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            await self._distrust(error)
             raise _translate(error, self._credentials.url, sent=True) from error
 
     def _url(self, path: str) -> URL:
@@ -165,7 +198,8 @@ class AioTransport(StreamingTransport):
         return arguments
 
     async def close(self) -> None:
-        await self._session.close()
+        for session in (*self._retired, self._session):
+            await session.close()
 
 
 async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:

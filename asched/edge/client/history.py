@@ -25,7 +25,7 @@ from asched.edge.client.errors import HistoryChanged, ProtocolBroken, api_error
 from asched.edge.client.reading import runs_backwards
 from asched.edge.client.transport import Transport
 
-READ_S: Final = 10.0
+READ_S: Final = 3.0
 #: The uid of this namespace identifies a cluster: it is made with it and cannot be deleted.
 WITNESS: Final = "kube-system"
 #: Objects of namespaced kinds are asked for in a namespace that every cluster has.

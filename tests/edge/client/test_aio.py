@@ -131,3 +131,23 @@ async def test_a_stream_that_is_left_waits_for_no_farewell_of_a_silent_server(
             await asyncio.sleep(0)
         assert open_sockets() <= before + 1
         await session.close()
+
+
+async def test_after_a_deadline_no_idle_connection_is_trusted():
+    """A box on the way that swallows one connection swallows the others, too."""
+
+    async def handle(seen, wire):
+        if seen.path == "/mute":
+            await wire.start_stream()
+            await asyncio.Event().wait()
+        return reply(200, {})
+
+    async with scripted(handle) as server, session_with(server) as session:
+        await session.general.request("GET", "/idle")
+        async with session.general.stream("/mute", timeout_s=0.1) as stream:
+            await session.general.request("GET", "/idle")
+            with pytest.raises(DeadlineExceeded):
+                [chunk async for chunk in stream.chunks()]
+        before = {seen.connection for seen in server.seen}
+        await session.general.request("GET", "/fresh")
+        assert server.seen[-1].connection not in before
