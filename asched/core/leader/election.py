@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
 
-from asched.core.model.timestamp import micro_time
+from asched.core.model.timestamp import micro_time, microseconds
 
 #: The least that the renew deadline must be of the retry period.
 JITTER_FACTOR: Final = 1.2
@@ -29,6 +29,8 @@ JITTER_FACTOR: Final = 1.2
 FOLLOWER_JITTER: Final = 0.2
 #: What a leader that goes leaves behind as the lease's duration, in seconds.
 RELEASED_DURATION_S: Final = 1
+#: A leader killed by the first pod it tried did not get older: two renewals of the default rules.
+YOUNG_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,15 @@ class Record:
             renew_time=spec.get("renewTime") or "",
             transitions=spec.get("leaseTransitions") or 0,
         )
+
+    @property
+    def died_young(self) -> bool:
+        """Whether its holder led for less than YOUNG_S, or was given up by its own process."""
+        try:
+            led_us = microseconds(self.renew_time) - microseconds(self.acquire_time)
+        except ValueError:  # somebody else's spelling
+            return False
+        return self.duration_s <= RELEASED_DURATION_S or led_us < YOUNG_S * 1e6
 
     def spec(self) -> dict[str, Any]:
         """The Lease's spec to be written."""
@@ -131,6 +142,10 @@ class Election:
         self.phase = Phase.ACQUIRING
         #: Renewals that had to read first, so far.
         self.slow_renewals = 0
+        #: How many leaders there had been, if the one before us let the lease run out; else 0.
+        self.dead_leaders = 0
+        #: Whether that one hardly began, or gave up for want of a sign of life.
+        self.died_young = False
         #: How far the wall clock is ahead of the times handed in; for the record's own times.
         self.wall_ahead_s = 0.0
         self._draw = draw
@@ -194,6 +209,8 @@ class Election:
         if self._holds():
             self.slow_renewals += 1
             return Write(lease, self._kept(now_s))
+        self.dead_leaders = record.transitions + 1 if record.holder else 0
+        self.died_young = bool(record.holder) and record.died_young
         return Write(lease, self._fresh(now_s, record.transitions + 1))
 
     def written(self, lease: Mapping[str, Any], now_s: float) -> Act:
@@ -220,15 +237,20 @@ class Election:
         """Lead no more, from this moment on."""
         self.phase = Phase.LOST
 
-    def release(self, lease: Mapping[str, Any], now_s: float) -> Write | None:
-        """What hands `lease` (as just read) to whoever wants it; None if it is not ours."""
+    def release(
+        self, lease: Mapping[str, Any], now_s: float, *, is_dying: bool = False
+    ) -> Write | None:
+        """What hands `lease` (as just read) to whoever wants it; None if it is not ours.
+
+        `is_dying`: our name stays in it, as if it had run out.
+        """
         record = Record.of(lease)
         if record.holder != self.rules.identity:
             return None
         stamp = self._stamp(now_s)
         gone = replace(
             record,
-            holder="",
+            holder=record.holder if is_dying else "",
             duration_s=RELEASED_DURATION_S,
             acquire_time=stamp,
             renew_time=stamp,

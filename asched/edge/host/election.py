@@ -106,14 +106,21 @@ class Campaign:
         log.error("Leaderelection lost", extra={"lock": self._label})
         await self._emit(client, "stopped leading")
 
-    async def release(self, client: LeaseClient) -> None:
-        """Hand the lease on if it is ours, and lead no more; `run` must not run any more."""
+    async def release(self, client: LeaseClient, *, is_dying: bool = False) -> None:
+        """Hand the lease on if it is ours, and lead no more; `run` must not run any more.
+
+        `is_dying`: of something that the next leader had better be wary of.
+        """
         if not self.election.is_leader:
             return
         self.election.resign()
         try:
             lease = await client.get()
-            write = None if lease is None else self.election.release(lease, self._now_s())
+            write = (
+                None
+                if lease is None
+                else self.election.release(lease, self._now_s(), is_dying=is_dying)
+            )
             if write is not None:
                 await client.update(write.lease, write.record.spec())
         except ClientError as error:

@@ -22,6 +22,8 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Final
 
+from asched.core.queue.queue import SchedulingQueue
+from asched.core.queue.suspects import put_behind
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.transport import Exchange, Observer, observe_nothing
@@ -83,6 +85,11 @@ class LeaseThread:
     def beat(self) -> None:
         """A sign of life of the loop that decides."""
         self._beats += 1
+
+    def be_wary(self, queue: SchedulingQueue, now_s: float) -> None:
+        election = self.campaign.election
+        if election.dead_leaders:
+            put_behind(queue, now_s, election.dead_leaders, died_young=election.died_young)
 
     async def run(self) -> None:
         """Campaign and lead; returns when leadership is lost. Cancelled, it leaves no request."""
@@ -155,7 +162,7 @@ class LeaseThread:
             "".join(traceback.format_stack(frame)),
         )
         assert self._own is not None, "it led, so it had a connection"
-        await self.campaign.release(self._stand.client(self._own))
+        await self.campaign.release(self._stand.client(self._own), is_dying=True)
         self._end()
 
     # --- from the thread to the loop -------------------------------------------------------------

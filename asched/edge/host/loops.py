@@ -23,6 +23,7 @@ from typing import Any, Final, Protocol
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import CallPlugin, CancelCall, Effect
 from asched.core.model.kinds import KINDS, POD, Kind
+from asched.core.queue.queue import SchedulingQueue
 from asched.core.state.facts import Answer, Fact, Raised, Returned, TimedOut, WallClock
 from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.errors import ClientError, HistoryChanged
@@ -71,6 +72,9 @@ class Leadership(Protocol):
     def beat(self) -> None:
         """A sign of life of the loop that decides; without any it must not lead for ever."""
 
+    def be_wary(self, queue: SchedulingQueue, now_s: float) -> None:
+        """Before the first attempt: if the leader before us died, it may be of a pod that waits."""
+
     async def run(self) -> None:
         """Campaign and lead; returns when leadership is lost."""
 
@@ -79,9 +83,7 @@ class Leadership(Protocol):
 
 
 class Scheduler:
-    """One running scheduler: a machine with its connections. Build it inside the loop that runs
-    it.
-    """
+    """A machine with its connections. Build it inside the loop that runs it."""
 
     def __init__(
         self,
@@ -179,10 +181,11 @@ class Scheduler:
                 log.info("synced", extra={"nodes": self.machine.desk.cluster.nodes.count})
                 if not self._delay_cache:
                     await self._until_leading()
+                if self._leadership is not None:
+                    self._leadership.be_wary(self.machine.desk.queue, self.clock.now_s())
+                    self.tasks.spawn("hearing", self.hearing.watch_over(self.may_act))
                 self._is_open = was_active
                 self._wake()
-                if self._leadership is not None:
-                    self.tasks.spawn("hearing", self.hearing.watch_over(self.may_act))
             await self._first(self._stop.wait(), self.tasks.failed)
             await self._drain()
             await self._hand_over()

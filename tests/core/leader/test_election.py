@@ -137,6 +137,26 @@ def test_a_released_lease_is_taken_at_the_next_look():
     assert handed.record == Record("", 1, handed.record.acquire_time, handed.record.acquire_time, 0)
 
 
+def test_a_leader_knows_whether_the_one_before_it_died_and_how_young() -> None:
+    for led_s, died_young in ((60.0, False), (1.0, True)):
+        world, other, me = World(), candidate("other"), candidate("me")
+        world.run({"other": other}, 1_000.0 + led_s)
+        assert other.is_leader
+        assert other.dead_leaders == 0
+        world.run({"me": me}, 1_100.0 + led_s)
+        assert me.is_leader
+        assert me.dead_leaders > 0
+        assert me.died_young is died_young
+
+    handed_on, after = World(), candidate("after")
+    other = candidate("other")
+    handed_on.run({"other": other}, 1_001.0)
+    handed_on.put(other.release(handed_on.lease, handed_on.now_s).record)
+    handed_on.run({"after": after}, 1_020.0)
+    assert after.is_leader
+    assert (after.dead_leaders, after.died_young) == (0, False)
+
+
 def test_whoever_resigns_may_not_act_and_can_still_hand_the_lease_on():
     world, me = World(), candidate()
     world.run({"me": me}, 1_001.0)

@@ -127,7 +127,8 @@ async def test_a_loop_that_went_silent_gives_the_lease_back_and_ends(
         assert ended.wait(20)  # this is where the loop stands
 
     assert seen == [False]
-    assert elsewhere.lease()["holderIdentity"] == ""
+    assert elsewhere.lease()["holderIdentity"] == "me", "whoever follows is told that it died"
+    assert elsewhere.lease()["leaseDurationSeconds"] == 1
     (line,) = [record for record in caplog.records if "has not turned" in record.message]
     assert "assert ended.wait(20)" in line.getMessage()
     other = leads("other", rules=rules)

@@ -90,6 +90,9 @@ class Lead:
     def beat(self):
         self.beats += 1
 
+    def be_wary(self, queue, now_s):
+        pass
+
     async def run(self):
         await asyncio.Event().wait()
 
