@@ -32,18 +32,20 @@ def test_a_turn_takes_its_share_of_a_list_and_is_due_again_at_once() -> None:
 
 
 def test_nothing_is_decided_before_the_end_of_a_list() -> None:
-    """The first of them would not fit beside the last, which stands on the node already."""
-    play = Play(a_node("n1").allocatable(cpu="1", pods="999"))
-    waiting = a_pod("waiting").requests(cpu="1").spec(schedulerName="default-scheduler").build()
-    holder = a_pod("holder").requests(cpu="1").on("n1").build()
-    others = tuple(pod.on("n1") for pod in crowd(LISTED_PER_TURN))
+    """There is room for one, and it belongs to the last of them."""
+    play = Play(a_node("n1").allocatable(cpu="1"))
 
-    play.turn(Listed(POD, (waiting, *others, holder)))
+    def waiting(name: str, second: int, priority: int) -> Pod:
+        made = a_pod(name).requests(cpu="1").priority(priority)
+        made.metadata(creationTimestamp=f"2026-01-01T00:{second // 60:02}:{second % 60:02}Z")
+        return made.spec(schedulerName="default-scheduler").build()
+
+    crowd = tuple(waiting(f"p{number}", number, 0) for number in range(LISTED_PER_TURN))
+    play.turn(Listed(POD, (*crowd, waiting("high", LISTED_PER_TURN, 10))))
     assert play.effects == []
     play.turn()
 
-    assert play.of(Bind) == []
-    assert play.the(PatchPodStatus).pod.name == "waiting"
+    assert play.the(Bind).pod.name == "high"
 
 
 def test_what_came_after_a_list_is_taken_in_after_it() -> None:

@@ -8,7 +8,16 @@ from typing import Any
 
 import pytest
 
-from asched.core.framework.effects import Bind, DeletePod, Effect, PatchPodStatus, PodRef
+from asched.core.config.v1 import Extender
+from asched.core.framework.effects import (
+    AskExtender,
+    Bind,
+    DeletePod,
+    Effect,
+    PatchPodStatus,
+    PodRef,
+)
+from asched.core.state.facts import Replied
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host.measured import MeasuredDispatcher
 from asched.edge.telemetry.metrics import Metrics
@@ -50,6 +59,7 @@ async def bench(
     *,
     counts_calls: bool = False,
     may_send: Callable[[], bool] = lambda: True,
+    dispatching: dict[str, Any] | None = None,
     **options: Any,
 ) -> AsyncIterator[Bench]:
     metrics = Metrics()
@@ -60,7 +70,7 @@ async def bench(
         made = Bench(metrics)
         made.host = session.credentials.host
         made.dispatcher = MeasuredDispatcher(
-            session, made.hear, metrics=metrics.client, may_send=may_send
+            session, made.hear, metrics=metrics.client, may_send=may_send, **(dispatching or {})
         )
         task = asyncio.ensure_future(made.dispatcher.run())
         await asyncio.sleep(0)
@@ -184,3 +194,31 @@ async def test_nothing_leaves_behind_the_fence() -> None:
 
         assert seen == ["/api/v1/namespaces/t/pods/p1/binding"]
         assert [answer.effect_id for answer in made._answers] == [1]
+
+
+class Asked:
+    """Extenders that note who asks them."""
+
+    prioritizing = None
+
+    def __init__(self) -> None:
+        self.asked: list[AskExtender] = []
+
+    async def ask(self, effect: AskExtender) -> Replied:
+        self.asked.append(effect)
+        return Replied(effect.id, {})
+
+
+async def test_no_extender_binds_behind_the_fence() -> None:
+    """They write for us, over connections that nobody else looks at."""
+    leads, extenders = True, Asked()
+    options = {"may_send": lambda: leads, "dispatching": {"extenders": extenders}}
+    async with bench(accept, **options) as made:  # type: ignore[arg-type]
+        extender = Extender(url_prefix="http://localhost:1", bind_verb="bind")
+        await made.perform(AskExtender(id=1, extender=extender, verb="bind", body={}))
+        leads = False
+        made.dispatcher.submit(AskExtender(id=2, extender=extender, verb="bind", body={}))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+
+        assert [effect.id for effect in extenders.asked] == [1]
