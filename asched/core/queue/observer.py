@@ -4,11 +4,14 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics (queue_incoming_pods_t
         unschedulable_pods, queueing_hint_execution_duration_seconds)
 """
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from asched.core.queue.queued import QueuedPod
 
 
 class QueueObserver(Protocol):
-    def incoming(self, queue: str, label: str) -> None:
+    def incoming(self, queue: str, label: str, queued: "QueuedPod | None" = None) -> None:
         """A pod entered "active", "backoff" or "unschedulable" by a change of this label."""
 
     def unschedulable(self, plugin: str, profile: str, by: int) -> None:
@@ -30,7 +33,7 @@ class QueueObserver(Protocol):
 class Silent:
     """Listens to nothing."""
 
-    def incoming(self, queue: str, label: str) -> None: ...
+    def incoming(self, queue: str, label: str, queued: "QueuedPod | None" = None) -> None: ...
 
     def unschedulable(self, plugin: str, profile: str, by: int) -> None: ...
 

@@ -176,7 +176,7 @@ class SchedulingQueue:
                 queued = self.places.take(self.places.backoff)
                 if queued is None:
                     return None
-                self._observer.incoming("active", POP_FROM_BACKOFF_Q.label)
+                self._observer.incoming("active", POP_FROM_BACKOFF_Q.label, queued)
             if self._start(queued):
                 return queued
 
@@ -374,7 +374,7 @@ class SchedulingQueue:
         if queued.initial_attempt_s is None:
             queued.initial_attempt_s = now_s
         self.places.into(queued, self.places.active)
-        self._observer.incoming("active", label)
+        self._observer.incoming("active", label, queued)
         if label in _ARRIVALS:
             self.nominator.add(queued.pod)
         return True
@@ -386,13 +386,13 @@ class SchedulingQueue:
         is_patient = queued.is_patient or self.gangs.has(queued)
         may_be_early = queued.rejectors and not is_patient
         places.into(queued, places.backoff if may_be_early else places.errors)
-        self._observer.incoming("backoff", label)
+        self._observer.incoming("backoff", label, queued)
         return True
 
     def _to_rest(self, queued: QueuedPod, label: str) -> bool:
         """Always False: the pod did not leave, or came to rest."""
         if self.places.to_rest(queued):
-            self._observer.incoming("unschedulable", label)
+            self._observer.incoming("unschedulable", label, queued)
         return False
 
     def _count_rejectors(self, queued: QueuedPod, by: int) -> None:

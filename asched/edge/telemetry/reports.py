@@ -1,18 +1,24 @@
 """What the machine reports, turned into metrics and log lines.
 
 One object implements `core.cycle.Observer`; it counts first and logs where an operator of
-kube-scheduler would expect a line: a failed attempt and a binding at verbosity 2, errors always.
+kube-scheduler would expect a line: a failed attempt and a binding at verbosity 2, a pod's way
+through the queue at 4, errors always.
 """
 
 import logging
+from typing import Final
 
 from asched import names
+from asched.core.queue.queued import QueuedPod
 from asched.edge.telemetry.component_metrics import OwnMetrics
 from asched.edge.telemetry.instruments import Families
 from asched.edge.telemetry.log import verbosity
 from asched.edge.telemetry.scheduler_metrics import SchedulerMetrics
 
 log = logging.getLogger("asched.scheduler")
+
+#: The verbosity from which on each step in the queue is told, with its cause.
+QUEUE_LINES: Final = 4
 
 
 class Reports(SchedulerMetrics):
@@ -21,6 +27,18 @@ class Reports(SchedulerMetrics):
     def __init__(self, families: Families, own: OwnMetrics) -> None:
         super().__init__(families)
         self._own = own
+
+    def incoming(self, queue: str, label: str, queued: QueuedPod | None = None) -> None:
+        super().incoming(queue, label, queued)
+        if queued is None or verbosity() < QUEUE_LINES:
+            return
+        extra = {"v": QUEUE_LINES, "pod": queued.key, "event": label, "queue": queue.capitalize()}
+        if queued.rejectors:
+            extra["rejectedBy"] = sorted(queued.rejectors)
+        if queue == "backoff" and queued.backoff_until_s is not None:
+            extra["attempts"] = queued.attempts
+            extra["backoffSeconds"] = round(queued.backoff_until_s - queued.timestamp_s, 3)
+        log.info("Pod moved to an internal scheduling queue", extra=extra)
 
     def pod_bound(self, pod_key: str, node: str, evaluated: int, feasible: int) -> None:
         if verbosity() >= 2:

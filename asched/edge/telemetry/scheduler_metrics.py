@@ -15,6 +15,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics, and recorded pages
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from asched.core.queue.queued import QueuedPod
 from asched.edge.telemetry.instruments import Families, exponential
 
 ATTEMPT_BOUNDS: Final = exponential(0.001, 2, 15)
@@ -262,7 +263,12 @@ class SchedulerMetrics:
         self.preemption_duration.of(result).observe(duration_s)
         self.preemption_ended.of(result).value += 1
 
-    def incoming(self, queue: str, label: str) -> None:
+    def incoming(
+        self,
+        queue: str,
+        label: str,
+        queued: QueuedPod | None = None,  # noqa: ARG002 - for those who log
+    ) -> None:
         self.incoming_pods.of(queue, label).value += 1
 
     def unschedulable(self, plugin: str, profile: str, by: int) -> None:

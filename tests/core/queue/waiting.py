@@ -79,7 +79,7 @@ class Witness:
         self.complaints: list[str] = []
         self.raised: list[tuple[str, str, str]] = []
 
-    def incoming(self, queue: str, label: str) -> None:
+    def incoming(self, queue: str, label: str, queued: QueuedPod | None = None) -> None:
         self.entered[queue, label] += 1
 
     def unschedulable(self, plugin: str, profile: str, by: int) -> None:
