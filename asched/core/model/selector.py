@@ -84,15 +84,8 @@ class Matcher:
 
     def __init__(self, requirements: Iterable[Requirement]) -> None:
         self._by_key: dict[str, list[Requirement]] = {}
-        for requirement in requirements:
-            same = self._by_key.setdefault(requirement.key, [])
-            for at, known in enumerate(same):
-                merged = _merged(known, requirement)
-                if merged is not None:
-                    same[at] = merged
-                    break
-            else:
-                same.append(requirement)
+        for requirement in _together(requirements):
+            self._by_key.setdefault(requirement.key, []).append(requirement)
         #: keys without which nothing matches
         self._needed = tuple(
             key for key, same in self._by_key.items() if not all(r.accepts(None) for r in same)
@@ -113,18 +106,20 @@ class Matcher:
         )
 
 
-def _merged(one: Requirement, other: Requirement) -> Requirement | None:
-    """One requirement for two on the same key; None if they do not go together."""
-    if one.operator != other.operator:
-        return None
-    match one.operator:
-        case "In":
-            return one._replace(values=one.values & other.values)
-        case "NotIn":
-            return one._replace(values=one.values | other.values)
-        case "Exists" | "DoesNotExist":
-            return one
-    return None
+def _together(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    """Fewer requirements that say the same: one for each key and operator that go together."""
+    found: dict[tuple[str, str], list[frozenset[str]]] = {}
+    for one in requirements:
+        found.setdefault((one.key, one.operator), []).append(one.values)
+    merged = []
+    for (key, operator), values in found.items():
+        if operator == "In":
+            merged.append(Requirement(key, operator, frozenset.intersection(*values)))
+        elif operator == "NotIn":
+            merged.append(Requirement(key, operator, frozenset().union(*values)))
+        else:
+            merged += [Requirement(key, operator, each) for each in dict.fromkeys(values)]
+    return tuple(merged)
 
 
 def integer(text: str) -> int | None:
@@ -219,7 +214,7 @@ def compile_term(term: NodeSelectorTerm) -> NodeTerm:
         f.key == "metadata.name" and f.operator in ("In", "NotIn") and len(f.values) == 1
         for f in fields
     )
-    return NodeTerm(expressions, fields, broken)
+    return NodeTerm(expressions if broken else _together(expressions), fields, broken)
 
 
 def _node_requirement_is_valid(requirement: Requirement) -> bool:

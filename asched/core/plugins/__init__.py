@@ -44,7 +44,7 @@ IN_TREE: Final[dict[str, Factory]] = {
     names.NODE_UNSCHEDULABLE: lambda _args, _cluster: NodeUnschedulable(),
     names.NODE_NAME: lambda _args, _cluster: NodeName(),
     names.TAINT_TOLERATION: lambda _args, cluster: TaintToleration(cluster),
-    names.NODE_AFFINITY: lambda args, _cluster: NodeAffinity(args),
+    names.NODE_AFFINITY: NodeAffinity,
     names.NODE_PORTS: lambda _args, cluster: NodePorts(cluster),
     names.NODE_RESOURCES_FIT: NodeResourcesFit,
     names.NODE_RESOURCES_BALANCED_ALLOCATION: NodeResourcesBalancedAllocation,

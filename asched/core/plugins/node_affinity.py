@@ -42,8 +42,11 @@ from asched.core.model.selector import (
     compile_term,
 )
 from asched.core.plugins.per_class import PerClass
+from asched.core.plugins.stepwise import Stepwise
 from asched.core.plugins.term_match import match_any, match_labels, match_term
+from asched.core.state.budget import Budget
 from asched.core.state.changes import Action, Trigger
+from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
@@ -53,6 +56,9 @@ NOT_ENFORCED: Final = Reason(
 )
 NOT_SELECTED: Final = Reason("node(s) didn't match Pod's node affinity/selector", resolvable=False)
 CONFLICT: Final = "pod affinity terms conflict"
+
+#: Steps of the budget for a term of a pod, and for each of its requirements, over all nodes.
+TERM_STEPS: Final = 2
 
 Terms = tuple[NodeTerm, ...]
 #: (weight, term) of those preferred terms that can ever count.
@@ -78,7 +84,15 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     depends_on = Aspect.LABELS | Aspect.LIVE
     normalizes = True
 
-    def __init__(self, args: NodeAffinityArgs | None = None) -> None:
+    def __init__(
+        self, args: NodeAffinityArgs | None = None, cluster: Cluster | None = None
+    ) -> None:
+        """Without a cluster nobody's budget is asked."""
+        budget = Budget() if cluster is None else cluster.budget
+        self._masks: Stepwise[NodeTerm, Mask] = Stepwise(budget, _steps_of)
+        self._sums: Stepwise[tuple[int, NodeTerm], I64] = Stepwise(
+            budget, lambda weighed: _steps_of(weighed[1])
+        )
         added = decode(Affinity, args.added_affinity) if args and args.added_affinity else None
         self._enforced = compile_node_selector(added.required) if added else None
         self._added_preferred = _preferred(added.preferred if added else None) or ()
@@ -117,7 +131,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         if wish.labels:
             codes[~match_labels(nodes, wish.labels)] = 2
         if wish.required is not None:
-            codes[~match_any(nodes, wish.required)] = 2
+            codes[~self._match_any(pod.cls, nodes, wish.required)] = 2
         if self._enforced is not None:
             codes[~match_any(nodes, self._enforced)] = 1
         return codes
@@ -127,10 +141,24 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         return PreFilterResult(SKIP) if is_idle else PreFilterResult()
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        weights = np.zeros(nodes.size, dtype=np.int64)
-        for weight, term in (*self._added_preferred, *(self._wish(pod.cls).preferred or ())):
-            weights += weight * match_term(nodes, term)
-        return weights
+        terms = (*self._added_preferred, *(self._wish(pod.cls).preferred or ()))
+        return self._sums.sum(
+            _key_of(pod.cls, nodes),
+            lambda: nodes.table.labels_moved,
+            terms,
+            np.zeros(nodes.size, dtype=np.int64),
+            lambda total, weighed: total + weighed[0] * match_term(nodes, weighed[1]),
+        )
+
+    def _match_any(self, cls: PodClass, nodes: NodeView, terms: Terms) -> Mask:
+        """bool[M]: rows that some term selects. A pod may have thousands."""
+        return self._masks.sum(
+            _key_of(cls, nodes),
+            lambda: nodes.table.labels_moved,
+            terms,
+            np.zeros(nodes.size, dtype=np.bool_),
+            lambda total, term: total | match_term(nodes, term),
+        )
 
     def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
         return default_normalize(raw)
@@ -147,6 +175,14 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         enforced = self._enforced or ()
         comes = _matches_any(enforced, new) and not _matches_any(enforced, old)
         return Hint.QUEUE if comes else Hint.SKIP
+
+
+def _key_of(cls: PodClass, nodes: NodeView) -> Hashable:
+    return cls.number, None if nodes.rows is None else nodes.rows.tobytes()
+
+
+def _steps_of(term: NodeTerm) -> float:
+    return TERM_STEPS * (1 + len(term.expressions))
 
 
 def _wish_of(cls: PodClass) -> Wish:

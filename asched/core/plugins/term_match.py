@@ -31,7 +31,12 @@ def match_term(nodes: NodeView, term: NodeTerm) -> Mask:
     if term.broken or term.is_empty:
         return np.zeros(nodes.size, dtype=np.bool_)
     matched = np.ones(nodes.size, dtype=np.bool_)
+    is_carried = nodes.table.is_carried
     for requirement in term.expressions:
+        if not is_carried(requirement.key):  # a term may have thousands of such keys
+            if requirement.accepts(None):
+                continue
+            return np.zeros(nodes.size, dtype=np.bool_)
         ids, column = nodes.label(requirement.key)
         matched &= _verdicts(requirement, column)[ids]
     for field in term.fields:
@@ -45,8 +50,9 @@ def match_labels(nodes: NodeView, labels: Iterable[tuple[str, str]]) -> Mask:
     for key, value in labels:
         ids, column = nodes.label(key)
         wanted = column.values.find(value)
-        # Id 0 stands for "no such label", never for a value, the empty one included.
-        matched &= (ids == wanted) & (wanted > 0)
+        if not wanted:
+            return np.zeros(nodes.size, dtype=np.bool_)
+        matched &= ids == wanted
     return matched
 
 

@@ -11,7 +11,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreem
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -26,6 +26,11 @@ from asched.core.state.object_log import ObjectLog
 from asched.core.state.pods import LabelSet, PodInfo
 
 I64 = npt.NDArray[np.int64]
+
+
+#: Budgets whose selectors are asked for a step of the budget of work, and budgets counted.
+MATCHES_PER_STEP: Final = 10
+COUNTED_PER_STEP: Final = 2000
 
 
 class Budget(NamedTuple):
@@ -106,6 +111,17 @@ class Budgets:
             numbers = [one.number for one in speakers if one.speaks_for(label_set)]
             found = self._of[label_set] = np.array(sorted(set(numbers)), dtype=np.int64)
         return found
+
+    def steps_for(self, pods: Iterable[PodInfo]) -> float:
+        """What it costs to ask about these, in steps of the budget of work."""
+        if not self._budgets:
+            return 0.0
+        count, unknown = 0, set()
+        for info in pods:
+            count += 1
+            if info.cls.label_set not in self._of:
+                unknown.add(info.cls.label_set)
+        return self.depth * (len(unknown) / MATCHES_PER_STEP + count / COUNTED_PER_STEP)
 
     def violations(self, pods: Sequence[PodInfo]) -> list[bool]:
         """Which of these would violate a budget if all of them went; the first in line first."""

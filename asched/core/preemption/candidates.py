@@ -54,11 +54,10 @@ CELLS_MAX: Final = 1 << 15
 #: Budgets that may have a say about one row before it follows all of them.
 BUDGETS_PER_ROW_MAX: Final = 64
 #: Steps of the budget of work for a row, for each pod on it, and if it is taken away and put back
-#: by trial; disruption budgets that a pod may violate for a step.
+#: by trial.
 ROW_STEPS: Final = 1
 POD_STEPS: Final = 0.1
 TRIAL_STEPS: Final = 10
-BUDGETS_PER_STEP: Final = 2000
 
 #: What a dry run of a row came to.
 UNKNOWN, OPEN, NOBODY_BELOW, REJECTED, NO_NEED = range(5)
@@ -161,9 +160,10 @@ class Prospects(ABC):
 
     def _charge(self, rows: I32, pod_steps: float) -> None:
         """Before rows are tried. Raises OutOfTurn: what is known of the others stays known."""
-        pods = int(self.lineup.sizes(rows).sum())
-        pod_steps += self.budgets.depth / BUDGETS_PER_STEP
-        self.cluster.budget.charge(len(rows) * ROW_STEPS + pods * pod_steps)
+        steps = len(rows) * ROW_STEPS + int(self.lineup.sizes(rows).sum()) * pod_steps
+        for row in rows.tolist() if len(self.budgets) else ():
+            steps += self.budgets.steps_for(self.lineup.pods(row))
+        self.cluster.budget.charge(steps)
 
 
 class PlainProspects(Prospects):
@@ -192,7 +192,8 @@ class PlainProspects(Prospects):
         capacity = len(self.outcome)
         if not self._codes or len(self._codes[0]) != capacity:
             self._codes = [np.zeros(capacity, dtype=np.int32) for _ in self._verdicts]
-        weight = 1 + self.budgets.depth // BUDGETS_PER_ROW_MAX
+        depth = self.budgets.depth
+        weight = 1 if depth <= BUDGETS_PER_ROW_MAX else depth  # then parts of a few pods
         for part in _parts(rows, self.lineup.sizes(rows) * weight):
             self._charge(part, POD_STEPS)
             self._evaluate(pod, part, trial)

@@ -157,6 +157,7 @@ class NodeTable:
         self.feature_sets: Vocab[frozenset[str]] = Vocab(frozenset())
         self.images: dict[str, ImageState] = {}
         self.generation = 0  # grows with every node fact that changed something
+        self.labels_moved = 0  # grows with every one that changed a label, or which rows there are
         self.pod_amounts = PodAmounts(self.columns, self.resources)
         self._labels: dict[str, LabelColumn] = {}
         self._carried: dict[str, int] = {}  # label key -> nodes that have it
@@ -296,6 +297,7 @@ class NodeTable:
         return aspects
 
     def _write_labels(self, row: int, old: dict[str, str], new: dict[str, str]) -> None:
+        self.labels_moved += 1
         for key in old.keys() | new.keys():
             value = new.get(key)
             if old.get(key) == value:

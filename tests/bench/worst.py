@@ -1,0 +1,177 @@
+"""The longest turn that the worst object of each kind costs: `python -m tests.bench.worst`.
+
+    python -m tests.bench.worst [--nodes N] [--pods M] [--kilobytes K] [--cases a,b]
+
+On N nodes with M placed pods of distinct labels, in process: each case shows the machine one object
+as large as the API server accepts (K kB), or a crowd of them, and runs turns until nothing is left
+to do. Columns: the longest turn, the time of all turns, how many, and what became of the pod.
+Intake of the object itself is a turn, too.
+"""
+
+# ruff: noqa: T201 - a command prints
+
+import argparse
+import gc
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from asched.core.model.kinds import (
+    DEVICE_CLASS,
+    NODE,
+    POD,
+    POD_DISRUPTION_BUDGET,
+    POD_GROUP,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+)
+from asched.core.model.pod import Pod
+from asched.core.state.facts import Fact, Seen
+from tests.builders import a_node, a_pod
+from tests.core.cycle.playbook import Play
+from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member
+from tests.core.cycle.test_worst_objects import WORST
+from tests.core.dra.worlds import a_claim, a_class, a_device, a_slice, asks
+from tests.core.preemption.test_budgets import budget
+
+#: Turns after which a case is given up.
+TURNS_MAX: Final = 5_000
+#: More of them no API server would take.
+THINGS_MAX: Final = 20_000
+
+Case = tuple[Play, list[Fact], Pod | None]
+
+
+def a_world(nodes: int, pods: int, **config: Any) -> Play:
+    play = Play(**config)
+    play.machine.desk.counter_s = time.perf_counter
+    keys = {f"n{k}": "v" for k in range(20)}
+    play.turn(
+        *(
+            Seen(
+                NODE,
+                a_node(f"n{i}")
+                .labels(zone=f"z{i % 10}", rack=f"r{i % 200}", **keys)
+                .taints(f"k=v{i % 50}:PreferNoSchedule")
+                .allocatable(cpu="32", memory="128Gi", pods="110")
+                .build(),
+            )
+            for i in range(nodes)
+        )
+    )
+    play.turn(
+        *(
+            Seen(POD, a_pod(f"p{i}").on(f"n{i % nodes}").labels(app=f"a{i}").build())
+            for i in range(pods)
+        )
+    )
+    return play
+
+
+def of_one_pod(name: str) -> Callable[[int, int, int], Case]:
+    def case(nodes: int, pods: int, kilobytes: int) -> Case:
+        each = len(msgspec.json.encode(WORST[name](a_pod("worst"), 1000).build())) / 1000
+        count = min(int(kilobytes * 1000 / each), THINGS_MAX)
+        pod = WORST[name](a_pod("worst"), count).build()
+        return a_world(nodes, pods), [Seen(POD, pod)], pod
+
+    return case
+
+
+def devices(nodes: int, pods: int, kilobytes: int) -> Case:
+    """Four devices with an attribute in common, of which every node has three of each."""
+    play = a_world(nodes, pods)
+    kinds = [a_device(f"d{i}", attributes={"kind": f"k{i // 3}"}) for i in range(99)]
+    slices = [
+        Seen(RESOURCE_SLICE, a_slice(*kinds, name=f"s{i}", pool=f"n{i}", nodeName=f"n{i}"))
+        for i in range(nodes)
+    ]
+    play.turn(Seen(DEVICE_CLASS, a_class()), *slices)
+    alike = [{"requests": [], "matchAttribute": "gpu.example.com/kind"}]
+    claim = a_claim(asks(count=4), constraints=alike)
+    claim = msgspec.structs.replace(
+        claim, metadata=msgspec.structs.replace(claim.metadata, namespace="default")
+    )
+    wish = [{"name": "r", "resourceClaimName": claim.metadata.name}]
+    pod = a_pod("worst").spec(resourceClaims=wish).build()
+    return play, [Seen(RESOURCE_CLAIM, claim), Seen(POD, pod)], pod
+
+
+def budgets(nodes: int, pods: int, kilobytes: int) -> Case:
+    """Two thousand disruption budgets that all speak for every pod, and a pod that preempts."""
+    play = a_world(nodes, pods)
+    exists = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
+    play.turn(*(Seen(POD_DISRUPTION_BUDGET, budget(f"b{i}", exists, 1)) for i in range(2000)))
+    big = [
+        Seen(POD, a_pod(f"q{i}").on(f"n{i}").labels(app="q").requests(cpu="32").build())
+        for i in range(nodes)
+    ]
+    play.turn(*big)
+    pod = a_pod("worst").requests(cpu="1").spec(priority=1000).build()
+    return play, [Seen(POD, pod)], None
+
+
+def gang(nodes: int, pods: int, kilobytes: int) -> Case:
+    """A gang of two thousand."""
+    play = a_world(nodes, pods, **GANGS)
+    play.turn(Seen(POD_GROUP, a_group(min_count=2000)))
+    return play, [Seen(POD, a_member(f"m{i}").build()) for i in range(2000)], None
+
+
+CASES: Final[dict[str, Callable[[int, int, int], Case]]] = {
+    **{name: of_one_pod(name) for name in WORST},
+    "search for devices": devices,
+    "disruption budgets": budgets,
+    "gang": gang,
+}
+
+
+def turns_of(play: Play, facts: Iterable[Fact]) -> list[float]:
+    """Seconds of each turn until nothing is left to do at once."""
+    durations_s: list[float] = []
+    given = list(facts)
+    while True:
+        started_s = time.perf_counter()
+        play.turn(*given)
+        durations_s.append(time.perf_counter() - started_s)
+        given = []
+        if play.machine.next_deadline_s() != 0.0 or len(durations_s) >= TURNS_MAX:
+            return durations_s
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.worst",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--nodes", type=int, default=5000, metavar="N")
+    parser.add_argument("--pods", type=int, default=10_000, metavar="M")
+    parser.add_argument("--kilobytes", type=int, default=1500, metavar="K")
+    parser.add_argument("--cases", default="", help=", ".join(CASES))
+    args = parser.parse_args(argv)
+    names = [name for name in args.cases.split(",") if name] or list(CASES)
+    unknown = [name for name in names if name not in CASES]
+    if unknown:
+        print(f"no case is called {', '.join(unknown)}; see --help", file=sys.stderr)
+        return 2
+    print(f"{'case':36} {'longest ms':>10} {'all ms':>10} {'turns':>6}  outcome", flush=True)
+    for name in names:
+        play, facts, pod = CASES[name](args.nodes, args.pods, args.kilobytes)
+        gc.collect()
+        gc.freeze()
+        turns = turns_of(play, facts)
+        gc.unfreeze()
+        outcome = "" if pod is None else "placed" if play.node_of(pod.uid) else "waits"
+        if len(turns) >= TURNS_MAX:
+            outcome = "given up"
+        longest, total = max(turns) * 1000, sum(turns) * 1000
+        print(f"{name:36} {longest:10.1f} {total:10.1f} {len(turns):6}  {outcome}", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
