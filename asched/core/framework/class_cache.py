@@ -17,7 +17,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
 #: What all kept work of a profile takes at most ...
-BYTES_MAX: Final = 128 << 20
+BYTES_MAX: Final = 96 << 20
 #: ... where a class counts for this beside its rows: four times what it takes, since thousands of
 #: classes are of no use in a small cluster ...
 CLASS_BYTES: Final = 64 << 10
