@@ -13,7 +13,7 @@ from asched.core.config.defaults import default_configuration
 from asched.lab.bench.manifests import scheduled_by
 from asched.lab.bench.run_decide import DecideWorld
 from asched.lab.bench.world import WorkloadFailedError
-from tests.bench.crowds import Crowd, JsonObject, node
+from tests.bench.crowds import Crowd, JsonObject, node, pod
 from tests.bench.measure import Row
 
 SCHEDULER = "asched-bench"
@@ -66,6 +66,44 @@ async def measure(name: str, crowd: Crowd) -> Row:
     row.extra = {key: facts[key] for key in ("rows", "full_passes", "row_passes")}
     row.extra["attempts_per_pod"] = round(facts["attempts"] / max(row.bound, 1), 3)
     row.extra["intake_ms_per_pod"] = round(intake_s * 1000 / row.pods, 4)
+    await world.close()
+    gc.collect()
+    return row
+
+
+async def measure_freed_places(name: str, pods: int, cpus: int) -> Row:
+    """Equal pods of one CPU wait for one node; whenever as many run as can, one of them ends.
+    `failed_per_pod`: attempts in vain for each pod bound, first attempts aside.
+    """
+    row = Row(name, 1, pods)
+    world = DecideWorld(default_configuration(SCHEDULER))
+    made = node(0)
+    for amounts in (made["status"]["capacity"], made["status"]["allocatable"]):
+        amounts["cpu"] = str(cpus)
+    await _create(world, (made,), "")
+    waiting = (
+        scheduled_by(pod(f"job-{i:06d}", cpu="1", memory="1Mi"), SCHEDULER) for i in range(pods)
+    )
+    await _create(world, waiting, "bench")
+    await world.until(lambda: world.pods.scheduled_count >= cpus, TIMEOUT_S, "the first pods")
+    await world.sleep(1.0)
+    tried_s, first = world.now_s, world.facts()["results"].get("unschedulable", 0)
+    for ended in range(pods - cpus):
+        running = min(
+            (p for p in await world.listed("pods", "bench") if p["spec"].get("nodeName")),
+            key=lambda p: p["metadata"]["name"],
+        )
+        await world.delete("pods", "bench", running["metadata"]["name"])
+        due = cpus + ended + 1
+        await world.until(lambda due=due: world.pods.scheduled_count >= due, TIMEOUT_S, "the next")
+    await world.sleep(1.0)
+    facts = world.facts()
+    row.bound = world.pods.scheduled_count
+    row.last_s = round(world.now_s - tried_s, 3)
+    row.cpu_ms_per_pod = round(facts["engine_s"] * 1000 / pods, 4)
+    row.peak_rss_mb = facts["peak_rss_mb"]
+    failed = facts["results"].get("unschedulable", 0) - first
+    row.extra = {"failed_per_pod": round(failed / (pods - cpus), 3)}
     await world.close()
     gc.collect()
     return row

@@ -129,6 +129,7 @@ DECIDED: dict[str, Callable[[str], Awaitable[Row]]] = {
     },
     "decide-namespace-selectors": _decide(Crowd(5000, ((drawn_to_teams, 5000),), also=(TEAM,))),
     "decide-preemption": _decide(Crowd(1000, ((high, 1000),), placed=(low, 4000), also=(HIGH,))),
+    "decide-freed-places": lambda name: engine.measure_freed_places(name, pods=90, cpus=8),
     "decide-100k-nodes": _decide(Crowd(100_000, ((plain, 20_000),))),
     "decide-150k-running": _decide(Crowd(5000, ((plain, 10_000),), placed=(running, 150_000))),
 }
