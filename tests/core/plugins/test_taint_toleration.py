@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from operator import attrgetter
+from typing import Any
 
 import numpy as np
 import pytest
 
 from asched.core.framework.points import Hint
+from asched.core.model.kinds import NODE
+from asched.core.plugins import taint_toleration
 from asched.core.plugins.taint_toleration import TaintToleration
+from asched.core.state.facts import Seen
 from tests.builders import a_cluster, a_node, a_pod, all_rows, pending
 
 
@@ -118,3 +122,31 @@ def test_only_its_own_toleration_wakes_the_pod() -> None:
 
     assert pod_changed(pod, pod, pod) is Hint.QUEUE
     assert pod_changed(pod, other, other) is Hint.SKIP
+
+
+def test_a_changed_taint_costs_one_judgement_however_many_there_were(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Autoscalers write the time into taints."""
+    judged: list[object] = []
+    real = taint_toleration._is_blocked
+
+    def counting(taints: Any, tolerations: Any) -> bool:
+        judged.append(taints)
+        return real(taints, tolerations)
+
+    monkeypatch.setattr(taint_toleration, "_is_blocked", counting)
+    cluster = a_cluster(*(a_node(f"n{i}").taints("seen-at=0:NoSchedule") for i in range(3)))
+    plugin, pod = TaintToleration(cluster), pending(cluster, a_pod().tolerates("seen-at=7"))
+    for time in range(2_000):
+        node = a_node(f"n{time % 3}").taints(f"seen-at={time}:NoSchedule")
+        cluster.apply(Seen(NODE, node.build()))
+        if time % 100 == 0:  # after a while, and from nothing
+            judged.clear()
+            plugin.filter(pod, all_rows(cluster), None)
+            TaintToleration(cluster).filter(pod, all_rows(cluster), None)
+            assert len(judged) <= 2 * (1 + 4)
+        elif time % 100 == 1:
+            judged.clear()
+            assert plugin.filter(pod, all_rows(cluster), None).tolist() == [1, 1, 1]
+            assert len(judged) == 1
