@@ -2,14 +2,16 @@
 
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
 from asched.core.cycle import scheduling
 from asched.core.cycle.group_trial import TRY_STEPS
+from asched.core.framework import second_look
 from asched.core.framework.effects import Bind
 from asched.core.framework.points import Codes, FilterPlugin
-from asched.core.model.kinds import POD, POD_GROUP
+from asched.core.model.kinds import DEVICE_CLASS, POD, POD_GROUP, RESOURCE_CLAIM, RESOURCE_SLICE
 from asched.core.state.budget import SLICE_STEPS, TOO_MUCH, Budget, OutOfTurn
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.pods import PodInfo
@@ -17,6 +19,7 @@ from asched.core.state.view import NodeView
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member, bound
+from tests.core.dra.worlds import a_claim, a_class, a_device, a_slice, asks
 
 
 class Slow(FilterPlugin):
@@ -152,3 +155,40 @@ def test_a_group_whose_pods_go_leaves_nothing_behind() -> None:
     for _ in range(4):
         play.turn()
     assert not any(info.assumed for info in play.parts.cluster.placed.values())
+
+
+def test_a_hopeless_search_for_devices_ends_in_the_words_of_a_time_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(scheduling, "SLICES_MAX", 4)
+    play = Play(a_node("n1"))
+    kinds = [a_device(f"d{i}", attributes={"kind": f"k{i // 3}"}) for i in range(300)]
+    alike = [{"requests": [], "matchAttribute": "gpu.example.com/kind"}]
+    claim = a_claim(asks(count=4), constraints=alike)
+    metadata = msgspec.structs.replace(claim.metadata, namespace="default")
+    play.turn(
+        Seen(DEVICE_CLASS, a_class()),
+        Seen(RESOURCE_SLICE, a_slice(*kinds)),
+        Seen(RESOURCE_CLAIM, msgspec.structs.replace(claim, metadata=metadata)),
+    )
+    wish = [{"name": "r", "resourceClaimName": claim.metadata.name}]
+    play.turn(
+        Seen(POD, a_pod("hopeless").spec(resourceClaims=wish).build()),
+        Seen(POD, a_pod("quick").build()),
+    )
+    assert bound(play) == {"quick"}
+    notes: list[str] = []
+    for _ in range(4):
+        play.turn()
+        notes += play.notes()
+    assert notes == ["FailedScheduling: node n1: timed out trying to allocate devices"]
+
+
+def test_a_second_look_that_would_take_long_leaves_it_to_an_attempt() -> None:
+    play = a_play()
+    slow = a_pod("slow").labels(slow="yes").build()
+    runner = play.machine.desk.runners["default-scheduler"]
+    play.parts.cluster.budget.open(SLICE_STEPS)
+    assert second_look.blamed(runner, slow) is None
+    play.parts.cluster.budget.close()
+    assert play.parts.cluster.budget.spent <= 2 * SLICE_STEPS
