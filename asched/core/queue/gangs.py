@@ -34,7 +34,7 @@ class Gangs:
         pod, which may be the newcomer that woke them.
         """
         gangs: dict[str, list[QueuedPod]] = {}
-        for found, _ in woken if self.tries_groups else ():
+        for found, _ in woken:
             if isinstance(found, QueuedPod) and found.gated_by and (key := group_key(found.pod)):
                 gangs.setdefault(key, []).append(found)
         if newcomer is not None and group_key(newcomer.pod) in gangs:

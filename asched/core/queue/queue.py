@@ -151,8 +151,8 @@ class SchedulingQueue:
         moved = 0
         groups = self.places.resting.groups()
         woken = self._waking.woken(groups, change, except_uid)
-        newcomer = self.places.get(change.new.key) if isinstance(change.new, Pod) else None
-        self.gangs.complete(woken, newcomer)
+        if woken and self.gangs.tries_groups:
+            self.gangs.complete(woken, self.places.get(getattr(change.new, "key", "")))
         for found, worth in woken:
             if isinstance(found, Equals):
                 moved += self._scouts.wake_first(found, worth, label, now_s, except_uid)
