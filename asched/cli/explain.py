@@ -24,10 +24,10 @@ from outside the cluster:
 Whoever else may listen on this machine's port 10259 would get the token; --ca-file in the place of
 --insecure-skip-tls-verify proves who does, if the scheduler was given a certificate.
 ACCOUNT needs `get` on the nonResourceURL /debug/asched/*. With replicas, ask the pod that holds the
-lease: the others know no story. docs/operations.md has it step by step ("Asking why").
+lease: the others know no history. docs/operations.md has it step by step ("Asking why").
 """
-#: Lines of the story that are shown unless all are asked for.
-STORY_LINES: Final = 8
+#: Lines of the history that are shown unless all are asked for.
+HISTORY_LINES: Final = 8
 
 
 def add_parser(subparsers: Any) -> None:
@@ -84,12 +84,12 @@ def run(args: argparse.Namespace) -> int:
     if args.json:
         sys.stdout.write(json.dumps(told, indent=2) + "\n")
     else:
-        lines = STORY_LINES if not args.all else len(told["story"])
+        lines = HISTORY_LINES if not args.all else len(told["story"])
         sys.stdout.write("\n".join(explanation(told, lines)) + "\n")
     return 0
 
 
-def explanation(told: Mapping[str, Any], story_lines: int = STORY_LINES) -> Iterator[str]:
+def explanation(told: Mapping[str, Any], history_lines: int = HISTORY_LINES) -> Iterator[str]:
     """The lines to print."""
     where = f" on {told['node']}" if told.get("node") else ""
     yield f"pod {told['pod']}: {told['place']}{where}"
@@ -112,7 +112,7 @@ def explanation(told: Mapping[str, Any], story_lines: int = STORY_LINES) -> Iter
     if told["story"]:
         yield ""
         yield "story"
-        for line in told["story"][-story_lines:]:
+        for line in told["story"][-history_lines:]:
             yield f"  {_time(line['at'])}  #{line['attempt']}  {line['what']}{_details(line)}"
 
 

@@ -47,7 +47,7 @@ Case = tuple[Play, list[Fact], Pod | None]
 
 def a_world(nodes: int, pods: int, **config: Any) -> Play:
     play = Play(**config)
-    play.machine.desk.counter_s = time.perf_counter
+    play.machine.context.counter_s = time.perf_counter
     keys = {f"n{k}": "v" for k in range(20)}
     play.turn(
         *(

@@ -145,7 +145,7 @@ def test_the_start_tells_flags_and_configuration_in_kube_schedulers_words():
     document = yaml.safe_load(ours["config"])
     assert document.keys() == yaml.safe_load(theirs["config"]).keys()
     assert document["leaderElection"]["leaseDuration"] == "15s"
-    # The end of the story is an object as well.
+    # The end of the history is an object as well.
     assert lines[-1]["msg"] == "command failed"
     assert "cannot reach" in lines[-1]["err"]
 

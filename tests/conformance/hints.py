@@ -1,4 +1,4 @@
-"""Replays queueing hints: one object changes, and a plugin says whether a resting pod may profit.
+"""Replays queueing hints: one object changes; may an unschedulable pod profit, in a plugin's view?
 
 Where upstream leaves a pod asleep that would fit, ours may wake it; such cases agree all the same
 and are marked (`wakes_more`), so that the parity page can count them.
@@ -17,7 +17,7 @@ from asched.core.model.kinds import BY_PLURAL, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.preemption.eviction import UnderWay
-from asched.core.queue import sightings
+from asched.core.queue import event_handlers
 from asched.core.state.changes import ACTION_TEXT, Change, Trigger
 from asched.core.state.facts import Gone, Seen
 from tests.conformance.cases import Result
@@ -43,7 +43,7 @@ def replay(case: Mapping[str, Any]) -> Result:
     triggers = changes_of(kind, old, new)
     apply(world, kind, old, new)
     if case["rejected_at"] == "PreEnqueue" and case["plugin"] == names.DEFAULT_PREEMPTION:
-        world.cluster.companion(UnderWay).start(pod, "")
+        world.cluster.singleton(UnderWay).start(pod, "")
     now = new if kind is POD and isinstance(new, Pod) and new.uid == pod.uid else pod
     assert isinstance(now, Pod)
     _compare_hint(result, world, case, now, old, new)
@@ -56,12 +56,13 @@ def changes_of(kind: Kind, old: Record | None, new: Record | None) -> list[Chang
     """What the queue is told, in order."""
     found: list[Change] = []
     names = {"default-scheduler"}
-    for step in sightings.steps(kind, old, new, profiles=names, is_assumed=lambda _: False):
-        if isinstance(step, sightings.Announce):
+    for step in event_handlers.steps(kind, old, new, profiles=names, is_assumed=lambda _: False):
+        if isinstance(step, event_handlers.Announce):
             found.append(step.change)
-        elif isinstance(step, sightings.Refresh):
+        elif isinstance(step, event_handlers.Refresh):
             found += [
-                Change(t, step.old, step.new) for t in sightings.pod_triggers(step.old, step.new)
+                Change(t, step.old, step.new)
+                for t in event_handlers.pod_triggers(step.old, step.new)
             ]
     return found
 
@@ -146,7 +147,7 @@ def _compare_consequences(
 def is_woken(world: World, case: Mapping[str, Any], pod: Pod, changes: list[Change]) -> bool:
     """Whether any rejector finds any of the changes worth an attempt, or might and the pod fits."""
     profile = world.runner_for(pod).profile
-    registrations, overlooked = profile.registrations, profile.overlooked
+    registrations, extra_events = profile.registrations, profile.extra_events
     gated = case["rejected_at"] == "PreEnqueue"
     for change in changes:
         if change.priority_at_most is not None and pod.priority > change.priority_at_most:
@@ -155,7 +156,7 @@ def is_woken(world: World, case: Mapping[str, Any], pod: Pod, changes: list[Chan
             said = answer_of(registrations[rejector], change.trigger, pod, change.old, change.new)
             if said in ("Queue", "Error"):
                 return not gated or _passes_gates(world, pod)
-            said = answer_of(overlooked[rejector], change.trigger, pod, change.old, change.new)
+            said = answer_of(extra_events[rejector], change.trigger, pod, change.old, change.new)
             if said in ("Queue", "Error") and would_fit(world, pod):
                 return not gated or _passes_gates(world, pod)
     return False

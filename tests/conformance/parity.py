@@ -65,7 +65,7 @@ def tables(results: Sequence[Result]) -> str:
         _table(head, _by_plugin(results)),
         "### What wakes a pod in addition",
         ABOUT_WAKING,
-        _table(("rejected by", "hears of"), _overlooked()),
+        _table(("rejected by", "hears of"), _extra_events()),
     )
     return "\n\n".join(parts) + "\n"
 
@@ -89,11 +89,11 @@ def _by_plugin(results: Sequence[Result]) -> list[tuple[object, ...]]:
     return rows
 
 
-def _overlooked() -> list[tuple[str, str]]:
+def _extra_events() -> list[tuple[str, str]]:
     runner = next(iter(build(None, {}).runners.values()))
     return [
         (plugin, "; ".join(_told(registrations)))
-        for plugin, registrations in sorted(runner.profile.overlooked.items())
+        for plugin, registrations in sorted(runner.profile.extra_events.items())
         if registrations
     ]
 

@@ -19,10 +19,7 @@ from asched.core.model.kinds import KINDS, NODE, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
-from asched.core.queue.profile import QueueProfile
-from asched.core.queue.queue import SchedulingQueue
-from asched.core.queue.queued import QueuedPod
-from asched.core.queue.sightings import (
+from asched.core.queue.event_handlers import (
     Announce,
     Enqueue,
     Refresh,
@@ -32,6 +29,9 @@ from asched.core.queue.sightings import (
     pod_triggers,
     steps,
 )
+from asched.core.queue.profile import QueueProfile
+from asched.core.queue.queue import SchedulingQueue
+from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change, Trigger
 from asched.core.state.nominated import Nominator
 from tests.conformance.registrations import load

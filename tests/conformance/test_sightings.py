@@ -1,4 +1,4 @@
-"""hints.jsonl.gz: the changes that our sightings make of each recorded pair of versions."""
+"""hints.jsonl.gz: the changes that our event handlers make of each recorded pair of versions."""
 
 import gzip
 import json
@@ -8,8 +8,8 @@ import pytest
 
 from asched.core.model.decode import decode
 from asched.core.model.kinds import KINDS, POD
+from asched.core.queue.event_handlers import Announce, Refresh, pod_triggers, steps
 from asched.core.queue.hints import Interest, registered
-from asched.core.queue.sightings import Announce, Refresh, pod_triggers, steps
 from asched.core.state.changes import Change, Trigger
 from tests.conformance.test_registrations import own_registrations
 from tests.shared import shared_path

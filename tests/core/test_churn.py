@@ -2,8 +2,8 @@
 
 import pytest
 
-from asched.core.cycle import story
-from asched.core.framework import class_cache, promised
+from asched.core.cycle import history
+from asched.core.framework import class_cache, nominated_amounts
 from asched.core.plugins import per_pod
 from asched.core.preemption import search
 from asched.core.state import nodes, object_log, pods, topology
@@ -23,13 +23,13 @@ def small_memories(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is bounded by its size is full at once."""
     for module in (nodes, object_log):
         monkeypatch.setattr(module, "LOG_ENTRIES_MAX", 32)
-    monkeypatch.setattr(story, "PODS_MAX", 20)
+    monkeypatch.setattr(history, "PODS_MAX", 20)
     monkeypatch.setattr(topology, "COUNTERS_MIN", 8)
     monkeypatch.setattr(topology, "CELLS_MAX", 0)
     monkeypatch.setattr(topology, "IDLE_MAX", IDLE_TERMS)
     monkeypatch.setattr(pods, "RECENT_BYTES_MAX", 0)
     monkeypatch.setattr(per_pod, "PODS_MIN", 4)
-    for module in (class_cache, promised, search):
+    for module in (class_cache, nominated_amounts, search):
         monkeypatch.setattr(module, "BYTES_MAX", 0)
 
 

@@ -96,7 +96,7 @@ def assert_placed_once(cluster: Cluster) -> None:
     assert set(cluster.bindings.values()) == {1}
     assert cluster.broken_rules() == []
     assert not any(map(is_told, cluster.placed())), "a bound pod says that it cannot be scheduled"
-    assert audit.recount(cluster.scheduler.machine.desk.cluster) == []
+    assert audit.recount(cluster.scheduler.machine.context.cluster) == []
 
 
 async def settled(cluster: Cluster) -> None:
@@ -105,7 +105,7 @@ async def settled(cluster: Cluster) -> None:
     cluster.server.faults.clear()
     async with asyncio.timeout(20):
         while True:
-            known = machine.desk.cluster
+            known = machine.context.cluster
             assumed = any(info.assumed for info in known.placed.values())
             seen = {uid for uid, info in known.placed.items() if not info.assumed}
             theirs = {pod["metadata"]["uid"] for pod in cluster.placed()}

@@ -1,5 +1,5 @@
 """Pod groups from outside: asched as a process against the embedded API server, and against a real
-one beside kube-scheduler, which must tell the same stories in the same words.
+one beside kube-scheduler, which must tell the same histories in the same words.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ GROUP_VERSION: Final = "scheduling.k8s.io/v1alpha2"
 ZONE: Final = "topology.kubernetes.io/zone"
 PATIENCE_S: Final = 90.0
 POLL_S: Final = 0.1
-#: How long stories are left alone before they are compared: a few rounds of backoff.
+#: How long histories are left alone before they are compared: a few rounds of backoff.
 LEFT_ALONE_S: Final = 6.0
 WAITS: Final = (
     "pod group is unschedulable, waiting for minCount pods from a gang to be scheduled, one or more"
@@ -189,9 +189,9 @@ STORIES: Final[dict[str, tuple[Any, Any]]] = {
 }
 
 
-async def told(plane: PlaneWithGroups, scheduler: str, story: str) -> Json:
-    """Live through a story; what became of pods and groups, whichever pod it was."""
-    nodes, groups = STORIES[story]
+async def told(plane: PlaneWithGroups, scheduler: str, history: str) -> Json:
+    """Live through a history; what became of pods and groups, whichever pod it was."""
+    nodes, groups = STORIES[history]
     made = []
     for name, cpu, zone in nodes:
         node = a_node(name, cpu=str(cpu))
@@ -200,8 +200,8 @@ async def told(plane: PlaneWithGroups, scheduler: str, story: str) -> Json:
         made.append(node)
     await plane.create("/api/v1/nodes", made)
     path = f"/apis/{GROUP_VERSION}/namespaces/{{namespace}}/podgroups"
-    # Nobody takes the finalizer off a PodGroup here: each story has its own.
-    mark = f"{scheduler}-{list(STORIES).index(story)}-"
+    # Nobody takes the finalizer off a PodGroup here: each history has its own.
+    mark = f"{scheduler}-{list(STORIES).index(history)}-"
     await plane.create(path, [a_group(mark + g[0], g[1], by_zone=g[3]) for g in groups])
     for name, _, size, _ in groups:
         pods = [a_member(f"{name}-{n}", mark + name, scheduler) for n in range(size)]
@@ -237,13 +237,13 @@ async def test_both_schedulers_tell_the_same_stories(
     )
     theirs, ours = {}, {}
     async with kube_scheduler(tmp_path, plane):
-        for story in STORIES:
-            theirs[story] = await told(plane, "theirs", story)
+        for history in STORIES:
+            theirs[history] = await told(plane, "theirs", history)
     async with a_process(tmp_path, *flags) as process:
-        for story in STORIES:
-            ours[story] = await told(plane, "ours", story)
+        for history in STORIES:
+            ours[history] = await told(plane, "ours", history)
         assert "Traceback" not in process.words, process.words[-3000:]
 
-    for story in STORIES:
-        assert ours[story] == theirs[story], story
+    for history in STORIES:
+        assert ours[history] == theirs[history], history
     assert WAITS in theirs["one pod too many"]["said"]

@@ -3,7 +3,7 @@
 change   somebody does something                 weights in CHANGES
 turn     the machine hears of it, and whatever it asks for is done at once
 rest     all backoffs end; the five-minute sweep never comes
-sleepers pods at rest that a fresh scheduler would place
+sleepers unschedulable pods that a fresh scheduler would place
 """
 
 import random
@@ -62,7 +62,7 @@ class Rescues(Silent):
 
 class Changing:
     """`configured` is the configuration of the profile that most pods use; `sweep_s` the age at
-    which pods at rest are tried again without a reason.
+    which unschedulable pods are tried again without a reason.
     """
 
     def __init__(
@@ -125,10 +125,10 @@ class Changing:
             self.turn()
 
     def sleepers(self) -> list[str]:
-        """Pods at rest for which schedulers without any memory find a node."""
+        """Pods unschedulable for which schedulers without any memory find a node."""
         found = []
         fresh = build_runners(self._effective, self.parts)
-        for queued in list(self.machine.desk.queue.places.resting):
+        for queued in list(self.machine.context.queue.places.unschedulable):
             pod = queued.pod
             profile = self.runners[pod.spec.scheduler_name].profile
             if not all(gate.pre_enqueue(pod).is_success for gate in profile.pre_enqueue):

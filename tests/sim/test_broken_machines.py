@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.cycle import binding, scheduling, settle
-from asched.core.dra.ledger import Ledger
+from asched.core.cycle import binding, confirmation, scheduling
+from asched.core.dra.ledger import DeviceLedger
 from asched.core.extender.consult import Chain
 from asched.core.framework.status import SUCCESS
 from asched.core.leader.election import Election
@@ -52,9 +52,9 @@ def nothing_to_do(self: Any, pod: Any, node: str) -> Any:
     return SUCCESS
 
 
-def only_the_place(desk: Any, attempt: Any, node: str) -> Generator[Any, Any, bool]:
+def only_the_place(context: Any, attempt: Any, node: str) -> Generator[Any, Any, bool]:
     yield from ()
-    return bool(desk.cluster.forget(attempt.info))
+    return bool(context.cluster.forget(attempt.info))
 
 
 def careless(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -63,8 +63,8 @@ def careless(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(settle, "SENDS_MAX", 1)
-    monkeypatch.setattr(settle, "LANDS_WITHIN_S", 0.0)
+    monkeypatch.setattr(confirmation, "SENDS_MAX", 1)
+    monkeypatch.setattr(confirmation, "LANDS_WITHIN_S", 0.0)
 
 
 CASES = [
@@ -116,7 +116,7 @@ CASES = [
     Case(
         "devices in flight that do not count",
         "BusyDevices",
-        sets(Ledger, "reserve", lambda *_: None),
+        sets(DeviceLedger, "reserve", lambda *_: None),
         "is held by 2 claims",
         seed=1,
     ),

@@ -21,8 +21,13 @@ from asched.core.config.merge import (
     needed_plugins,
     resolve,
 )
-from asched.core.config.problem import Path, Problem, Stage, message, quoted
-from asched.core.config.v1 import Extender, PluginConfig, Profile, SchedulerConfiguration
+from asched.core.config.problem import Path, Problem, StartStage, message, quoted
+from asched.core.config.v1 import (
+    Extender,
+    KubeSchedulerProfile,
+    PluginConfig,
+    SchedulerConfiguration,
+)
 from asched.core.config.validate_args import node_resources_fit
 
 #: A renewal may be late by this factor, so that replicas do not beat in step (client-go).
@@ -93,14 +98,16 @@ def election_faults(configuration: SchedulerConfiguration) -> list[Problem]:
 
 def _elector(text: str, name: str) -> Problem:
     path: Path = ("leaderElection", name)
-    return Problem(Stage.ELECT, f"couldn't create leader elector: {text}", path)
+    return Problem(StartStage.ELECT, f"couldn't create leader elector: {text}", path)
 
 
 def _extender_faults(
     extenders: Sequence[Extender], extender_fault: Callable[[Extender], str | None]
 ) -> list[Problem]:
     return [
-        Problem(Stage.CONSTRUCT, f"couldn't build extenders: {text}", ("extenders", i, "tlsConfig"))
+        Problem(
+            StartStage.CONSTRUCT, f"couldn't build extenders: {text}", ("extenders", i, "tlsConfig")
+        )
         for i, extender in enumerate(extenders)
         for text in [extender_fault(extender)]
         if text
@@ -124,7 +131,7 @@ def _ignored_resources(
         args = profile.plugin_config.get(names.NODE_RESOURCES_FIT)
         if not isinstance(args, NodeResourcesFitArgs):
             text = "couldn't build extenders: can't find NodeResourcesFitArgs in plugin config"
-            faults.append(Problem(Stage.CONSTRUCT, text, ("profiles", index)))
+            faults.append(Problem(StartStage.CONSTRUCT, text, ("profiles", index)))
             continue
         changed = PluginConfig(names.NODE_RESOURCES_FIT, replace(args, ignored_resources=ignored))
         configs = tuple(
@@ -136,7 +143,7 @@ def _ignored_resources(
     return replace(configuration, profiles=tuple(profiles)), []
 
 
-def _args_faults(profile: Profile, index: int) -> list[Problem]:
+def _args_faults(profile: KubeSchedulerProfile, index: int) -> list[Problem]:
     """NodeResourcesFit's args, judged if the plugin is built; one text for all faults."""
     if names.NODE_RESOURCES_FIT not in needed_plugins(profile):
         return []
@@ -149,7 +156,7 @@ def _args_faults(profile: Profile, index: int) -> list[Problem]:
                     f"{message([problem.text for problem in found])}"
                 )
                 base: Path = ("profiles", index, "pluginConfig", place, "args")
-                return [Problem(Stage.CONSTRUCT, text, (*base, *found[0].path))]
+                return [Problem(StartStage.CONSTRUCT, text, (*base, *found[0].path))]
     return []
 
 
@@ -164,14 +171,14 @@ def _queue_sort_faults(resolved: Sequence[ResolvedProfile]) -> list[Problem]:
             f"different queue sort plugins for profile {shown}: {quoted(name)}, "
             f"first: {quoted(first_name)}"
         )
-        return [Problem(Stage.CONSTRUCT, text, path)]
+        return [Problem(StartStage.CONSTRUCT, text, path)]
     if first.profile.plugin_config.get(name) != last.profile.plugin_config.get(name):
         text = f"different queue sort plugin args for profile {shown}"
-        return [Problem(Stage.CONSTRUCT, text, path)]
+        return [Problem(StartStage.CONSTRUCT, text, path)]
     return []
 
 
-def _used_args_only(profile: Profile) -> Profile:
+def _used_args_only(profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
     """Args of plugins that run, sorted by plugin: what the effective text shows."""
     needed = needed_plugins(profile)
     by_name: Mapping[str, PluginConfig] = {entry.name: entry for entry in profile.plugin_configs}

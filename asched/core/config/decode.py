@@ -22,7 +22,7 @@ from asched.core.config.problem import (
     Path,
     Problem,
     Severity,
-    Stage,
+    StartStage,
     did_you_mean,
     go_json,
     path_text,
@@ -89,7 +89,9 @@ class _Faults:
     def add(self, text: str, path: Path, severity: Severity, hint: str = "") -> None:
         start = self.strict_prefix if severity is Severity.STRICT else self.prefix
         where = (*self.base, *path)
-        self.found.append(Problem(Stage.LOAD, start + text, where, hint, severity, self.nested))
+        self.found.append(
+            Problem(StartStage.LOAD, start + text, where, hint, severity, self.nested)
+        )
 
 
 def kind_of(value: Any) -> str:
@@ -176,7 +178,7 @@ def decode(document: Any, source: str) -> tuple[dict[str, Any], list[Problem]]:
         problems += _nested(checked)
     elif not problems:
         text = f"couldn't decode as {KIND}, got {version}, Kind={kind}: "
-        problems.append(Problem(Stage.LOAD, text, ("kind",), severity=Severity.ABORT))
+        problems.append(Problem(StartStage.LOAD, text, ("kind",), severity=Severity.ABORT))
     return checked, problems
 
 
@@ -235,7 +237,9 @@ def decode_args(
             f"got {kind}.{API_GROUP}"
         )
         at = (*path, "kind")
-        faults.found.append(Problem(Stage.LOAD, text, at, severity=Severity.ABORT, nested=True))
+        faults.found.append(
+            Problem(StartStage.LOAD, text, at, severity=Severity.ABORT, nested=True)
+        )
     checked.pop("apiVersion", None)
     checked.pop("kind", None)
     return BareArgs(checked) if is_internal else checked, faults.found

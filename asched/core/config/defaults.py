@@ -23,11 +23,11 @@ from asched.core.config.v1 import (
     Extender,
     ExtenderManagedResource,
     ExtenderTLSConfig,
+    KubeSchedulerProfile,
     LeaderElection,
-    Plugin,
     PluginConfig,
+    PluginEntry,
     PluginSet,
-    Profile,
     SchedulerConfiguration,
 )
 from asched.core.model.timestamp import NS_PER_SECOND
@@ -42,7 +42,7 @@ DEFAULT_HTTP_TIMEOUT_NS: Final = 5 * NS_PER_SECOND
 def default_profile(
     scheduler_name: str = names.DEFAULT_SCHEDULER_NAME,
     gates: Mapping[str, bool] = DEFAULT_GATES,
-) -> Profile:
+) -> KubeSchedulerProfile:
     """The profile a minimal file means, under another name if one is given."""
     return profile({"schedulerName": scheduler_name}, gates)
 
@@ -91,13 +91,13 @@ def internal_configuration(document: Document) -> SchedulerConfiguration:
     )
 
 
-def profile(entry: Document, gates: Mapping[str, bool]) -> Profile:
+def profile(entry: Document, gates: Mapping[str, bool]) -> KubeSchedulerProfile:
     """One profile with default plugins merged in and default args appended by name."""
     given = entry.get("plugins") or {}
     plugins = merge_defaults(
         {point: _plugin_set(given.get(point) or {}) for point in (*POINTS, MULTI_POINT)}, gates
     )
-    bare = Profile(plugins=plugins)
+    bare = KubeSchedulerProfile(plugins=plugins)
     configs = [
         PluginConfig(name, _args(name, _of(item, "args", None), gates))
         for item in entry.get("pluginConfig") or ()
@@ -109,7 +109,7 @@ def profile(entry: Document, gates: Mapping[str, bool]) -> Profile:
         for name in needed_plugins(bare)
         if name in plugin_args.ARGS_TYPES and name not in seen
     ]
-    return Profile(
+    return KubeSchedulerProfile(
         scheduler_name=entry.get("schedulerName") or "",
         percentage_of_nodes_to_score=entry.get("percentageOfNodesToScore"),
         plugins=plugins,
@@ -147,9 +147,9 @@ def _client_connection(given: Document) -> ClientConnection:
 
 
 def _plugin_set(given: Document) -> PluginSet:
-    def plugins(entries: Sequence[Document | None] | None) -> tuple[Plugin, ...]:
+    def plugins(entries: Sequence[Document | None] | None) -> tuple[PluginEntry, ...]:
         return tuple(
-            Plugin(_of(entry, "name", ""), _of(entry, "weight", 0)) for entry in entries or ()
+            PluginEntry(_of(entry, "name", ""), _of(entry, "weight", 0)) for entry in entries or ()
         )
 
     return PluginSet(plugins(given.get("enabled")), plugins(given.get("disabled")))

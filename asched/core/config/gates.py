@@ -89,7 +89,7 @@ class GateError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Gates:
+class FeatureGates:
     """The state of every gate, and what is to be told to the user."""
 
     enabled: Mapping[str, bool]
@@ -105,7 +105,7 @@ def parse_bool(text: str) -> bool:
     raise ValueError(f"strconv.ParseBool: parsing {quoted(text)}: invalid syntax")
 
 
-def parse(values: Sequence[str]) -> Gates:
+def parse(values: Sequence[str]) -> FeatureGates:
     """The gates after every `--feature-gates` value, in the order given; raises GateError."""
     by_component: dict[str, list[str]] = {}
     for value in values:
@@ -136,7 +136,7 @@ def parse(values: Sequence[str]) -> Gates:
         for name, value in asked.items()
         if name in GATES and name not in HONOURED and value is not DEFAULT_GATES[name]
     )
-    return Gates(gates.enabled, (*gates.warnings, *idle))
+    return FeatureGates(gates.enabled, (*gates.warnings, *idle))
 
 
 def _refuse(enabled: Mapping[str, bool]) -> None:
@@ -150,7 +150,7 @@ def _refuse(enabled: Mapping[str, bool]) -> None:
         raise GateError("; ".join(faults))
 
 
-def resolve(asked: Mapping[str, bool]) -> Gates:
+def resolve(asked: Mapping[str, bool]) -> FeatureGates:
     """Defaults, then AllAlpha and AllBeta, then the gates named; raises GateError."""
     state = dict(DEFAULT_GATES)
     for group, stage in ((ALL_ALPHA, "ALPHA"), (ALL_BETA, "BETA")):
@@ -179,7 +179,7 @@ def resolve(asked: Mapping[str, bool]) -> Gates:
     faults = list(_orphans(state))
     if faults:
         raise GateError(faults[0] if len(faults) == 1 else f"[{', '.join(faults)}]")
-    return Gates(state, tuple(warnings))
+    return FeatureGates(state, tuple(warnings))
 
 
 def _orphans(state: Mapping[str, bool]) -> Iterable[str]:

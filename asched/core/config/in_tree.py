@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from asched import names
-from asched.core.config.v1 import PLACEMENT_GENERATE, PLACEMENT_SCORE, Plugin
+from asched.core.config.v1 import PLACEMENT_GENERATE, PLACEMENT_SCORE, PluginEntry
 
 #: Plugin name -> the extension points it implements.
 KnownPlugins = Mapping[str, frozenset[str]]
@@ -73,10 +73,10 @@ DEFAULT_MULTI_POINT: Final[tuple[tuple[str, int, str | None], ...]] = (
 )
 
 
-def default_multi_point(gates: Mapping[str, bool]) -> tuple[Plugin, ...]:
+def default_multi_point(gates: Mapping[str, bool]) -> tuple[PluginEntry, ...]:
     """The default multiPoint list under these gates; a gate that is not mentioned counts as off."""
     return tuple(
-        Plugin(name, weight)
+        PluginEntry(name, weight)
         for name, weight, gate in DEFAULT_MULTI_POINT
         if gate is None or gates.get(gate, False)
     )

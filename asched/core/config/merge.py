@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from asched.core.config.in_tree import KnownPlugins, default_multi_point
-from asched.core.config.problem import Path, Problem, Stage, did_you_mean, quoted
+from asched.core.config.problem import Path, Problem, StartStage, did_you_mean, quoted
 from asched.core.config.replaced import ADVICE
 from asched.core.config.v1 import (
     ALL_PLUGINS,
@@ -25,9 +25,9 @@ from asched.core.config.v1 import (
     PLACEMENT_GENERATE,
     PLACEMENT_SCORE,
     POINTS,
-    Plugin,
+    KubeSchedulerProfile,
+    PluginEntry,
     PluginSet,
-    Profile,
 )
 
 #: The order in which upstream visits the points; it decides which fault is met first.
@@ -65,7 +65,7 @@ class WeightedPlugin:
 class ResolvedProfile:
     """A profile whose points are final: `points[p]` is what runs at p, in order."""
 
-    profile: Profile
+    profile: KubeSchedulerProfile
     points: Mapping[str, tuple[WeightedPlugin, ...]] = field(default_factory=dict)
 
     @property
@@ -103,7 +103,7 @@ def merge_defaults(
     disabled = {plugin.name for plugin in multi_point.disabled}
     position = {plugin.name: index for index, plugin in enumerate(multi_point.enabled)}
     replaced: set[int] = set()
-    enabled: list[Plugin] = []
+    enabled: list[PluginEntry] = []
     if ALL_PLUGINS not in disabled:
         for default in default_multi_point(gates):
             if default.name in disabled:
@@ -121,10 +121,12 @@ def merge_defaults(
 
 def _without_weights(plugins: PluginSet) -> PluginSet:
     """A weight in a disable list is forgotten."""
-    return PluginSet(plugins.enabled, tuple(Plugin(plugin.name) for plugin in plugins.disabled))
+    return PluginSet(
+        plugins.enabled, tuple(PluginEntry(plugin.name) for plugin in plugins.disabled)
+    )
 
 
-def needed_plugins(profile: Profile) -> tuple[str, ...]:
+def needed_plugins(profile: KubeSchedulerProfile) -> tuple[str, ...]:
     """Every plugin some list enables, sorted; only these are built, and only their args matter."""
     enabled = {
         plugin.name
@@ -134,7 +136,7 @@ def needed_plugins(profile: Profile) -> tuple[str, ...]:
     return tuple(sorted(enabled))
 
 
-def resolve(profile: Profile, known: KnownPlugins, index: int = 0) -> ResolvedProfile:
+def resolve(profile: KubeSchedulerProfile, known: KnownPlugins, index: int = 0) -> ResolvedProfile:
     """Expand a profile's lists; raises UnusableProfileError. `index` is its place in the file."""
     where: Path = ("profiles", index, "plugins")
     faults: list[Problem] = []
@@ -161,7 +163,7 @@ def resolve(profile: Profile, known: KnownPlugins, index: int = 0) -> ResolvedPr
 
 
 def _fault(text: str, path: Path, hint: str = "") -> Problem:
-    return Problem(Stage.CONSTRUCT, text, path, hint)
+    return Problem(StartStage.CONSTRUCT, text, path, hint)
 
 
 def _unknown(name: str, point: str, known: KnownPlugins, path: Path) -> Problem:
@@ -173,7 +175,9 @@ def _registered_twice(name: str, point: str) -> str:
     return f"plugin {quoted(name)} already registered as {quoted(interface_name(point))}"
 
 
-def _check_point(profile: Profile, known: KnownPlugins, point: str, where: Path) -> list[Problem]:
+def _check_point(
+    profile: KubeSchedulerProfile, known: KnownPlugins, point: str, where: Path
+) -> list[Problem]:
     faults = []
     seen: set[str] = set()
     for place, plugin in enumerate(profile.plugin_set(point).enabled):
@@ -193,7 +197,7 @@ def _check_point(profile: Profile, known: KnownPlugins, point: str, where: Path)
 
 
 def _expand(
-    profile: Profile, known: KnownPlugins, point: str, where: Path
+    profile: KubeSchedulerProfile, known: KnownPlugins, point: str, where: Path
 ) -> tuple[tuple[str, ...], list[Problem]]:
     here = profile.plugin_set(point)
     named = list(dict.fromkeys(plugin.name for plugin in here.enabled))
@@ -222,7 +226,7 @@ def _expand(
 
 
 def _check_whole(
-    profile: Profile, points: Mapping[str, Sequence[str]], where: Path
+    profile: KubeSchedulerProfile, points: Mapping[str, Sequence[str]], where: Path
 ) -> list[Problem]:
     name = quoted(profile.scheduler_name)
     sorters = len(points["queueSort"])
@@ -245,7 +249,7 @@ def _check_whole(
 
 
 def _weights(
-    profile: Profile, known: KnownPlugins, point: str, where: Path
+    profile: KubeSchedulerProfile, known: KnownPlugins, point: str, where: Path
 ) -> tuple[dict[str, int], Problem | None]:
     """Weight by plugin; the point's own entry wins over multiPoint's, 0 counts as 1.
 

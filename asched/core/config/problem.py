@@ -25,7 +25,7 @@ _ESCAPES: Final = {
 }
 
 
-class Stage(Enum):
+class StartStage(Enum):
     """Where kube-scheduler's start-up finds a fault, in this order."""
 
     LOAD = "load"
@@ -48,7 +48,7 @@ class Key(str):
     __slots__ = ()
 
 
-class Named(str):
+class NamedString(str):
     """A text of a string type with a name of its own, whose values Go prints as JSON."""
 
     __slots__ = ()
@@ -61,7 +61,7 @@ Path = tuple[str | int, ...]
 class Problem:
     """One fault; `nested` marks those found in plugin args, after the document itself."""
 
-    stage: Stage
+    stage: StartStage
     text: str
     path: Path = ()
     hint: str = ""
@@ -106,7 +106,7 @@ def _escaped(letter: str) -> str:
 
 def _value_text(value: Any) -> str:
     if isinstance(value, str):
-        return go_json(value) if type(value) is Named else quoted(value)
+        return go_json(value) if type(value) is NamedString else quoted(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
@@ -124,7 +124,7 @@ def go_json(value: Any) -> str:
 
 def _problem(path: Path, body: str) -> Problem:
     where = path_text(path)
-    return Problem(Stage.VALIDATE, f"{where}: {body}" if where else body, path)
+    return Problem(StartStage.VALIDATE, f"{where}: {body}" if where else body, path)
 
 
 def invalid(path: Path, value: Any, detail: str) -> Problem:
@@ -147,7 +147,7 @@ def not_supported(path: Path, value: str, supported: Sequence[str]) -> Problem:
     """All of upstream's enumerations are types of their own, whose values print as JSON."""
     listed = ", ".join(quoted(name) for name in supported)
     return _problem(
-        path, f"Unsupported value: {_value_text(Named(value))}: supported values: {listed}"
+        path, f"Unsupported value: {_value_text(NamedString(value))}: supported values: {listed}"
     )
 
 
@@ -164,7 +164,7 @@ def as_upstream(problems: Iterable[Problem]) -> tuple[str, ...]:
     if not found:
         return ()
     first = [problem for problem in found if problem.stage is found[0].stage]
-    if first[0].stage is Stage.LOAD:
+    if first[0].stage is StartStage.LOAD:
         for nested in (False, True):
             hard = [p for p in first if p.nested is nested and p.severity is not Severity.STRICT]
             if hard:
@@ -173,7 +173,7 @@ def as_upstream(problems: Iterable[Problem]) -> tuple[str, ...]:
                 worst = hard[0] if nested else max(hard, key=lambda problem: problem.severity)
                 return (worst.text,)
         return tuple(_joined(first))
-    if first[0].stage is Stage.VALIDATE:
+    if first[0].stage is StartStage.VALIDATE:
         return tuple(dict.fromkeys(problem.text for problem in first))
     return (first[0].text,)
 

@@ -22,9 +22,9 @@ from asched.core.config.v1 import (
     POINTS,
     Extender,
     ExtenderTLSConfig,
+    KubeSchedulerProfile,
     PluginConfig,
     PluginSet,
-    Profile,
     SchedulerConfiguration,
 )
 
@@ -93,7 +93,7 @@ def _given(**fields: Any) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _profile(profile: Profile) -> dict[str, Any]:
+def _profile(profile: KubeSchedulerProfile) -> dict[str, Any]:
     document: dict[str, Any] = {
         "plugins": {
             point: _plugin_set(profile.plugin_set(point)) for point in (*POINTS, MULTI_POINT)

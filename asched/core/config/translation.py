@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
 
-from asched.core.config.problem import Path, Problem, Severity, Stage, path_text
-from asched.core.config.v1 import Profile
+from asched.core.config.problem import Path, Problem, Severity, StartStage, path_text
+from asched.core.config.v1 import KubeSchedulerProfile
 
 
 class Fate(Enum):
@@ -51,7 +51,7 @@ class Translation:
         lost = [note for note in self.notes if note.fate is Fate.UNSUPPORTED]
         return (head, *(f"unsupported: {note}" for note in lost))
 
-    def mark(self, profile: Profile) -> Profile:
+    def mark(self, profile: KubeSchedulerProfile) -> KubeSchedulerProfile:
         """The profile with the flags that v1 has no field for."""
         return replace(profile, always_check_all_filters=self.always_check_all_filters)
 
@@ -75,7 +75,7 @@ class Draft:
         self.notes.append(Note(Fate.UNSUPPORTED, path, text))
 
     def refuse(self, path: Path, text: str, hint: str = "") -> None:
-        problem = Problem(Stage.LOAD, text, path, hint, Severity.ABORT)
+        problem = Problem(StartStage.LOAD, text, path, hint, Severity.ABORT)
         self.problems.append(problem)
 
     def finish(self, *, always_check_all_filters: bool = False) -> Translation:

@@ -35,7 +35,7 @@ POINTS: Final = (*names.EXTENSION_POINTS, *PLACEMENT_POINTS)
 
 
 @dataclass(frozen=True, slots=True)
-class Plugin:
+class PluginEntry:
     """One entry of an `enabled` or `disabled` list; weight 0 is "not given"."""
 
     name: str = ""
@@ -46,8 +46,8 @@ class Plugin:
 class PluginSet:
     """What one extension point (or multiPoint) enables and disables, in the order written."""
 
-    enabled: tuple[Plugin, ...] = ()
-    disabled: tuple[Plugin, ...] = ()
+    enabled: tuple[PluginEntry, ...] = ()
+    disabled: tuple[PluginEntry, ...] = ()
 
 
 NO_PLUGINS: Final = PluginSet()
@@ -62,7 +62,7 @@ class PluginConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class Profile:
+class KubeSchedulerProfile:
     """A scheduler name and the plugins that decide for its pods.
 
     `plugins` maps each of POINTS and multiPoint to its set, defaults already merged in; a point
@@ -183,7 +183,7 @@ class SchedulerConfiguration:
     pod_initial_backoff_s: int = 1
     pod_max_backoff_s: int = 10
     delay_cache_until_active: bool = False
-    profiles: tuple[Profile, ...] = ()
+    profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     #: The feature gates it is read under; no part of the document.
     gates: Mapping[str, bool] = field(default_factory=lambda: DEFAULT_GATES)

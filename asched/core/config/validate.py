@@ -15,7 +15,7 @@ from asched.core.config.args import kind_of_args
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.internal_text import internal_args
 from asched.core.config.problem import (
-    Named,
+    NamedString,
     Path,
     Problem,
     did_you_mean,
@@ -29,9 +29,9 @@ from asched.core.config.replaced import ADVICE
 from asched.core.config.v1 import (
     API_VERSION,
     Extender,
+    KubeSchedulerProfile,
     LeaderElection,
     PluginSet,
-    Profile,
     SchedulerConfiguration,
 )
 from asched.core.config.validate_args import CHECKS
@@ -110,7 +110,7 @@ def _percentage(path: Path, value: int | None) -> list[Problem]:
     return [invalid(path, value, "not in valid range [0-100]")]
 
 
-def _profiles(profiles: Sequence[Profile], gates: Mapping[str, bool]) -> list[Problem]:
+def _profiles(profiles: Sequence[KubeSchedulerProfile], gates: Mapping[str, bool]) -> list[Problem]:
     faults = []
     seen: set[str] = set()
     for i, profile in enumerate(profiles):
@@ -135,7 +135,7 @@ def _removed(path: Path, name: str) -> Problem:
     return replace(invalid(path, name, text), hint=ADVICE[name])
 
 
-def _removed_plugins(profile: Profile, path: Path) -> list[Problem]:
+def _removed_plugins(profile: KubeSchedulerProfile, path: Path) -> list[Problem]:
     return [
         _removed((*path, point, "enabled", i), plugin.name)
         for point in names.EXTENSION_POINTS
@@ -144,7 +144,9 @@ def _removed_plugins(profile: Profile, path: Path) -> list[Problem]:
     ]
 
 
-def _plugin_config(profile: Profile, path: Path, gates: Mapping[str, bool]) -> list[Problem]:
+def _plugin_config(
+    profile: KubeSchedulerProfile, path: Path, gates: Mapping[str, bool]
+) -> list[Problem]:
     faults = []
     seen: set[str] = set()
     for i, entry in enumerate(profile.plugin_configs):
@@ -157,7 +159,7 @@ def _plugin_config(profile: Profile, path: Path, gates: Mapping[str, bool]) -> l
         elif entry.name == MISNAMED_PLUGIN:
             text = "has to match plugin args"
             hint = did_you_mean(entry.name, [names.NODE_RESOURCES_FIT])
-            args = Named(entry.args) if isinstance(entry.args, str) else entry.args
+            args = NamedString(entry.args) if isinstance(entry.args, str) else entry.args
             faults.append(replace(invalid((*here, "args"), args, text), hint=hint))
         elif entry.name in CHECKS:
             faults += CHECKS[entry.name](entry.args, (*here, "args"), gates)
@@ -173,7 +175,7 @@ def _shown(plugins: PluginSet) -> dict[str, Any]:
     return {"Enabled": listed(plugins.enabled), "Disabled": listed(plugins.disabled)}
 
 
-def _queue_sort(profiles: Sequence[Profile]) -> list[Problem]:
+def _queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> list[Problem]:
     faults = []
     first = profiles[0].plugin_set(QUEUE_SORT)
     if len(first.enabled) > 1:
@@ -208,7 +210,7 @@ def _extenders(extenders: Sequence[Extender]) -> list[Problem]:
             text = "must have a positive weight applied to it"
             faults.append(invalid((*path, "weight"), extender.weight, text))
         for j, resource in enumerate(extender.managed_resources):
-            name = Named(resource.name)
+            name = NamedString(resource.name)
             here = (*path, "managedResources", j, "name")
             faults += _managed_resource(here, name)
             if resource.name in managed:

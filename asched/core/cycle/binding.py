@@ -18,10 +18,10 @@ from typing import Any
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.cycle.desk import Attempt, Desk, ref_of
+from asched.core.cycle.confirmation import settle, settle_lost
+from asched.core.cycle.context import Attempt, SchedulerContext, ref_of
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
-from asched.core.cycle.settle import settle, settle_lost
-from asched.core.cycle.story import Step
+from asched.core.cycle.history import Step
 from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import Bind, CallPlugin, Effect, PatchPodStatus, WaitFor
 from asched.core.framework.late import driven, nonsense
@@ -38,7 +38,7 @@ Steps = Generator[Effect, Answer, Any]
 class Binding:
     """One pod on its way to its node."""
 
-    desk: Desk
+    context: SchedulerContext
     attempt: Attempt
     node: str
     waiting: WaitingPod
@@ -49,8 +49,8 @@ class Binding:
         try:
             status = yield from self._until_bound()
         except Exception as error:  # noqa: BLE001 - a plugin's bug costs its pod an attempt, no more
-            status = failure(self.desk.contain(error, "bind"))
-        self.desk.waiting.drop(self.attempt.pod.uid)
+            status = failure(self.context.contain(error, "bind"))
+        self.context.waiting.drop(self.attempt.pod.uid)
         if status.is_success:
             yield from self._bound()
         else:
@@ -59,37 +59,37 @@ class Binding:
     # --- the way there ---------------------------------------------------------------------------
 
     def _until_bound(self) -> Generator[Effect, Answer, Status]:
-        desk, attempt, waiting = self.desk, self.attempt, self.waiting
+        context, attempt, waiting = self.context, self.attempt, self.waiting
         working, status = self._pre_flight()
         if not status.is_success:
             return status
-        if desk.announces_places and (working or waiting.deadlines):
+        if context.announces_places and (working or waiting.deadlines):
             yield from self._write_nomination()
         if waiting.deadlines:
             status = yield from self._wait_on_permit()
             if not status.is_success:
                 return status
-        desk.queue.done(attempt.pod.uid)
-        started_s, status = desk.counter_s(), SUCCESS
+        context.queue.done(attempt.pod.uid)
+        started_s, status = context.counter_s(), SUCCESS
         if working:
             waiting.stage = Stage.PRE_BIND
             status = yield from self._pre_bind(working)
-        desk.point_ran(attempt, "PreBind", status.code.text, started_s)
+        context.point_ran(attempt, "PreBind", status.code.text, started_s)
         if not status.is_success:
             return status
         waiting.stage = Stage.BINDING
-        started_s = desk.counter_s()
+        started_s = context.counter_s()
         status = yield from self._bind()
-        desk.point_ran(attempt, "Bind", status.code.text, started_s)
+        context.point_ran(attempt, "Bind", status.code.text, started_s)
         return status
 
     def _pre_bind(self, working: list[PreBindPlugin]) -> Generator[Effect, Answer, Status]:
-        desk, attempt = self.desk, self.attempt
+        context, attempt = self.context, self.attempt
         for plugin in working:
-            started_s = desk.counter_s()
+            started_s = context.counter_s()
             steps = plugin.pre_bind(attempt.info, self.node)
             status = yield from self._until_decided(driven(steps, plugin.name, "preBind"))
-            desk.plugin_ran(attempt, plugin.name, "PreBind", status, started_s)
+            context.plugin_ran(attempt, plugin.name, "PreBind", status, started_s)
             if self.waiting.decision is not None:
                 return self.waiting.decision
             if not status.is_success:
@@ -98,19 +98,19 @@ class Binding:
 
     def _pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
         """The PreBind plugins that have work to do."""
-        desk, started_s = self.desk, self.desk.counter_s()
+        context, started_s = self.context, self.context.counter_s()
         working, status = self._ask_pre_flight()
         said = status.code if working or not status.is_success else Code.SKIP
-        desk.point_ran(self.attempt, "PreBindPreFlight", said.text, started_s)
+        context.point_ran(self.attempt, "PreBindPreFlight", said.text, started_s)
         return working, status
 
     def _ask_pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
-        desk, attempt = self.desk, self.attempt
+        context, attempt = self.context, self.attempt
         working = []
         for plugin in attempt.pre_binds:
-            started_s = desk.counter_s()
+            started_s = context.counter_s()
             status = plugin.pre_bind_pre_flight(attempt.info, self.node)
-            desk.plugin_ran(attempt, plugin.name, "PreBindPreFlight", status, started_s)
+            context.plugin_ran(attempt, plugin.name, "PreBindPreFlight", status, started_s)
             if status.is_success:
                 working.append(plugin)
             elif status.code is Code.ERROR:
@@ -126,7 +126,7 @@ class Binding:
         """Tell others where the pod is going before that takes long. A failure is nobody's
         problem.
         """
-        pod = self.desk.cluster.pods_seen.get(self.attempt.pod.key, self.attempt.pod)
+        pod = self.context.cluster.pods_seen.get(self.attempt.pod.key, self.attempt.pod)
         if pod.status.nominated_node_name != self.node:
             types = tuple(c.type for c in pod.status.conditions or ())
             self.was_nominated = True
@@ -138,23 +138,23 @@ class Binding:
             )
 
     def _wait_on_permit(self) -> Generator[Effect, Answer, Status]:
-        waiting, desk = self.waiting, self.desk
-        started_s = desk.counter_s()
-        desk.tell(self.attempt, Step.WAITING, tuple(waiting.deadlines))
-        desk.waiting.held += 1
+        waiting, context = self.waiting, self.context
+        started_s = context.counter_s()
+        context.tell(self.attempt, Step.WAITING, tuple(waiting.deadlines))
+        context.waiting.held += 1
         try:
             yield from self._ask_permits()
             while not waiting.is_settled:
-                left_s = max(waiting.next_deadline_s - desk.now_s, 0.0)
+                left_s = max(waiting.next_deadline_s - context.now_s, 0.0)
                 answer = yield WaitFor(
                     ready=lambda: waiting.is_settled, timeout_s=left_s, on=(waiting.topic,)
                 )
                 if isinstance(answer, TimedOut) and not waiting.is_settled:
                     waiting.expire()
         finally:
-            desk.waiting.held -= 1
+            context.waiting.held -= 1
         status = waiting.decision or SUCCESS
-        desk.observer.permit_waited(status.code.text, desk.counter_s() - started_s)
+        context.observer.permit_waited(status.code.text, context.counter_s() - started_s)
         if status.code is Code.ERROR:
             return failure(f"waiting on permit for pod: {status.message}")
         return status
@@ -203,15 +203,15 @@ class Binding:
 
     def _bind(self) -> Generator[Effect, Answer, Status]:
         """Ask the bind plugins in order until one does not skip."""
-        gone = self.desk.why_pointless(self.attempt, self.node)
+        gone = self.context.why_pointless(self.attempt, self.node)
         if gone:
             return failure(gone)
         for plugin in self.attempt.runner.binders(self.attempt.info):
-            started_s = self.desk.counter_s()
+            started_s = self.context.counter_s()
             status = yield from self._settled(
                 plugin.name, plugin.bind(self.attempt.info, self.node)
             )
-            self.desk.plugin_ran(self.attempt, plugin.name, "Bind", status, started_s)
+            self.context.plugin_ran(self.attempt, plugin.name, "Bind", status, started_s)
             if status.code is not Code.SKIP:
                 return status if status.is_success else _named(status, "Bind", plugin.name)
         return failure("every bind plugin skipped the pod")
@@ -225,13 +225,15 @@ class Binding:
                 if not isinstance(effect, Effect):
                     raise nonsense(plugin, "bind", effect, "an effect")
                 if isinstance(effect, Bind):
-                    answer = yield from settle(effect, self.desk.cluster, self._tell_lost)
+                    answer = yield from settle(effect, self.context.cluster, self._tell_lost)
                 else:
                     answer = yield effect
                 if isinstance(effect, CallPlugin) and isinstance(answer, TimedOut):
                     text = f"the binding of plugin {plugin} did not end in time"
                     bind = Bind(pod=self.attempt.ref, node=self.node)
-                    found = yield from settle_lost(bind, self.desk.cluster, self._tell_lost, text)
+                    found = yield from settle_lost(
+                        bind, self.context.cluster, self._tell_lost, text
+                    )
                     if isinstance(found, Bound):
                         steps.close()
                         return SUCCESS
@@ -241,40 +243,44 @@ class Binding:
             return status
 
     def _tell_lost(self, message: str) -> None:
-        self.desk.tell(self.attempt, Step.UNKNOWN, message)
+        self.context.tell(self.attempt, Step.UNKNOWN, message)
 
     # --- the end ---------------------------------------------------------------------------------
 
     def _bound(self) -> Steps:
-        desk, attempt = self.desk, self.attempt
+        context, attempt = self.context, self.attempt
         queued = attempt.queued
-        desk.tell(attempt, Step.BOUND, self.node)
+        context.tell(attempt, Step.BOUND, self.node)
         profile = attempt.profile
-        desk.observer.attempt_ended("scheduled", profile, desk.counter_s() - attempt.started_s)
-        first_s = queued.initial_attempt_s if queued.initial_attempt_s is not None else desk.now_s
-        desk.observer.pod_scheduled(
-            profile, queued.attempts, desk.now_s - first_s, was_flushed=queued.was_flushed
+        context.observer.attempt_ended(
+            "scheduled", profile, context.counter_s() - attempt.started_s
         )
-        desk.observer.pod_bound(attempt.pod.key, self.node, attempt.evaluated, attempt.feasible)
+        first_s = (
+            queued.initial_attempt_s if queued.initial_attempt_s is not None else context.now_s
+        )
+        context.observer.pod_scheduled(
+            profile, queued.attempts, context.now_s - first_s, was_flushed=queued.was_flushed
+        )
+        context.observer.pod_bound(attempt.pod.key, self.node, attempt.evaluated, attempt.feasible)
         where = f"Successfully assigned {attempt.pod.key} to {self.node}"
         yield attempt.emit("Normal", names.EVENT_SCHEDULED, "Binding", where)
-        started_s = desk.counter_s()
+        started_s = context.counter_s()
         for plugin in attempt.runner.profile.post_binds:
             try:
                 steps = plugin.post_bind(attempt.info, self.node)
                 if steps is not None:
                     yield from driven(steps, plugin.name, "postBind")
             except Exception as error:  # noqa: BLE001 - the pod is bound, whatever comes after
-                desk.contain(error, "postBind")
+                context.contain(error, "postBind")
         attempt.info.state = None
-        desk.point_ran(attempt, "PostBind", SUCCESS.code.text, started_s)
+        context.point_ran(attempt, "PostBind", SUCCESS.code.text, started_s)
 
     def _failed(self, status: Status) -> Steps:
-        desk, attempt = self.desk, self.attempt
-        desk.observer.binding_failed(attempt.pod.key, self.node, status.message)
-        desk.tell(attempt, Step.FAILED, status.message)
+        context, attempt = self.context, self.attempt
+        context.observer.binding_failed(attempt.pod.key, self.node, status.message)
+        context.tell(attempt, Step.FAILED, status.message)
         held = attempt.info.pod.on(self.node)
-        given_back = yield from give_back(desk, attempt, self.node)
+        given_back = yield from give_back(context, attempt, self.node)
         freed = Change(ASSIGNED_POD_DELETE, held, None)
         if status.is_rejection and status.plugin:
             message = fit_error(1, "", {status.message: 1}, "")
@@ -285,15 +291,15 @@ class Binding:
                 is_patient=True,
                 was_nominated=self.was_nominated,
             )
-            yield from fail(desk, attempt, failure)
+            yield from fail(context, attempt, failure)
             if given_back:
-                desk.queue.move(freed, desk.now_s, except_uid=attempt.pod.uid)
+                context.queue.move(freed, context.now_s, except_uid=attempt.pod.uid)
             return
         if given_back:
-            desk.queue.move(freed, desk.now_s)
+            context.queue.move(freed, context.now_s)
         told = unschedulable if status.is_rejection else error
         failed = dataclasses.replace(told(status.message), was_nominated=self.was_nominated)
-        yield from fail(desk, attempt, failed)
+        yield from fail(context, attempt, failed)
 
 
 def _interruptible(effect: WaitFor | CallPlugin, waiting: WaitingPod) -> WaitFor | CallPlugin:
@@ -303,7 +309,9 @@ def _interruptible(effect: WaitFor | CallPlugin, waiting: WaitingPod) -> WaitFor
     return replace(effect, ready=lambda: waiting.decision is not None or ready(), on=on)
 
 
-def give_back(desk: Desk, attempt: Attempt, node: str) -> Generator[Effect, Answer, bool]:
+def give_back(
+    context: SchedulerContext, attempt: Attempt, node: str
+) -> Generator[Effect, Answer, bool]:
     """Undo what was reserved: Unreserve of every plugin in reverse order, then the place itself."""
     for plugin in reversed(attempt.runner.profile.reserves):
         try:
@@ -311,10 +319,10 @@ def give_back(desk: Desk, attempt: Attempt, node: str) -> Generator[Effect, Answ
             if steps is not None:
                 status = yield from driven(steps, plugin.name, "reserve")
                 if not status.is_success:
-                    desk.tell(attempt, Step.FAILED, status.message)
+                    context.tell(attempt, Step.FAILED, status.message)
         except Exception as error:  # noqa: BLE001 - the others must give back theirs, too
-            desk.contain(error, "reserve")
-    return desk.cluster.forget(attempt.info)
+            context.contain(error, "reserve")
+    return context.cluster.forget(attempt.info)
 
 
 def _named(status: Status, point: str, plugin: str) -> Status:

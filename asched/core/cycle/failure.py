@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from asched import names
-from asched.core.cycle.desk import Attempt, Desk, ref_of
-from asched.core.cycle.story import Step
+from asched.core.cycle.context import Attempt, SchedulerContext, ref_of
+from asched.core.cycle.history import Step
 from asched.core.framework.effects import Effect, PatchPodStatus
 from asched.core.framework.points import Nomination
 from asched.core.model.condition import difference
@@ -33,7 +33,7 @@ class Failure:
     """Why an attempt came to nothing, in the words in which it is told.
 
     Without rejectors the queue takes it for an error, whatever the reason. `summary` is that of the
-    `Rejection` behind it, for the story. `is_patient`: the pod waits out its backoff.
+    `Rejection` behind it, for the history. `is_patient`: the pod waits out its backoff.
     `was_nominated`: this attempt wrote a nomination, which the pod as last seen may not show yet.
     `speaks_for_class`: any pod of the class would have failed just so.
     """
@@ -62,39 +62,39 @@ def error(message: str) -> Failure:
     return Failure(message, names.REASON_SCHEDULER_ERROR)
 
 
-def fail(desk: Desk, attempt: Attempt, failure: Failure) -> Iterator[Effect]:
+def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Iterator[Effect]:
     """Requeue the pod and tell why."""
     message, reason, nomination = failure.message, failure.reason, failure.nomination
     result = "error" if failure.is_error else "unschedulable"
-    desk.observer.attempt_ended(result, attempt.profile, desk.counter_s() - attempt.started_s)
-    desk.observer.scheduling_failed(attempt.pod.key, reason, message)
+    context.observer.attempt_ended(result, attempt.profile, context.counter_s() - attempt.started_s)
+    context.observer.scheduling_failed(attempt.pod.key, reason, message)
     step = Step.ERROR if failure.summary is None else Step.REJECTED
-    desk.tell(attempt, step, message if failure.summary is None else failure.summary)
-    now = desk.cluster.pods_seen.get(attempt.pod.key)
+    context.tell(attempt, step, message if failure.summary is None else failure.summary)
+    now = context.cluster.pods_seen.get(attempt.pod.key)
     if now is None or now.uid != attempt.pod.uid or now.spec.node_name:
-        desk.queue.done(attempt.pod.uid)
+        context.queue.done(attempt.pod.uid)
         return
-    if desk.cluster.is_assumed(now.uid):
-        desk.queue.done(now.uid)
+    if context.cluster.is_assumed(now.uid):
+        context.queue.done(now.uid)
         return
-    if attempt.profile in desk.runners:
-        desk.queue.return_failed(
+    if attempt.profile in context.runners:
+        context.queue.return_failed(
             attempt.queued,
             now,
             failure.rejectors,
             failure.pending,
-            desk.now_s,
+            context.now_s,
             is_patient=failure.is_patient,
             is_promised=bool(nomination.node),
             speaks_for_class=failure.speaks_for_class,
         )
-        desk.nominator.add(now, nomination.node)
+        context.nominator.add(now, nomination.node)
     else:  # it went with a reload: nobody would ever take the pod from the queue
-        desk.queue.done(now.uid)
+        context.queue.done(now.uid)
         nomination = CLEARED
     yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note(message))
     was_nominated = failure.was_nominated
-    wall_s = desk.cluster.wall_clock_s
+    wall_s = context.cluster.wall_clock_s
     patch = status_patch(now, reason, message, nomination, wall_s, was_nominated=was_nominated)
     if patch is not None:
         yield patch

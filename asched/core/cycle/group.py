@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
-from asched.core.cycle.desk import Attempt, Desk
+from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import KEPT, Failure, error, unschedulable
 from asched.core.cycle.scheduling import Background
 from asched.core.framework.runner import Decision, Runner
@@ -67,7 +67,7 @@ class GroupAttempt:
 
 
 def gather(
-    desk: Desk, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]
+    context: SchedulerContext, popped: Attempt, begin: Callable[[QueuedPod], Attempt | None]
 ) -> GroupAttempt:
     """Take everybody of the popped pod's group from the queue who waits there.
 
@@ -76,8 +76,8 @@ def gather(
     """
     key = group_key(popped.pod)
     attempts = [popped]
-    for pod in list(desk.cluster.pod_groups.get(key).unplaced.values()):
-        queued = desk.queue.pop_mate(pod, desk.now_s) if pod.uid != popped.pod.uid else None
+    for pod in list(context.cluster.pod_groups.get(key).unplaced.values()):
+        queued = context.queue.pop_mate(pod, context.now_s) if pod.uid != popped.pod.uid else None
         attempt = begin(queued) if queued is not None else None
         if attempt is not None:
             attempts.append(attempt)

@@ -32,7 +32,7 @@ SAID: Final[dict[Result, tuple[str, str]]] = {
 
 
 class Scheduled:
-    """Groups that were told they are scheduled, by key: for `Cluster.companion`."""
+    """Groups that were told they are scheduled, by key: for `Cluster.singleton`."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -65,7 +65,7 @@ def condition_patch(cluster: Cluster, key: str, outcome: Outcome, now_s: float) 
     )
     conditions = group.status.conditions or ()
     old = next((c for c in conditions if c.type == wanted.type), None)
-    scheduled = cluster.companion(Scheduled)
+    scheduled = cluster.singleton(Scheduled)
     if status == "True":
         scheduled.add(group)
     elif group in scheduled or (old is not None and old.status == "True"):

@@ -15,7 +15,7 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from asched.core.cycle.binding import Binding
-from asched.core.cycle.desk import Desk
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
 from asched.core.cycle.group_condition import condition_patch
@@ -30,50 +30,50 @@ from asched.core.state.facts import Answer
 
 
 def schedule_group(
-    desk: Desk, group: GroupAttempt
+    context: SchedulerContext, group: GroupAttempt
 ) -> Generator[Effect, Answer, list[Binding | Background]]:
     """Try one group. Every way out has told the queue what becomes of each of its pods."""
     if group.disagreement:
         failure = error(group.disagreement)
         for attempt in group.attempts:
-            yield from fail(desk, attempt, failure)
+            yield from fail(context, attempt, failure)
         return []
     for attempt in tuple(group.attempts):
-        if (yield from is_skipped(desk, attempt)):
+        if (yield from is_skipped(context, attempt)):
             group.attempts.remove(attempt)
     if not group.attempts:
         return []
-    started_s = desk.counter_s()
-    run = try_placements if desk.tries_placements else try_group
-    outcome = yield from run(desk, group)
-    desk.observer.group_algorithm_ran(desk.counter_s() - started_s)
+    started_s = context.counter_s()
+    run = try_placements if context.tries_placements else try_group
+    outcome = yield from run(context, group)
+    context.observer.group_algorithm_ran(context.counter_s() - started_s)
     blamed = _blamed(outcome)
     follows: list[Binding | Background] = []
     if outcome.result is not Result.SCHEDULED:
-        yield from _give_back(desk, group, outcome)
+        yield from _give_back(context, group, outcome)
     for tried in outcome.tried:
-        tried.attempt.started_s = desk.counter_s() - tried.duration_s
-        background = _background(desk, outcome, tried)
+        tried.attempt.started_s = context.counter_s() - tried.duration_s
+        background = _background(context, outcome, tried)
         if background is not None:
             follows.append(background)
         if outcome.result is Result.SCHEDULED and tried.fits:
-            follows.append(_kept(desk, tried))
+            follows.append(_cached(context, tried))
         else:
-            yield from fail(desk, tried.attempt, _with(blamed, _failure(outcome, tried)))
+            yield from fail(context, tried.attempt, _with(blamed, _failure(outcome, tried)))
     for attempt in group.attempts[len(outcome.tried) :]:
-        attempt.started_s = desk.counter_s()
-        yield from fail(desk, attempt, _with(blamed, outcome.failure))
-    patch = condition_patch(desk.cluster, group.key, outcome, desk.cluster.wall_clock_s)
+        attempt.started_s = context.counter_s()
+        yield from fail(context, attempt, _with(blamed, outcome.failure))
+    patch = condition_patch(context.cluster, group.key, outcome, context.cluster.wall_clock_s)
     if patch is not None:
         yield patch
     profile = group.runner.profile.scheduler_name
-    duration_s = desk.counter_s() - started_s
-    desk.observer.group_attempt_ended(outcome.result.value, profile, duration_s)
+    duration_s = context.counter_s() - started_s
+    context.observer.group_attempt_ended(outcome.result.value, profile, duration_s)
     return follows
 
 
 def _give_back(
-    desk: Desk, group: GroupAttempt, outcome: Outcome
+    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
 ) -> Generator[Effect, Answer, None]:
     """Free the places. Nobody has seen them taken, unless others had their turn."""
     held = [
@@ -81,12 +81,12 @@ def _give_back(
         for tried in outcome.tried
         if tried.waiting is not None and tried.decision is not None
     ]
-    yield from let_go(desk, group, outcome)
+    yield from let_go(context, group, outcome)
     for pod in held if group.consults or group.was_seen else ():
-        desk.queue.move(Change(ASSIGNED_POD_DELETE, pod), desk.now_s)
+        context.queue.move(Change(ASSIGNED_POD_DELETE, pod), context.now_s)
 
 
-def _background(desk: Desk, outcome: Outcome, tried: Tried) -> Background | None:
+def _background(context: SchedulerContext, outcome: Outcome, tried: Tried) -> Background | None:
     """What goes on for one pod. Evictions only if they make the whole group fit."""
     background = tried.background
     helps = outcome.result is Result.WAITING_ON_PREEMPTION and tried.needs_room
@@ -96,17 +96,17 @@ def _background(desk: Desk, outcome: Outcome, tried: Tried) -> Background | None
             background.steps.close()
         return None
     if tried.victims:
-        desk.observer.preempting(tried.victims)
+        context.observer.preempting(tried.victims)
     return background
 
 
-def _kept(desk: Desk, tried: Tried) -> Binding:
+def _cached(context: SchedulerContext, tried: Tried) -> Binding:
     assert tried.decision is not None
     assert tried.waiting is not None
-    tell_node(desk, tried.attempt, tried.decision)
+    tell_node(context, tried.attempt, tried.decision)
     if not tried.waiting.deadlines:  # those of its own gang have let it go
         tried.waiting.stage = Stage.BINDING
-    return Binding(desk, tried.attempt, tried.decision.node, tried.waiting)
+    return Binding(context, tried.attempt, tried.decision.node, tried.waiting)
 
 
 def _blamed(outcome: Outcome) -> frozenset[str]:

@@ -11,7 +11,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
-from asched.core.cycle.desk import Desk, blame
+from asched.core.cycle.context import SchedulerContext, blame
 from asched.core.cycle.group import UNSCHEDULABLE, GroupAttempt, Outcome, Result
 from asched.core.cycle.group_trial import try_group, undo
 from asched.core.framework.effects import Effect
@@ -22,19 +22,21 @@ from asched.core.state.facts import Answer
 R = TypeVar("R")
 
 
-def try_placements(desk: Desk, group: GroupAttempt) -> Generator[Effect, Answer, Outcome]:
+def try_placements(
+    context: SchedulerContext, group: GroupAttempt
+) -> Generator[Effect, Answer, Outcome]:
     """Try all placements. Places of the outcome are held, as after `try_group`."""
     profile = group.runner.profile
-    started_s = desk.counter_s()
-    placements = _called(desk, lambda: generate(profile.placement_generators, group.key))
+    started_s = context.counter_s()
+    placements = _called(context, lambda: generate(profile.placement_generators, group.key))
     said = placements.code.text if isinstance(placements, Status) else "Success"
-    desk.point_ran(group.attempts[0], "PlacementGenerate", said, started_s)
+    context.point_ran(group.attempts[0], "PlacementGenerate", said, started_s)
     if isinstance(placements, Status):
         return _without_pods(placements)
     first: Outcome | None = None
     fitting: list[Assignments] = []
     for placement in placements:
-        outcome = yield from try_group(desk, group, placement.rows)
+        outcome = yield from try_group(context, group, placement.rows)
         is_last = placement is placements[-1]
         if outcome.result is Result.ERROR:
             return outcome
@@ -42,7 +44,7 @@ def try_placements(desk: Desk, group: GroupAttempt) -> Generator[Effect, Answer,
             if is_last and not fitting:
                 return outcome
             fitting.append(_assignments(placement, outcome))
-        yield from undo(desk, group, outcome)
+        yield from undo(context, group, outcome)
         first = first or outcome
     if not fitting:
         assert first is not None
@@ -52,14 +54,14 @@ def try_placements(desk: Desk, group: GroupAttempt) -> Generator[Effect, Answer,
         return first
     chosen = 0
     if len(fitting) > 1:
-        started_s, seed = desk.counter_s(), desk.seed + group.id
-        best = _called(desk, lambda: choose(profile.placement_scorers, group.key, fitting, seed))
+        started_s, seed = context.counter_s(), context.seed + group.id
+        best = _called(context, lambda: choose(profile.placement_scorers, group.key, fitting, seed))
         said = best.code.text if isinstance(best, Status) else "Success"
-        desk.point_ran(group.attempts[0], "PlacementScore", said, started_s)
+        context.point_ran(group.attempts[0], "PlacementScore", said, started_s)
         if isinstance(best, Status):
             return _without_pods(best)
         chosen = best
-    return (yield from try_group(desk, group, fitting[chosen].placement.rows))
+    return (yield from try_group(context, group, fitting[chosen].placement.rows))
 
 
 def _assignments(placement: Placement, outcome: Outcome) -> Assignments:
@@ -77,11 +79,11 @@ def _without_pods(status: Status) -> Outcome:
     return Outcome(result, status.message)
 
 
-def _called(desk: Desk, call: Callable[[], R]) -> R | Status:
+def _called(context: SchedulerContext, call: Callable[[], R]) -> R | Status:
     """What the plugins answer. What one of them raises costs the group its attempt, no more."""
     try:
         return call()
     except Exception as raised:
         if not blame(raised).plugin:
             raise
-        return failure(desk.contain(raised, "placement"))
+        return failure(context.contain(raised, "placement"))

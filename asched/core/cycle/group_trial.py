@@ -25,7 +25,7 @@ from collections.abc import Generator
 from typing import Final
 
 from asched.core.cycle.binding import give_back
-from asched.core.cycle.desk import Attempt, Desk
+from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure
 from asched.core.cycle.group import (
     UNSCHEDULABLE,
@@ -56,7 +56,7 @@ LET_GO_STEPS: Final = 5
 
 
 def try_group(
-    desk: Desk, group: GroupAttempt, within: Mask | None = None
+    context: SchedulerContext, group: GroupAttempt, within: Mask | None = None
 ) -> Generator[Effect, Answer, Outcome]:
     """Try all pods, on the nodes `within` if that is given (bool[N]).
 
@@ -64,13 +64,13 @@ def try_group(
     """
     outcome = Outcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
     for attempt in group.attempts:
-        node = desk.nominator.node_of(attempt.pod.uid)
+        node = context.nominator.node_of(attempt.pod.uid)
         if node is not None:
             group.nominated[attempt.pod.uid] = node
-            desk.nominator.delete(attempt.pod.uid)
+            context.nominator.delete(attempt.pod.uid)
     for attempt in group.attempts:
-        yield from pause_if_due(desk, group, TRY_STEPS)
-        tried = yield from _try_pod(desk, group, attempt, within)
+        yield from pause_if_due(context, group, TRY_STEPS)
+        tried = yield from _try_pod(context, group, attempt, within)
         outcome.tried.append(tried)
         if not _count(outcome, tried):
             return outcome
@@ -78,17 +78,19 @@ def try_group(
     while places < (places := sum(tried.decision is not None for tried in outcome.tried)):
         for index, before in enumerate(outcome.tried):
             if _may_profit(before):
-                yield from pause_if_due(desk, group, TRY_STEPS)
-                again = yield from _try_pod(desk, group, before.attempt, within)
+                yield from pause_if_due(context, group, TRY_STEPS)
+                again = yield from _try_pod(context, group, before.attempt, within)
                 outcome.tried[index] = again
                 if not _count(outcome, again):
                     return outcome
     return outcome
 
 
-def pause_if_due(desk: Desk, group: GroupAttempt, steps: int) -> Generator[Effect, Answer, None]:
+def pause_if_due(
+    context: SchedulerContext, group: GroupAttempt, steps: int
+) -> Generator[Effect, Answer, None]:
     """Between two pods: pause if the slice is used up, then take so many steps."""
-    budget = desk.cluster.budget
+    budget = context.cluster.budget
     if budget.is_used_up:
         group.was_seen = True
         yield Pause()
@@ -126,39 +128,39 @@ def _may_profit(tried: Tried) -> bool:
 
 
 def _try_pod(
-    desk: Desk, group: GroupAttempt, attempt: Attempt, within: Mask | None
+    context: SchedulerContext, group: GroupAttempt, attempt: Attempt, within: Mask | None
 ) -> Generator[Effect, Answer, Tried]:
-    attempt.started_s = desk.counter_s()
+    attempt.started_s = context.counter_s()
     tried = Tried(attempt)
-    promised = group.nominated.get(attempt.pod.uid)
-    if promised is not None:  # to itself it matters
-        desk.nominator.add(attempt.pod, promised)
+    nominated_amounts = group.nominated.get(attempt.pod.uid)
+    if nominated_amounts is not None:  # to itself it matters
+        context.nominator.add(attempt.pod, nominated_amounts)
     try:
-        decision = yield from _find(desk, group, tried, within)
-        desk.observer.algorithm_ran(desk.counter_s() - attempt.started_s)
+        decision = yield from _find(context, group, tried, within)
+        context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
         if decision is not None:
-            yield from _hold(desk, tried, decision)
+            yield from _hold(context, tried, decision)
     except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
-        tried.failure = failure_of(desk, raised)
-        if desk.cluster.is_assumed(attempt.pod.uid):
-            yield from give_back(desk, attempt, attempt.info.node_name)
-    desk.nominator.delete(attempt.pod.uid)
-    tried.duration_s = desk.counter_s() - attempt.started_s
+        tried.failure = failure_of(context, raised)
+        if context.cluster.is_assumed(attempt.pod.uid):
+            yield from give_back(context, attempt, attempt.info.node_name)
+    context.nominator.delete(attempt.pod.uid)
+    tried.duration_s = context.counter_s() - attempt.started_s
     return tried
 
 
 def _find(
-    desk: Desk, group: GroupAttempt, tried: Tried, within: Mask | None
+    context: SchedulerContext, group: GroupAttempt, tried: Tried, within: Mask | None
 ) -> Generator[Effect, Answer, Decision | None]:
     """A node, in as many turns as that takes; without one, `tried` knows why."""
     attempt = tried.attempt
-    seed = desk.seed + attempt.id
+    seed = context.seed + attempt.id
     while True:
         try:
             found = yield from attempt.runner.schedule(attempt.info, seed, within)
             decision: Decision | None = None if isinstance(found, Rejection) else found
             if isinstance(found, Rejection):
-                decision = yield from _find_room(desk, tried, found)
+                decision = yield from _find_room(context, tried, found)
         except OutOfTurn as stop:
             group.was_seen = True
             tried.failure = yield from out_of_turn(attempt, stop)
@@ -168,8 +170,10 @@ def _find(
             return decision
 
 
-def _hold(desk: Desk, tried: Tried, decision: Decision) -> Generator[Effect, Answer, None]:
-    held = yield from hold(desk, tried.attempt, decision)
+def _hold(
+    context: SchedulerContext, tried: Tried, decision: Decision
+) -> Generator[Effect, Answer, None]:
+    held = yield from hold(context, tried.attempt, decision)
     if isinstance(held, Failure):
         tried.failure = held
         return
@@ -177,40 +181,44 @@ def _hold(desk: Desk, tried: Tried, decision: Decision) -> Generator[Effect, Ans
 
 
 def _find_room(
-    desk: Desk, tried: Tried, rejection: Rejection
+    context: SchedulerContext, tried: Tried, rejection: Rejection
 ) -> Generator[Effect, Answer, Decision | None]:
     """A node that others would have to leave first. What there is to be done is only noted."""
     attempt = tried.attempt
-    result = yield from make_room(desk, attempt, rejection)
+    result = yield from make_room(context, attempt, rejection)
     tried.failure = rejected(rejection, result)
     if result is None:
         return None
     if result.background is not None:
-        tried.background = Background(desk, attempt.pod, result.background)
+        tried.background = Background(context, attempt.pod, result.background)
     tried.withdraw, tried.victims = result.withdraw, len(result.victims)
     node = result.nomination.node
-    row = desk.cluster.nodes.row_of.get(node) if node else None
+    row = context.cluster.nodes.row_of.get(node) if node else None
     if not node or row is None:
         return None
-    count = desk.cluster.nodes.count
+    count = context.cluster.nodes.count
     return Decision(node, row, 0, count, None, attempt.runner.cache.state_of(attempt.info))
 
 
-def let_go(desk: Desk, group: GroupAttempt, outcome: Outcome) -> Generator[Effect, Answer, None]:
+def let_go(
+    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
+) -> Generator[Effect, Answer, None]:
     """Give back every place that is held, the last one first."""
     for tried in reversed(outcome.tried):
         if tried.waiting is None or tried.decision is None:
             continue
-        yield from pause_if_due(desk, group, LET_GO_STEPS)
+        yield from pause_if_due(context, group, LET_GO_STEPS)
         attempt = tried.attempt
-        yield from give_back(desk, attempt, tried.decision.node)
-        desk.waiting.drop(attempt.pod.uid)
+        yield from give_back(context, attempt, tried.decision.node)
+        context.waiting.drop(attempt.pod.uid)
         tried.waiting = None
 
 
-def undo(desk: Desk, group: GroupAttempt, outcome: Outcome) -> Generator[Effect, Answer, None]:
+def undo(
+    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
+) -> Generator[Effect, Answer, None]:
     """As if the trial had not been: places and evictions are taken back, nothing goes on."""
-    yield from let_go(desk, group, outcome)
+    yield from let_go(context, group, outcome)
     for tried in outcome.tried:
         if tried.withdraw is not None:
             tried.withdraw()

@@ -27,7 +27,7 @@ from msgspec.structs import force_setattr
 
 from asched.core.cycle.backlog import Backlog
 from asched.core.cycle.binding import Binding
-from asched.core.cycle.desk import Attempt, Desk
+from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.group_cycle import schedule_group
 from asched.core.cycle.parked import Parked
@@ -43,7 +43,7 @@ from asched.core.framework.effects import (
     WaitFor,
 )
 from asched.core.model.pod import Pod
-from asched.core.queue import sightings
+from asched.core.queue import event_handlers
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change
 from asched.core.state.cluster import Sight
@@ -76,9 +76,9 @@ class Machine:
     """`is_active` is False while another replica leads: facts are taken in, nothing is decided."""
 
     def __init__(
-        self, desk: Desk, *, bindings_max: int = BINDINGS_MAX, turn_s: float = TURN_S
+        self, context: SchedulerContext, *, bindings_max: int = BINDINGS_MAX, turn_s: float = TURN_S
     ) -> None:
-        self.desk = desk
+        self.context = context
         self.is_active = True
         self.bindings = 0
         self._bindings_max = bindings_max
@@ -97,16 +97,16 @@ class Machine:
         #: attempts that have to wait for others
         self._parked = Parked()
         self._has_more = False
-        self._backlog = Backlog(desk.cluster)
+        self._backlog = Backlog(context.cluster)
 
     # --- the line --------------------------------------------------------------------------------
 
     def handle(self, facts: Iterable[Fact], now_s: float) -> list[Effect]:
         """Take in facts, do what follows, and return what is asked of the outside."""
-        desk = self.desk
-        desk.now_s = now_s
-        desk.cluster.begin_turn(now_s, is_quiet=self.is_idle and not self._paused)
-        desk.cluster.budget.open()  # for second looks at those whom facts may help
+        context = self.context
+        context.now_s = now_s
+        context.cluster.begin_turn(now_s, is_quiet=self.is_idle and not self._paused)
+        context.cluster.budget.open()  # for extra events at those whom facts may help
         out: list[Effect] = []
         self._out = out
         for fact, listed in self._backlog.turn(facts):
@@ -116,17 +116,17 @@ class Machine:
                 self._take_answer(fact)
             else:
                 self._take_in(fact)
-        desk.queue.tick(now_s)
+        context.queue.tick(now_s)
         self._look_at_waits()
         self._has_more = False
-        until_s = desk.counter_s() + self._turn_s
+        until_s = context.counter_s() + self._turn_s
         self._follow_on(until_s)
         if self.is_active and not self._backlog:
             self._run_cycles(until_s)
             self._has_more |= bool(self._paused)
             self._look_at_waits()  # a pod may have let others go
         self._has_more |= self._waits.has_due or bool(self._followers)
-        desk.cluster.budget.close()
+        context.cluster.budget.close()
         return out
 
     def next_deadline_s(self) -> float | None:
@@ -136,7 +136,7 @@ class Machine:
         """
         if self._has_more or self._backlog:
             return 0.0
-        deadlines = (self._waits.next_deadline_s, self.desk.queue.next_deadline_s())
+        deadlines = (self._waits.next_deadline_s, self.context.queue.next_deadline_s())
         return min((until_s for until_s in deadlines if until_s is not None), default=None)
 
     @property
@@ -158,55 +158,55 @@ class Machine:
     # --- facts -----------------------------------------------------------------------------------
 
     def _take_in(self, fact: Fact) -> None:
-        desk = self.desk
-        started_s = desk.counter_s()
-        label = self._follow_sights(desk.cluster.apply(fact))
+        context = self.context
+        started_s = context.counter_s()
+        label = self._follow_sights(context.cluster.apply(fact))
         if label:
-            desk.observer.fact_handled(label, desk.counter_s() - started_s)
+            context.observer.fact_handled(label, context.counter_s() - started_s)
 
     def _follow_sights(self, sights: Iterable[Sight]) -> str:
         """Hand on what changed; the label of the last step, if it has one."""
-        desk, label = self.desk, ""
+        context, label = self.context, ""
         for sight in sights:
             self._waits.saw(sight)
-            steps = sightings.steps(
+            steps = event_handlers.steps(
                 sight.kind,
                 sight.old,
                 sight.new,
-                profiles=desk.runners,
-                is_assumed=desk.cluster.is_assumed,
-                announces_arrivals=desk.awaits_pods,
+                profiles=context.runners,
+                is_assumed=context.cluster.is_assumed,
+                announces_arrivals=context.awaits_pods,
             )
             for step in steps:
                 label = self._take_step(step)
         return label
 
-    def _take_step(self, step: sightings.Step) -> str:
-        desk = self.desk
-        queue = desk.queue
+    def _take_step(self, step: event_handlers.Step) -> str:
+        context = self.context
+        queue = context.queue
         match step:
-            case sightings.Announce():
-                queue.move(step.change, desk.now_s)
+            case event_handlers.Announce():
+                queue.move(step.change, context.now_s)
                 return step.change.trigger.label
-            case sightings.Enqueue():
-                queue.add(step.pod, desk.now_s)
+            case event_handlers.Enqueue():
+                queue.add(step.pod, context.now_s)
                 return "UnschedulablePodAdd"
-            case sightings.Refresh():
+            case event_handlers.Refresh():
                 self._refresh(step.old, step.new)
                 return "UnschedulablePodUpdate"
-            case sightings.Withdraw():
+            case event_handlers.Withdraw():
                 self._withdraw(step.pod)
-            case sightings.Release():
+            case event_handlers.Release():
                 self._release(step.pod.uid)
         return ""
 
     def _refresh(self, old: Pod, new: Pod) -> None:
         """A waiting pod has a new version. If room is promised to it, it may need less now."""
-        desk = self.desk
-        desk.queue.update(old, new, desk.now_s)
-        node = desk.nominator.node_of(new.uid)
+        context = self.context
+        context.queue.update(old, new, context.now_s)
+        node = context.nominator.node_of(new.uid)
         if node and old.status.nominated_node_name in ("", new.status.nominated_node_name):
-            actions = {trigger.action for trigger in sightings.pod_triggers(old, new)}
+            actions = {trigger.action for trigger in event_handlers.pod_triggers(old, new)}
             if actions & {Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN}:
                 self._room_is_free(old, node)
 
@@ -214,10 +214,10 @@ class Machine:
         """A pod waits no longer. Room that was promised to it, and maybe nowhere written, is
         free unless the pod took it.
         """
-        desk = self.desk
-        node = desk.nominator.node_of(pod.uid) or pod.status.nominated_node_name
-        desk.queue.delete(pod)
-        info = desk.cluster.placed.get(pod.uid)
+        context = self.context
+        node = context.nominator.node_of(pod.uid) or pod.status.nominated_node_name
+        context.queue.delete(pod)
+        info = context.cluster.placed.get(pod.uid)
         if node and (info is None or info.node_name != node):
             self._room_is_free(pod, node)
 
@@ -226,20 +226,20 @@ class Machine:
         freed = Change(
             ASSIGNED_POD_DELETE, pod.on(node), priority_at_most=pod.priority, only_if_fits=True
         )
-        self.desk.queue.move(freed, self.desk.now_s)
+        self.context.queue.move(freed, self.context.now_s)
 
     def _release(self, uid: str) -> None:
         """An assumed pod went away before it was bound."""
-        waiting = self.desk.waiting.get(uid)
+        waiting = self.context.waiting.get(uid)
         if waiting is not None:
             waiting.withdraw()
             if waiting.deadlines:  # its end gives everything back
                 return
-        info = self.desk.cluster.placed.get(uid)
+        info = self.context.cluster.placed.get(uid)
         if info is not None and info.assumed:
             held = info.pod.on(info.node_name)
-            self.desk.cluster.forget(info)
-            self.desk.queue.move(Change(ASSIGNED_POD_DELETE, held), self.desk.now_s)
+            self.context.cluster.forget(info)
+            self.context.queue.move(Change(ASSIGNED_POD_DELETE, held), self.context.now_s)
 
     # --- tasks -----------------------------------------------------------------------------------
 
@@ -253,18 +253,18 @@ class Machine:
 
     def _look_at_waits(self) -> None:
         """Answer the questions that are settled by what has moved since the last look."""
-        desk, waits = self.desk, self._waits
-        waits.catch_up(desk.cluster.object_log, desk.waiting.moved)
-        for effect, answer in waits.look(desk.now_s):
+        context, waits = self.context, self._waits
+        waits.catch_up(context.cluster.object_log, context.waiting.moved)
+        for effect, answer in waits.look(context.now_s):
             if isinstance(effect, CallPlugin):
                 self._out.append(CancelCall(call_id=effect.id))
             self._take_answer(answer)
-        waits.catch_up(desk.cluster.object_log, desk.waiting.moved)
+        waits.catch_up(context.cluster.object_log, context.waiting.moved)
 
     def _advance(self, task: _Task, answer: Answer | None) -> None:
         """Run a generator to its next question or to its end."""
         steps = task.steps
-        self.desk.cluster.budget.open()
+        self.context.cluster.budget.open()
         try:
             effect = steps.send(answer)  # type: ignore[arg-type]
             while not (effect.answers and effect.wants_answer):
@@ -286,7 +286,7 @@ class Machine:
                 self._paused.append(effect.id)
                 return
             if isinstance(effect, QUESTIONS):
-                self._waits.add(effect, self.desk.now_s)
+                self._waits.add(effect, self.context.now_s)
             if isinstance(effect, WaitFor):
                 return
         if task.binds and getattr(effect, "binds", True):
@@ -308,7 +308,7 @@ class Machine:
     # --- cycles ----------------------------------------------------------------------------------
 
     def _run_cycles(self, until_s: float) -> None:
-        desk = self.desk
+        context = self.context
         if self._paused:
             self._take_answer(Done(self._paused.popleft()))
         while len(self._on_wire) < self._bindings_max:
@@ -319,36 +319,36 @@ class Machine:
             if isinstance(attempt, GroupAttempt):
                 self._parked.open_groups.add(attempt.key)
                 ended = partial(self._group_ended, attempt.key)
-                self._advance(_Task(schedule_group(desk, attempt), ended), None)
+                self._advance(_Task(schedule_group(context, attempt), ended), None)
                 self._follow_on(until_s)
             else:
-                self._advance(_Task(schedule_one(desk, attempt), self._cycle_ended), None)
-            if desk.counter_s() >= until_s:
+                self._advance(_Task(schedule_one(context, attempt), self._cycle_ended), None)
+            if context.counter_s() >= until_s:
                 self._has_more = True
                 return
 
     def _next_attempt(self) -> Attempt | GroupAttempt | None:
         """Whose turn it is. While a cycle waits for an extender, only pods that need none."""
-        desk = self.desk
+        context = self.context
         while (parked := self._parked.pop(is_deciding=self.is_deciding)) is not None:
             if isinstance(parked, Attempt):
-                now = desk.runners.get(parked.pod.spec.scheduler_name)
+                now = context.runners.get(parked.pod.spec.scheduler_name)
                 if now is None:  # its profile went with the last reload
-                    desk.queue.done(parked.pod.uid)
+                    context.queue.done(parked.pod.uid)
                     continue
                 parked.runner = now
-            parked.started_s = desk.counter_s()
+            parked.started_s = context.counter_s()
             return parked
         while not self._parked.is_full:
-            queued = desk.queue.pop(desk.now_s)
+            queued = context.queue.pop(context.now_s)
             if queued is None:
                 return None
             attempt = self._begin(queued)
             if attempt is None:
                 continue
             found: Attempt | GroupAttempt = attempt
-            if desk.tries_groups and attempt.pod.spec.scheduling_group is not None:
-                found = gather(desk, attempt, self._begin)
+            if context.tries_groups and attempt.pod.spec.scheduling_group is not None:
+                found = gather(context, attempt, self._begin)
             if not self._parked.has_to_wait(found, is_deciding=self.is_deciding):
                 return found
             self._parked.add(found)
@@ -356,14 +356,14 @@ class Machine:
 
     def _begin(self, queued: QueuedPod) -> Attempt | None:
         """An attempt at a popped pod; None if its profile went with the last reload."""
-        desk = self.desk
-        runner = desk.runners.get(queued.pod.spec.scheduler_name)
+        context = self.context
+        runner = context.runners.get(queued.pod.spec.scheduler_name)
         if runner is None:
-            desk.queue.done(queued.pod.uid)
+            context.queue.done(queued.pod.uid)
             return None
         self._attempts += 1
-        info = desk.cluster.classes.info_of(queued.pod)
-        return Attempt(self._attempts, queued, info, runner, desk.counter_s())
+        info = context.cluster.classes.info_of(queued.pod)
+        return Attempt(self._attempts, queued, info, runner, context.counter_s())
 
     def _group_ended(self, key: str, results: list[Any]) -> None:
         self._open_cycles -= 1
@@ -378,7 +378,7 @@ class Machine:
         """Begin what the cycles of groups led to: bindings of a large one take several turns."""
         while self._followers:
             self._follow(self._followers.popleft())
-            if self.desk.counter_s() >= until_s:
+            if self.context.counter_s() >= until_s:
                 return
 
     def _follow(self, result: Any) -> None:
@@ -397,4 +397,4 @@ class Machine:
         """
         status, pod = result
         if not status.is_success:
-            self.desk.queue.activate((pod,), self.desk.now_s)
+            self.context.queue.activate((pod,), self.context.now_s)

@@ -8,8 +8,7 @@ from typing import Protocol
 
 from asched.core.framework.meter import PointObserver
 from asched.core.framework.plugin_reports import PluginObserver, SilentPlugins
-from asched.core.queue.observer import QueueObserver
-from asched.core.queue.observer import Silent as SilentQueue
+from asched.core.queue.observer import QueueObserver, SilentQueue
 
 
 class Observer(QueueObserver, PointObserver, PluginObserver, Protocol):

@@ -9,7 +9,7 @@ Bounds  PARKED_MAX of them; then only those are served.
 from bisect import insort
 from typing import Final
 
-from asched.core.cycle.desk import Attempt
+from asched.core.cycle.context import Attempt
 from asched.core.cycle.group import GroupAttempt
 
 #: A guess: so many are hours of work for an extender that is slow.

@@ -15,9 +15,9 @@ from typing import NamedTuple
 
 from asched import names
 from asched.core.cycle.binding import Binding, give_back
-from asched.core.cycle.desk import Attempt, Desk, blame
+from asched.core.cycle.context import Attempt, SchedulerContext, blame
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
-from asched.core.cycle.story import Step
+from asched.core.cycle.history import Step
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Late, PostFilterResult
@@ -34,20 +34,20 @@ from asched.core.state.facts import Answer
 class Background:
     """What a PostFilter plugin does after the attempt, evictions for the most part."""
 
-    desk: Desk
+    context: SchedulerContext
     pod: Pod
     steps: Late
 
     def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
         """To its end, which may be an error: a plugin's bug costs its pod an attempt, no more."""
-        started_s = self.desk.counter_s()
+        started_s = self.context.counter_s()
         try:
             status = yield from self.steps
         except Exception as error:  # noqa: BLE001 - a plugin's bug costs its pod an attempt, no more
-            status = failure(self.desk.contain(error, "postFilter"))
+            status = failure(self.context.contain(error, "postFilter"))
         is_done = status.is_success or status.code is Code.SKIP
         result = "success" if is_done else "error"
-        self.desk.observer.preempted(result, self.desk.counter_s() - started_s)
+        self.context.observer.preempted(result, self.context.counter_s() - started_s)
         return status, self.pod
 
 
@@ -55,28 +55,28 @@ class Background:
 Next = Binding | Background | None
 
 
-def schedule_one(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, Next]:
+def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effect, Answer, Next]:
     """Try one pod. Every way out has told the queue what becomes of the pod."""
     while True:
-        if (yield from is_skipped(desk, attempt)):
+        if (yield from is_skipped(context, attempt)):
             return None
         try:
-            found = yield from attempt.runner.schedule(attempt.info, desk.seed + attempt.id)
-            desk.observer.algorithm_ran(desk.counter_s() - attempt.started_s)
+            found = yield from attempt.runner.schedule(attempt.info, context.seed + attempt.id)
+            context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
             if isinstance(found, Rejection):
-                return (yield from _rejected(desk, attempt, found))
-            return (yield from _reserve(desk, attempt, found))
+                return (yield from _rejected(context, attempt, found))
+            return (yield from _reserve(context, attempt, found))
         except OutOfTurn as stop:
             ended = yield from out_of_turn(attempt, stop)
             if ended is None:
                 continue
             failure = ended
         except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
-            failure = failure_of(desk, raised)
+            failure = failure_of(context, raised)
         break
-    if desk.cluster.is_assumed(attempt.pod.uid):
-        yield from give_back(desk, attempt, attempt.info.node_name)
-    yield from fail(desk, attempt, failure)
+    if context.cluster.is_assumed(attempt.pod.uid):
+        yield from give_back(context, attempt, attempt.info.node_name)
+    yield from fail(context, attempt, failure)
     return None
 
 
@@ -89,65 +89,65 @@ def out_of_turn(attempt: Attempt, stop: OutOfTurn) -> Generator[Effect, Answer, 
     return None
 
 
-def is_skipped(desk: Desk, attempt: Attempt) -> Generator[Effect, Answer, bool]:
+def is_skipped(context: SchedulerContext, attempt: Attempt) -> Generator[Effect, Answer, bool]:
     """Whether the pod needs no attempt any more; then the queue is told."""
-    pod, pointless = attempt.pod, desk.why_pointless(attempt)
-    if not pointless and pod.uid not in desk.cluster.placed:
+    pod, pointless = attempt.pod, context.why_pointless(attempt)
+    if not pointless and pod.uid not in context.cluster.placed:
         return False
-    now = desk.cluster.pods_seen.get(pod.key)
+    now = context.cluster.pods_seen.get(pod.key)
     if now is not None and now.uid == pod.uid and now.is_terminating:
         note = f"skip schedule deleting pod: {pod.key}"
         yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note)
-    desk.queue.done(pod.uid)
+    context.queue.done(pod.uid)
     return True
 
 
-def failure_of(desk: Desk, raised: Exception) -> Failure:
+def failure_of(context: SchedulerContext, raised: Exception) -> Failure:
     """What an attempt failed by that ended in an exception. Raises it if no plugin is to blame."""
     if isinstance(raised, NoNodesError):
         return unschedulable(NO_NODES)
     if isinstance(raised, CannotAssumeError):
         return error(str(raised))
     if isinstance(raised, PointError) or blame(raised).plugin:
-        return error(desk.contain(raised, "schedule"))
+        return error(context.contain(raised, "schedule"))
     raise raised
 
 
 def _rejected(
-    desk: Desk, attempt: Attempt, rejection: Rejection
+    context: SchedulerContext, attempt: Attempt, rejection: Rejection
 ) -> Generator[Effect, Answer, Next]:
     """No node: try to make room, then give the pod back to the queue under its rejectors."""
-    result = yield from make_room(desk, attempt, rejection)
+    result = yield from make_room(context, attempt, rejection)
     if result is not None and result.victims:
-        desk.observer.preempting(len(result.victims))
+        context.observer.preempting(len(result.victims))
     failure = rejected(rejection, result)
     made_no_room = result is None or (result.background is None and not failure.nomination.node)
     if made_no_room and attempt.runner.speaks_for_class(attempt.info):
         failure = replace(failure, speaks_for_class=True)
-    yield from fail(desk, attempt, failure)
+    yield from fail(context, attempt, failure)
     if result is None or result.background is None:
         return None
-    return Background(desk, attempt.pod, result.background)
+    return Background(context, attempt.pod, result.background)
 
 
 def make_room(
-    desk: Desk, attempt: Attempt, rejection: Rejection
+    context: SchedulerContext, attempt: Attempt, rejection: Rejection
 ) -> Generator[Effect, Answer, PostFilterResult | None]:
     """Ask the PostFilter plugins; None if there are none."""
     runner = attempt.runner
     if not runner.profile.post_filters:
         return None
     state = runner.cache.state_of(attempt.info)
-    trial = runner.trial(state, desk.waiting, desk.seed + attempt.id, desk.now_s)
-    if desk.tries_placements and attempt.pod.spec.scheduling_group is not None:
+    trial = runner.trial(state, context.waiting, context.seed + attempt.id, context.now_s)
+    if context.tries_placements and attempt.pod.spec.scheduling_group is not None:
         trial = replace(trial, in_placements=True)
-    started_s = desk.counter_s()
+    started_s = context.counter_s()
     result = yield from runner.post_filter(attempt.info, rejection, trial)
     if any(plugin.preempts for plugin in runner.profile.post_filters):
-        desk.observer.preemption_tried()
-    desk.point_ran(attempt, "PostFilter", result.status.code.text, started_s)
+        context.observer.preemption_tried()
+    context.point_ran(attempt, "PostFilter", result.status.code.text, started_s)
     if result.nomination.node:
-        desk.tell(attempt, Step.NOMINATED, result.nomination.node)
+        context.tell(attempt, Step.NOMINATED, result.nomination.node)
     return result
 
 
@@ -163,19 +163,21 @@ def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
     )
 
 
-def _reserve(desk: Desk, attempt: Attempt, decision: Decision) -> Generator[Effect, Answer, Next]:
-    tell_node(desk, attempt, decision)
-    held = yield from hold(desk, attempt, decision)
+def _reserve(
+    context: SchedulerContext, attempt: Attempt, decision: Decision
+) -> Generator[Effect, Answer, Next]:
+    tell_node(context, attempt, decision)
+    held = yield from hold(context, attempt, decision)
     if isinstance(held, Failure):
-        yield from fail(desk, attempt, held)
+        yield from fail(context, attempt, held)
         return None
-    desk.queue.took_place(attempt.pod.uid)
-    return Binding(desk, attempt, decision.node, held.waiting)
+    context.queue.took_place(attempt.pod.uid)
+    return Binding(context, attempt, decision.node, held.waiting)
 
 
-def tell_node(desk: Desk, attempt: Attempt, decision: Decision) -> None:
+def tell_node(context: SchedulerContext, attempt: Attempt, decision: Decision) -> None:
     attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
-    desk.tell(attempt, Step.NODE, (decision.node, decision.score, decision.feasible))
+    context.tell(attempt, Step.NODE, (decision.node, decision.score, decision.feasible))
 
 
 class Held(NamedTuple):
@@ -186,64 +188,64 @@ class Held(NamedTuple):
 
 
 def hold(
-    desk: Desk, attempt: Attempt, decision: Decision
+    context: SchedulerContext, attempt: Attempt, decision: Decision
 ) -> Generator[Effect, Answer, Held | Failure]:
     """Count the pod on its node, then let Reserve and Permit have their say.
 
     If one of them objects, everything is given back. Raises CannotAssumeError.
     """
     info, node = attempt.info, decision.node
-    pointless = desk.why_pointless(attempt)
+    pointless = context.why_pointless(attempt)
     if pointless:
         return unschedulable(pointless)
-    attempt.pre_binds = decision.state.roster.pre_binds
-    desk.cluster.assume(info, node)
-    desk.nominator.delete(info.pod.uid)
-    status = _ask_reserve(desk, attempt, decision)
+    attempt.pre_binds = decision.state.active_plugins.pre_binds
+    context.cluster.assume(info, node)
+    context.nominator.delete(info.pod.uid)
+    status = _ask_reserve(context, attempt, decision)
     if not status.is_success:
-        yield from give_back(desk, attempt, node)
+        yield from give_back(context, attempt, node)
         return _refusal(status, "Reserve")
     waiting = WaitingPod(info, node, attempt.profile)
-    status = _ask_permit(desk, attempt, waiting)
+    status = _ask_permit(context, attempt, waiting)
     if not (status.is_success or status.code is Code.WAIT):
-        yield from give_back(desk, attempt, node)
+        yield from give_back(context, attempt, node)
         return _refusal(status, "Permit")
     if waiting.deadlines:
         waiting.stage = Stage.PERMIT
-    desk.waiting.add(waiting)
+    context.waiting.add(waiting)
     return Held(waiting, status)
 
 
-def _ask_reserve(desk: Desk, attempt: Attempt, decision: Decision) -> Status:
+def _ask_reserve(context: SchedulerContext, attempt: Attempt, decision: Decision) -> Status:
     """Let the Reserve plugins note what they promise; the first that cannot ends it."""
-    outcome, started_s = SUCCESS, desk.counter_s()
-    for plugin in decision.state.roster.reserves:
+    outcome, started_s = SUCCESS, context.counter_s()
+    for plugin in decision.state.active_plugins.reserves:
         data = decision.state.data_of(plugin.name)
-        begun_s = desk.counter_s()
+        begun_s = context.counter_s()
         status = plugin.reserve(attempt.info, decision.node, data)
-        desk.plugin_ran(attempt, plugin.name, "Reserve", status, begun_s)
+        context.plugin_ran(attempt, plugin.name, "Reserve", status, begun_s)
         if not status.is_success:
             outcome = status.by(plugin.name)
             break
-    desk.point_ran(attempt, "Reserve", outcome.code.text, started_s)
+    context.point_ran(attempt, "Reserve", outcome.code.text, started_s)
     return outcome
 
 
-def _ask_permit(desk: Desk, attempt: Attempt, waiting: WaitingPod) -> Status:
+def _ask_permit(context: SchedulerContext, attempt: Attempt, waiting: WaitingPod) -> Status:
     """Ask the Permit plugins; those that want to wait are noted in `waiting`."""
-    outcome, started_s = SUCCESS, desk.counter_s()
+    outcome, started_s = SUCCESS, context.counter_s()
     for permit in attempt.runner.profile.permits:
-        begun_s = desk.counter_s()
+        begun_s = context.counter_s()
         status, patience_s = permit.permit(attempt.info, waiting.node)
-        desk.plugin_ran(attempt, permit.name, "Permit", status, begun_s)
+        context.plugin_ran(attempt, permit.name, "Permit", status, begun_s)
         if status.code is Code.WAIT:
             patience_s = min(patience_s, PERMIT_TIMEOUT_S_MAX)
-            waiting.deadlines[permit.name] = (desk.now_s + patience_s, patience_s)
+            waiting.deadlines[permit.name] = (context.now_s + patience_s, patience_s)
             outcome = status
         elif not status.is_success:
             outcome = status.by(permit.name)
             break
-    desk.point_ran(attempt, "Permit", outcome.code.text, started_s)
+    context.point_ran(attempt, "Permit", outcome.code.text, started_s)
     return outcome
 
 

@@ -134,7 +134,7 @@ class _Search:
         self._counters = CounterLedger(pools, taken)
         self._candidates: dict[Request, Candidates] = {}
         self._all: dict[Request, list[ReadyDevice]] = {}
-        self._constraints: list[list[constraints.Constraint]] = []
+        self._constraints: list[list[constraints.AllocationConstraint]] = []
         self.results: list[list[Chosen]] = [[] for _ in plans]
         self.selected: dict[tuple[int, int], int] = {}
 

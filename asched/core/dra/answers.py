@@ -1,4 +1,4 @@
-"""Kept answers: for each node row, whether devices can be allocated for a demand, and how well.
+"""Cached results: for each node row, whether devices can be allocated for a demand, and how well.
 
 A search that the budget stops is gone on with by whoever asks next, unless its node changed since.
 
@@ -22,9 +22,9 @@ from asched.core.dra.allocator import (
     allocate,
     allocating,
 )
-from asched.core.dra.demand import Demand
+from asched.core.dra.demand import DeviceDemand
 from asched.core.dra.effort import CHUNK_STEPS, Effort, Steps
-from asched.core.dra.ledger import Ledger
+from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.plan import AllocationError, ClaimPlan
 from asched.core.dra.pools import Pool
 from asched.core.model.claim import ResourceClaim
@@ -139,13 +139,13 @@ class Answers:
 class AnswerBook:
     """The answers of one cluster. `steps_max` bounds each search (0: no bound)."""
 
-    def __init__(self, ledger: Ledger, nodes: NodeTable, steps_max: int) -> None:
+    def __init__(self, ledger: DeviceLedger, nodes: NodeTable, steps_max: int) -> None:
         self._ledger = ledger
         self._nodes = nodes
         self._steps_max = steps_max
         self._known: OrderedDict[Hashable, Answers] = OrderedDict()
 
-    def answers(self, demand: Demand) -> Answers:
+    def answers(self, demand: DeviceDemand) -> Answers:
         """Up-to-date answers for a demand; the ledger has caught up. Raises OutOfTurn: what was
         found until then is kept for whoever asks next.
         """
@@ -172,18 +172,20 @@ class AnswerBook:
             self._search(answers, demand)
         return answers
 
-    def text_of(self, demand: Demand, row: int) -> str:
+    def text_of(self, demand: DeviceDemand, row: int) -> str:
         """The words of an error that it took long to find; "" if it did not."""
         found = self._long(demand, row)
         return "" if found is None else found.text
 
-    def _long(self, demand: Demand, row: int) -> Found | None:
+    def _long(self, demand: DeviceDemand, row: int) -> Found | None:
         """What took long to find, if it is still true."""
         answers = self._known.get(demand.signature)
         found = None if answers is None else answers.long.get(row)
         return found if answers is not None and found and self._old_rows(answers) == [] else None
 
-    def solve(self, demand: Demand, node: Node) -> tuple[tuple[ClaimPlan, ...], Solution | None]:
+    def solve(
+        self, demand: DeviceDemand, node: Node
+    ) -> tuple[tuple[ClaimPlan, ...], Solution | None]:
         """Plans and solution for one node. Raises what the allocator raises."""
         served = demand.served(node) or frozenset()
         plans = demand.plans(served)
@@ -215,7 +217,7 @@ class AnswerBook:
             rows.update(row_of[name] for name in names if name in row_of)
         return sorted(rows)
 
-    def _search(self, answers: Answers, demand: Demand) -> None:
+    def _search(self, answers: Answers, demand: DeviceDemand) -> None:
         """Judge the rows that are left to be judged; nodes that look alike to the search are
         searched once. Raises OutOfTurn.
         """
@@ -245,7 +247,7 @@ class AnswerBook:
     def _judge(
         self,
         answers: Answers,
-        demand: Demand,
+        demand: DeviceDemand,
         served: frozenset[str],
         pools: tuple[Pool, ...],
         row: int,
@@ -272,7 +274,7 @@ class AnswerBook:
         return Found(FITS, score(search.plans, solution), solution if is_long else None)
 
     def _begin(
-        self, demand: Demand, served: frozenset[str], pools: tuple[Pool, ...], row: int
+        self, demand: DeviceDemand, served: frozenset[str], pools: tuple[Pool, ...], row: int
     ) -> Search:
         node = self._nodes.node_at[row]
         assert node is not None, f"row {row} is searched but holds no node"

@@ -11,7 +11,7 @@ from asched.core.dra.devices import ReadyDevice
 from asched.core.model.claim import DeviceAttribute, DeviceConstraint
 
 
-class Constraint(ABC):
+class AllocationConstraint(ABC):
     """All devices have the attribute, and one more must suit those that are counted in."""
 
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
@@ -46,7 +46,7 @@ class Constraint(ABC):
         return parent in self._requests or f"{parent}/{request}" in self._requests
 
 
-class _Equal(Constraint):
+class _Equal(AllocationConstraint):
     """One value of one type."""
 
     def __init__(self, requests: tuple[str, ...], attribute: str) -> None:
@@ -63,7 +63,7 @@ class _Equal(Constraint):
         self._values.pop()
 
 
-class _Distinct(Constraint):
+class _Distinct(AllocationConstraint):
     """No two requests with the same value. Of each request only the device added last is
     remembered, and none once it is taken back: so upstream has it.
     """
@@ -95,7 +95,7 @@ def _value(attribute: DeviceAttribute) -> Hashable | None:
     return None
 
 
-def build(constraint: DeviceConstraint) -> Constraint | None:
+def build(constraint: DeviceConstraint) -> AllocationConstraint | None:
     """None for a kind of constraint of a later version of the API."""
     requests = constraint.requests or ()
     if constraint.match_attribute is not None:

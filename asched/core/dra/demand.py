@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from asched.core.dra.extended import Requests, device_requests, is_delegable
-from asched.core.dra.ledger import Ledger
+from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.plan import ClaimPlan, plan
 from asched.core.model.claim import DeviceClaim, DeviceClass, ResourceClaim, ResourceClaimSpec
 from asched.core.model.meta import ObjectMeta
@@ -25,7 +25,7 @@ _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 IN_MEMORY: Final = "<extended-resources>"
 
 
-class Demand:
+class DeviceDemand:
     """`claims`: what is to be allocated; `extended`: the claim for extended resources, if any."""
 
     def __init__(
@@ -34,7 +34,7 @@ class Demand:
         claims: tuple[ResourceClaim, ...],
         extended: ResourceClaim | None,
         has_user_claims: bool,
-        ledger: Ledger,
+        ledger: DeviceLedger,
     ) -> None:
         self.claims = claims
         self.extended = extended

@@ -41,7 +41,7 @@ class DeviceId(NamedTuple):
         return f"{self.driver}/{self.pool}/{self.device}"
 
 
-class Place(NamedTuple):
+class DevicePlace(NamedTuple):
     """Who sees devices: one node, all nodes, or those a selector matches. Nothing set: nobody."""
 
     node_name: str | None
@@ -91,9 +91,9 @@ class ReadyDevice:
         self.allows_multiple = bool(record.allow_multiple_allocations)
         self.binds = bool(record.binding_conditions)
         #: None where the slice decides for all of its devices
-        self.place: Place | None = None
+        self.place: DevicePlace | None = None
         if spec.per_device_node_selection:
-            self.place = Place(record.node_name, record.all_nodes, record.node_selector)
+            self.place = DevicePlace(record.node_name, record.all_nodes, record.node_selector)
         self.consumes: Amounts = {
             (used.counter_set, name): parse(counter.value)
             for used in record.consumes_counters or ()

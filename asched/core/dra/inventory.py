@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Mapping
 from itertools import chain
 from typing import Final
 
-from asched.core.dra.devices import Place, PoolId
+from asched.core.dra.devices import DevicePlace, PoolId
 from asched.core.dra.pool_log import PoolLog
 from asched.core.dra.pools import Pool, ReadySlice, build_pool
 from asched.core.model.claim import ResourceSlice
@@ -34,7 +34,7 @@ class Inventory:
         self._built: dict[tuple[PoolId, int, tuple[str, ...]], Pool | None] = {}
         #: equal tuples of pools are one object, so that nodes that see the same can be told
         self._interned: dict[tuple[int, ...], tuple[Pool, ...]] = {}
-        self._places: dict[Place, Place] = {}  # equal places are one object, too
+        self._places: dict[DevicePlace, DevicePlace] = {}  # equal places are one object, too
         for record in slices:
             self.put(record)
 

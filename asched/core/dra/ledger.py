@@ -26,8 +26,8 @@ from asched.core.state.cluster import Cluster
 _KINDS: Final = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS)
 
 
-class Ledger:
-    """One per cluster (`cluster.companion(Ledger)`). Readers call `catch_up` first."""
+class DeviceLedger:
+    """One per cluster (`cluster.singleton(DeviceLedger)`). Readers call `catch_up` first."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

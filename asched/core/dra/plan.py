@@ -38,7 +38,7 @@ class AllocationError(Exception):
         self.cost = cost
 
 
-class Selector(NamedTuple):
+class DevicePredicate(NamedTuple):
     """One expression, and where it stands, for messages."""
 
     owner: str  # "class c" or "claim ns/c"
@@ -178,9 +178,11 @@ def _request(
     return Request(name, parent, asked, device_class, claim)
 
 
-def _selectors(owner: str, selectors: tuple[DeviceSelector, ...] | None) -> tuple[Selector, ...]:
+def _selectors(
+    owner: str, selectors: tuple[DeviceSelector, ...] | None
+) -> tuple[DevicePredicate, ...]:
     return tuple(
-        Selector(owner, index, selector.cel.expression)
+        DevicePredicate(owner, index, selector.cel.expression)
         for index, selector in enumerate(selectors or ())
         if selector.cel is not None
     )

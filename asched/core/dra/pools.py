@@ -10,7 +10,7 @@ Source  kubernetes/kubernetes v1.36 dynamic-resource-allocation/structured, gath
 from collections.abc import Iterable
 from itertools import chain
 
-from asched.core.dra.devices import Amounts, Place, PoolId, ReadyDevice
+from asched.core.dra.devices import Amounts, DevicePlace, PoolId, ReadyDevice
 from asched.core.model.claim import ResourceSlice
 from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels
@@ -25,7 +25,7 @@ class ReadySlice:
         spec = record.spec
         self.record = record
         self.pool_id: PoolId = (spec.driver, spec.pool.name)
-        self.place = Place(spec.node_name, spec.all_nodes, spec.node_selector)
+        self.place = DevicePlace(spec.node_name, spec.all_nodes, spec.node_selector)
         #: Wide slices are looked at for every node, the others for the one node they name.
         self.is_wide = bool(spec.shared_counters) or not spec.node_name
         self._devices: tuple[ReadyDevice, ...] | None = None

@@ -134,7 +134,7 @@ class Advisor:
         """(the class as it stands, rows refused by nominated pods, who rejects which row)."""
         state = runner.cache.state_of(info)
         outcome = state.update(info)
-        refused = {} if outcome.rejection is not None else runner.overlay.judge(info, state)
+        refused = {} if outcome.rejection is not None else runner.nominated_pods.judge(info, state)
         return state, refused, runner.rejection(info, state, refused)
 
     def _fits_without(
@@ -149,7 +149,7 @@ class Advisor:
         here = self._cluster.pods_on(row)
         victims = [here[uid] for uid in uids if uid in here]
         with self._cluster.without_pods(victims, row):
-            return runner.overlay.status_with(info, state, row) is None
+            return runner.nominated_pods.status_with(info, state, row) is None
 
     def _rows(self, names: Iterable[str], height: int) -> Mask:
         mask = np.zeros(height, dtype=np.bool_)

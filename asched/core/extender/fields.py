@@ -5,7 +5,7 @@ Extenders are written against kube-scheduler. Whoever debugs one knows these mes
 them in the pod's condition.
 
 Rules   a key is matched exactly or else regardless of its case, unknown keys are ignored, null
-        leaves the zero value; `Place` says where in the answer a value stands.
+        leaves the zero value; `FieldPlace` says where in the answer a value stands.
 Source  encoding/json of Go 1.25 (UnmarshalTypeError)
 """
 
@@ -20,20 +20,20 @@ class WireError(ValueError):
     """A value is not what the protocol has at its place."""
 
 
-class Place(NamedTuple):
+class FieldPlace(NamedTuple):
     """The struct a value belongs to and the path from the outermost one; both empty outside."""
 
     struct: str = ""
     path: tuple[str, ...] = ()
 
-    def field(self, struct: str, name: str) -> "Place":
-        return Place(struct, (*self.path, name))
+    def field(self, struct: str, name: str) -> "FieldPlace":
+        return FieldPlace(struct, (*self.path, name))
 
 
-OUTSIDE: Final = Place()
+OUTSIDE: Final = FieldPlace()
 
 
-def mismatch(value: Any, go_type: str, place: Place) -> WireError:
+def mismatch(value: Any, go_type: str, place: FieldPlace) -> WireError:
     """The error for a value of the wrong type."""
     where = f"struct field {place.struct}.{'.'.join(place.path)}" if place.struct else "value"
     return WireError(f"json: cannot unmarshal {_named(value)} into Go {where} of type {go_type}")
@@ -49,7 +49,7 @@ def _named(value: Any) -> str:
     return "array" if isinstance(value, list) else "number"
 
 
-def fields(value: Any, go_type: str, place: Place, known: Sequence[str]) -> dict[str, Any]:
+def fields(value: Any, go_type: str, place: FieldPlace, known: Sequence[str]) -> dict[str, Any]:
     """The known fields of an object, by their Go names; {} for null."""
     if value is None:
         return {}
@@ -64,7 +64,7 @@ def fields(value: Any, go_type: str, place: Place, known: Sequence[str]) -> dict
     return found
 
 
-def text(value: Any, place: Place) -> str:
+def text(value: Any, place: FieldPlace) -> str:
     if value is None:
         return ""
     if not isinstance(value, str):
@@ -72,7 +72,7 @@ def text(value: Any, place: Place) -> str:
     return value
 
 
-def integer(value: Any, place: Place, go_type: str = "int64") -> int:
+def integer(value: Any, place: FieldPlace, go_type: str = "int64") -> int:
     """A whole number of 64 bits; 0 for null."""
     if value is None:
         return 0
@@ -84,14 +84,14 @@ def integer(value: Any, place: Place, go_type: str = "int64") -> int:
     return value
 
 
-def items(value: Any, go_type: str, place: Place) -> list[Any] | None:
+def items(value: Any, go_type: str, place: FieldPlace) -> list[Any] | None:
     """A list; None for null."""
     if value is not None and not isinstance(value, list):
         raise mismatch(value, go_type, place)
     return value
 
 
-def entries(value: Any, go_type: str, place: Place) -> dict[str, Any]:
+def entries(value: Any, go_type: str, place: FieldPlace) -> dict[str, Any]:
     """A map; {} for null."""
     if value is not None and not isinstance(value, dict):
         raise mismatch(value, go_type, place)

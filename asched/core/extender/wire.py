@@ -19,7 +19,7 @@ from asched.core.extender.fields import (
     INT64_MAX,
     INT64_MIN,
     OUTSIDE,
-    Place,
+    FieldPlace,
     entries,
     fields,
     integer,
@@ -110,7 +110,7 @@ def filter_result(value: Any) -> FilterResult:
     known = ("Nodes", "NodeNames", "FailedNodes", "FailedAndUnresolvableNodes", "Error")
     found = fields(value, f"v1.{_FILTER_RESULT}", OUTSIDE, known)
 
-    def at(name: str) -> Place:
+    def at(name: str) -> FieldPlace:
         return OUTSIDE.field(_FILTER_RESULT, name)
 
     return FilterResult(
@@ -153,17 +153,17 @@ def binding_error(value: Any) -> str:
     return text(found.get("Error"), OUTSIDE.field("ExtenderBindingResult", "Error"))
 
 
-def _texts(value: Any, place: Place) -> tuple[str, ...] | None:
+def _texts(value: Any, place: FieldPlace) -> tuple[str, ...] | None:
     found = items(value, "[]string", place)
     return None if found is None else tuple(text(item, place) for item in found)
 
 
-def _reasons(value: Any, place: Place) -> dict[str, str]:
+def _reasons(value: Any, place: FieldPlace) -> dict[str, str]:
     found = entries(value, "v1.FailedNodesMap", place)
     return {name: text(reason, place) for name, reason in found.items()}
 
 
-def _node_names(value: Any, place: Place) -> tuple[str, ...] | None:
+def _node_names(value: Any, place: FieldPlace) -> tuple[str, ...] | None:
     """The names in a NodeList; None for null."""
     if value is None:
         return None
@@ -173,14 +173,14 @@ def _node_names(value: Any, place: Place) -> tuple[str, ...] | None:
     return tuple(_name_of(node, inside) for node in nodes)
 
 
-def _name_of(obj: Any, place: Place) -> str:
+def _name_of(obj: Any, place: FieldPlace) -> str:
     found = fields(obj, "v1.Node", place, ("metadata",))
     inside = place.field("Node", "metadata")
     metadata = fields(found.get("metadata"), "v1.ObjectMeta", inside, ("name",))
     return text(metadata.get("name"), inside.field("ObjectMeta", "name"))
 
 
-def _meta_victims(value: Any, place: Place) -> dict[str, MetaVictims]:
+def _meta_victims(value: Any, place: FieldPlace) -> dict[str, MetaVictims]:
     result = {}
     for name, victims in entries(value, "map[string]*v1.MetaVictims", place).items():
         found = fields(victims, "v1.MetaVictims", place, ("Pods", "NumPDBViolations"))
@@ -251,7 +251,7 @@ def read_preemption_arguments(value: Any) -> PreemptionArguments:
     return PreemptionArguments(pod, victims)
 
 
-def _whole_victims(value: Any, place: Place) -> MetaVictims:
+def _whole_victims(value: Any, place: FieldPlace) -> MetaVictims:
     found = fields(value, "v1.Victims", place, ("Pods", "NumPDBViolations"))
     inside = place.field("Victims", "Pods")
     uids = []

@@ -138,7 +138,7 @@ class Rejection:
             yield status, 1
 
     def summary(self) -> tuple[tuple[str, str, str, int], ...]:
-        """(plugin, code, reasons, nodes) for each distinct verdict: what a story keeps, since a
+        """(plugin, code, reasons, nodes) for each distinct verdict: what a history keeps, since a
         rejection itself holds arrays of the cluster's size.
         """
         said = [

@@ -6,12 +6,12 @@ from itertools import count
 from typing import Final
 from weakref import WeakValueDictionary
 
+from asched.core.framework.active_plugins import ActivePlugins, cached_plugins, without
+from asched.core.framework.cached import CachedScores, CachedVerdict, Work
 from asched.core.framework.classes import ClassState
-from asched.core.framework.kept import KeptScores, KeptVerdict, Work
 from asched.core.framework.points import IDLE, ScorePlugin
 from asched.core.framework.profile import Filterer, Profile
 from asched.core.framework.ranking import Ranking
-from asched.core.framework.roster import Roster, cached_plugins, without
 from asched.core.framework.weighted import WeightedPoints
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
@@ -48,13 +48,13 @@ class ClassCache:
         self._states: OrderedDict[Keys, ClassState] = OrderedDict()
         self._plugins = cached_plugins(profile)
         self._names = tuple(plugin.name for plugin in self._plugins)
-        self._rosters: dict[tuple[str, ...], Roster] = {}
+        self._active_plugins_by_key: dict[tuple[str, ...], ActivePlugins] = {}
         self._own_bytes = 0  # a row, of the states themselves
         #: answers live as long as a state uses them
-        self._verdicts: dict[str, WeakValueDictionary[Hashable, KeptVerdict]] = {
+        self._verdicts: dict[str, WeakValueDictionary[Hashable, CachedVerdict]] = {
             filterer.plugin.name: WeakValueDictionary() for filterer in profile.filters
         }
-        self._scores: dict[str, WeakValueDictionary[Hashable, KeptScores]] = {
+        self._scores: dict[str, WeakValueDictionary[Hashable, CachedScores]] = {
             scorer.plugin.name: WeakValueDictionary() for scorer in profile.scorers
         }
 
@@ -94,16 +94,18 @@ class ClassCache:
     def _make(self, keys: Keys) -> ClassState:
         profile, work = self.profile, self.work
         key_of = dict(zip(self._names, keys, strict=True))
-        roster = self._roster(tuple([name for name, key in key_of.items() if key is IDLE]))
-        verdicts = [self._verdict(f, key_of[f.plugin.name]) for f in roster.filters]
+        active_plugins = self._active_plugins(
+            tuple([name for name, key in key_of.items() if key is IDLE])
+        )
+        verdicts = [self._verdict(f, key_of[f.plugin.name]) for f in active_plugins.filters]
         points = [
-            WeightedPoints(self._kept_scores(s.plugin, key_of[s.plugin.name]), s)
-            for s in roster.scorers
+            WeightedPoints(self._cached_scores(s.plugin, key_of[s.plugin.name]), s)
+            for s in active_plugins.scorers
         ]
         floor = 0 if profile.scorers else 1
-        ranking = Ranking(self.cluster, work, points, noughts=roster.noughts, floor=floor)
+        ranking = Ranking(self.cluster, work, points, noughts=active_plugins.noughts, floor=floor)
         asks_all = profile.always_check_all_filters
-        return ClassState(self.cluster, roster, work, verdicts, ranking, asks_all=asks_all)
+        return ClassState(self.cluster, active_plugins, work, verdicts, ranking, asks_all=asks_all)
 
     def _key_of(self, pod: PodInfo) -> Keys:
         """All share keys together. Plugins may tell classes apart once objects or terms change."""
@@ -117,27 +119,27 @@ class ClassCache:
         pod.cls.keys[self._number] = (now, key)
         return key
 
-    def _roster(self, idle: tuple[str, ...]) -> Roster:
-        roster = self._rosters.get(idle)
-        if roster is None:
-            roster = self._rosters[idle] = without(self.profile, idle)
-        return roster
+    def _active_plugins(self, idle: tuple[str, ...]) -> ActivePlugins:
+        active_plugins = self._active_plugins_by_key.get(idle)
+        if active_plugins is None:
+            active_plugins = self._active_plugins_by_key[idle] = without(self.profile, idle)
+        return active_plugins
 
-    def _verdict(self, filterer: Filterer, key: Hashable) -> KeptVerdict:
+    def _verdict(self, filterer: Filterer, key: Hashable) -> CachedVerdict:
         answers = self._verdicts[filterer.plugin.name]
         kept = answers.get(key)
         if kept is None:
-            kept = KeptVerdict(filterer.plugin, filterer.pre_filter, self.work)
+            kept = CachedVerdict(filterer.plugin, filterer.pre_filter, self.work)
             answers[key] = kept
         return kept
 
-    def _kept_scores(self, plugin: ScorePlugin, key: Hashable) -> KeptScores:
+    def _cached_scores(self, plugin: ScorePlugin, key: Hashable) -> CachedScores:
         if plugin.reads_feasible:  # belongs to one feasible set, so to one class
-            return KeptScores(plugin)
+            return CachedScores(plugin)
         answers = self._scores[plugin.name]
         kept = answers.get(key)
         if kept is None:
-            kept = answers[key] = KeptScores(plugin)
+            kept = answers[key] = CachedScores(plugin)
         return kept
 
 

@@ -1,6 +1,6 @@
 """Shared work of equal pods: which nodes a class of pods fits on.
 
-One `ClassState` per profile and class of pods. It combines the kept answers of all filters into a
+One `ClassState` per profile and class of pods. It combines the cached results of all filters into a
 mask of feasible rows; its `Ranking` combines those of all scorers. After a decision only what
 changed is touched: an equal pod costs the rows of the nodes that changed since, and one search for
 the largest entry.
@@ -21,18 +21,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.filter_errors import end_on_errors
-from asched.core.framework.kept import (
+from asched.core.framework.active_plugins import ActivePlugins
+from asched.core.framework.cached import (
     NO_ROWS,
-    KeptVerdict,
+    CachedVerdict,
     Work,
     changed_rows,
     rows_with_pods,
 )
+from asched.core.framework.filter_errors import end_on_errors
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.pre_filter import PreFilterOutcome, pre_filter
 from asched.core.framework.ranking import Ranking
-from asched.core.framework.roster import Roster
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import ALL_ASPECTS
 from asched.core.state.pods import PodInfo
@@ -55,9 +55,9 @@ class ClassState:
     def __init__(
         self,
         cluster: Cluster,
-        roster: Roster,
+        active_plugins: ActivePlugins,
         work: Work,
-        verdicts: Sequence[KeptVerdict],
+        verdicts: Sequence[CachedVerdict],
         ranking: Ranking,
         *,
         asks_all: bool = False,
@@ -67,14 +67,14 @@ class ClassState:
         self.number = next(_numbers)
         self._cluster = cluster
         self._asks_all = asks_all
-        self.roster = roster
+        self.active_plugins = active_plugins
         self._work = work
         self._verdicts = {id(verdict.plugin): verdict for verdict in verdicts}
         self._counting = [v for v in verdicts if v.plugin.reads_counts]
         self._heeds_labels = any(v.heeds_labels for v in verdicts) or any(
             points.heeds_labels for points in ranking.points
         )
-        self._moving: list[KeptVerdict] = []
+        self._moving: list[CachedVerdict] = []
         self._may_be_quick = False
         self._filters: tuple[str, ...] | None = None
         self.ranking = ranking
@@ -96,11 +96,11 @@ class ClassState:
         """The names of the filters that take part, or let everybody pass."""
         if self._filters is None:
             active = tuple(verdict.plugin.name for verdict in self.active)
-            self._filters = (*active, *self.roster.passed)
+            self._filters = (*active, *self.active_plugins.passed)
         return self._filters
 
     @property
-    def active(self) -> list[KeptVerdict]:
+    def active(self) -> list[CachedVerdict]:
         """The filters that take part, in profile order."""
         return self.outcome.active
 
@@ -155,7 +155,7 @@ class ClassState:
     def _look_again(self, pod: PodInfo) -> None:
         cluster = self._cluster
         self._may_be_quick = False  # nor if a plugin fails on the way
-        self.outcome = pre_filter(pod, cluster, self.roster.pre_filters, self._verdicts)
+        self.outcome = pre_filter(pod, cluster, self.active_plugins.pre_filters, self._verdicts)
         self._filters = None
         self._epoch, self._counts = cluster.epoch, cluster.counts
         if self.outcome.rejection is not None:
@@ -183,7 +183,7 @@ class ClassState:
             type(verdict.stamp) is object for verdict in self._verdicts.values()
         )
 
-    def _left_for(self, asker: KeptVerdict) -> Mask:
+    def _left_for(self, asker: CachedVerdict) -> Mask:
         """The rows that no filter before this one rejected."""
         left: Mask = self._cluster.nodes.columns.read("live")[: self._cluster.nodes.height].copy()
         if self.outcome.rows is not None:

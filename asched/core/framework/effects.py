@@ -1,4 +1,4 @@
-"""Effects: everything the still half asks of the outside, as data. Each class names its answers.
+"""Effects: everything the deciding half asks of the outside, as data. Each class names its answers.
 
 An effect leaves `Machine.handle`, the driver (`edge/host/loops.py`) performs it, and its outcome
 comes back as a fact with the same id. Effects without answers are courtesy: they may be coalesced

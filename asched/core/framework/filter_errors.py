@@ -11,14 +11,14 @@ from collections.abc import Collection, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.kept import KeptVerdict
+from asched.core.framework.cached import CachedVerdict
 from asched.core.framework.status import PointError
 from asched.core.state.pods import PodInfo
 
 
 def end_on_errors(
     pod: PodInfo,
-    active: Sequence[KeptVerdict],
+    active: Sequence[CachedVerdict],
     live: npt.NDArray[np.bool_],
     narrowed: Collection[int] | None,
 ) -> None:

@@ -5,7 +5,7 @@ single plugins are timed in one attempt of SAMPLE_EVERY only.
 
     begin ─> PreFilter and Filter ─> filtered ─> PreScore and Score ─> ranked
 
-The time a point's plugins spend inside another point's stretch (PreFilter while kept answers are
+The time a point's plugins spend inside another point's stretch (PreFilter while cached results are
 brought up to date, PreScore while rows are ranked) is taken from that stretch and told apart.
 """
 
@@ -33,7 +33,7 @@ class PointObserver(Protocol):
 
     def evaluated(self, point: str, profile: str, plugins: tuple[str, ...], times: int) -> None:
         """These plugins judged so many things: pods at PreFilter and PreScore, nodes at Filter and
-        Score. Kept answers count.
+        Score. Cached results count.
         """
 
 

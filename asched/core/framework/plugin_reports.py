@@ -1,6 +1,6 @@
 """What in-tree plugins report of their own work: counts and durations, never decisions.
 
-A plugin reaches it as a companion of the cluster, so that it needs neither an observer nor a clock
+A plugin reaches it as a singleton of the cluster, so that it needs neither an observer nor a clock
 among its arguments; the composition root puts the process's observer in. Until then nobody listens.
 """
 
@@ -36,7 +36,7 @@ class SilentPlugins:
 
 
 class PluginReports:
-    """`cluster.companion(PluginReports).observer` is whom plugins tell."""
+    """`cluster.singleton(PluginReports).observer` is whom plugins tell."""
 
     def __init__(self, _: Cluster) -> None:
         self.observer: PluginObserver = SilentPlugins()

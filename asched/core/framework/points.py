@@ -81,7 +81,7 @@ class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
         """Changes that may help a pod this plugin rejected. None: every change of everything."""
         return None
 
-    def overlooked(self) -> Sequence[Registration]:
+    def extra_events(self) -> Sequence[Registration]:
         """More changes that may help such a pod, which `registrations` say nothing of.
 
         In-tree, `registrations` wake whom kube-scheduler would wake, and these are the gaps it

@@ -10,7 +10,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 
 from collections.abc import Iterable, Mapping
 
-from asched.core.framework.kept import KeptVerdict, narrowed_rows
+from asched.core.framework.cached import CachedVerdict, narrowed_rows
 from asched.core.framework.points import PreFilterPlugin
 from asched.core.framework.status import Code, PointError, Status, unresolvable
 from asched.core.state.cluster import Cluster
@@ -44,8 +44,8 @@ class PreFilterOutcome:
         #: plugins whose PreFilter did not skip itself
         self.asked: tuple[str, ...] = ()
         #: filters that take part
-        self.active: list[KeptVerdict] = []
-        #: what `overlay.is_plain` found; None before it is asked
+        self.active: list[CachedVerdict] = []
+        #: what `nominated_pods.is_plain` found; None before it is asked
         self.is_plain: bool | None = None
 
 
@@ -53,7 +53,7 @@ def pre_filter(
     pod: PodInfo,
     cluster: Cluster,
     plugins: Iterable[PreFilterPlugin],
-    verdicts: Mapping[int, KeptVerdict],
+    verdicts: Mapping[int, CachedVerdict],
 ) -> PreFilterOutcome:
     """Run every PreFilter whose answer is old. `verdicts` by the id of their plugin, in profile
     order.

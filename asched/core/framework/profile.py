@@ -79,7 +79,7 @@ class Profile:
     placement_generators: tuple[PlacementGeneratePlugin, ...] = ()
     placement_scorers: tuple[PlacementScorer, ...] = ()
     registrations: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
-    overlooked: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
+    extra_events: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
 
 
 def build(
@@ -139,7 +139,7 @@ def build(
             )
         ),
         registrations=registrations_of(resolved, made),
-        overlooked={name: tuple(made[name].overlooked()) for name in _rejecting(resolved)},
+        extra_events={name: tuple(made[name].extra_events()) for name in _rejecting(resolved)},
     )
 
 

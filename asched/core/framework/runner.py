@@ -6,8 +6,8 @@ says why there is none. A plugin that fails raises `PointError`, which ends the 
 
     nominated node first ── fits ──────────────────────────────> Decision
     PreFilter ── rejected ─────────────────────────────────────> Rejection
-    Filter (kept answers, then nominated pods, then extenders) ─> none left: Rejection
-    Score (kept answers, then extenders) ── seeded choice among the best ─> Decision
+    Filter (cached results, then nominated pods, then extenders) ─> none left: Rejection
+    Score (cached results, then extenders) ── seeded choice among the best ─> Decision
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go
 """
@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched import names
+from asched.core.framework.active_plugins import up_to
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.class_cache import ClassCache
 from asched.core.framework.classes import ClassState
@@ -27,13 +28,12 @@ from asched.core.framework.effects import Effect
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.late import driven
 from asched.core.framework.meter import Meter
-from asched.core.framework.overlay import Overlay, Refused
+from asched.core.framework.nominated_filter import NominatedPods, RefusedRows
 from asched.core.framework.placements import Placement
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.pre_filter import not_satisfying
 from asched.core.framework.profile import Profile
 from asched.core.framework.ranking import NOT_FEASIBLE, choose
-from asched.core.framework.roster import up_to
 from asched.core.framework.sampling import Sampler
 from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.trial import Trial
@@ -77,7 +77,7 @@ class Runner:
         self.profile = profile
         self.cluster = cluster
         self.cache = ClassCache(profile, cluster)
-        self.overlay = Overlay(cluster, nominator)
+        self.nominated_pods = NominatedPods(cluster, nominator)
         self._meter: Meter | None = None
         self._nominator = nominator
         self._extenders = extenders
@@ -121,7 +121,7 @@ class Runner:
         may_ask = chain is not None and (chain.has_filter or chain.has_prioritize)
         if may_ask and self.consults(pod):
             return (yield from self._consulting(pod, state, seed, within))
-        refused = self.overlay.refused(pod, state)
+        refused = self.nominated_pods.refused(pod, state)
         feasible = self._feasible(state, refused, within)
         count = state.feasible_count if feasible is None else int(np.count_nonzero(feasible))
         if meter is not None:
@@ -157,9 +157,9 @@ class Runner:
         """
         if self._nominated_node(pod) or self.consults(pod):
             return False
-        roster = self.cache.state_of(pod).roster
-        return roster.keeps_all and all(
-            plugin.treats_equals_alike or plugin.name in roster.idle
+        active_plugins = self.cache.state_of(pod).active_plugins
+        return active_plugins.keeps_all and all(
+            plugin.treats_equals_alike or plugin.name in active_plugins.idle
             for plugin in self.profile.post_filters
         )
 
@@ -172,7 +172,7 @@ class Runner:
         assert self._extenders is not None
         meter = self._meter
         outcome = state.outcome
-        by_nominated = self.overlay.refused(pod, state)
+        by_nominated = self.nominated_pods.refused(pod, state)
         feasible = self._feasible(state, by_nominated, within)
         asked = state.feasible if feasible is None else feasible
         asked_count = int(np.count_nonzero(asked))
@@ -227,9 +227,9 @@ class Runner:
     def _still(
         self, pod: PodInfo, state: ClassState, granted: Mask
     ) -> tuple[Mask, dict[int, Status]]:
-        """(the granted rows that fit as things stand now, `Refused.told` of nominated pods)."""
+        """(the granted rows that fit as things stand now, `RefusedRows.told` of nominated pods)."""
         outcome = state.update(pod)
-        refused = self.overlay.refused(pod, state)
+        refused = self.nominated_pods.refused(pod, state)
         now = np.zeros(len(state.feasible), dtype=np.bool_)
         if outcome.rejection is None:
             common = min(len(now), len(granted))
@@ -277,7 +277,7 @@ class Runner:
             scheduler_name=self.profile.scheduler_name,
             cluster=self.cluster,
             state=state,
-            overlay=self.overlay,
+            nominated_pods=self.nominated_pods,
             nominator=self._nominator,
             waiting=waiting,
             seed=seed,
@@ -300,7 +300,7 @@ class Runner:
             return self._pre_filter_rejection(pod, state, within)
         judge, codes, plugins = state.judges()
         all_speak = self.profile.always_check_all_filters
-        told_apart = self.overlay.explain(pod, state, judge, codes, in_place=not all_speak)
+        told_apart = self.nominated_pods.explain(pod, state, judge, codes, in_place=not all_speak)
         nodes = self.cluster.nodes
         looked_at = None
         outcome = state.outcome
@@ -356,7 +356,7 @@ class Runner:
         row = self.cluster.nodes.row_of.get(node)
         if row is None or not state.fits(row) or not (within is None or within[row]):
             return None
-        if self.overlay.judge_row(pod, state, row) is not None:
+        if self.nominated_pods.judge_row(pod, state, row) is not None:
             return None
         if self._extenders is not None and self._extenders.has_filter and self.consults(pod):
             only = np.zeros(len(state.feasible), dtype=np.bool_)
@@ -369,7 +369,9 @@ class Runner:
                 return None
         return self._decision(state, row, 1, None)
 
-    def _feasible(self, state: ClassState, refused: Refused, within: Mask | None) -> Mask | None:
+    def _feasible(
+        self, state: ClassState, refused: RefusedRows, within: Mask | None
+    ) -> Mask | None:
         """The rows left after nominated pods; None if that is exactly the class's own mask."""
         if not len(refused.rows) and within is None:
             return None

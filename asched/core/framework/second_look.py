@@ -1,11 +1,11 @@
-"""Would a pod at rest fit now? Asked about changes that hints overlook, before the pod is woken.
+"""Would an unschedulable pod fit now? Asked about extra events, before the pod is woken.
 
-It is the filter half of an attempt and nothing more: kept answers are brought up to date (the
+It is the filter half of an attempt and nothing more: cached results are brought up to date (the
 attempt that may follow finds them so), nothing is measured, scored, reserved or written.
 """
 
 from asched.core.framework.classes import ClassState
-from asched.core.framework.overlay import is_plain
+from asched.core.framework.nominated_filter import is_plain
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import Status
 from asched.core.model.pod import Pod
@@ -34,7 +34,7 @@ def blamed(runner: Runner, pod: Pod, left: str = "") -> frozenset[str] | None:
                 return None
             if left and is_plain(state):
                 return _blamed_at(runner, info, state, left)
-            rows, told = runner.overlay.refused(info, state)
+            rows, told = runner.nominated_pods.refused(info, state)
             if len(rows) < state.feasible_count:
                 return None
         return runner.rejection(info, state, told).unschedulable_plugins
@@ -50,4 +50,4 @@ def _blamed_at(runner: Runner, pod: PodInfo, state: ClassState, node: str) -> fr
     rows = state.outcome.rows
     if row is None or (rows is not None and row not in rows):
         return NOBODY
-    return runner.overlay.blamed_at(pod, state, row)
+    return runner.nominated_pods.blamed_at(pod, state, row)

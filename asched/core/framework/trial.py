@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from asched.core.framework.classes import ClassState
-from asched.core.framework.overlay import Overlay
+from asched.core.framework.nominated_filter import NominatedPods
 from asched.core.framework.status import Status
 from asched.core.framework.waiting import WaitingPods
 from asched.core.state.cluster import Cluster
@@ -39,7 +39,7 @@ class Trial:
     scheduler_name: str
     cluster: Cluster
     state: ClassState
-    overlay: Overlay
+    nominated_pods: NominatedPods
     nominator: Nominator
     waiting: WaitingPods
     seed: int
@@ -51,4 +51,4 @@ class Trial:
         """Whether the pod fits a row as the columns stand now, nominated pods included: None,
         or why.
         """
-        return self.overlay.status_with(pod, self.state, row)
+        return self.nominated_pods.status_with(pod, self.state, row)

@@ -123,7 +123,7 @@ class WaitingPods:
 
     @classmethod
     def of(cls, _cluster: Cluster) -> "WaitingPods":
-        """For `Cluster.companion`: plugins and cycles meet at the same ones."""
+        """For `Cluster.singleton`: plugins and cycles meet at the same ones."""
         return cls()
 
     def __iter__(self) -> Iterator[WaitingPod]:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.kept import NO_SCORES, KeptScores, Work
+from asched.core.framework.cached import NO_SCORES, CachedScores, Work
 from asched.core.framework.points import PreFilterResult, ScorePlugin
 from asched.core.framework.profile import Scorer
 from asched.core.framework.status import Code, PluginError, PointError
@@ -32,10 +32,10 @@ _NO_MASK: Final[Mask] = np.zeros(0, dtype=np.bool_)
 class WeightedPoints:
     """Final points of one scorer, weighted."""
 
-    __slots__ = ("_kept", "_mask_version", "_same", "_scorer", "_values", "_version", "is_active")
+    __slots__ = ("_cached", "_mask_version", "_same", "_scorer", "_values", "_version", "is_active")
 
-    def __init__(self, kept: KeptScores, scorer: Scorer) -> None:
-        self._kept = kept
+    def __init__(self, kept: CachedScores, scorer: Scorer) -> None:
+        self._cached = kept
         self._scorer = scorer
         self._version: tuple[int, int] | None = None
         self._mask_version: Any = None
@@ -47,7 +47,7 @@ class WeightedPoints:
     def values(self) -> I64:
         """int64[N]; zero where a normalised score has no meaning."""
         if self._same is not None:
-            return np.broadcast_to(np.int64(self._same), len(self._kept.raw))
+            return np.broadcast_to(np.int64(self._same), len(self._cached.raw))
         return self._values
 
     @property
@@ -66,17 +66,17 @@ class WeightedPoints:
     @property
     def follows_pods(self) -> bool:
         """Whether the points of a row depend on the pods there."""
-        return self._kept.follows_pods
+        return self._cached.follows_pods
 
     @property
     def heeds_labels(self) -> bool:
         """Whether the points of a row depend on the labels of the pods there."""
-        return self._kept.heeds_labels
+        return self._cached.heeds_labels
 
     @property
     def constant(self) -> int | None:
         """What every row gets, if all get the same and no placement changes that."""
-        kept = self._kept
+        kept = self._cached
         if not kept.is_uniform or self.plugin.reads_feasible or not len(kept.raw):
             return None
         return int(self._values[kept.first_live]) if self._same is None else self._same
@@ -84,11 +84,11 @@ class WeightedPoints:
     @property
     def follows_feasible(self) -> bool:
         """Whether another set of feasible rows gives other points."""
-        return self.plugin.normalizes and not self._kept.is_uniform
+        return self.plugin.normalizes and not self._cached.is_uniform
 
     def follow(self, pod: PodInfo, cluster: Cluster, rows: I32, work: Work) -> bool:
         """Score the rows where pods came or went. True if every row may have changed."""
-        kept = self._kept
+        kept = self._cached
         if len(rows) == 1 and kept.follow_one(pod, cluster, int(rows[0]), work):
             if self._values is not kept.raw:
                 self._values[rows[0]] = kept.raw[rows[0]] * self._scorer.weight
@@ -125,7 +125,7 @@ class WeightedPoints:
         rows: I32 | None,
         work: Work,
     ) -> bool:
-        kept, scorer = self._kept, self._scorer
+        kept, scorer = self._cached, self._scorer
         plugin = scorer.plugin
         same_mask = mask_version is not None and mask_version == self._mask_version
         self._mask_version = mask_version
@@ -161,7 +161,7 @@ class WeightedPoints:
             plugin = self._scorer.plugin
             end_without_pre_score(plugin)
             data = feasible if plugin.is_checked and plugin.reads_feasible else None
-            self._kept.prepared(pod, PreFilterResult(data=data))
+            self._cached.prepared(pod, PreFilterResult(data=data))
             return
         view, meter = NodeView(cluster.nodes), work.meter
         if meter is None:
@@ -171,7 +171,7 @@ class WeightedPoints:
             result = meter.call_aside(pre_score.name, "PreScore", run, pod, view, feasible)
         if not result.status.is_success and result.status.code is not Code.SKIP:
             raise PointError(f'running PreScore plugin "{pre_score.name}": {result.status.message}')
-        self._kept.prepared(pod, result)
+        self._cached.prepared(pod, result)
 
     def _check(self, values: I64) -> None:
         """`values` are the final scores of feasible rows. Raises PluginError."""
@@ -185,7 +185,7 @@ class WeightedPoints:
             raise PluginError(where + text, self.name, "score")
 
     def _normalize(self, feasible: Mask) -> None:
-        kept, scorer = self._kept, self._scorer
+        kept, scorer = self._cached, self._scorer
         if kept.is_uniform and not scorer.plugin.reads_feasible:
             self._same = kept.normal_of_all() * scorer.weight
             return

@@ -49,7 +49,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LeaseRecord:
     """A Lease's spec, as far as the election reads or writes it; times as the API spells them."""
 
     holder: str = ""
@@ -59,7 +59,7 @@ class Record:
     transitions: int = 0
 
     @classmethod
-    def of(cls, lease: Mapping[str, Any]) -> "Record":
+    def of(cls, lease: Mapping[str, Any]) -> "LeaseRecord":
         """Read a Lease; whatever is missing counts as empty."""
         spec = lease.get("spec") or {}
         return cls(
@@ -99,18 +99,18 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Create:
+class CreateLease:
     """POST the lease; answer with `written` or `failed`."""
 
-    record: Record
+    record: LeaseRecord
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class WriteLease:
     """PUT over `lease`, whose version guards; answer with `written` or `failed`."""
 
     lease: Mapping[str, Any]
-    record: Record
+    record: LeaseRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,10 +125,10 @@ class Lost:
     """Leadership is over for this process."""
 
 
-Act = Read | Create | Write | Wait | Lost
+Act = Read | CreateLease | WriteLease | Wait | Lost
 
 
-class Phase(Enum):
+class ElectionPhase(Enum):
     ACQUIRING = "acquiring"
     LEADING = "leading"
     LOST = "lost"
@@ -139,7 +139,7 @@ class Election:
 
     def __init__(self, rules: Rules, draw: Callable[[], float]) -> None:
         self.rules = rules
-        self.phase = Phase.ACQUIRING
+        self.phase = ElectionPhase.ACQUIRING
         #: Renewals that had to read first, so far.
         self.slow_renewals = 0
         #: How many leaders there had been, if the one before us let the lease run out; else 0.
@@ -150,7 +150,7 @@ class Election:
         self.wall_ahead_s = 0.0
         self._draw = draw
         self._lease: Mapping[str, Any] | None = None
-        self._seen = Record()
+        self._seen = LeaseRecord()
         self._seen_s = 0.0
         self._tried_s = 0.0  # when the try under way began
         self._renewed_s = 0.0  # when the last successful write was sent
@@ -159,7 +159,7 @@ class Election:
 
     @property
     def is_leader(self) -> bool:
-        return self.phase is Phase.LEADING
+        return self.phase is ElectionPhase.LEADING
 
     @property
     def holder(self) -> str:
@@ -191,14 +191,14 @@ class Election:
         self._is_fast = self.is_leader and self._holds() and self._is_valid(now_s)
         if self._is_fast:
             assert self._lease is not None
-            return Write(self._lease, self._kept(now_s))
+            return WriteLease(self._lease, self._cached(now_s))
         return Read()
 
     def found(self, lease: Mapping[str, Any] | None, now_s: float) -> Act:
         """The lease as read, None if there is none."""
         if lease is None:
-            return Create(self._fresh(now_s, 0))
-        record = Record.of(lease)
+            return CreateLease(self._fresh(now_s, 0))
+        record = LeaseRecord.of(lease)
         if record != self._seen or self._lease is None:
             self._seen, self._seen_s = record, now_s
         self._lease = lease
@@ -208,18 +208,18 @@ class Election:
             return Wait(min(again.until_s, end_s)) if isinstance(again, Wait) else again
         if self._holds():
             self.slow_renewals += 1
-            return Write(lease, self._kept(now_s))
+            return WriteLease(lease, self._cached(now_s))
         self.dead_leaders = record.transitions + 1 if record.holder else 0
         self.died_young = bool(record.holder) and record.died_young
-        return Write(lease, self._fresh(now_s, record.transitions + 1))
+        return WriteLease(lease, self._fresh(now_s, record.transitions + 1))
 
     def written(self, lease: Mapping[str, Any], now_s: float) -> Act:
         """Our record stands."""
         self._lease = lease
-        self._seen, self._seen_s = Record.of(lease), now_s
+        self._seen, self._seen_s = LeaseRecord.of(lease), now_s
         self._renewed_s = self._tried_s
         if not self.is_leader:
-            self.phase = Phase.LEADING
+            self.phase = ElectionPhase.LEADING
             self._deadline_s = now_s + self.rules.renew_s
             return self.woke(now_s)
         next_s = now_s + self.rules.retry_s
@@ -235,16 +235,16 @@ class Election:
 
     def resign(self) -> None:
         """Lead no more, from this moment on."""
-        self.phase = Phase.LOST
+        self.phase = ElectionPhase.LOST
 
     def release(
         self, lease: Mapping[str, Any], now_s: float, *, is_dying: bool = False
-    ) -> Write | None:
+    ) -> WriteLease | None:
         """What hands `lease` (as just read) to whoever wants it; None if it is not ours.
 
         `is_dying`: our name stays in it, as if it had run out.
         """
-        record = Record.of(lease)
+        record = LeaseRecord.of(lease)
         if record.holder != self.rules.identity:
             return None
         stamp = self._stamp(now_s)
@@ -255,7 +255,7 @@ class Election:
             acquire_time=stamp,
             renew_time=stamp,
         )
-        return Write(lease, gone)
+        return WriteLease(lease, gone)
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -268,7 +268,7 @@ class Election:
         return Wait(min(max(self._tried_s + self.rules.retry_s, now_s), self.fence_s))
 
     def _lost(self) -> Lost:
-        self.phase = Phase.LOST
+        self.phase = ElectionPhase.LOST
         return Lost()
 
     def _holds(self) -> bool:
@@ -277,11 +277,11 @@ class Election:
     def _is_valid(self, now_s: float) -> bool:
         return self._seen_s + self._seen.duration_s > now_s
 
-    def _fresh(self, now_s: float, transitions: int) -> Record:
+    def _fresh(self, now_s: float, transitions: int) -> LeaseRecord:
         stamp = self._stamp(now_s)
-        return Record(self.rules.identity, self.rules.duration_s, stamp, stamp, transitions)
+        return LeaseRecord(self.rules.identity, self.rules.duration_s, stamp, stamp, transitions)
 
-    def _kept(self, now_s: float) -> Record:
+    def _cached(self, now_s: float) -> LeaseRecord:
         return replace(
             self._fresh(now_s, self._seen.transitions), acquire_time=self._seen.acquire_time
         )

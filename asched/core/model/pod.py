@@ -224,7 +224,7 @@ class ContainerStatus(Record, frozen=True, gc=False):
     allocated_resources: ResourceList | None = None
 
 
-class ResourceClaimStatus(Record, frozen=True, gc=False):
+class PodResourceClaimStatus(Record, frozen=True, gc=False):
     name: str = ""
     resource_claim_name: str | None = None
 
@@ -242,7 +242,7 @@ class PodStatus(Record, frozen=True, gc=False):
     init_container_statuses: tuple[ContainerStatus, ...] | None = None
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList | None = None
-    resource_claim_statuses: tuple[ResourceClaimStatus, ...] | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] | None = None
     extended_resource_claim_status: ExtendedResourceClaimStatus | None = None
 
 

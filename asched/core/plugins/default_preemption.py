@@ -99,12 +99,12 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         limit = Limit(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
         self._search = Search(cluster, limit, is_restricted=args != usual)
         self._cluster = cluster
-        self._under_way = cluster.companion(UnderWay)
+        self._under_way = cluster.singleton(UnderWay)
 
     def registrations(self) -> Sequence[Registration]:
         return (Registration(Trigger(POD.resource, Action.DELETE), _pod_gone),)
 
-    def overlooked(self) -> Sequence[Registration]:
+    def extra_events(self) -> Sequence[Registration]:
         """Room elsewhere, once nothing holds the pod back but that nobody asked again."""
         return tuple(
             Registration(Trigger(kind.resource, Action.ALL), self._is_free) for kind in ELSEWHERE

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.dra.cel.errors import CelError
-from asched.core.dra.devices import DeviceId, Place, ReadyDevice
+from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice
 from asched.core.dra.pools import ReadySlice
 from asched.core.framework.points import I64
 from asched.core.model.claim import DeviceClass
@@ -104,7 +104,7 @@ class DeviceTally:
             if not result.admin_access
         }
 
-    def _devices(self) -> Iterator[tuple[ReadyDevice, Place]]:
+    def _devices(self) -> Iterator[tuple[ReadyDevice, DevicePlace]]:
         """Every published device with the place that decides who sees it."""
         records = self._cluster.all(RESOURCE_SLICE)
         known, self._slices = self._slices, {}
@@ -116,7 +116,7 @@ class DeviceTally:
             for device in ready.devices:
                 yield device, device.place or ready.place
 
-    def _rows(self, place: Place) -> Rows:
+    def _rows(self, place: DevicePlace) -> Rows:
         nodes = self._cluster.nodes
         if place.node_name:
             row = nodes.row_of.get(place.node_name)

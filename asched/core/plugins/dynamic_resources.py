@@ -20,9 +20,9 @@ from asched.core.config.args import DynamicResourcesArgs
 from asched.core.dra import answers
 from asched.core.dra.allocator import NodeRejected, OutOfSteps
 from asched.core.dra.answers import AnswerBook
-from asched.core.dra.demand import Demand, in_memory_claim
+from asched.core.dra.demand import DeviceDemand, in_memory_claim
 from asched.core.dra.extended import is_delegable
-from asched.core.dra.ledger import Ledger
+from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.plan import AllocationError
 from asched.core.dra.result import allocation_results
 from asched.core.framework.attempt import Rejection
@@ -48,11 +48,11 @@ from asched.core.framework.trial import Trial
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.plugins.dynamic_resources_binding import Binding, Reserved
+from asched.core.plugins.dynamic_resources_binding import ClaimBinding, Reserved
 from asched.core.plugins.dynamic_resources_claims import ClaimError, claims_of
 from asched.core.plugins.dynamic_resources_deallocation import deallocate, delete_extended
 from asched.core.plugins.dynamic_resources_hints import ClaimHints
-from asched.core.plugins.dynamic_resources_places import Places
+from asched.core.plugins.dynamic_resources_places import DevicePlaces
 from asched.core.plugins.dynamic_resources_unreserve import unreserve
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
@@ -77,7 +77,7 @@ class Prepared(NamedTuple):
     """What PreFilter found: all claims of the pod, the one for extended resources last."""
 
     claims: tuple[ResourceClaim, ...]
-    demand: Demand
+    demand: DeviceDemand
 
 
 class DynamicResources(
@@ -107,13 +107,13 @@ class DynamicResources(
         args = args or DynamicResourcesArgs()
         self._knows_alternatives = prioritized_list
         self._cluster = cluster
-        self._ledger = cluster.companion(Ledger)
+        self._ledger = cluster.singleton(DeviceLedger)
         steps_max = (args.filter_timeout_ns or 0) * STEPS_PER_SECOND // 10**9
         self._book = AnswerBook(self._ledger, cluster.nodes, steps_max)
         binding_ns = args.binding_timeout_ns
         binding_s = BINDING_TIMEOUT_S if binding_ns is None else binding_ns / 1e9
-        self._places = Places(cluster, binding_s)
-        self._binding = Binding(cluster, self._ledger, binding_s)
+        self._places = DevicePlaces(cluster, binding_s)
+        self._binding = ClaimBinding(cluster, self._ledger, binding_s)
         self._hints = ClaimHints(cluster)
         self._prepared: OrderedDict[str, Prepared] = OrderedDict()  # pod uid -> of its last attempt
         self._reserved: dict[str, Reserved] = {}  # pod uid -> what PreBind has to write
@@ -121,8 +121,8 @@ class DynamicResources(
     def registrations(self) -> Sequence[Registration]:
         return self._hints.registrations()
 
-    def overlooked(self) -> Sequence[Registration]:
-        return self._hints.overlooked()
+    def extra_events(self) -> Sequence[Registration]:
+        return self._hints.extra_events()
 
     def pre_enqueue(self, pod: Pod) -> Status:
         try:
@@ -159,7 +159,7 @@ class DynamicResources(
             if status is not None:
                 return PreFilterResult(status)
         unallocated = tuple(c for c in claims if c.status.allocation is None)
-        demand = Demand(pod, unallocated, extended, bool(claims), self._ledger)
+        demand = DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
         everything = claims if extended is None else (*claims, extended)
         prepared = self._prepared[pod.pod.uid] = Prepared(everything, demand)
         if len(self._prepared) > PREPARED_MAX:
@@ -329,7 +329,7 @@ class DynamicResources(
         return SUCCESS
 
     def _allocate(
-        self, prepared: Prepared, demand: Demand, node: Node
+        self, prepared: Prepared, demand: DeviceDemand, node: Node
     ) -> tuple[Status, Reserved | None]:
         try:
             plans, solution = self._book.solve(demand, node)

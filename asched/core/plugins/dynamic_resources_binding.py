@@ -22,7 +22,7 @@ import msgspec
 
 from asched.core.dra.demand import IN_MEMORY
 from asched.core.dra.extended import Requests
-from asched.core.dra.ledger import Ledger
+from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.effects import Create, Effect, EmitEvent, Patch, WaitFor
 from asched.core.framework.plugin_reports import PluginReports
 from asched.core.framework.points import Late
@@ -86,12 +86,12 @@ class Verdict(NamedTuple):
 BOUND: Final = Verdict("success", SUCCESS)
 
 
-class Binding:
-    def __init__(self, cluster: Cluster, ledger: Ledger, timeout_s: float) -> None:
+class ClaimBinding:
+    def __init__(self, cluster: Cluster, ledger: DeviceLedger, timeout_s: float) -> None:
         self._cluster = cluster
         self._ledger = ledger
         self._timeout_s = timeout_s
-        self._reports = cluster.companion(PluginReports)
+        self._reports = cluster.singleton(PluginReports)
 
     def bind(self, pod: Pod, node: str, reserved: Reserved) -> Late:
         """Write everything and wait for the devices."""

@@ -37,7 +37,7 @@ class ClaimHints:
             Registration(Trigger(RESOURCE_SLICE.resource, appeared)),
         )
 
-    def overlooked(self) -> Sequence[Registration]:
+    def extra_events(self) -> Sequence[Registration]:
         return (
             Registration(Trigger(RESOURCE_CLAIM.resource, Action.DELETE), self.claim_gone),
             Registration(Trigger(RESOURCE_SLICE.resource, Action.DELETE)),

@@ -32,7 +32,7 @@ class BindingFailed(Exception):  # noqa: N818
     """A driver says that a device cannot be bound; the message is upstream's."""
 
 
-class Places:
+class DevicePlaces:
     def __init__(self, cluster: Cluster, binding_timeout_s: float) -> None:
         self._cluster = cluster
         self._binding_timeout_s = binding_timeout_s

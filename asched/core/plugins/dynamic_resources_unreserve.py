@@ -7,7 +7,7 @@ undone or used, by the next attempt.
 Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources (Unreserve)
 """
 
-from asched.core.dra.ledger import Ledger
+from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, failure
 from asched.core.model.claim import ResourceClaim
@@ -20,7 +20,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Done, Refused, Unknown
 
 
-def unreserve(cluster: Cluster, ledger: Ledger, pod: Pod) -> Late | None:
+def unreserve(cluster: Cluster, ledger: DeviceLedger, pod: Pod) -> Late | None:
     """Take back what the API knows of a pod's reservations; None if it knows nothing.
 
     A pod that somebody else has placed meanwhile keeps them.

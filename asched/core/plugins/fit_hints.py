@@ -47,7 +47,7 @@ class FitHints:
             Registration(device_class, self._device_class_changed),
         )
 
-    def overlooked(self) -> Sequence[Registration]:
+    def extra_events(self) -> Sequence[Registration]:
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         return (Registration(node, self._wants_ignored),)
 

@@ -43,7 +43,7 @@ class GangScheduling(PreEnqueuePlugin, PermitPlugin):
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._waiting = cluster.companion(WaitingPods.of)
+        self._waiting = cluster.singleton(WaitingPods.of)
 
     def registrations(self) -> Sequence[Registration]:
         return (

@@ -104,7 +104,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_LABEL)
         return (Registration(node, self._node_changed),)
 
-    def overlooked(self) -> Sequence[Registration]:
+    def extra_events(self) -> Sequence[Registration]:
         if self._enforced is None:
             return ()
         return (

@@ -118,9 +118,9 @@ class NodeResourcesFit(
     def registrations(self) -> Sequence[Registration]:
         return self._hints.registrations()
 
-    def overlooked(self) -> Sequence[Registration]:
+    def extra_events(self) -> Sequence[Registration]:
         ignores = bool(self._ignored or self._ignored_groups)
-        return self._hints.overlooked() if ignores else ()
+        return self._hints.extra_events() if ignores else ()
 
     def share_key(self, pod: PodInfo) -> Hashable:
         cls = pod.cls

@@ -175,7 +175,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
             ),
         )
 
-    def overlooked(self) -> Sequence[Registration]:
+    def extra_events(self) -> Sequence[Registration]:
         gone = Action.UPDATE | Action.DELETE
         found = [
             Registration(Trigger(NODE.resource, Action.ADD)),

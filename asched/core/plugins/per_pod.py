@@ -1,7 +1,7 @@
 """What a hint derives from one waiting pod, made once and kept while that version of it waits.
 
-Hints are asked about every resting pod for every change, so compiling a pod's selectors each time
-would be most of the cost.
+Hints are asked about every unschedulable pod for every change, so compiling a pod's selectors each
+time would be most of the cost.
 
 Bounds   twice the pods that are there, or PODS_MIN: then those that went are forgotten.
 """

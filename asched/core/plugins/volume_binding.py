@@ -91,7 +91,7 @@ class VolumeBinding(
         args = args or VolumeBindingArgs()
         self._cluster = cluster
         self._timeout_s = args.bind_timeout_s
-        self._reports = cluster.companion(PluginReports)
+        self._reports = cluster.singleton(PluginReports)
         self._points = curve(args.shape) if args.shape else None
         self._claims = Latest(cluster, self._sort)
         self._reserved: dict[str, Reservation] = {}  # uid -> until bound or unreserved
@@ -212,7 +212,7 @@ class VolumeBinding(
             ),
         )
 
-    def overlooked(self) -> Sequence[Registration]:
+    def extra_events(self) -> Sequence[Registration]:
         gone = Action.UPDATE | Action.DELETE
         return (
             Registration(Trigger(STORAGE_CLASS.resource, gone)),

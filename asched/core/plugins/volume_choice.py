@@ -16,7 +16,7 @@ import numpy as np
 from asched.core.framework.points import Codes, Mask
 from asched.core.model.storage import SELECTED_NODE
 from asched.core.model.volume import PersistentVolumeClaim
-from asched.core.plugins.volume_claims import Affinity, PodClaims, accepts
+from asched.core.plugins.volume_claims import PodClaims, VolumeAffinity, accepts
 from asched.core.plugins.volume_matching import Match, match_claims
 from asched.core.plugins.volume_provisioning import Provision, provision
 from asched.core.plugins.volume_store import VolumeStore
@@ -58,7 +58,7 @@ def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> Choice:
     codes[~here] |= Reject.UNBINDABLE
     matches: list[Match] = []
     if unselected:
-        matches = match_claims(unselected, cluster.companion(VolumeStore), nodes)
+        matches = match_claims(unselected, cluster.singleton(VolumeStore), nodes)
     wanted = [(claim, here) for claim in selected]
     wanted += [(match.claim, here & ~match.found) for match in matches]
     makings = []
@@ -77,7 +77,7 @@ def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> Choice:
     return Choice(codes, tuple(matches), tuple(makings))
 
 
-def _judge_bound(cluster: Cluster, bound: tuple[Affinity, ...], nodes: NodeView) -> Codes:
+def _judge_bound(cluster: Cluster, bound: tuple[VolumeAffinity, ...], nodes: NodeView) -> Codes:
     codes = np.zeros(nodes.size, dtype=np.int32)
     for affinity in bound:
         if affinity.is_missing:

@@ -33,7 +33,7 @@ from asched.core.state.view import NodeView
 UNBOUND_IMMEDIATE: Final = "pod has unbound immediate PersistentVolumeClaims"
 
 
-class Affinity(NamedTuple):
+class VolumeAffinity(NamedTuple):
     """From where a bound claim's volume can be reached."""
 
     required: NodeSelector | None
@@ -50,28 +50,28 @@ class Affinity(NamedTuple):
 class PodClaims(NamedTuple):
     """Claims in the order of the pod's volumes."""
 
-    bound: tuple[Affinity, ...] = ()  # those that restrict anything, each once
+    bound: tuple[VolumeAffinity, ...] = ()  # those that restrict anything, each once
     delayed: tuple[PersistentVolumeClaim, ...] = ()
 
 
-def affinity_of(volume: PersistentVolume | None) -> Affinity:
+def affinity_of(volume: PersistentVolume | None) -> VolumeAffinity:
     """The affinity of a volume, in both readings where its plugin may have moved."""
     if volume is None:
-        return Affinity(None, is_missing=True)
+        return VolumeAffinity(None, is_missing=True)
     stated = volume.spec.node_affinity
     required = stated.required if stated is not None else None
     moved = plugin_of(volume)
     if moved is None:
-        return Affinity(required)
+        return VolumeAffinity(required)
     translated = translated_affinity(volume, moved)
     return (
-        Affinity(required)
+        VolumeAffinity(required)
         if translated == required
-        else Affinity(required, moved.plugin, translated)
+        else VolumeAffinity(required, moved.plugin, translated)
     )
 
 
-def accepts(affinity: Affinity, nodes: NodeView, cluster: Cluster) -> Mask:
+def accepts(affinity: VolumeAffinity, nodes: NodeView, cluster: Cluster) -> Mask:
     """bool[M]: rows from which the volume can be reached; it exists."""
     mask = reachable(nodes, affinity.required)
     if affinity.plugin:
@@ -90,7 +90,7 @@ def sort_claims(cluster: Cluster, pod: PodInfo) -> PodClaims | Status:
         if problem:
             return unresolvable(problem)
         found.append(claim)
-    bound: dict[Affinity, None] = {}
+    bound: dict[VolumeAffinity, None] = {}
     delayed = []
     is_waiting = False
     for claim in found:

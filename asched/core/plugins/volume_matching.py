@@ -16,8 +16,8 @@ import numpy.typing as npt
 from asched.core.framework.points import Mask
 from asched.core.model.quantity import parse
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
+from asched.core.plugins.volume_candidates import NONE, Needs, VolumeCandidates, needs_of
 from asched.core.plugins.volume_provisioning import storage_request
-from asched.core.plugins.volume_shelf import NONE, Needs, Shelf, needs_of
 from asched.core.plugins.volume_store import VolumeStore
 from asched.core.plugins.volume_topology import reachable
 from asched.core.state.view import NodeView
@@ -55,8 +55,8 @@ def match_claims(
             gone.add(reserved.metadata.name)
             matches.append(Match(claim, [reserved], _reserved_ranks(reserved, nodes)))
             continue
-        shelf = store.shelf(needs)
-        matches.append(Match(claim, shelf.volumes, _choose(shelf, matches, nodes)))
+        candidates = store.candidates(needs)
+        matches.append(Match(claim, candidates.volumes, _choose(candidates, matches, nodes)))
     return matches
 
 
@@ -75,29 +75,29 @@ def _reserved_ranks(volume: PersistentVolume, nodes: NodeView) -> I32:
     return np.where(mask, 0, NONE).astype(np.int32)
 
 
-def _choose(shelf: Shelf, earlier: Sequence[Match], nodes: NodeView) -> I32:
+def _choose(candidates: VolumeCandidates, earlier: Sequence[Match], nodes: NodeView) -> I32:
     """The smallest rank per row whose volume no earlier claim of the pod takes there."""
-    ranks = shelf.first(nodes)
-    if not shelf.count:
+    ranks = candidates.first(nodes)
+    if not candidates.count:
         return ranks
-    taken = [_ranks_here(shelf, match) for match in earlier]
+    taken = [_ranks_here(candidates, match) for match in earlier]
     for _ in taken:  # each earlier claim can push a row on by one volume
         clash: Mask = np.zeros(nodes.size, dtype=np.bool_)
         for others in taken:
             clash |= (ranks == others) & (ranks != NONE)
         if not clash.any():
             break
-        ranks = np.where(clash, shelf.first_after(nodes, ranks), ranks).astype(np.int32)
+        ranks = np.where(clash, candidates.first_after(nodes, ranks), ranks).astype(np.int32)
     return ranks
 
 
-def _ranks_here(shelf: Shelf, match: Match) -> I32:
-    """int32[M]: what another claim takes, as ranks of this shelf; NONE if it is not on it."""
-    if match.volumes is shelf.volumes:
+def _ranks_here(candidates: VolumeCandidates, match: Match) -> I32:
+    """int32[M]: what another claim takes, as ranks of this candidates; NONE if it is not on it."""
+    if match.volumes is candidates.volumes:
         return match.ranks
     present, inverse = np.unique(match.ranks, return_inverse=True)
     here = [
-        NONE if rank == NONE else shelf.rank_of(match.volumes[rank].metadata.name)
+        NONE if rank == NONE else candidates.rank_of(match.volumes[rank].metadata.name)
         for rank in present.tolist()
     ]
     ranks: I32 = np.array(here, dtype=np.int32)[inverse]

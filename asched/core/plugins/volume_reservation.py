@@ -39,7 +39,7 @@ DEADLINE_EXCEEDED: Final = "context deadline exceeded"
 
 
 @dataclass(slots=True)
-class Write:
+class VolumeWrite:
     """One object to be changed. `version` is what the server made of it."""
 
     kind: Kind
@@ -59,11 +59,11 @@ class Reservation:
 
     node: str
     #: (write of the volume, key of the claim)
-    bindings: tuple[tuple[Write, str], ...]
-    provisions: tuple[Write, ...]
+    bindings: tuple[tuple[VolumeWrite, str], ...]
+    provisions: tuple[VolumeWrite, ...]
 
     @property
-    def writes(self) -> tuple[Write, ...]:
+    def writes(self) -> tuple[VolumeWrite, ...]:
         return (*(write for write, _ in self.bindings), *self.provisions)
 
 
@@ -87,7 +87,7 @@ def reserve(cluster: Cluster, choice: Choice, node: str) -> Reservation:
     return Reservation(node, tuple(bindings), tuple(provisions))
 
 
-def take_back(cluster: Cluster, writes: tuple[Write, ...]) -> None:
+def take_back(cluster: Cluster, writes: tuple[VolumeWrite, ...]) -> None:
     """Go back to what the API told of these objects."""
     for write in writes:
         cluster.restore_object(write.kind, write.key)
@@ -95,7 +95,7 @@ def take_back(cluster: Cluster, writes: tuple[Write, ...]) -> None:
 
 def bind_volume(
     volume: PersistentVolume, claim: PersistentVolumeClaim
-) -> tuple[PersistentVolume, Write]:
+) -> tuple[PersistentVolume, VolumeWrite]:
     """The volume as it names the claim, and how to write that."""
     metadata, ref = volume.metadata, volume.spec.claim_ref
     spec: dict[str, Any] = {}
@@ -118,17 +118,21 @@ def bind_volume(
         metadata=_annotated(metadata, annotations),
         spec=msgspec.structs.replace(volume.spec, claim_ref=ref),
     )
-    return bound, Write(PERSISTENT_VOLUME, "", metadata.name, body, metadata.resource_version)
+    return bound, VolumeWrite(PERSISTENT_VOLUME, "", metadata.name, body, metadata.resource_version)
 
 
-def select_node(claim: PersistentVolumeClaim, node: str) -> tuple[PersistentVolumeClaim, Write]:
+def select_node(
+    claim: PersistentVolumeClaim, node: str
+) -> tuple[PersistentVolumeClaim, VolumeWrite]:
     """The claim as it names the node, and how to write that."""
     metadata = claim.metadata
     annotations = {SELECTED_NODE: node}
     body = {"metadata": {"annotations": annotations, "resourceVersion": metadata.resource_version}}
     placed = msgspec.structs.replace(claim, metadata=_annotated(metadata, annotations))
     version = metadata.resource_version
-    return placed, Write(PERSISTENT_VOLUME_CLAIM, metadata.namespace, metadata.name, body, version)
+    return placed, VolumeWrite(
+        PERSISTENT_VOLUME_CLAIM, metadata.namespace, metadata.name, body, version
+    )
 
 
 def bind(cluster: Cluster, pod: PodInfo, reservation: Reservation, timeout_s: float) -> Late:
@@ -209,7 +213,7 @@ class Check:
         made = [self._is_made(write, node) for write in self._reservation.provisions]
         return bool(self.problem) or (all(bound) and all(made))
 
-    def _is_bound(self, write: Write, claim_key: str, node: Node) -> bool:
+    def _is_bound(self, write: VolumeWrite, claim_key: str, node: Node) -> bool:
         volume: PersistentVolume | None = self._cluster.told(PERSISTENT_VOLUME, write.name)
         claim: PersistentVolumeClaim | None = self._cluster.told(PERSISTENT_VOLUME_CLAIM, claim_key)
         if volume is None or claim is None:
@@ -224,7 +228,7 @@ class Check:
             return self._fail(f'ClaimRef got reset for pv "{write.name}"')
         return is_fully_bound(claim)
 
-    def _is_made(self, write: Write, node: Node) -> bool:
+    def _is_made(self, write: VolumeWrite, node: Node) -> bool:
         claim: PersistentVolumeClaim | None = self._cluster.told(PERSISTENT_VOLUME_CLAIM, write.key)
         if claim is None:
             lost = f'could not find v1.PersistentVolumeClaim "{write.key}"'

@@ -138,7 +138,7 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
             Registration(Trigger(PERSISTENT_VOLUME_CLAIM.resource, Action.ADD), after_claim_added),
         )
 
-    def overlooked(self) -> Sequence[Registration]:
+    def extra_events(self) -> Sequence[Registration]:
         return (
             Registration(Trigger(POD.resource, Action.DELETE), disk_is_free),
             Registration(Trigger(NODE.resource, Action.DELETE), claim_is_free),

@@ -16,10 +16,10 @@ import numpy as np
 from asched.core.framework.points import I64, Mask
 from asched.core.model.quantity import whole
 from asched.core.model.storage import STORAGE, claim_class
+from asched.core.plugins.volume_candidates import NONE
 from asched.core.plugins.volume_choice import Choice
 from asched.core.plugins.volume_matching import Match
 from asched.core.plugins.volume_provisioning import storage_request
-from asched.core.plugins.volume_shelf import NONE
 from asched.core.state.view import with_more
 
 FULL: Final = 100

@@ -13,7 +13,7 @@ from typing import Final
 from asched.core.model.kinds import PERSISTENT_VOLUME
 from asched.core.model.storage import volume_class
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
-from asched.core.plugins.volume_shelf import Needs, Shelf
+from asched.core.plugins.volume_candidates import Needs, VolumeCandidates
 from asched.core.state.cluster import Cluster
 
 #: Kinds of claims whose shelves are kept. A guess: few classes, sizes and modes wait at one time.
@@ -21,7 +21,7 @@ SHELVES_MAX: Final = 64
 
 
 class VolumeStore:
-    """One per cluster (`Cluster.companion`): assumed volumes count as what they are assumed to
+    """One per cluster (`Cluster.singleton`): assumed volumes count as what they are assumed to
     be.
     """
 
@@ -31,19 +31,19 @@ class VolumeStore:
         self._by_class: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
         self._named: dict[tuple[str, str], dict[str, PersistentVolume]] = defaultdict(dict)
         self._places: dict[str, tuple[str, tuple[str, str] | None]] = {}
-        self._shelves: OrderedDict[Needs, Shelf] = OrderedDict()
+        self._shelves: OrderedDict[Needs, VolumeCandidates] = OrderedDict()
 
-    def shelf(self, needs: Needs) -> Shelf:
+    def candidates(self, needs: Needs) -> VolumeCandidates:
         """The free volumes that could serve such claims."""
         self._follow()
-        shelf = self._shelves.get(needs)
-        if shelf is None or shelf.is_stale:
+        candidates = self._shelves.get(needs)
+        if candidates is None or candidates.is_stale:
             volumes = self._by_class.get(needs.storage_class, {})
-            shelf = self._shelves[needs] = Shelf(needs, volumes.values())
+            candidates = self._shelves[needs] = VolumeCandidates(needs, volumes.values())
             if len(self._shelves) > SHELVES_MAX:
                 self._shelves.popitem(last=False)
         self._shelves.move_to_end(needs)
-        return shelf
+        return candidates
 
     def made_for(self, claim: PersistentVolumeClaim) -> Iterable[PersistentVolume]:
         """Volumes that name the claim; a uid they name must be the claim's."""
@@ -71,8 +71,8 @@ class VolumeStore:
             self._remove(name)
             if volume is not None:
                 self._put(name, volume)
-            for shelf in self._shelves.values():
-                shelf.update(name, volume)
+            for candidates in self._shelves.values():
+                candidates.update(name, volume)
 
     def _put(self, name: str, volume: PersistentVolume) -> None:
         ref = volume.spec.claim_ref

@@ -23,13 +23,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.kept import KeptVerdict
-from asched.core.framework.promised import Layer, wanted_by
+from asched.core.framework.cached import CachedVerdict
+from asched.core.framework.nominated_amounts import Layer, wanted_by
 from asched.core.framework.status import Status
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.choice import Cost, cost_of
-from asched.core.preemption.lineup import ASPECTS, Lineup
+from asched.core.preemption.pods_by_priority import ASPECTS, PodsByPriority
 from asched.core.preemption.victims import (
     NO_VICTIMS,
     DryRun,
@@ -68,9 +68,11 @@ class Prospects(ABC):
 
     aspects = ASPECTS
 
-    def __init__(self, cluster: Cluster, lineup: Lineup, budgets: Budgets) -> None:
+    def __init__(
+        self, cluster: Cluster, pods_by_priority: PodsByPriority, budgets: Budgets
+    ) -> None:
         self.cluster = cluster
-        self.lineup = lineup
+        self.pods_by_priority = pods_by_priority
         self.budgets = budgets
         self.outcome: npt.NDArray[np.int8] = np.zeros(0, dtype=np.int8)
         self.costs: I64 = np.zeros((len(Cost._fields), 0), dtype=np.int64)
@@ -83,7 +85,7 @@ class Prospects(ABC):
         self._generation = -1
         self._cursor = self._seen = self._told = -1
 
-    def refresh(self, verdicts: Sequence[KeptVerdict], layer: Layer) -> None:
+    def refresh(self, verdicts: Sequence[CachedVerdict], layer: Layer) -> None:
         """Forget the rows that changed."""
         versions = tuple((id(verdict), verdict.full_version) for verdict in verdicts)
         same = (
@@ -150,7 +152,7 @@ class Prospects(ABC):
         if not len(self.budgets):
             return
         for row in rows:
-            lower = (i for i in self.lineup.pods(row) if i.pod.priority < priority)
+            lower = (i for i in self.pods_by_priority.pods(row) if i.pod.priority < priority)
             keys = self.budgets.keys_for(lower)
             if len(keys) > BUDGETS_PER_ROW_MAX:
                 self._crowded.add(row)
@@ -160,9 +162,9 @@ class Prospects(ABC):
 
     def _charge(self, rows: I32, pod_steps: float) -> None:
         """Before rows are tried. Raises OutOfTurn: what is known of the others stays known."""
-        steps = len(rows) * ROW_STEPS + int(self.lineup.sizes(rows).sum()) * pod_steps
+        steps = len(rows) * ROW_STEPS + int(self.pods_by_priority.sizes(rows).sum()) * pod_steps
         for row in rows.tolist() if len(self.budgets) else ():
-            steps += self.budgets.steps_for(self.lineup.pods(row))
+            steps += self.budgets.steps_for(self.pods_by_priority.pods(row))
         self.cluster.budget.charge(steps)
 
 
@@ -177,11 +179,11 @@ class PlainProspects(Prospects):
     def __init__(
         self,
         cluster: Cluster,
-        lineup: Lineup,
+        pods_by_priority: PodsByPriority,
         budgets: Budgets,
-        verdicts: Sequence[KeptVerdict],
+        verdicts: Sequence[CachedVerdict],
     ) -> None:
-        super().__init__(cluster, lineup, budgets)
+        super().__init__(cluster, pods_by_priority, budgets)
         self._verdicts = tuple(verdicts)
         self._victims: dict[int, tuple[int, ...]] = {}
         self._codes: list[I32] = []
@@ -194,13 +196,13 @@ class PlainProspects(Prospects):
             self._codes = [np.zeros(capacity, dtype=np.int32) for _ in self._verdicts]
         depth = self.budgets.depth
         weight = 1 if depth <= BUDGETS_PER_ROW_MAX else depth  # then parts of a few pods
-        for part in _parts(rows, self.lineup.sizes(rows) * weight):
+        for part in _parts(rows, self.pods_by_priority.sizes(rows) * weight):
             self._charge(part, POD_STEPS)
             self._evaluate(pod, part, trial)
             self._note_budgets(part.tolist(), pod.pod.priority)
 
     def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:  # noqa: ARG002
-        pods = self.lineup.pods(row)
+        pods = self.pods_by_priority.pods(row)
         violations = int(self.costs[0, row])
         victims = tuple(pods[slot] for slot in self._victims[row])
         return Candidate(_name(trial, row), row, victims, violations)
@@ -226,7 +228,7 @@ class PlainProspects(Prospects):
             rows,
             self._verdicts,
             self.cluster,
-            self.lineup,
+            self.pods_by_priority,
             self.budgets,
             self._promise(pod, rows, trial),
         )
@@ -237,10 +239,10 @@ class PlainProspects(Prospects):
         if layer is None or not layer.total or not layer.count[rows].any():
             return None
         amounts, pods = layer.amounts[:, rows], layer.count[rows]
-        own = trial.overlay.promised.row_of(pod)
+        own = trial.nominated_pods.nominated_amounts.row_of(pod)
         if own is not None and own in rows:
             position = int(np.flatnonzero(rows == own)[0])
-            others = trial.overlay.promised.on(own, pod)
+            others = trial.nominated_pods.nominated_amounts.on(own, pod)
             amounts[:, position] = 0
             pods[position] = len(others)
             for index, amount in wanted_by(others, self.cluster.nodes).items():
@@ -257,7 +259,7 @@ class PlainProspects(Prospects):
         outcome[found.lower == 0] = NOBODY_BELOW
         self.outcome[rows] = outcome
         self._note_victims(rows, found.victims & (outcome == OPEN))
-        self.costs[:, rows] = costs_of(rows, found, self.lineup)
+        self.costs[:, rows] = costs_of(rows, found, self.pods_by_priority)
 
     def _note_victims(self, rows: I32, victims: npt.NDArray[np.bool_]) -> None:
         """`victims` bool[K, M] by slot and row."""
@@ -278,8 +280,10 @@ class TrialProspects(Prospects):
 
     aspects = ASPECTS | ALL_ASPECTS
 
-    def __init__(self, cluster: Cluster, lineup: Lineup, budgets: Budgets) -> None:
-        super().__init__(cluster, lineup, budgets)
+    def __init__(
+        self, cluster: Cluster, pods_by_priority: PodsByPriority, budgets: Budgets
+    ) -> None:
+        super().__init__(cluster, pods_by_priority, budgets)
         self._runs: dict[int, DryRun] = {}
 
     def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.trial import Candidate
-from asched.core.preemption.lineup import start_of
+from asched.core.preemption.pods_by_priority import start_of
 from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]

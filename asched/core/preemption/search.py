@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.draw import draw
-from asched.core.framework.overlay import ignores_pods, is_plain
+from asched.core.framework.nominated_filter import ignores_pods, is_plain
 from asched.core.framework.status import Code
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
@@ -26,7 +26,7 @@ from asched.core.preemption.candidates import (
     TrialProspects,
 )
 from asched.core.preemption.choice import cheapest
-from asched.core.preemption.lineup import Lineup
+from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
@@ -72,16 +72,16 @@ class Search:
         self._cluster = cluster
         self._limit = limit
         self._is_restricted = is_restricted
-        self._lineup = cluster.companion(Lineup)
-        self._budgets = cluster.companion(Budgets)
-        self._kept: OrderedDict[Hashable, Prospects] = OrderedDict()
+        self._pods_by_priority = cluster.singleton(PodsByPriority)
+        self._budgets = cluster.singleton(Budgets)
+        self._cached: OrderedDict[Hashable, Prospects] = OrderedDict()
 
     def find(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> Findings:
         """Try the rows that were rejected in a way that evicting pods may cure."""
         rows = rejection.candidates.astype(np.int32)
         is_fresh = rejection.pre_filter is None
         prospects = self._prospects(pod, trial, is_fresh=is_fresh)
-        prospects.keep_apart(trial.overlay.promised.row_of(pod))
+        prospects.keep_apart(trial.nominated_pods.nominated_amounts.row_of(pod))
         blocked = self._blocked(prospects, rows, trial)
         if self._has_limit(prospects, rows):
             self._try_some(pod, rows, blocked, prospects, trial)
@@ -140,36 +140,36 @@ class Search:
     def _prospects(self, pod: PodInfo, trial: Trial, *, is_fresh: bool) -> Prospects:
         """What is known of preemptors like this one, brought up to date."""
         self._budgets.catch_up()
-        self._lineup.catch_up()
-        layer = trial.overlay.promised.layer(pod.pod.priority)
+        self._pods_by_priority.catch_up()
+        layer = trial.nominated_pods.nominated_amounts.layer(pod.pod.priority)
         state = trial.state
         key: Hashable
         prospects: Prospects | None
         if is_fresh and is_plain(state):
             verdicts = [v for v in state.active if v.plugin.reads_only_amounts]
             key = (pod.pod.priority, *map(id, verdicts))
-            prospects = self._kept.get(key)
+            prospects = self._cached.get(key)
             if prospects is None:
-                parts = (self._cluster, self._lineup, self._budgets, verdicts)
+                parts = (self._cluster, self._pods_by_priority, self._budgets, verdicts)
                 prospects = self._keep(key, PlainProspects(*parts))
         else:
             verdicts = list(state.active)
             key = (state.number, pod.cls.key)
-            prospects = self._kept.get(key) if is_fresh else None
+            prospects = self._cached.get(key) if is_fresh else None
             if prospects is None:
-                parts_ = (self._cluster, self._lineup, self._budgets)
+                parts_ = (self._cluster, self._pods_by_priority, self._budgets)
                 prospects = self._keep(key, TrialProspects(*parts_))
-        self._kept.move_to_end(key)
+        self._cached.move_to_end(key)
         prospects.refresh(verdicts, layer)
         return prospects
 
     def _keep(self, key: Hashable, prospects: Prospects) -> Prospects:
-        self._kept[key] = prospects
+        self._cached[key] = prospects
         cluster = self._cluster
         each = cluster.nodes.columns.capacity * ROW_BYTES + len(cluster.placed) * POD_BYTES
         each += OWN_BYTES
-        while len(self._kept) > max(PROSPECTS_MIN, BYTES_MAX // each):
-            self._kept.popitem(last=False)
+        while len(self._cached) > max(PROSPECTS_MIN, BYTES_MAX // each):
+            self._cached.popitem(last=False)
         return prospects
 
     def _blocked(self, prospects: Prospects, rows: I32, trial: Trial) -> npt.NDArray[np.bool_]:

@@ -19,12 +19,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.kept import KeptVerdict
+from asched.core.framework.cached import CachedVerdict
 from asched.core.framework.status import Reason, Status
 from asched.core.framework.trial import Trial
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.choice import PRIORITY_SHIFT
-from asched.core.preemption.lineup import NOW, Lineup, in_line
+from asched.core.preemption.pods_by_priority import NOW, PodsByPriority, in_line
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import SupposedView
@@ -96,16 +96,16 @@ class Promise(NamedTuple):
 def suppose(
     pod: PodInfo,
     rows: I32,
-    verdicts: Sequence[KeptVerdict],
+    verdicts: Sequence[CachedVerdict],
     cluster: Cluster,
-    lineup: Lineup,
+    pods_by_priority: PodsByPriority,
     budgets: Budgets,
     promise: Promise | None,
 ) -> Supposed:
     """Try rows with the filters that read only amounts, nominated pods counted on top."""
-    bulks = lineup.bulks[lineup.places(rows)]
-    is_lower = lineup.priorities[bulks] < pod.pod.priority
-    amounts = lineup.amounts[:, np.where(is_lower, bulks, 0)]
+    bulks = pods_by_priority.bulks[pods_by_priority.places(rows)]
+    is_lower = pods_by_priority.priorities[bulks] < pod.pod.priority
+    amounts = pods_by_priority.amounts[:, np.where(is_lower, bulks, 0)]
     beyond = _beyond(rows, cluster)
     if beyond is not None:
         amounts = amounts.astype(np.object_)  # whole numbers of any size
@@ -125,7 +125,7 @@ def suppose(
     violating: Mask = np.zeros(is_lower.shape, dtype=np.bool_)
     some = np.flatnonzero(fits)
     if len(some):
-        order, over = _order(rows[some], is_lower[:, some], lineup, budgets)
+        order, over = _order(rows[some], is_lower[:, some], pods_by_priority, budgets)
         violating[:, some] = over
         victims[:, some] = _reprieve(
             pod,
@@ -154,7 +154,9 @@ def _beyond(rows: I32, cluster: Cluster) -> npt.NDArray[np.object_] | None:
     return found
 
 
-def _order(rows: I32, is_lower: Mask, lineup: Lineup, budgets: Budgets) -> tuple[I64, Mask]:
+def _order(
+    rows: I32, is_lower: Mask, pods_by_priority: PodsByPriority, budgets: Budgets
+) -> tuple[I64, Mask]:
     """(slots int64[K, M] in the order in which pods are put back, violating bool[K, M] by slot)."""
     first = is_lower.argmax(axis=0)
     depth = len(is_lower)
@@ -164,7 +166,7 @@ def _order(rows: I32, is_lower: Mask, lineup: Lineup, budgets: Budgets) -> tuple
         return order, violating
     for position, row in enumerate(rows.tolist()):
         start = int(first[position])
-        pods = lineup.pods(row)[start:]
+        pods = pods_by_priority.pods(row)[start:]
         over = budgets.violations(pods)
         if any(over):
             slots = sorted(range(len(pods)), key=lambda i: not over[i])
@@ -176,7 +178,7 @@ def _order(rows: I32, is_lower: Mask, lineup: Lineup, budgets: Budgets) -> tuple
 def _reprieve(
     pod: PodInfo,
     rows: I32,
-    verdicts: Sequence[KeptVerdict],
+    verdicts: Sequence[CachedVerdict],
     cluster: Cluster,
     order: I64,
     lower: I64,
@@ -201,14 +203,14 @@ def _reprieve(
     return victims
 
 
-def costs_of(rows: I32, found: Supposed, lineup: Lineup) -> I64:
+def costs_of(rows: I32, found: Supposed, pods_by_priority: PodsByPriority) -> I64:
     """int64[5, M] in the order of `choice.Cost`; rows without victims hold anything."""
-    places = lineup.places(rows)
-    priorities = lineup.priorities[lineup.bulks[places]]
+    places = pods_by_priority.places(rows)
+    priorities = pods_by_priority.priorities[pods_by_priority.bulks[places]]
     victims = found.victims
     lowest = np.iinfo(np.int64).min
     top = np.where(victims, priorities, lowest).max(axis=0, initial=lowest)
-    starts = np.where(victims & (priorities == top), lineup.starts[places], NOW)
+    starts = np.where(victims & (priorities == top), pods_by_priority.starts[places], NOW)
     return np.stack(
         (
             (victims & found.violating).sum(axis=0),

@@ -33,7 +33,7 @@ from asched.core.model.kinds import (
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.resting import GroupKey
+from asched.core.queue.unschedulable import GroupKey
 from asched.core.state.changes import WILDCARD, Action, Change, Trigger
 
 if TYPE_CHECKING:
@@ -139,10 +139,10 @@ class Judge:
         interests: Mapping[str, Interest],
         observer: QueueObserver,
         counter_s: Callable[[], float],
-        overlooked: Mapping[str, Interest] | None = None,
+        extra_events: Mapping[str, Interest] | None = None,
     ) -> None:
         self._interests = interests
-        self._overlooked = overlooked or {}
+        self._extra_events = extra_events or {}
         self._observer = observer
         self._counter_s = counter_s
         self._told: set[tuple[str, str]] = set()  # plugin, error
@@ -151,7 +151,7 @@ class Judge:
         """Whether any plugin of any profile would be asked."""
         return trigger.is_wildcard or any(
             interest.asked(trigger)
-            for interests in (self._interests, self._overlooked)
+            for interests in (self._interests, self._extra_events)
             for interest in interests.values()
         )
 
@@ -169,7 +169,7 @@ class Judge:
         """The same for what is overlooked otherwise: changes that hints say nothing of, and those
         that only plugins hear of which were blamed after the attempt.
         """
-        asked = self._overlooked.get(group.profile, _NOBODY_ASKED).asked(trigger).keys()
+        asked = self._extra_events.get(group.profile, _NOBODY_ASKED).asked(trigger).keys()
         if group.gated_by and group.gated_by not in asked:
             return False
         everybody = (group.rejected_by, group.pending_on, group.also_blamed)
@@ -191,7 +191,7 @@ class Judge:
         """
         profile, trigger = queued.pod.spec.scheduler_name, change.trigger
         rejectors, also = queued.rejectors, queued.also_blamed
-        for plugin, hints in self._overlooked.get(profile, _NOBODY_ASKED).asked(trigger).items():
+        for plugin, hints in self._extra_events.get(profile, _NOBODY_ASKED).asked(trigger).items():
             if (plugin in rejectors or plugin in also) and self._may_help(
                 plugin, hints, queued, change, second_memo
             ):

@@ -16,7 +16,7 @@ from asched.core.queue.queued import QueuedPod
 STALE_MIN: Final = 64
 
 
-class Lane:
+class PodHeap:
     def __init__(self) -> None:
         self._heap: list[tuple[Any, int, QueuedPod]] = []
         self._tickets = count(1)

@@ -30,7 +30,7 @@ class QueueObserver(Protocol):
         """Something that must not happen did, and was survived."""
 
 
-class Silent:
+class SilentQueue:
     """Listens to nothing."""
 
     def incoming(self, queue: str, label: str, queued: "QueuedPod | None" = None) -> None: ...

@@ -8,9 +8,9 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from asched.core.model.pod import Pod
-from asched.core.queue.lane import Lane
+from asched.core.queue.lane import PodHeap
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.resting import RestingPods
+from asched.core.queue.unschedulable import UnschedulablePods
 
 
 class Pending(NamedTuple):
@@ -32,14 +32,14 @@ class Listing(NamedTuple):
     gated: list[QueuedPod]
 
 
-class Places:
+class SubQueues:
     """`sort_key(pod, timestamp_s)`: smaller is taken first."""
 
     def __init__(self, sort_key: Callable[[Pod, float], Any]) -> None:
         self._sort_key = sort_key
         self._queued: dict[str, QueuedPod] = {}
-        self.active, self.backoff, self.errors = Lane(), Lane(), Lane()
-        self.resting = RestingPods(self._by_turn)
+        self.active, self.backoff, self.errors = PodHeap(), PodHeap(), PodHeap()
+        self.unschedulable = UnschedulablePods(self._by_turn)
 
     def __len__(self) -> int:
         return len(self._queued)
@@ -53,7 +53,7 @@ class Places:
         for lane in (self.active, self.backoff, self.errors):
             for queued in lane.empty():  # keys of two kinds in one heap cannot be compared
                 lane.push(queued, self._order(queued, lane))
-        self.resting.resort()
+        self.unschedulable.resort()
 
     def get(self, key: str) -> QueuedPod | None:
         return self._queued.get(key)
@@ -64,7 +64,7 @@ class Places:
             return "unschedulable"
         return "active" if queued.lane is self.active else "backoff"
 
-    def take(self, lane: Lane) -> QueuedPod | None:
+    def take(self, lane: PodHeap) -> QueuedPod | None:
         """The head of a lane, which leaves it."""
         queued = lane.pop()
         if queued is not None:
@@ -74,14 +74,14 @@ class Places:
     def leave(self, queued: QueuedPod) -> None:
         """Take a pod from wherever it stands, if it stands anywhere."""
         if queued.group is not None:
-            self.resting.discard(queued)
+            self.unschedulable.discard(queued)
         elif queued.lane is not None:
             queued.lane.discard(queued)
         else:
             return
         del self._queued[queued.key]
 
-    def into(self, queued: QueuedPod, lane: Lane) -> None:
+    def into(self, queued: QueuedPod, lane: PodHeap) -> None:
         """Move a pod into a lane."""
         self.leave(queued)
         self._queued[queued.key] = queued
@@ -98,11 +98,11 @@ class Places:
         ):
             return False
         if group is not None:
-            self.resting.refile(queued)
+            self.unschedulable.refile(queued)
             return False
         self.leave(queued)
         self._queued[queued.key] = queued
-        self.resting.add(queued)
+        self.unschedulable.add(queued)
         return True
 
     def replace_pod(self, queued: QueuedPod, pod: Pod, class_key: Hashable | None) -> bool:
@@ -110,7 +110,7 @@ class Places:
         rests among others now than those with whom it was to wait for an attempt.
         """
         if queued.group is not None:
-            return self.resting.replace(queued, pod, class_key)
+            return self.unschedulable.replace(queued, pod, class_key)
         lane = queued.lane
         assert lane is not None, f"{queued} does not wait"
         lane.discard(queued)
@@ -120,21 +120,23 @@ class Places:
 
     def pending(self) -> Pending:
         waiting = len(self.backoff) + len(self.errors)
-        resting = self.resting
-        return Pending(len(self.active), waiting, resting.unschedulable_count, resting.gated_count)
+        unschedulable = self.unschedulable
+        return Pending(
+            len(self.active), waiting, unschedulable.unschedulable_count, unschedulable.gated_count
+        )
 
     def listing(self) -> Listing:
         """Everything, sorted; for debugging and recordings, not for the hot path."""
-        resting = sorted(self.resting, key=lambda queued: queued.key)
+        unschedulable = sorted(self.unschedulable, key=lambda queued: queued.key)
         return Listing(
             self.active.in_order(),
             self.backoff.in_order(),
             self.errors.in_order(),
-            [queued for queued in resting if not queued.is_gated],
-            [queued for queued in resting if queued.is_gated],
+            [queued for queued in unschedulable if not queued.is_gated],
+            [queued for queued in unschedulable if queued.is_gated],
         )
 
-    def _order(self, queued: QueuedPod, lane: Lane) -> Any:
+    def _order(self, queued: QueuedPod, lane: PodHeap) -> Any:
         """Active: the queue sort. Backoff: by its end, then the queue sort. Errors: by its end.
         Whoever is equal in that came first.
         """

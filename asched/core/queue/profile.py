@@ -23,5 +23,5 @@ class QueueProfile:
     sort_key: Callable[[Pod, float], Any]
     registrations: Mapping[str, Sequence[Registration]]
     pre_enqueue: Sequence["PreEnqueuePlugin"] = ()
-    overlooked: Mapping[str, Sequence[Registration]] = field(default_factory=dict)
+    extra_events: Mapping[str, Sequence[Registration]] = field(default_factory=dict)
     blame: Callable[[Pod, str], frozenset[str] | None] = lambda _pod, _left: None

@@ -5,8 +5,8 @@
                     active
     errors          the same after an error, for a pod of a group (`gangs.py`), or after a plugin
                     let the pod wait and turned it away; never taken early
-    unschedulable   at rest until a change helps, or for max_in_unschedulable_s
-    gated           at rest behind a PreEnqueue plugin
+    unschedulable   unschedulable until a change helps, or for max_in_unschedulable_s
+    gated           unschedulable behind a PreEnqueue plugin
     in flight       popped and neither done nor returned; changes are kept for it meanwhile
 
 A pod stands in one of the first five by its key (namespace/name), in flight by its uid. Time is
@@ -22,17 +22,17 @@ from typing import Final
 
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff, is_backing_off
+from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Interest, Judge, Worth
 from asched.core.queue.inflight import InFlight
-from asched.core.queue.observer import QueueObserver, Silent
-from asched.core.queue.places import Places
+from asched.core.queue.observer import QueueObserver, SilentQueue
+from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import NOBODY, QueuedPod
-from asched.core.queue.resting import Equals
 from asched.core.queue.scouts import Scouts
-from asched.core.queue.sightings import pod_triggers
+from asched.core.queue.unschedulable import Equals
 from asched.core.queue.waking import Waking
 from asched.core.state.changes import (
     BACKOFF_COMPLETE,
@@ -74,8 +74,8 @@ class SchedulingQueue:
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
         gangs: Gangs = Gangs(),  # noqa: B008 - immutable
     ) -> None:
-        self.places = Places(next(iter(profiles.values())).sort_key)
-        self._observer = observer or Silent()
+        self.places = SubQueues(next(iter(profiles.values())).sort_key)
+        self._observer = observer or SilentQueue()
         self._counter_s = counter_s
         self.learn(profiles, backoff)
         self._max_in_unschedulable_s = max_in_unschedulable_s
@@ -84,14 +84,14 @@ class SchedulingQueue:
         self.nominator = nominator
         self.in_flight = InFlight()
         self._arrivals = count(1)
-        self._scouts = Scouts(self.places.resting, self.places.active, self._requeue)
+        self._scouts = Scouts(self.places.unschedulable, self.places.active, self._requeue)
         self._next_unschedulable_flush_s: float | None = None
 
     def learn(self, profiles: Mapping[str, QueueProfile], backoff: Backoff) -> None:
         """Judge by these profiles from now on; `reprofile.py` sees to the pods that wait."""
         interests = {name: Interest(profile.registrations) for name, profile in profiles.items()}
-        overlooked = {name: Interest(profile.overlooked) for name, profile in profiles.items()}
-        self._judge = Judge(interests, self._observer, self._counter_s, overlooked)
+        extra_events = {name: Interest(profile.extra_events) for name, profile in profiles.items()}
+        self._judge = Judge(interests, self._observer, self._counter_s, extra_events)
         gates = {name: profile.pre_enqueue for name, profile in profiles.items()}
         self._gates = Gates(gates, self._observer, self._counter_s)
         blame = {name: profile.blame for name, profile in profiles.items()}
@@ -140,7 +140,7 @@ class SchedulingQueue:
             self._count_rejectors(queued, -1)
 
     def move(self, change: Change, now_s: float, *, except_uid: str = "") -> int:
-        """Wake every resting pod that a change may help; returns how many stopped resting.
+        """Wake every unschedulable pod that a change may help; returns how many were woken.
 
         A change that no plugin registered for costs one look-up. `except_uid` names a pod that
         shall not hear of it.
@@ -149,7 +149,7 @@ class SchedulingQueue:
             return 0
         label = change.trigger.label
         moved = 0
-        groups = self.places.resting.groups()
+        groups = self.places.unschedulable.groups()
         woken = self._waking.woken(groups, change, except_uid)
         if woken and self.gangs.tries_groups:
             self.gangs.complete(woken, self.places.get(getattr(change.new, "key", "")))
@@ -289,7 +289,7 @@ class SchedulingQueue:
             head = lane.head()
             if head is not None and head.backoff_until_s is not None:
                 deadlines.append(head.backoff_until_s + 1)
-        if len(self.places.resting):
+        if len(self.places.unschedulable):
             deadlines.append(self._next_unschedulable_flush_s or 0.0)
         return min(deadlines, default=None)
 
@@ -300,9 +300,9 @@ class SchedulingQueue:
                 self._to_active(head, BACKOFF_COMPLETE.label, now_s, has_passed=True)
 
     def flush_unschedulable(self, now_s: float) -> None:
-        """Pods too long at rest are tried again, except gated ones. Meant for every half minute."""
+        """Pods too long unschedulable are tried again, except gated ones; for every half minute."""
         oldest_s = now_s - self._max_in_unschedulable_s - CLOCK_GRAIN_S
-        overdue = [queued for queued in self.places.resting if queued.timestamp_s < oldest_s]
+        overdue = [queued for queued in self.places.unschedulable if queued.timestamp_s < oldest_s]
         if not overdue:
             return
         timeout = Change(UNSCHEDULABLE_TIMEOUT)
@@ -358,7 +358,7 @@ class SchedulingQueue:
         self._waking.notes.clear()
 
     def _requeue(self, queued: QueuedPod, worth: Worth, label: str, now_s: float) -> bool:
-        """Put a pod where a decision sends it; whether that is not at rest."""
+        """Put a pod where a decision sends it; whether that is not unschedulable."""
         if worth is Worth.SKIP:
             return self._to_rest(queued, label)
         if worth is Worth.AFTER_BACKOFF and is_backing_off(queued, now_s):

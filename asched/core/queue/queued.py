@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from asched.core.model.pod import Pod
 
 if TYPE_CHECKING:
-    from asched.core.queue.lane import Lane
-    from asched.core.queue.resting import Group
+    from asched.core.queue.lane import PodHeap
+    from asched.core.queue.unschedulable import RejectorGroup
 
 NOBODY: frozenset[str] = frozenset()
 
@@ -75,11 +75,11 @@ class QueuedPod:
         self.gated_by = ""
         self.is_patient = self.is_promised = False
         self.was_flushed = False
-        # Where it is: in a lane under a ticket, or at rest in a group (where a lane orders it among
-        # its equals); neither while in flight.
-        self.lane: Lane | None = None
+        # Where it is: in a heap under a ticket, or unschedulable in a group (where a heap orders it
+        # among its equals); neither while in flight.
+        self.lane: PodHeap | None = None
         self.ticket = 0
-        self.group: Group | None = None
+        self.group: RejectorGroup | None = None
 
     @property
     def rejectors(self) -> frozenset[str]:

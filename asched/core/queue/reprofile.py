@@ -1,7 +1,7 @@
 """Other profiles for a queue that is in use: every waiting pod keeps its place, or a better one.
 
-Pods of a profile that is gone leave. Those at rest are tried again, because whoever rejected them
-may be gone, too. What is in flight is not touched.
+Pods of a profile that is gone leave. Unschedulable ones are tried again, because whoever rejected
+them may be gone, too. What is in flight is not touched.
 """
 
 from collections.abc import Mapping
@@ -21,13 +21,13 @@ def reprofile(
     queue.learn(profiles, backoff)
     places = queue.places
     places.resort(next(iter(profiles.values())).sort_key)
-    resting = [queued.pod for queued in places.resting]
+    unschedulable = [queued.pod for queued in places.unschedulable]
     waiting = [
         queued.pod
         for lane in (places.active, places.backoff, places.errors)
         for queued in lane.in_order()
     ]
-    for pod in (*resting, *waiting):
+    for pod in (*unschedulable, *waiting):
         if pod.spec.scheduler_name not in profiles:
             queue.delete(pod)
-    queue.activate((pod for pod in resting if pod.spec.scheduler_name in profiles), now_s)
+    queue.activate((pod for pod in unschedulable if pod.spec.scheduler_name in profiles), now_s)

@@ -16,9 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from asched.core.queue.hints import Worth
-from asched.core.queue.lane import Lane
+from asched.core.queue.lane import PodHeap
 from asched.core.queue.queued import NOBODY, QueuedPod
-from asched.core.queue.resting import Equals, RestingPods, equals_of
+from asched.core.queue.unschedulable import Equals, UnschedulablePods, equals_of
 
 
 @dataclass(eq=False, slots=True)
@@ -39,16 +39,16 @@ class Sent:
 
 class Scouts:
     """`requeue(queued, worth, label, now_s)` moves a pod to where a change sends it, and says
-    whether that is not at rest.
+    whether that is not unschedulable.
     """
 
     def __init__(
         self,
-        resting: RestingPods,
-        active: Lane,
+        unschedulable: UnschedulablePods,
+        active: PodHeap,
         requeue: Callable[[QueuedPod, Worth, str, float], bool],
     ) -> None:
-        self._resting = resting
+        self._resting = unschedulable
         self._active = active
         self._requeue = requeue
         self._out: dict[str, Sent] = {}

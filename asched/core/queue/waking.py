@@ -1,4 +1,4 @@
-"""Waking: which of the pods at rest a change reaches.
+"""Waking: which unschedulable pods a change reaches.
 
     the hints of those who rejected the pod say Queue          it is worth another attempt
     they say nothing, but a hint for overlooked changes does   it is, if the pod fits now
@@ -14,12 +14,12 @@ its attempt: what they hear of later may be its chance. It follows that, too, on
 
 Pods of one class and group share all that this depends on, except who they are: they are asked
 about once, and woken one by one (`scouts.py`), save those that stand apart or behind a gate. The
-second look costs what the filters of an attempt cost; it spares the pod an attempt
+extra events costs what the filters of an attempt cost; it spares the pod an attempt
 in vain, which hints as upstream has them would not have made either.
 
-Bounds  LOOKS_MAX second looks for one change.
-Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go; the second look
-        is our own
+Bounds  LOOKS_MAX looks for one change.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go; the extra
+        events are our own
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
@@ -31,11 +31,11 @@ from asched.core.model.pod import Pod
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Judge, Memo, Worth
 from asched.core.queue.queued import NOBODY, QueuedPod
-from asched.core.queue.resting import Equals, Group
+from asched.core.queue.unschedulable import Equals, RejectorGroup
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 
 #: Classes of pods that are looked at a second time for one change; further ones are woken unseen.
-#: A guess: with kept answers a look takes about as long as waking the pod.
+#: A guess: with cached results a look takes about as long as waking the pod.
 LOOKS_MAX: Final = 64
 
 
@@ -137,7 +137,9 @@ class Waking:
         self._blame = blame
         self.notes: list[tuple[QueuedPod, frozenset[str]]] = []
 
-    def woken(self, groups: Iterable[Group], change: Change, except_uid: str) -> list[Woken]:
+    def woken(
+        self, groups: Iterable[RejectorGroup], change: Change, except_uid: str
+    ) -> list[Woken]:
         """Every pod of the groups that the change is worth an attempt for; of equal ones, one."""
         judge, trigger = self._judge, change.trigger
         one = _Round(change, except_uid, self._blame)
@@ -157,7 +159,9 @@ class Waking:
                         found.extend(self._of_those_in_turn(group, equals, one))
         return found
 
-    def _of_those_in_turn(self, group: Group, equals: Equals, one: _Round) -> Sequence[Woken]:
+    def _of_those_in_turn(
+        self, group: RejectorGroup, equals: Equals, one: _Round
+    ) -> Sequence[Woken]:
         pods, change = equals.in_turn, one.change
         if group.key.gated_by or change.trigger.is_wildcard:
             return self._of_class(group, pods, one)
@@ -210,7 +214,7 @@ class Waking:
             self.notes.append((queued, blamed))
 
     def _of_class(
-        self, group: Group, pods: Mapping[str, QueuedPod], one: _Round
+        self, group: RejectorGroup, pods: Mapping[str, QueuedPod], one: _Round
     ) -> list[tuple[QueuedPod, Worth]]:
         change = one.change
         if one.held and all(map(one.held.__contains__, pods)):
@@ -227,7 +231,7 @@ class Waking:
         return self._of_equals(group, pods, one)
 
     def _of_equals(
-        self, group: Group, pods: Mapping[str, QueuedPod], one: _Round
+        self, group: RejectorGroup, pods: Mapping[str, QueuedPod], one: _Round
     ) -> list[tuple[QueuedPod, Worth]]:
         """Where hints alone decide, one answer holds for all; but those for whom room is being made
         elsewhere need to fit, and one look tells that of all. Thousands of pods may be of a class,

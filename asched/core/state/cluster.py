@@ -72,18 +72,18 @@ class Cluster(Objects):
         self.counts = 0
         self.wall_clock_s = 0.0  # since 1970, as the machine was last told; 0: nobody told
         self._wall_ahead_s = 0.0
-        self._companions: dict[Any, Any] = {}
+        self._singletons: dict[Any, Any] = {}
 
     # --- for readers -----------------------------------------------------------------------------
 
     def view(self) -> NodeView:
         return NodeView(self.nodes)
 
-    def companion(self, make: Callable[["Cluster"], C]) -> C:
+    def singleton(self, make: Callable[["Cluster"], C]) -> C:
         """What a rule derives from the cluster for all profiles together, made on first use."""
-        found = self._companions.get(make)
+        found = self._singletons.get(make)
         if found is None:
-            found = self._companions[make] = make(self)
+            found = self._singletons[make] = make(self)
         return found
 
     def pods_on(self, row: int) -> Mapping[str, PodInfo]:

@@ -11,7 +11,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 from asched.core.model.selector import Matcher, Selector
 from asched.core.state.pods import AffinityTerms, LabelSet
-from asched.core.state.tally import Ledger, Tally
+from asched.core.state.tally import Tally, TallyLedger
 
 
 class PodPredicate(NamedTuple):
@@ -51,7 +51,7 @@ class PodCounter(Tally):
 
     __slots__ = ("_matcher", "_namespaces", "is_dropped", "key", "uncounted", "used")
 
-    def __init__(self, ledger: Ledger, key: CounterKey) -> None:
+    def __init__(self, ledger: TallyLedger, key: CounterKey) -> None:
         super().__init__(ledger)
         self.key = key
         self.used = 0
@@ -96,7 +96,7 @@ class TermCounter(Tally):
 
     __slots__ = ("_matcher", "key")
 
-    def __init__(self, ledger: Ledger, key: TermKey) -> None:
+    def __init__(self, ledger: TallyLedger, key: TermKey) -> None:
         super().__init__(ledger)
         self.key = key
         self._matcher = Matcher(key.selector.requirements)

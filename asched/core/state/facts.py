@@ -1,4 +1,4 @@
-"""Facts: everything that reaches the still half from outside, seen by a watch or answered to an
+"""Facts: everything that reaches the deciding half from outside, seen by a watch or answered to an
 effect.
 
 A watch stream speaks with three of them. `Seen` and `Gone` tell of one object; `Listed` replaces

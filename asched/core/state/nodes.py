@@ -6,7 +6,7 @@ and an id goes with the last row. Label columns are made when first asked for, a
 carries the label any more: what pods ask for and no node has costs nothing.
 
 `Aspect` names the parts of a row that can change; the log remembers which rows changed in which
-aspect, so that kept answers are made anew for those rows alone.
+aspect, so that cached results are made anew for those rows alone.
 """
 
 from collections.abc import Hashable, Iterable, Sequence

@@ -26,7 +26,7 @@ NOWHERE.flags.writeable = False
 GROWTH: Final = 2
 
 
-class Ledger:
+class TallyLedger:
     """What all tallies of a cluster share: the nodes, the clock of versions, the label keys in
     use.
     """
@@ -45,7 +45,7 @@ class Tally:
 
     __slots__ = ("_by_row", "_dense", "_domains", "_ledger", "total", "version")
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: TallyLedger) -> None:
         self._ledger = ledger
         self._by_row: dict[int, int] = {}
         self._dense: I64 | None = None

@@ -32,7 +32,7 @@ from asched.core.state.counters import (
 )
 from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import LabelSet, PodClass, PodInfo
-from asched.core.state.tally import Ledger, Tally
+from asched.core.state.tally import Tally, TallyLedger
 
 #: Pod counters kept before the ones unused for longest go. A guess: a cluster with as many distinct
 #: selectors in use at one time was never seen.
@@ -48,7 +48,7 @@ FILLED_AT_ONCE: Final = 1000
 LABEL_SETS_PER_STEP: Final = 10
 
 
-class Trial:
+class CountTrial:
     """What must be put back when a trial ends."""
 
     __slots__ = ("made", "versions")
@@ -63,14 +63,14 @@ class Topology:
 
     def __init__(self, nodes: NodeTable, budget: Budget) -> None:
         self._budget = budget
-        self._ledger = Ledger(nodes)
+        self._ledger = TallyLedger(nodes)
         self._counters: dict[CounterKey, PodCounter] = {}
         self._index: SelectorIndex[PodCounter] = SelectorIndex()
         self._terms: dict[TermKey, TermCounter] = {}
         self._terms_index: SelectorIndex[TermCounter] = SelectorIndex()
         self._carried: WeakKeyDictionary[PodClass, tuple[TermCounter, ...]] = WeakKeyDictionary()
         self._populations: dict[str, dict[LabelSet, Population]] = defaultdict(dict)
-        self._trials: list[Trial] = []
+        self._trials: list[CountTrial] = []
         self._sweep_at = self._drop_at = IDLE_MAX
         self._uses = 0
         self.generation = 0
@@ -168,7 +168,7 @@ class Topology:
 
         Trials may be nested, but not crossed.
         """
-        self._trials.append(Trial())
+        self._trials.append(CountTrial())
         try:
             yield
         finally:
@@ -313,7 +313,7 @@ class Topology:
         self.terms_generation += 1
 
 
-def _move(tally: Tally, row: int, amount: int, trial: Trial | None) -> None:
+def _move(tally: Tally, row: int, amount: int, trial: CountTrial | None) -> None:
     if trial is not None:
         trial.versions.setdefault(tally, tally.version)
     tally.move(row, amount)

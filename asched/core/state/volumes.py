@@ -5,9 +5,9 @@
     it CSINode ──> how many volumes of a driver the row may have; which in-tree plugins moved there
 
 Nothing is recounted: a pod that comes or goes moves the volumes it uses; an object that changes
-moves those whose name it decides, and logs the rows (`Aspect.PODS`), so that kept answers are made
-anew for them. A claim that is not bound counts under its class's provisioner, as a volume of its
-own. What cannot be looked up is not counted.
+moves those whose name it decides, and logs the rows (`Aspect.PODS`), so that cached results are
+made anew for them. A claim that is not bound counts under its class's provisioner, as a volume of
+its own. What cannot be looked up is not counted.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodevolumelimits
 """

@@ -1,7 +1,7 @@
 """Turns in the story of a watch stream: raised where they happen, taken where the story is told."""
 
 
-class Relist(Exception):  # noqa: N818 - a turn of the story, not an error
+class Relist(Exception):  # noqa: N818 - a turn of the history, not an error
     """Go back to the list; `version` is the least it must show, "" the newest."""
 
     def __init__(self, version: str, why: str) -> None:
@@ -9,5 +9,5 @@ class Relist(Exception):  # noqa: N818 - a turn of the story, not an error
         self.version = version
 
 
-class NoStreaming(Exception):  # noqa: N818 - a turn of the story, not an error
+class NoStreaming(Exception):  # noqa: N818 - a turn of the history, not an error
     """The server does not stream lists, or not now."""

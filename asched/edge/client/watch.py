@@ -1,6 +1,6 @@
 """One stream of one kind, from its first list to the end of the process.
 
-The story, as client-go's reflector lives it:
+The history, as client-go's reflector lives it:
 
 1. First everything there is. A server that can (WatchList) streams it: ADDED for each object, then
    a bookmark that says "that was all", and the same stream goes on with what happens next. A server
@@ -182,7 +182,7 @@ class Reflector:
         return self._codec.malformed_count
 
     async def run(self) -> None:
-        """Live through the story, again and again; after a cancellation, from where it was."""
+        """Live through the history, again and again; after a cancellation, from where it was."""
         want = self._version or ANY_VERSION
         while True:
             try:

@@ -20,7 +20,7 @@ from typing import Any
 from msgspec.structs import force_setattr
 
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.core.cycle.settle import settle
+from asched.core.cycle.confirmation import settle
 from asched.core.extender import wire
 from asched.core.extender.answer import Advisor
 from asched.core.framework.effects import Bind, CallPlugin, Effect, WaitFor
@@ -38,7 +38,7 @@ from asched.edge.host.loops import DRAIN_S, Scheduler
 from asched.edge.host.process import runner, stop_on_signals
 from asched.edge.host.user_plugins import Catalogue
 from asched.edge.serve.door import Door, Limits, connections_max
-from asched.edge.serve.extender import NAMES_BYTES_MAX, Desk, Opinion
+from asched.edge.serve.extender import NAMES_BYTES_MAX, Opinion, SchedulerContext
 from asched.edge.serve.options import CannotServeError, ServingOptions
 from asched.edge.serve.tls import Certificates
 
@@ -85,7 +85,7 @@ async def advise(plan: AdvisingPlan, started: "asyncio.Future[int] | None" = Non
 async def _listen(plan: AdvisingPlan, opinion: Opinion) -> tuple[Door, int]:
     options = plan.serving
     # One kube-scheduler asks, with a connection for each pod that it binds.
-    door = Door(Desk(opinion).handle, _tls_of(plan), Limits(by_peer=connections_max()))
+    door = Door(SchedulerContext(opinion).handle, _tls_of(plan), Limits(by_peer=connections_max()))
     cure = "choose another --port"
     return door, await door.open(options.bind_address, options.secure_port, cure=cure)
 

@@ -14,7 +14,7 @@ from asched.core.config.construct import in_order_of_use
 from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.core.cycle.desk import Desk
+from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.machine import BINDINGS_MAX, Machine
 from asched.core.cycle.observer import Observer, Silent
 from asched.core.extender.consult import Chain
@@ -104,7 +104,7 @@ def build_machine(
 ) -> Machine:
     """The machine around the runners. `counter_s` measures durations, it never decides."""
     observer = observer or Silent()
-    parts.cluster.companion(PluginReports).observer = observer
+    parts.cluster.singleton(PluginReports).observer = observer
     tries_groups, tries_placements = group_rules(configuration, runners)
     queue = SchedulingQueue(
         queue_profiles(runners, observer),
@@ -116,7 +116,7 @@ def build_machine(
         class_key_of=lambda pod: waiting_key(parts.cluster, pod),
         gangs=Gangs(tries_groups, tries_placements),
     )
-    desk = Desk(
+    context = SchedulerContext(
         cluster=parts.cluster,
         queue=queue,
         nominator=parts.nominator,
@@ -126,18 +126,18 @@ def build_machine(
         seed=seed,
         tries_groups=tries_groups,
         tries_placements=tries_placements,
-        waiting=parts.cluster.companion(WaitingPods.of),
+        waiting=parts.cluster.singleton(WaitingPods.of),
         announces_places=configuration.gates.get("NominatedNodeNameForExpectation", True),
     )
-    return Machine(desk, bindings_max=bindings_max)
+    return Machine(context, bindings_max=bindings_max)
 
 
 def group_rules(
     configuration: SchedulerConfiguration, runners: Mapping[str, Runner]
 ) -> tuple[bool, bool]:
-    """(`Desk.tries_groups`, `Desk.tries_placements`): pods of a group are tried as one if the gate
-    says so, or if a profile knows of gangs; in placements if their gate says so, or if a profile
-    knows how to make them.
+    """(`tries_groups`, `tries_placements`): pods of a group are tried as one if the gate says so,
+    or if a profile knows of gangs; in placements if their gate says so, or if a profile knows how
+    to make them.
     """
     gates, gangs = configuration.gates, names.GANG_SCHEDULING
     profiles = [runner.profile for runner in runners.values()]
@@ -166,7 +166,7 @@ def queue_profiles(
             sort_key=sort_key_of(runner.profile.queue_sort, observer or Silent()),
             registrations=_with_extenders(runner),
             pre_enqueue=runner.profile.pre_enqueue,
-            overlooked=runner.profile.overlooked,
+            extra_events=runner.profile.extra_events,
             blame=partial(blamed, runner),
         )
         for name, runner in runners.items()

@@ -23,7 +23,7 @@ from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
 from asched.core.config.legacy import is_legacy, translate
 from asched.core.config.merge import ResolvedProfile
 from asched.core.config.policy import translate_policy
-from asched.core.config.problem import Problem, Severity, Stage, as_upstream
+from asched.core.config.problem import Problem, Severity, StartStage, as_upstream
 from asched.core.config.translation import Translation
 from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.config.validate import validate
@@ -163,10 +163,10 @@ def _with_policy(
     first = profiles[0] if isinstance(profiles, list) and isinstance(profiles[0], Mapping) else {}
     if len(profiles) > 1 or set(first) - {"schedulerName"} or base.get("extenders"):
         text = "a Policy and profiles with plugins, or extenders, exclude each other"
-        problem = Problem(Stage.LOAD, text, ("profiles",), "drop one of the two")
+        problem = Problem(StartStage.LOAD, text, ("profiles",), "drop one of the two")
         raise ConfigError(located(name, source, [problem]))
     if not given.problems and not isinstance(given.document, Mapping):
-        given.problems.append(Problem(Stage.LOAD, "a Policy must be an object"))
+        given.problems.append(Problem(StartStage.LOAD, "a Policy must be an object"))
     if given.problems:
         raise ConfigError(located(policy_name, given, given.problems))
     served = str(first.get("schedulerName") or names.DEFAULT_SCHEDULER_NAME)

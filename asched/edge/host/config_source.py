@@ -18,7 +18,7 @@ from typing import Any, Final
 import yaml
 
 from asched.core.config.decode import Repeating
-from asched.core.config.problem import Path, Problem, Severity, Stage, quoted
+from asched.core.config.problem import Path, Problem, Severity, StartStage, quoted
 from asched.core.config.scalars import UnsupportedKeyError, go_syntax, key_of, value_of
 
 #: Values in one document; stops files whose aliases multiply (a guess far above any real one).
@@ -75,7 +75,7 @@ def read(text: str) -> Source:
             _YamlReader(source).read()
     except _UnreadableError as error:
         source.places[("",)] = error.place
-        source.problems.append(Problem(Stage.LOAD, str(error), ("",), severity=Severity.ABORT))
+        source.problems.append(Problem(StartStage.LOAD, str(error), ("",), severity=Severity.ABORT))
     return source
 
 
@@ -197,7 +197,7 @@ class _YamlReader:
                 text = f"yaml: line {line}: key {quoted(key)} already set in map"
                 at = (*here, f"again at line {place[0]}")
                 self.source.places[at] = place
-                self.source.problems.append(Problem(Stage.LOAD, text, at))
+                self.source.problems.append(Problem(StartStage.LOAD, text, at))
             else:
                 self.source.places[here] = place
             values[key] = self._value(value_node, here)

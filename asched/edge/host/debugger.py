@@ -65,7 +65,7 @@ class Debugger:
 
     async def compare(self) -> None:
         """Log what is missed here or redundant. Raises ClientError."""
-        session, cluster = self._scheduler.session, self._scheduler.machine.desk.cluster
+        session, cluster = self._scheduler.session, self._scheduler.machine.context.cluster
         log.info("cache comparer started")
         nodes = await session.get_as("/api/v1/nodes", _Listed, timeout_s=LIST_S)
         unfinished = f"/api/v1/pods?fieldSelector={UNFINISHED}"
@@ -78,7 +78,7 @@ class Debugger:
 
     async def count_again(self) -> None:
         """Log where a count that is kept differs from a fresh one."""
-        cluster = self._scheduler.machine.desk.cluster
+        cluster = self._scheduler.machine.context.cluster
         if not await _settled(cluster):
             log.warning("Nothing was recounted: columns are on trial", extra={"waitedS": TRIAL_S})
             return

@@ -18,7 +18,16 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from asched.core.leader.election import Act, Create, Election, Lost, Read, Rules, Wait, Write
+from asched.core.leader.election import (
+    Act,
+    CreateLease,
+    Election,
+    Lost,
+    Read,
+    Rules,
+    Wait,
+    WriteLease,
+)
 from asched.edge.client.errors import ApiError, ClientError, Forbidden, TransportError
 from asched.edge.client.leases import LeaseClient
 from asched.edge.client.session import Session
@@ -199,8 +208,8 @@ class Campaign:
 
 def _ask(client: LeaseClient, act: Act) -> Awaitable[dict[str, Any] | None]:
     match act:
-        case Create(record):
+        case CreateLease(record):
             return client.create(record.spec())
-        case Write(lease, record):
+        case WriteLease(lease, record):
             return client.update(lease, record.spec())
     return client.get()

@@ -24,7 +24,7 @@ class Figures:
     def __init__(self, scheduler: Scheduler, metrics: Metrics) -> None:
         self._scheduler = scheduler
         self._metrics = metrics
-        self._desk = scheduler.machine.desk
+        self._context = scheduler.machine.context
 
     def show(self) -> None:
         """Put all of them on the page."""
@@ -111,21 +111,21 @@ class Figures:
 
     def pending(self) -> Values:
         """Pods by queue."""
-        pending = self._desk.queue.places.pending()
+        pending = self._context.queue.places.pending()
         return {(name,): count for name, count in pending._asdict().items()}
 
     def sizes(self) -> Values:
         """Objects by kind."""
-        placed = list(self._desk.cluster.placed.values())
+        placed = list(self._context.cluster.placed.values())
         return {
             ("assumed_pods",): sum(info.assumed for info in placed),
-            ("nodes",): self._desk.cluster.nodes.count,
+            ("nodes",): self._context.cluster.nodes.count,
             ("pods",): len(placed),
         }
 
     def in_flight(self) -> Values:
         """Markers and changes by label."""
-        counts = self._desk.queue.in_flight.counts.copy()
+        counts = self._context.queue.in_flight.counts.copy()
         return {(label,): count for label, count in counts.items()}
 
     def routines(self) -> Values:
@@ -153,4 +153,4 @@ class Figures:
         return lambda: {(kind.plural,): read(one) for kind, one in reflectors.items()}
 
     def _by_runner(self, read: Callable[[Runner], float]) -> Callable[[], Values]:
-        return lambda: {(name,): read(one) for name, one in self._desk.runners.items()}
+        return lambda: {(name,): read(one) for name, one in self._context.runners.items()}

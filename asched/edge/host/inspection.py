@@ -11,7 +11,7 @@ import numpy as np
 
 from asched.core.config.text import without_keys
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.core.cycle.story import Line
+from asched.core.cycle.history import Line
 from asched.core.framework.runner import Runner
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
@@ -32,7 +32,7 @@ class Inspection:
         is_leader: Callable[[], bool],
     ) -> None:
         self._scheduler = scheduler
-        self._desk = scheduler.machine.desk
+        self._context = scheduler.machine.context
         self.current = configuration
         self.is_leader = is_leader
 
@@ -40,18 +40,18 @@ class Inspection:
         return without_keys(self.current)
 
     def pods(self) -> Iterable[Pod]:
-        return list(self._desk.cluster.pods_seen.values())
+        return list(self._context.cluster.pods_seen.values())
 
     # --- dumps -----------------------------------------------------------------------------------
 
     def queue_dump(self) -> Mapping[str, Any]:
-        listing = self._desk.queue.places.listing()
+        listing = self._context.queue.places.listing()
         lanes = {name: [_queued(q) for q in pods] for name, pods in listing._asdict().items()}
-        in_flight = [_queued(queued) for queued in self._desk.queue.in_flight.pods()]
+        in_flight = [_queued(queued) for queued in self._context.queue.in_flight.pods()]
         return {**lanes, "inFlight": in_flight}
 
     def cache_dump(self) -> Mapping[str, Any]:
-        cluster = self._desk.cluster
+        cluster = self._context.cluster
         assumed = [i.pod.key for i in list(cluster.placed.values()) if i.assumed]
         return {
             "nodes": [self._node(row) for row in cluster.nodes.row_of.values()],
@@ -59,7 +59,7 @@ class Inspection:
         }
 
     def _node(self, row: int) -> Mapping[str, Any]:
-        cluster = self._desk.cluster
+        cluster = self._context.cluster
         node = cluster.nodes.node_at[row]
         assert node is not None
         return {
@@ -71,38 +71,38 @@ class Inspection:
     # --- one pod ---------------------------------------------------------------------------------
 
     def explain(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Its place, its story, its last rejection, and how each node looks at it now."""
+        """Its place, its history, its last rejection, and how each node looks at it now."""
         key = f"{namespace}/{name}"
-        pod = self._desk.cluster.pods_seen.get(key)
-        story = self._desk.stories.of(key)
-        if pod is None and not story:
+        pod = self._context.cluster.pods_seen.get(key)
+        history = self._context.histories.of(key)
+        if pod is None and not history:
             return None
-        told: dict[str, Any] = {"pod": key, "story": [_line(line) for line in story]}
+        told: dict[str, Any] = {"pod": key, "story": [_line(line) for line in history]}
         if pod is None:
             return {**told, "place": "gone"}
         told["node"] = pod.spec.node_name or ""
         told["schedulerName"] = pod.spec.scheduler_name
         told["priority"] = pod.priority
         told.update(self._place(pod))
-        runner = self._desk.runners.get(pod.spec.scheduler_name)
+        runner = self._context.runners.get(pod.spec.scheduler_name)
         if runner is not None and not pod.spec.node_name:
-            info = self._desk.cluster.classes.info_of(pod)
+            info = self._context.cluster.classes.info_of(pod)
             told["now"] = _verdicts_now(info, runner)
         return told
 
     def _place(self, pod: Pod) -> dict[str, Any]:
         if pod.spec.node_name:
             return {"place": "bound"}
-        queue = self._desk.queue
+        queue = self._context.queue
         queued = queue.places.get(pod.key)
         if queued is not None:
             place = queue.places.name_of(queued)
             return {"place": "gated" if queued.is_gated else place, **_queued(queued)}
         if pod.uid in queue.in_flight:
             return {"place": "in flight"}
-        if pod.spec.scheduler_name not in self._desk.runners:
+        if pod.spec.scheduler_name not in self._context.runners:
             return {"place": "another scheduler's"}
-        assumed = self._desk.cluster.placed.get(pod.uid)
+        assumed = self._context.cluster.placed.get(pod.uid)
         return {"place": "being bound" if assumed is not None else "unknown"}
 
 

@@ -178,11 +178,11 @@ class Scheduler:
             self._settle_memory()
             if not self._stop.is_set():
                 self.is_synced = True
-                log.info("synced", extra={"nodes": self.machine.desk.cluster.nodes.count})
+                log.info("synced", extra={"nodes": self.machine.context.cluster.nodes.count})
                 if not self._delay_cache:
                     await self._until_leading()
                 if self._leadership is not None:
-                    self._leadership.be_wary(self.machine.desk.queue, self.clock.now_s())
+                    self._leadership.be_wary(self.machine.context.queue, self.clock.now_s())
                     self.tasks.spawn("hearing", self.hearing.watch_over(self.may_act))
                 self._is_open = was_active
                 self._wake()

@@ -50,7 +50,7 @@ def arguments(cls: type[Any], args: Any, cluster: Cluster | None = None) -> list
         if name == "cluster":
             given.append(cluster)
         elif name == "api":
-            given.append(None if cluster is None else cluster.companion(ApiAccess))
+            given.append(None if cluster is None else cluster.singleton(ApiAccess))
         else:
             takes_args = True
             given.append(decoded(args, annotation))

@@ -138,13 +138,13 @@ async def _schedule(plan: Plan, parts: Parts, consultants: Consultants, metrics:
         observer=metrics.scheduler,
         max_in_unschedulable_s=plan.max_in_unschedulable_s,
     )
-    if machine.desk.tries_groups:
+    if machine.context.tries_groups:
         metrics.scheduler.know_groups()
     # A serving process waits for its API server and tells so on /readyz, as upstream.
     session = await connect(
         plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on
     )
-    parts.cluster.companion(ApiAccess).open(session.credentials)
+    parts.cluster.singleton(ApiAccess).open(session.credentials)
     campaign = campaign_for(plan, session, metrics)
     scheduler = _scheduler(plan, session, machine, metrics, campaign, consultants)
     try:
@@ -182,11 +182,11 @@ def _scheduler(
             metrics=metrics.client,
             may_send=may_send,
         ),
-        kinds=(*KINDS, POD_GROUP) if machine.desk.tries_groups else KINDS,
+        kinds=(*KINDS, POD_GROUP) if machine.context.tries_groups else KINDS,
         originals=consultants.originals,
         clashes=Clashes(
             session,
-            is_ours=machine.desk.is_ours,
+            is_ours=machine.context.is_ours,
             may_act=may_send,
             refused=metrics.own.kubelet_refused,
         ),
@@ -216,7 +216,7 @@ async def _run(
     try:
         _listen_to_signals(plan, scheduler, inspection, metrics, consultants)
         scheduler.tasks.spawn("loop lag", _watch_lag(metrics))
-        profiles = ",".join(scheduler.machine.desk.runners)
+        profiles = ",".join(scheduler.machine.context.runners)
         log.info("starting", extra={"server": scheduler.session.url, "profiles": profiles})
         await scheduler.run()
     finally:
@@ -303,8 +303,8 @@ def _listen_to_signals(
     loop.add_signal_handler(signal.SIGUSR2, Debugger(scheduler, inspection).on_signal)
     if plan.reload is None:
         return
-    desk = scheduler.machine.desk
-    parts = Parts(desk.cluster, desk.nominator)
+    context = scheduler.machine.context
+    parts = Parts(context.cluster, context.nominator)
     reloader = Reloader(
         scheduler,
         inspection,

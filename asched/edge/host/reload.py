@@ -2,9 +2,10 @@
 
 A valid new configuration takes over between two turns of the machine: profiles, extenders, plugins
 of files and the client's rate. Cycles under way end with the profile and the extenders they began
-with, every waiting pod keeps its place, and pods at rest are tried again, because whoever rejected
-them may be gone. What cannot be used is refused as a whole, with all its errors, and the old one
-goes on: a faulty document, a plugin file that cannot be imported, certificates that cannot be read.
+with, every waiting pod keeps its place, and unschedulable pods are tried again, because whoever
+rejected them may be gone. What cannot be used is refused as a whole, with all its errors, and the
+old one goes on: a faulty document, a plugin file that cannot be imported, certificates that cannot
+be read.
 
     read ─> build ─> list again what new extenders are sent whole ─> take over
 
@@ -150,7 +151,7 @@ class Reloader:
                     log.error("The new configuration is refused: %s", line)  # noqa: TRY400
                 return False
         self._metrics.reloaded("applied")
-        profiles = ",".join(self._scheduler.machine.desk.runners)
+        profiles = ",".join(self._scheduler.machine.context.runners)
         log.info("The new configuration is in use", extra={"profiles": profiles})
         return True
 
@@ -200,22 +201,22 @@ class Reloader:
         """Between two turns: nothing else runs meanwhile."""
         configuration = wanted.configuration
         machine = self._scheduler.machine
-        desk, now_s = machine.desk, self._scheduler.clock.now_s()
-        desk.runners = runners
-        desk.tries_groups, desk.tries_placements = group_rules(configuration, runners)
-        desk.queue.gangs = Gangs(desk.tries_groups, desk.tries_placements)
+        context, now_s = machine.context, self._scheduler.clock.now_s()
+        context.runners = runners
+        context.tries_groups, context.tries_placements = group_rules(configuration, runners)
+        context.queue.gangs = Gangs(context.tries_groups, context.tries_placements)
         reprofile(
-            desk.queue,
-            queue_profiles(runners, desk.observer),
+            context.queue,
+            queue_profiles(runners, context.observer),
             Backoff(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
             now_s,
         )
-        for pod in list(desk.cluster.pods_seen.values()):
-            is_waiting = not pod.spec.node_name and pod.uid not in desk.cluster.placed
-            is_known = pod.key in desk.queue.places or pod.uid in desk.queue.in_flight
+        for pod in list(context.cluster.pods_seen.values()):
+            is_waiting = not pod.spec.node_name and pod.uid not in context.cluster.placed
+            is_known = pod.key in context.queue.places or pod.uid in context.queue.in_flight
             if is_waiting and not is_known and pod.spec.scheduler_name in runners:
-                desk.queue.add(pod, now_s)
-        if desk.tries_groups:
+                context.queue.add(pod, now_s)
+        if context.tries_groups:
             self._scheduler.watch(POD_GROUP)
         self._scheduler.dispatcher.rates.limit(wanted.qps, wanted.burst)
         self._inspection.current = configuration

@@ -26,7 +26,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from asched.core.config.in_tree import IN_TREE_POINTS
-from asched.core.config.problem import Problem, Stage, did_you_mean
+from asched.core.config.problem import Problem, StartStage, did_you_mean
 from asched.core.framework.per_node import UnusablePluginError, adapt, methods_of
 from asched.core.framework.point_table import POINTS
 from asched.core.framework.points import Plugin
@@ -167,7 +167,7 @@ class Catalogue:
                 except ArgsError as error:
                     text = f'initializing plugin "{plugin.name}": {error}'
                     path = ("profiles", number, "pluginConfig", place, "args")
-                    problems.append(Problem(Stage.CONSTRUCT, text, path))
+                    problems.append(Problem(StartStage.CONSTRUCT, text, path))
         if problems:
             raise ConfigError(located(name, loaded.source, problems))
 

@@ -70,7 +70,7 @@ class _BadQuestionError(Exception):
     """What was sent is no question of the protocol."""
 
 
-class Desk:
+class SchedulerContext:
     """Answers requests; to be run by whoever owns the port."""
 
     def __init__(self, opinion: Opinion) -> None:

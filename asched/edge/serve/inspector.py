@@ -26,4 +26,4 @@ class Inspector(Protocol):
         """Nodes with what is counted on them."""
 
     def explain(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """A pod's story and its last rejection; None if nothing is known of it."""
+        """A pod's history and its last rejection; None if nothing is known of it."""

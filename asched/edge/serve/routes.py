@@ -2,7 +2,7 @@
 
     /healthz /livez /readyz and their checks     /metrics /metrics/resources /metrics/slis
     /configz /statusz /flagz                     /debug/pprof/* /debug/flags/v (profiling)
-    /debug/asched/queue, /cache, /pods/NS/NAME   our own: dumps, and a pod's story
+    /debug/asched/queue, /cache, /pods/NS/NAME   our own: dumps, and a pod's history
 
 As upstream, most pages do not care for the method; `DELETE` on a page of metrics forgets what was
 counted.

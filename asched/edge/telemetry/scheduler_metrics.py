@@ -6,7 +6,7 @@ from classes (`batch_*`, `get_node_hint_*`, `store_schedule_results_*`, the poin
 API dispatcher to be switched on (`async_api_call_*`).
 
 `plugin_evaluation_total` counts what a plugin was asked, as upstream does: once per pod at
-PreFilter and PreScore, once per node at Filter and Score, kept answers included. Durations of
+PreFilter and PreScore, once per node at Filter and Score, cached results included. Durations of
 single plugins are taken from one attempt in ten.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/metrics, and recorded pages

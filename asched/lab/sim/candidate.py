@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from asched.core.leader.election import Act, Create, Election, Lost, Read, Rules, Wait, Write
+from asched.core.leader.election import (
+    Act,
+    CreateLease,
+    Election,
+    Lost,
+    Read,
+    Rules,
+    Wait,
+    WriteLease,
+)
 from asched.edge.client.writes import Request
 from asched.lab.sim.faults import LostAnswers, Overload, SlowAnswers, Unreachable
 from asched.lab.sim.wire import WAY_S_MAX, send
@@ -74,10 +83,10 @@ class Candidate:
                 self._world.lost_lease(self._process)
             case Wait():
                 self._clock.after(act.until_s - self._clock.now_s(), self._begin)
-            case Create():
+            case CreateLease():
                 body = _body({"name": NAME, "namespace": NAMESPACE}, act.record.spec())
                 self._ask(Request("POST", COLLECTION, body))
-            case Write():
+            case WriteLease():
                 body = _body(act.lease["metadata"], act.record.spec())
                 self._ask(Request("PUT", f"{COLLECTION}/{NAME}", body))
             case Read():

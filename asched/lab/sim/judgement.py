@@ -3,7 +3,7 @@
 from collections.abc import Container
 from typing import Any, Final
 
-from asched.core.dra.ledger import Ledger as DeviceLedger
+from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import NoNodesError
 from asched.core.model.decode import decode
@@ -49,18 +49,18 @@ def unsettled(world: World) -> list[str]:
 
 def _unsettled(process: Process) -> list[str]:
     machine, cluster = process.machine, process.parts.cluster
-    desk = machine.desk
+    context = machine.context
     found = [f"{info.pod.key} is still assumed" for info in cluster.placed.values() if info.assumed]
     if not machine.is_idle:
         found.append(f"{machine.bindings} bindings are not over")
     if process.wire.open_count:
         found.append(f"{process.wire.open_count} requests are not over")
-    if len(desk.queue.in_flight):
-        found.append(f"{len(desk.queue.in_flight)} attempts are not over")
+    if len(context.queue.in_flight):
+        found.append(f"{len(context.queue.in_flight)} attempts are not over")
     found += [f"the watch of {s.kind.plural} is behind" for s in process.streams if s.is_behind]
-    found += [f"{waiting.info.pod.key} still stands at Permit" for waiting in desk.waiting]
-    if desk.waiting.held:
-        found.append(f"{desk.waiting.held} pods are counted at Permit")
+    found += [f"{waiting.info.pod.key} still stands at Permit" for waiting in context.waiting]
+    if context.waiting.held:
+        found.append(f"{context.waiting.held} pods are counted at Permit")
     return found + _empty_promises(process) + _devices(process)
 
 
@@ -79,7 +79,7 @@ def _empty_promises(process: Process) -> list[str]:
 
 def _devices(process: Process) -> list[str]:
     """Devices counted as taken against what the claims say."""
-    kept = process.parts.cluster.companion(DeviceLedger)
+    kept = process.parts.cluster.singleton(DeviceLedger)
     kept.catch_up()
     fresh = DeviceLedger(process.parts.cluster)
     fresh.catch_up()
@@ -92,7 +92,7 @@ def _devices(process: Process) -> list[str]:
 def lost(world: World) -> list[str]:
     """Waiting pods that the queue has forgotten, and queued pods that nobody waits for."""
     waiting = {f"{p['metadata']['namespace']}/{p['metadata']['name']}" for p in world.waiting()}
-    listing = world.machine.desk.queue.places.listing()
+    listing = world.machine.context.queue.places.listing()
     queued = {queued.key for lane in listing for queued in lane}
     return [f"{key} is in no queue" for key in sorted(waiting - queued)] + [
         f"{key} is queued and does not wait" for key in sorted(queued - waiting)
@@ -100,7 +100,7 @@ def lost(world: World) -> list[str]:
 
 
 def sleepers(world: World, but_for: Container[str] = ()) -> list[str]:
-    """Pods at rest for which a fresh attempt finds a node, if the rest of their gang has one, too.
+    """Unschedulable pods for which a fresh attempt finds a node, if the rest of their gang has one.
 
     `but_for`: those that rest only because of these plugins, which may have changed their mind
     without anybody hearing of it.
@@ -108,7 +108,7 @@ def sleepers(world: World, but_for: Container[str] = ()) -> list[str]:
     found = []
     parts = world.parts
     runners = world.setup.runners(parts)
-    for queued in list(world.machine.desk.queue.places.resting):
+    for queued in list(world.machine.context.queue.places.unschedulable):
         if queued.rejectors and all(name in but_for for name in queued.rejectors):
             continue
         runner = runners[queued.pod.spec.scheduler_name]
@@ -128,7 +128,7 @@ def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
     key = group_key(queued.pod)
     group = cluster.get(POD_GROUP, key) if key else None
     gang = group.spec.scheduling_policy.gang if group is not None else None
-    if gang is None or not world.machine.desk.tries_groups:
+    if gang is None or not world.machine.context.tries_groups:
         return True
     pods = cluster.pod_groups.get(key)
     lacking: int = max(gang.min_count - len(pods.placed), 1)
@@ -145,17 +145,17 @@ def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
 
 
 def stale(world: World) -> list[str]:
-    """Pods of which kept answers say something else than fresh ones."""
+    """Pods of which cached results say something else than fresh ones."""
     found = []
     parts = world.parts
     fresh = world.setup.runners(parts)
-    for queued in list(world.machine.desk.queue.places.resting):
+    for queued in list(world.machine.context.queue.places.unschedulable):
         name = queued.pod.spec.scheduler_name
         if not all(p.pre_enqueue(queued.pod).is_success for p in fresh[name].profile.pre_enqueue):
             continue
         said = [
             _words(_answer(world, runners[name], queued))
-            for runners in (world.machine.desk.runners, fresh)
+            for runners in (world.machine.context.runners, fresh)
         ]
         if said[0] != said[1]:
             found.append(f"{queued.key}: kept answers say {said[0]!r}, fresh ones {said[1]!r}")
@@ -180,7 +180,7 @@ def untold(world: World) -> list[str]:
     """Waiting pods whose PodScheduled condition does not say why. Those behind a plugin's gate
     are told nothing.
     """
-    gated = {queued.key for queued in world.machine.desk.queue.places.listing().gated}
+    gated = {queued.key for queued in world.machine.context.queue.places.listing().gated}
     return [
         f"{pod['metadata']['name']} was not told why it waits"
         for pod in world.waiting()

@@ -80,7 +80,7 @@ class Process:
             on_bound=lambda bind, late: world.bound(bind, late=late, by_dead=not self.is_acting),
             extenders=world.extenders,
         )
-        self.kinds = (*KINDS, POD_GROUP) if self.machine.desk.tries_groups else KINDS
+        self.kinds = (*KINDS, POD_GROUP) if self.machine.context.tries_groups else KINDS
         self.streams = [Stream(kind, ctx, clock, troubles, self.inbox.put) for kind in self.kinds]
         self.candidate = Candidate(world, self) if is_elected else None
 

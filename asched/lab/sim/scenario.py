@@ -22,7 +22,7 @@ Json = dict[str, Any]
 #: Virtual seconds after the last fault in which everything must be settled: the longest lag of a
 #: stream, all retries of one write (a minute), and the longest backoff (10 s), with some to spare.
 SETTLE_S: Final = 120.0
-#: ... and in which every pod at rest is tried once more by the five-minute sweep.
+#: ... and in which every unschedulable pod is tried once more by the five-minute sweep.
 SWEEP_S: Final = 400.0
 #: Fields of a spec that say more about its place than the checker knows.
 HEEDED: Final = frozenset({"schedulingGates", "schedulingGroup", "volumes", "resourceClaims"})
@@ -42,7 +42,7 @@ class Broken(AssertionError):  # noqa: N818 - it names what happened to a rule
 
 
 class Scenario:
-    """Base of all scenarios; the docstring of each tells its story."""
+    """Base of all scenarios; the docstring of each tells its history."""
 
     faults: ClassVar[tuple[Fault, ...]] = ()
     config: ClassVar[Json] = {}
@@ -115,7 +115,7 @@ def _unfinished(scenario: Scenario, world: World, moody: frozenset[str] = frozen
         return found
     excused = {
         queued.pod.metadata.name
-        for queued in world.machine.desk.queue.places.resting
+        for queued in world.machine.context.queue.places.unschedulable
         if queued.rejectors and queued.rejectors <= moody
     }
     return [

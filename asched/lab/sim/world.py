@@ -122,7 +122,7 @@ class World:
     @property
     def scheduler_names(self) -> frozenset[str]:
         """Whose pods are ours to place."""
-        return frozenset(self.machine.desk.runners)
+        return frozenset(self.machine.context.runners)
 
     def effective(self, config: Json) -> Any:
         """A configuration with this life's odd values."""

@@ -11,7 +11,7 @@ from asched.core.config.merge import (
     needed_plugins,
     resolve,
 )
-from asched.core.config.v1 import MULTI_POINT, Plugin, PluginSet, Profile
+from asched.core.config.v1 import MULTI_POINT, KubeSchedulerProfile, PluginEntry, PluginSet
 
 
 def sets(**points: str) -> dict[str, PluginSet]:
@@ -21,13 +21,15 @@ def sets(**points: str) -> dict[str, PluginSet]:
         on, off = [], []
         for word in words.split():
             name, _, weight = word.lstrip("-").partition(":")
-            (off if word.startswith("-") else on).append(Plugin(name, int(weight or 0)))
+            (off if word.startswith("-") else on).append(PluginEntry(name, int(weight or 0)))
         result[MULTI_POINT if point == "multi" else point] = PluginSet(tuple(on), tuple(off))
     return result
 
 
 def resolved(**points: str) -> ResolvedProfile:
-    return resolve(Profile(plugins=merge_defaults(sets(**points), DEFAULT_GATES)), IN_TREE_POINTS)
+    return resolve(
+        KubeSchedulerProfile(plugins=merge_defaults(sets(**points), DEFAULT_GATES)), IN_TREE_POINTS
+    )
 
 
 def order(profile: ResolvedProfile, point: str) -> str:
@@ -57,12 +59,12 @@ def test_the_default_profile_has_upstreams_weights() -> None:
 
 def test_a_default_that_is_named_again_keeps_its_place_and_forgets_its_weight() -> None:
     enabled = merge_defaults(sets(multi="TaintToleration"), DEFAULT_GATES)[MULTI_POINT].enabled
-    assert enabled[4] == Plugin(names.TAINT_TOLERATION, 0)
+    assert enabled[4] == PluginEntry(names.TAINT_TOLERATION, 0)
 
 
 def test_what_is_enabled_and_disabled_moves_to_the_end() -> None:
     enabled = merge_defaults(sets(multi="NodeName:8 -NodeName"), DEFAULT_GATES)[MULTI_POINT].enabled
-    assert enabled[-1] == Plugin(names.NODE_NAME, 8)
+    assert enabled[-1] == PluginEntry(names.NODE_NAME, 8)
 
 
 def test_a_star_leaves_only_what_the_user_names() -> None:
@@ -99,7 +101,7 @@ def test_gated_plugins_come_with_their_gates() -> None:
 
 
 def test_plugins_of_users_are_data_like_all_others() -> None:
-    profile = Profile(plugins=merge_defaults(sets(multi="Mine:7"), DEFAULT_GATES))
+    profile = KubeSchedulerProfile(plugins=merge_defaults(sets(multi="Mine:7"), DEFAULT_GATES))
     known = {**IN_TREE_POINTS, "Mine": frozenset({"filter", "score"})}
     assert order(resolve(profile, known), "score").endswith("Mine:7")
 
@@ -160,7 +162,7 @@ def test_every_unknown_plugin_is_reported_with_a_hint() -> None:
 
 
 def test_only_enabled_plugins_are_needed() -> None:
-    profile = Profile(
+    profile = KubeSchedulerProfile(
         plugins=merge_defaults(sets(multi=BARE, score="ImageLocality"), DEFAULT_GATES)
     )
     assert needed_plugins(profile) == ("DefaultBinder", "ImageLocality", "PrioritySort")

@@ -1,9 +1,9 @@
 from asched.core.config.problem import (
     Key,
-    Named,
+    NamedString,
     Problem,
     Severity,
-    Stage,
+    StartStage,
     as_upstream,
     did_you_mean,
     duplicate,
@@ -38,14 +38,14 @@ def test_each_kind_of_fault_has_its_words() -> None:
     assert not_supported(("a",), "<\a", ()).text.startswith(
         'a: Unsupported value: "\\u003c\\u0007"'
     )
-    assert invalid(("a",), Named("<"), "bad").text == 'a: Invalid value: "\\u003c": bad'
+    assert invalid(("a",), NamedString("<"), "bad").text == 'a: Invalid value: "\\u003c": bad'
     assert quoted("<\a\n\x01\x7f\u200b\U0010ffff\\") == (r'"<\a\n\x01\x7f\u200b\U0010ffff\\"')
     assert quoted('a"é') == '"a\\"é"'
     assert go_json({"b": 1, "a": None}) == '{"b":1,"a":null}'
 
 
 def _load(text: str, severity: Severity = Severity.STRICT, nested: bool = False) -> Problem:
-    return Problem(Stage.LOAD, text, severity=severity, nested=nested)
+    return Problem(StartStage.LOAD, text, severity=severity, nested=nested)
 
 
 def test_unknown_fields_add_up() -> None:
@@ -63,9 +63,9 @@ def test_a_broken_duration_beats_a_wrong_type_before_it() -> None:
 
 
 def test_building_stops_at_the_first_fault_and_validation_does_not() -> None:
-    built = [Problem(Stage.CONSTRUCT, "a"), Problem(Stage.CONSTRUCT, "b")]
+    built = [Problem(StartStage.CONSTRUCT, "a"), Problem(StartStage.CONSTRUCT, "b")]
     assert as_upstream(built) == ("a",)
-    checked = [Problem(Stage.VALIDATE, text) for text in ("a", "b", "a")]
+    checked = [Problem(StartStage.VALIDATE, text) for text in ("a", "b", "a")]
     assert as_upstream(checked) == ("a", "b")
     assert as_upstream([]) == ()
 

@@ -187,7 +187,7 @@ def test_a_hopeless_search_for_devices_ends_in_the_words_of_a_time_out(
 def test_a_second_look_that_would_take_long_leaves_it_to_an_attempt() -> None:
     play = a_play()
     slow = a_pod("slow").labels(slow="yes").build()
-    runner = play.machine.desk.runners["default-scheduler"]
+    runner = play.machine.context.runners["default-scheduler"]
     play.parts.cluster.budget.open(SLICE_STEPS)
     assert second_look.blamed(runner, slow) is None
     play.parts.cluster.budget.close()

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.desk import Attempt
+from asched.core.cycle.context import Attempt
 from asched.core.cycle.failure import (
     CLEARED,
     KEPT,
@@ -101,25 +101,25 @@ class Attempted:
 
     def __init__(self) -> None:
         self.play = Play(a_node("n1"))
-        self.desk = self.play.machine.desk
+        self.context = self.play.machine.context
         self.pod = ours(Seen(POD, a_pod("web").build())).obj  # type: ignore[attr-defined]
-        self.desk.cluster.apply(Seen(POD, self.pod))
-        self.desk.queue.add(self.pod, 1000.0)
-        queued = self.desk.queue.pop(1000.0)
+        self.context.cluster.apply(Seen(POD, self.pod))
+        self.context.queue.add(self.pod, 1000.0)
+        queued = self.context.queue.pop(1000.0)
         assert queued is not None
-        info = self.desk.cluster.classes.info_of(self.pod)
-        runner = self.desk.runners["default-scheduler"]
+        info = self.context.cluster.classes.info_of(self.pod)
+        runner = self.context.runners["default-scheduler"]
         self.attempt = Attempt(1, queued, info, runner, 0.0)
 
     def fails(self, failure: Failure) -> list[Effect]:
-        effects = list(fail(self.desk, self.attempt, failure))
-        assert len(self.desk.queue.in_flight) == 0, "the queue was told"
+        effects = list(fail(self.context, self.attempt, failure))
+        assert len(self.context.queue.in_flight) == 0, "the queue was told"
         return effects
 
     @property
     def where(self) -> str:
-        queued = self.desk.queue.places.get("default/web")
-        return "" if queued is None else self.desk.queue.places.name_of(queued)
+        queued = self.context.queue.places.get("default/web")
+        return "" if queued is None else self.context.queue.places.name_of(queued)
 
 
 def test_a_rejected_pod_rests_under_its_rejectors() -> None:
@@ -141,13 +141,13 @@ def test_a_pod_that_met_an_error_is_tried_again_after_a_pause() -> None:
 def test_a_nomination_is_noted_before_it_is_written() -> None:
     attempted = Attempted()
     attempted.fails(Failure("no room", "Unschedulable", nomination=Nomination("n1")))
-    assert attempted.desk.nominator.node_of("uid-web") == "n1"
+    assert attempted.context.nominator.node_of("uid-web") == "n1"
 
 
 @pytest.mark.parametrize("end", ["gone", "anew", "placed", "assumed"])
 def test_a_pod_that_is_nobody_s_business_any_more_is_left_alone(end: str) -> None:
     attempted = Attempted()
-    cluster = attempted.desk.cluster
+    cluster = attempted.context.cluster
     if end == "gone":
         cluster.apply(Gone(POD, attempted.pod))
     elif end == "anew":
@@ -162,7 +162,7 @@ def test_a_pod_that_is_nobody_s_business_any_more_is_left_alone(end: str) -> Non
 
 def test_a_pod_whose_profile_went_is_told_and_not_kept() -> None:
     attempted = Attempted()
-    attempted.desk.runners = {}
+    attempted.context.runners = {}
     event, patch = attempted.fails(
         Failure("no room", "Unschedulable", nomination=Nomination("n1"), was_nominated=True)
     )
@@ -170,4 +170,4 @@ def test_a_pod_whose_profile_went_is_told_and_not_kept() -> None:
     assert isinstance(patch, PatchPodStatus)
     assert patch.nominated_node_name == "", "what we promised is promised no more"
     assert attempted.where == ""
-    assert attempted.desk.nominator.node_of("uid-web") is None
+    assert attempted.context.nominator.node_of("uid-web") is None

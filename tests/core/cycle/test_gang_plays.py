@@ -261,4 +261,4 @@ def test_a_gang_may_be_larger_than_what_may_be_under_way() -> None:
         play.see(a_member(f"p{number}"))
 
     assert len(bound(play)) == 6
-    assert play.machine.desk.waiting.held == 0
+    assert play.machine.context.waiting.held == 0

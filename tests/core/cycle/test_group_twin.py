@@ -52,7 +52,7 @@ def a_play(*, by_zone: bool) -> Play:
     return Play(plugins=[FirstRow], profiles=[profile])
 
 
-class Story:
+class History:
     """One cluster, and groups that come one after the other; the twin keeps its own books."""
 
     def __init__(self, seed: int) -> None:
@@ -141,6 +141,6 @@ def _in_one_placement(answer: Answer) -> Answer:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_whatever_comes_the_twin_would_have_done_it(seed: int) -> None:
-    story = Story(seed)
+    history = History(seed)
     for number in range(6):
-        story.a_group(f"g{number}")
+        history.a_group(f"g{number}")

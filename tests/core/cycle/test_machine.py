@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import pytest
 
-from asched.core.cycle.settle import READ_AGAIN_S_MAX, SENDS_MAX
+from asched.core.cycle.confirmation import READ_AGAIN_S_MAX, SENDS_MAX
 from asched.core.framework.effects import (
     LANDS_WITHIN_S,
     Bind,
@@ -400,7 +400,7 @@ def test_permit_waits_until_somebody_allows_it() -> None:
     nomination = play.the(PatchPodStatus)
     assert nomination.nominated_node_name == "n1"
     assert play.of(Bind) == []
-    next(iter(play.machine.desk.waiting)).allow("Patience")
+    next(iter(play.machine.context.waiting)).allow("Patience")
     play.turn()
     assert play.the(Bind).node == "n1"
 

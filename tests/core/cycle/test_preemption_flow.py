@@ -173,7 +173,9 @@ def test_all_but_the_last_victim_go_at_once_and_the_preemptor_waits_meanwhile() 
     world.add(a_high("pre", cpu="4").build())
     asked = world.play.of(MarkVictim)
     assert [mark.pod.name for mark in asked] == ["low-0-0", "low-0-1", "low-0-2"]
-    gate = world.play.machine.desk.runners["default-scheduler"].profile.plugins["DefaultPreemption"]
+    gate = world.play.machine.context.runners["default-scheduler"].profile.plugins[
+        "DefaultPreemption"
+    ]
     status = gate.pre_enqueue(world.pods["default/pre"])
     assert status.message == "waiting for the preemption for this pod to be finished"
     world.run()

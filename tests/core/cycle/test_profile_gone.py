@@ -24,10 +24,12 @@ class Patience(PermitPlugin):
 
 def drop_profile(play: Play) -> None:
     """A reload leaves the only profile under another name."""
-    desk = play.machine.desk
-    runners = {"another": next(iter(desk.runners.values()))}
-    desk.runners = runners
-    reprofile(desk.queue, queue_profiles(runners, desk.observer), Backoff(1.0, 10.0), play.now_s)
+    context = play.machine.context
+    runners = {"another": next(iter(context.runners.values()))}
+    context.runners = runners
+    reprofile(
+        context.queue, queue_profiles(runners, context.observer), Backoff(1.0, 10.0), play.now_s
+    )
 
 
 def at_permit() -> tuple[Play, PodBuilder]:
@@ -42,8 +44,8 @@ def at_permit() -> tuple[Play, PodBuilder]:
 def rests(play: Play) -> None:
     assert play.node_of("uid-web") == ""
     assert play.machine.is_idle
-    assert "default/web" not in play.machine.desk.queue.places
-    assert len(play.machine.desk.queue.in_flight) == 0
+    assert "default/web" not in play.machine.context.queue.places
+    assert len(play.machine.context.queue.in_flight) == 0
 
 
 def time_is_up(play: Play, pod: PodBuilder) -> None:
@@ -59,7 +61,7 @@ def terminating(play: Play, pod: PodBuilder) -> None:
 
 
 def turned_away(play: Play, pod: PodBuilder) -> None:
-    next(iter(play.machine.desk.waiting)).reject("Patience", "no")
+    next(iter(play.machine.context.waiting)).reject("Patience", "no")
     play.turn()
 
 
@@ -75,7 +77,7 @@ def test_a_pod_that_stands_at_permit_gives_its_place_back(
 def test_a_pod_that_is_let_go_is_bound() -> None:
     """Its attempt began while we were asked: there is no reason to turn it away."""
     play, _ = at_permit()
-    next(iter(play.machine.desk.waiting)).allow("Patience")
+    next(iter(play.machine.context.waiting)).allow("Patience")
     play.turn()
     play.bound(play.the(Bind))
     assert play.notes() == ["Scheduled: Successfully assigned default/web to n1"]
@@ -83,7 +85,7 @@ def test_a_pod_that_is_let_go_is_bound() -> None:
 
 def test_a_pod_that_is_not_bound_after_all_is_nobodys() -> None:
     play, _ = at_permit()
-    next(iter(play.machine.desk.waiting)).allow("Patience")
+    next(iter(play.machine.context.waiting)).allow("Patience")
     play.turn()
     play.answer(Refused(play.the(Bind).id, 403, "forbidden", "Forbidden"))
     rests(play)

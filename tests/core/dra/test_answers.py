@@ -1,4 +1,4 @@
-"""Kept answers: right after every change, and made anew for the rows concerned alone."""
+"""Cached results: right after every change, and made anew for the rows concerned alone."""
 
 import random
 from typing import Any
@@ -7,9 +7,9 @@ import pytest
 
 from asched.core.dra import answers as kept
 from asched.core.dra.answers import AnswerBook, Found
-from asched.core.dra.demand import Demand
+from asched.core.dra.demand import DeviceDemand
 from asched.core.dra.effort import CHUNK_STEPS
-from asched.core.dra.ledger import Ledger
+from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, NODE, RESOURCE_CLAIM, RESOURCE_SLICE
@@ -34,7 +34,7 @@ class Counting(AnswerBook):
 class World:
     def __init__(self, count: int) -> None:
         self.cluster = Cluster()
-        self.ledger = self.cluster.companion(Ledger)
+        self.ledger = self.cluster.singleton(DeviceLedger)
         self.book = Counting(self.ledger, self.cluster.nodes, 0)
         self.cluster.apply(Seen(DEVICE_CLASS, a_class()))
         for i in range(count):
@@ -49,11 +49,11 @@ class World:
         claim = decode(ResourceClaim, {"metadata": metadata}).allocated(held(device, pool=pool))
         self.cluster.apply(Seen(RESOURCE_CLAIM, claim))
 
-    def demand(self, *claims: ResourceClaim) -> Demand:
+    def demand(self, *claims: ResourceClaim) -> DeviceDemand:
         self.ledger.catch_up()
         pod = decode(Pod, {"metadata": {"name": "p"}})
         info = self.cluster.classes.info_of(pod)
-        return Demand(info, claims, None, has_user_claims=True, ledger=self.ledger)
+        return DeviceDemand(info, claims, None, has_user_claims=True, ledger=self.ledger)
 
     def codes(self, *claims: ResourceClaim) -> list[int]:
         return self.book.answers(self.demand(*claims)).codes.tolist()
@@ -111,7 +111,7 @@ def test_new_nodes_get_answers() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_kept_answers_equal_fresh_ones(seed: int) -> None:
-    """After any sequence of changes, a book that kept answers says what a new one says."""
+    """After any sequence of changes, a book that cached results says what a new one says."""
     rng = random.Random(seed)
     world = World(4)
     claims: list[str] = []
@@ -148,7 +148,7 @@ def kinds(count: int) -> list[dict[str, Any]]:
     return [a_device(f"d{i}", attributes={"kind": f"k{i // 3}"}) for i in range(count)]
 
 
-def in_slices(world: World, demand: Demand) -> tuple[list[int], list[float]]:
+def in_slices(world: World, demand: DeviceDemand) -> tuple[list[int], list[float]]:
     """(the answers, the steps of each stretch), as a machine would ask for them."""
     budget, spent = world.cluster.budget, []
     while True:

@@ -1,6 +1,6 @@
 """Constraints: what is compared, and that a refusal leaves no trace."""
 
-from asched.core.dra.constraints import Constraint, build
+from asched.core.dra.constraints import AllocationConstraint, build
 from asched.core.dra.devices import ReadyDevice
 from asched.core.dra.pools import ReadySlice
 from asched.core.model.claim import DeviceConstraint
@@ -11,7 +11,7 @@ def ready(**attributes: str | int) -> ReadyDevice:
     return ReadySlice(a_slice(a_device("d", attributes=attributes))).devices[0]
 
 
-def a_constraint(*requests: str, distinct: bool = False) -> Constraint:
+def a_constraint(*requests: str, distinct: bool = False) -> AllocationConstraint:
     attribute = f"{DRIVER}/x"
     built = build(
         DeviceConstraint(requests=requests, distinct_attribute=attribute)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from asched.core.dra.ledger import Ledger
+from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
@@ -21,7 +21,7 @@ def a_claim(name: str = "c", uid: str = "", version: str = "1", **fields: Any) -
 class World:
     def __init__(self) -> None:
         self.cluster = Cluster()
-        self.ledger = self.cluster.companion(Ledger)
+        self.ledger = self.cluster.singleton(DeviceLedger)
 
     def see(self, kind: Kind, obj: Any) -> None:
         self.cluster.apply(Seen(kind, obj))
@@ -38,7 +38,7 @@ class World:
 
 def test_all_profiles_share_one_ledger() -> None:
     cluster = Cluster()
-    assert cluster.companion(Ledger) is cluster.companion(Ledger)
+    assert cluster.singleton(DeviceLedger) is cluster.singleton(DeviceLedger)
 
 
 def test_claims_come_change_and_go() -> None:

@@ -57,7 +57,7 @@ def test_a_pod_that_goes_while_it_is_parked_is_not_asked_about(end: Ending) -> N
     assert play.of(AskExtender) == []
     play.bind_all()
     assert play.machine.is_idle
-    assert len(play.machine.desk.queue.in_flight) == 0
+    assert len(play.machine.context.queue.in_flight) == 0
 
 
 def test_a_pod_made_anew_while_its_namesake_is_parked_is_asked_about_by_itself() -> None:

@@ -68,7 +68,7 @@ def test_answers_are_those_of_a_cluster_that_was_never_larger() -> None:
     small = a_stage(stays)
     assert ask(stage) == ask(small)
     assert ask(stage) == ask(small)
-    lineup = stage.plugin._search._lineup
-    assert len(lineup._pods) == stage.cluster.nodes.height
+    pods_by_priority = stage.plugin._search._pods_by_priority
+    assert len(pods_by_priority._pods) == stage.cluster.nodes.height
     large, little = (weigh(one.runner)["bytes"] for one in (stage, small))
     assert large < 3 * little

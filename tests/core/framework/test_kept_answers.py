@@ -1,4 +1,4 @@
-"""Kept answers against a fresh look: after any history both must say the same, to the word."""
+"""Cached results against a fresh look: after any history both must say the same, to the word."""
 
 import random
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A second look tells who stands against a pod, and leaves no trace."""
+"""A extra events tells who stands against a pod, and leaves no trace."""
 
 import pytest
 
@@ -49,8 +49,8 @@ def test_no_node_at_all_is_nobodys_fault() -> None:
 
 
 def test_room_promised_to_another_is_respected() -> None:
-    promised = a_pod("other").requests(cpu="800m").status(nominatedNodeName="n1")
-    runner = a_runner(SMALL, waiting=promised)
+    nominated_amounts = a_pod("other").requests(cpu="800m").status(nominatedNodeName="n1")
+    runner = a_runner(SMALL, waiting=nominated_amounts)
     assert blamed(runner, a_pod().requests(cpu="800m").build()) == {"NodeResourcesFit"}
     assert blamed(runner, a_pod().requests(cpu="100m").build()) is None
 

@@ -165,7 +165,7 @@ async def test_labels_that_pods_get_as_they_are_bound_cost_nothing(engine, monke
     await engine.schedule(*[pod() for _ in range(WARM)])
     for plugin in (NodeResourcesFit, NodeResourcesBalancedAllocation):
         monkeypatch.delattr(plugin, "score")  # of many rows; `score_one` is enough
-    nodes = engine.world.machine.desk.cluster.nodes
+    nodes = engine.world.machine.context.cluster.nodes
     for row in range(COUNTED):
         nodes.log.add(row, int(Aspect.POD_LABELS))
         assert await engine.schedule(pod()) == (0, MOVING_PLUGINS, MOVING_PLUGINS)

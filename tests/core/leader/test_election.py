@@ -9,7 +9,16 @@ from itertools import pairwise
 
 import pytest
 
-from asched.core.leader.election import Create, Election, Lost, Read, Record, Rules, Wait, Write
+from asched.core.leader.election import (
+    CreateLease,
+    Election,
+    LeaseRecord,
+    Lost,
+    Read,
+    Rules,
+    Wait,
+    WriteLease,
+)
 from tests.shared import shared_path
 
 RULES = Rules("me", lease_s=15.0, renew_s=10.0, retry_s=2.0)
@@ -33,7 +42,7 @@ class World:
         return act
 
     def _once(self, election, act):
-        method = {Read: "GET", Create: "POST", Write: "PUT"}[type(act)]
+        method = {Read: "GET", CreateLease: "POST", WriteLease: "PUT"}[type(act)]
         record = getattr(act, "record", None)
         succeeds = self.is_up and self._accepts(act)
         self.requests.append((self.now_s, method, record and record.holder, succeeds))
@@ -45,9 +54,9 @@ class World:
         return election.written(self.lease, self.now_s)
 
     def _accepts(self, act):
-        if isinstance(act, Create):
+        if isinstance(act, CreateLease):
             return self.lease is None
-        if isinstance(act, Write):
+        if isinstance(act, WriteLease):
             return act.lease["metadata"]["resourceVersion"] == str(self.version)
         return True
 
@@ -90,7 +99,7 @@ def test_without_a_lease_it_is_created_and_renewed_at_once():
     assert [request[1] for request in world.requests] == ["GET", "POST", "PUT"]
     assert me.is_leader
     assert act == Wait(world.now_s + 2)
-    assert Record.of(world.lease).transitions == 0
+    assert LeaseRecord.of(world.lease).transitions == 0
 
 
 def test_a_leader_writes_without_reading():
@@ -102,7 +111,7 @@ def test_a_leader_writes_without_reading():
 
 def test_a_follower_looks_every_one_to_one_point_two_retries():
     world = World()
-    world.put(Record("other", 1_000, "", "", 3))
+    world.put(LeaseRecord("other", 1_000, "", "", 3))
     me = candidate(draw=random.Random(1).random)
     world.run({"me": me}, 1_100.0)
 
@@ -115,13 +124,13 @@ def test_a_follower_looks_every_one_to_one_point_two_retries():
 def test_a_dead_leader_is_replaced_after_the_lease_as_we_saw_it():
     """The record's own times are a century off; only our clock counts."""
     world, me = World(), candidate()
-    world.put(Record("dead", 15, "1926-01-01T00:00:00.000000Z", "1926-01-01T00:00:00Z", 3))
+    world.put(LeaseRecord("dead", 15, "1926-01-01T00:00:00.000000Z", "1926-01-01T00:00:00Z", 3))
 
     ((began_s, who),) = world.run({"me": me}, 1_100.0)
 
     assert who == "me"
     assert began_s - 1_000.0 == 15.0
-    assert Record.of(world.lease).transitions == 4
+    assert LeaseRecord.of(world.lease).transitions == 4
 
 
 def test_a_released_lease_is_taken_at_the_next_look():
@@ -134,7 +143,9 @@ def test_a_released_lease_is_taken_at_the_next_look():
 
     assert isinstance(act, Wait)
     assert me.is_leader
-    assert handed.record == Record("", 1, handed.record.acquire_time, handed.record.acquire_time, 0)
+    assert handed.record == LeaseRecord(
+        "", 1, handed.record.acquire_time, handed.record.acquire_time, 0
+    )
 
 
 def test_a_leader_knows_whether_the_one_before_it_died_and_how_young() -> None:
@@ -172,12 +183,12 @@ def test_the_records_times_follow_the_wall_clock():
     me.wall_ahead_s = 3_600.0
     world.run({"me": me}, 1_001.0)
 
-    assert Record.of(world.lease).renew_time == "1970-01-01T01:16:40.000000Z"
+    assert LeaseRecord.of(world.lease).renew_time == "1970-01-01T01:16:40.000000Z"
 
 
 def test_nobody_releases_what_is_not_theirs():
     world, me = World(), candidate()
-    world.put(Record("other", 15, "", "", 0))
+    world.put(LeaseRecord("other", 15, "", "", 0))
 
     assert me.release(world.lease, 5.0) is None
 
@@ -216,7 +227,7 @@ def test_a_short_lease_fences_earlier_than_the_renew_deadline():
 def test_a_stranger_in_the_lease_ends_leadership():
     world, me = World(), candidate()
     world.run({"me": me}, 1_004.5)
-    world.put(Record("stranger", 60, "", "", 9))
+    world.put(LeaseRecord("stranger", 60, "", "", 9))
 
     world.run({"me": me}, 1_030.0)
 
@@ -378,7 +389,7 @@ def test_the_recorded_bodies_of_a_leader():
     act = me.woke(world.now_s)
     while len(written) < len(mine):
         while not isinstance(act, Wait):
-            if isinstance(act, Create | Write):
+            if isinstance(act, CreateLease | WriteLease):
                 written.append(act.record)
             act = world._once(me, act)
         world.now_s = act.until_s

@@ -13,7 +13,7 @@ from asched.core.framework.points import IDLE, PostFilterResult, PreFilterResult
 from asched.core.framework.runner import Decision, run_alone
 from asched.core.framework.status import Code, PointError, unresolvable
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
-from asched.core.model.pod import Pod, ResourceClaimStatus
+from asched.core.model.pod import Pod, PodResourceClaimStatus
 from asched.core.plugins.dynamic_resources import DynamicResources
 from asched.core.state.facts import Seen
 from tests.conformance.world import build
@@ -386,7 +386,7 @@ def test_equal_pods_do_not_get_the_same_device() -> None:
         owner = {"apiVersion": "v1", "kind": "Pod", "name": f"p{i}", "uid": pod.uid}
         metadata = {"uid": f"claim-{i}", "ownerReferences": [{**owner, "controller": True}]}
         world.see(RESOURCE_CLAIM, a_claim_object(f"x{i}", metadata=metadata))
-        told = [ResourceClaimStatus("x", f"x{i}")]
+        told = [PodResourceClaimStatus("x", f"x{i}")]
         status = msgspec.structs.replace(pod.status, resource_claim_statuses=tuple(told))
         pods[i] = msgspec.structs.replace(pod, status=status)
         world.cluster.apply(Seen(POD, pods[i]))

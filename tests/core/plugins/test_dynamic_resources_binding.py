@@ -336,7 +336,7 @@ class Heard(SilentPlugins):
     def __init__(self, talk: Dialogue) -> None:
         self.waits: list[tuple[str, str, str, float]] = []
         self.bindings: list[tuple[str, str, str]] = []
-        talk.world.cluster.companion(PluginReports).observer = self
+        talk.world.cluster.singleton(PluginReports).observer = self
 
     def device_awaited(self, profile: str, driver: str, status: str, waited_s: float) -> None:
         self.waits.append((profile, driver, status, waited_s))

@@ -7,7 +7,7 @@ import pytest
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
-from asched.core.plugins.dynamic_resources_places import Places
+from asched.core.plugins.dynamic_resources_places import DevicePlaces
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
 from tests.core.plugins.dra_world import a_claim_object, a_node, allocated
@@ -22,7 +22,7 @@ def outside(now_s: float = 0.0, **status: Any) -> list[bool]:
     for node in a_node("n1", zone="a"), a_node("n2", zone="b"):
         cluster.apply(Seen(NODE, node))
     claim = decode(ResourceClaim, a_claim_object("c", **status))
-    return Places(cluster, 600).outside(claim).tolist()
+    return DevicePlaces(cluster, 600).outside(claim).tolist()
 
 
 def terms(*requirements: dict[str, Any]) -> dict[str, Any]:

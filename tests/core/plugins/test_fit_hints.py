@@ -108,7 +108,7 @@ def test_device_classes() -> None:
 def test_nodes_without_an_ignored_resource_are_overlooked_by_the_hint() -> None:
     cluster = a_cluster()
     hints = FitHints(cluster.classes, Delegation(cluster), lambda name: name == GPU)
-    (registration,) = hints.overlooked()
+    (registration,) = hints.extra_events()
     assert registration.hint is not None
     node = a_node("n1").build()
 

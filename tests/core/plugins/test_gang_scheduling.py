@@ -29,7 +29,7 @@ class World:
         self.cluster = Cluster()
         self.cluster.apply(Seen(NODE, a_node("n1").build()))
         self.plugin = GangScheduling(self.cluster)
-        self.waiting = self.cluster.companion(WaitingPods.of)
+        self.waiting = self.cluster.singleton(WaitingPods.of)
 
     def see(self, *pods: Pod) -> None:
         for pod in pods:

@@ -215,8 +215,8 @@ def test_a_hint_about_a_senseless_term_is_an_error() -> None:
 
 
 def test_coming_to_match_the_operators_affinity_alone_is_overlooked_by_the_hint() -> None:
-    assert NodeAffinity().overlooked() == ()
-    (registration,) = NodeAffinity(ENFORCED).overlooked()
+    assert NodeAffinity().extra_events() == ()
+    (registration,) = NodeAffinity(ENFORCED).extra_events()
     assert registration.hint is not None
     inside, outside = a_node("n1").labels(zone="a").build(), a_node("n1").labels(zone="b").build()
 

@@ -239,7 +239,7 @@ def test_what_decides_how_claims_count_is_overlooked_by_hints() -> None:
     cluster = a_cluster(a_node("n"), a_class("s"), *a_pair(1), *a_pair(2), used)
     told = {
         registration.trigger.resource: registration.hint
-        for registration in NodeVolumeLimits(cluster).overlooked()
+        for registration in NodeVolumeLimits(cluster).extra_events()
     }
     waiting = a_pod("p", "c1")
     about_volume = told["PersistentVolume"]

@@ -53,7 +53,7 @@ def heard_in(cluster: Any) -> list[str]:
         def volumes_failed(self, operation: str) -> None:
             failures.append(operation)
 
-    cluster.companion(PluginReports).observer = Heard()
+    cluster.singleton(PluginReports).observer = Heard()
     return failures
 
 

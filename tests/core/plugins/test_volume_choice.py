@@ -3,7 +3,7 @@
 import pytest
 
 from asched.core.plugins.volume_choice import Reject, choose
-from asched.core.plugins.volume_claims import Affinity, PodClaims, affinity_of
+from asched.core.plugins.volume_claims import PodClaims, VolumeAffinity, affinity_of
 from tests.volume_builders import (
     ZONE,
     a_claim,
@@ -16,7 +16,7 @@ from tests.volume_builders import (
 )
 
 IN_A = affinity_of(a_volume("a", reach={ZONE: ["a"]}))
-GONE = Affinity(None, is_missing=True)
+GONE = VolumeAffinity(None, is_missing=True)
 CLUSTER = a_cluster(
     a_node("n1", "a"),
     a_node("n2", "b"),
@@ -38,7 +38,7 @@ NONE, FULL, MADE = (a_claim(name, cls=name) for name in ("none", "full", "made")
     ],
 )
 def test_of_bound_claims_the_first_that_fails_is_told(
-    bound: tuple[Affinity, ...], codes: list[int]
+    bound: tuple[VolumeAffinity, ...], codes: list[int]
 ) -> None:
     assert choose(CLUSTER, PodClaims(bound=bound), CLUSTER.view()).codes.tolist() == codes
 

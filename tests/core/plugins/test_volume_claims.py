@@ -1,8 +1,8 @@
 """Claims sorted by what has to be done about them; where bound volumes can be reached from."""
 
 from asched.core.plugins.volume_claims import (
-    Affinity,
     PodClaims,
+    VolumeAffinity,
     accepts,
     affinity_of,
     sort_claims,
@@ -41,7 +41,7 @@ def test_bound_claims_leave_their_distinct_affinities_and_delayed_ones_themselve
     assert claims.delayed == (delayed,)
     assert claims.bound == (
         affinity_of(a_volume("x", reach={ZONE: ["a"]})),
-        Affinity(None, is_missing=True),
+        VolumeAffinity(None, is_missing=True),
     )
 
 

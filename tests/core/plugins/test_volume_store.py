@@ -1,7 +1,7 @@
 """Volumes as claims look for them, kept up to date by the log of changes."""
 
 from asched.core.model.kinds import PERSISTENT_VOLUME
-from asched.core.plugins.volume_shelf import needs_of
+from asched.core.plugins.volume_candidates import needs_of
 from asched.core.plugins.volume_store import SHELVES_MAX, VolumeStore, is_made_for
 from asched.core.state.cluster import Cluster
 from tests.volume_builders import a_claim, a_cluster, a_volume, lose, see
@@ -10,13 +10,13 @@ CLAIM = a_claim("c", cls="s")
 
 
 def free(store: VolumeStore) -> list[str]:
-    shelf = store.shelf(needs_of(CLAIM))
-    return sorted(name for name in ("a", "b", "c") if shelf.rank_of(name) >= 0)
+    candidates = store.candidates(needs_of(CLAIM))
+    return sorted(name for name in ("a", "b", "c") if candidates.rank_of(name) >= 0)
 
 
 def test_a_shelf_follows_the_volumes() -> None:
     cluster = a_cluster(a_volume("a", cls="s"), a_volume("b", cls="t"))
-    store = cluster.companion(VolumeStore)
+    store = cluster.singleton(VolumeStore)
     assert free(store) == ["a"]
 
     see(cluster, a_volume("c", cls="s"), a_volume("b", cls="s"))
@@ -75,6 +75,6 @@ def test_shelves_are_bounded() -> None:
     cluster = a_cluster(a_volume("a", cls="s", size="900Gi"))
     store = VolumeStore(cluster)
     for i in range(SHELVES_MAX + 5):
-        assert store.shelf(needs_of(a_claim("c", cls="s", size=f"{i + 1}Gi"))).count == 1
+        assert store.candidates(needs_of(a_claim("c", cls="s", size=f"{i + 1}Gi"))).count == 1
 
     assert len(store._shelves) == SHELVES_MAX

@@ -132,7 +132,7 @@ class RandomStage(Stage):
         super().__init__()
         self.rng = random.Random(seed)
         self.running: list[Pod] = []
-        self.promised: list[Pod] = []
+        self.nominated_amounts: list[Pod] = []
         self._serial = 0
         for number in range(self.rng.randint(2, 9)):
             node = a_node(f"n{number}").allocatable(
@@ -179,12 +179,14 @@ class RandomStage(Stage):
 
     def promise(self) -> None:
         node = self.rng.choice([*sorted(self.cluster.nodes.row_of), "elsewhere"])
-        self.promised.append(self.wait_for(self._pod(self.rng.choice((0, 1000, 2000))), node))
+        self.nominated_amounts.append(
+            self.wait_for(self._pod(self.rng.choice((0, 1000, 2000))), node)
+        )
 
     def keep(self) -> None:
         """A promise is taken back."""
-        if self.promised:
-            pod = self.promised.pop()
+        if self.nominated_amounts:
+            pod = self.nominated_amounts.pop()
             self.nominator.delete(pod.uid)
             self.gone(pod)
 

@@ -151,7 +151,7 @@ def test_thousands_that_all_speak_for_a_pod_are_not_followed_one_by_one() -> Non
         stage.budget(f"b{i}", "default", "a", 1)
     high = stage.pod(a_high("high", cpu="1"))
     assert len(stage.candidates(high)) == 5
-    (kept,) = stage.plugin._search._kept.values()
+    (kept,) = stage.plugin._search._cached.values()
     assert len(kept._crowded) == 5
     assert not kept._rows_of
     stage.budget("b7", "default", "a", 0)

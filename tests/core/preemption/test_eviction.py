@@ -52,7 +52,7 @@ class Scene:
         return pod
 
     @property
-    def promised(self) -> set[str]:
+    def nominated_amounts(self) -> set[str]:
         return {pod.metadata.name for pod in self.nominator.on("n0").values()}
 
 
@@ -61,7 +61,7 @@ def test_nothing_is_done_if_all_victims_are_on_their_way_out() -> None:
     scene.nominate("less", 50)
     assert scene.eviction.begin() is None
     assert not scene.under_way.holds_back(scene.preemptor), "it is woken when they have gone"
-    assert scene.promised == {"less"}
+    assert scene.nominated_amounts == {"less"}
 
 
 def test_only_less_important_pods_lose_their_promise_and_get_it_back_with_a_withdrawal() -> None:
@@ -70,7 +70,7 @@ def test_only_less_important_pods_lose_their_promise_and_get_it_back_with_a_with
         scene.nominate(name, priority)
     assert scene.eviction.begin() is not None
     assert scene.under_way.holds_back(scene.preemptor)
-    assert scene.promised == {"equal", "more"}
+    assert scene.nominated_amounts == {"equal", "more"}
     scene.eviction.withdraw()
-    assert scene.promised == {"less", "equal", "more"}
+    assert scene.nominated_amounts == {"less", "equal", "more"}
     assert not scene.under_way.holds_back(scene.preemptor)

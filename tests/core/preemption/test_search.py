@@ -95,7 +95,7 @@ def _spread(pod: PodBuilder) -> PodBuilder:
 
 def _by_trial(stage: Stage, pod, rows) -> dict[str, tuple[list[str], int]]:
     trial, info = stage.trial(pod), stage.info(pod)
-    budgets = stage.cluster.companion(Budgets)
+    budgets = stage.cluster.singleton(Budgets)
     budgets.catch_up()
     found = {}
     for row in rows.tolist():

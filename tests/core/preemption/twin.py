@@ -58,12 +58,14 @@ def _victims(stage: Stage, pod: Pod, name: str, running: list[Pod]) -> tuple[lis
 
 def _fits(stage: Stage, pod: Pod, name: str, pods: list[Pod]) -> bool:
     """Beside these, and beside those that wait for the node."""
-    promised = [
+    nominated_amounts = [
         other
         for other in stage.nominator.on(name).values()
         if other.priority >= pod.priority and other.uid != pod.uid
     ]
-    return _has_room(stage, name, [*pods, pod]) and _has_room(stage, name, [*pods, *promised, pod])
+    return _has_room(stage, name, [*pods, pod]) and _has_room(
+        stage, name, [*pods, *nominated_amounts, pod]
+    )
 
 
 def _has_room(stage: Stage, name: str, pods: list[Pod]) -> bool:

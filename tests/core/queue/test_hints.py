@@ -19,7 +19,7 @@ from asched.core.queue.hints import (
     watched,
 )
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.resting import GroupKey
+from asched.core.queue.unschedulable import GroupKey
 from asched.core.state.changes import (
     ASSIGNED_POD_ADD,
     FORCE_ACTIVATE,

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from asched.core.queue.lane import STALE_MIN, Lane
+from asched.core.queue.lane import STALE_MIN, PodHeap
 from asched.core.queue.queued import QueuedPod
 from tests.core.queue.waiting import a_pod
 
@@ -13,7 +13,7 @@ def a_queued(name: str) -> QueuedPod:
 
 
 def test_equal_keys_keep_their_order() -> None:
-    lane, names = Lane(), ["c", "a", "b"]
+    lane, names = PodHeap(), ["c", "a", "b"]
     for name in names:
         lane.push(a_queued(name), 1)
 
@@ -21,7 +21,7 @@ def test_equal_keys_keep_their_order() -> None:
 
 
 def test_a_pod_that_left_is_not_taken() -> None:
-    lane, first, second = Lane(), a_queued("first"), a_queued("second")
+    lane, first, second = PodHeap(), a_queued("first"), a_queued("second")
     lane.push(first, 1)
     lane.push(second, 2)
 
@@ -33,7 +33,7 @@ def test_a_pod_that_left_is_not_taken() -> None:
 
 
 def test_a_pod_that_comes_back_stands_at_its_new_key_only() -> None:
-    lane, first, second = Lane(), a_queued("first"), a_queued("second")
+    lane, first, second = PodHeap(), a_queued("first"), a_queued("second")
     lane.push(first, 1)
     lane.push(second, 2)
 
@@ -44,7 +44,7 @@ def test_a_pod_that_comes_back_stands_at_its_new_key_only() -> None:
 
 
 def test_stale_entries_are_bounded() -> None:
-    lane, restless = Lane(), a_queued("restless")
+    lane, restless = PodHeap(), a_queued("restless")
     for key in range(10 * STALE_MIN):
         lane.push(restless, -key)
         lane.discard(restless)
@@ -55,7 +55,7 @@ def test_stale_entries_are_bounded() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.booleans()), max_size=40))
 def test_it_takes_in_the_order_of_a_sorted_list(pushes: list[tuple[int, bool]]) -> None:
-    lane, expected = Lane(), []
+    lane, expected = PodHeap(), []
     for number, (key, stays) in enumerate(pushes):
         queued = a_queued(str(number))
         lane.push(queued, key)

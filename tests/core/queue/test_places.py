@@ -1,6 +1,6 @@
 """Places: one pod, one place."""
 
-from asched.core.queue.places import Places
+from asched.core.queue.places import SubQueues
 from asched.core.queue.queued import QueuedPod
 from tests.core.queue.waiting import a_pod, by_priority
 
@@ -16,7 +16,7 @@ def names(pods: list[QueuedPod]) -> list[str]:
 
 
 def test_a_pod_moves_from_place_to_place() -> None:
-    places, queued = Places(by_priority), a_queued("web", 3.0)
+    places, queued = SubQueues(by_priority), a_queued("web", 3.0)
     seen = []
     for lane in (places.active, places.backoff, places.errors):
         places.into(queued, lane)
@@ -37,7 +37,7 @@ def test_a_pod_moves_from_place_to_place() -> None:
 
 
 def test_backoff_is_ordered_by_its_end_before_the_queue_sort() -> None:
-    places = Places(by_priority)
+    places = SubQueues(by_priority)
     for queued in (a_queued("late", 5, 9), a_queued("low", 4, 1), a_queued("high", 4, 2)):
         places.into(queued, places.backoff)
 
@@ -45,7 +45,7 @@ def test_backoff_is_ordered_by_its_end_before_the_queue_sort() -> None:
 
 
 def test_errors_are_ordered_by_their_end_alone() -> None:
-    places = Places(by_priority)
+    places = SubQueues(by_priority)
     for queued in (a_queued("first", 4, 1), a_queued("second", 4, 9), a_queued("third", 3, 0)):
         places.into(queued, places.errors)
 
@@ -53,7 +53,7 @@ def test_errors_are_ordered_by_their_end_alone() -> None:
 
 
 def test_a_new_version_takes_the_place_its_priority_now_gives_it() -> None:
-    places = Places(by_priority)
+    places = SubQueues(by_priority)
     low, high = a_queued("low", priority=1), a_queued("high", priority=2)
     places.into(low, places.active)
     places.into(high, places.active)
@@ -64,7 +64,7 @@ def test_a_new_version_takes_the_place_its_priority_now_gives_it() -> None:
 
 
 def test_resting_pods_are_filed_anew_when_their_gate_changes() -> None:
-    places, queued = Places(by_priority), a_queued("web")
+    places, queued = SubQueues(by_priority), a_queued("web")
     places.to_rest(queued)
 
     queued.gated_by = "Gate"

@@ -1,4 +1,4 @@
-"""The queue, story by story; `test_twin.py` walks it at random beside a plain reading."""
+"""The queue, history by history; `test_twin.py` walks it at random beside a plain reading."""
 
 import pytest
 
@@ -138,16 +138,16 @@ def test_time_alone_frees_a_pod_that_rested_too_long() -> None:
 
 def test_activation_skips_backoff_and_reaches_pods_in_flight() -> None:
     scene = Scene(FIT)
-    resting, flying = a_pod("resting"), a_pod("flying")
-    scene.add(resting, flying)
+    unschedulable, flying = a_pod("unschedulable"), a_pod("flying")
+    scene.add(unschedulable, flying)
     scene.reject("Ports", now_s=1.0)
     queued = scene.pop(1.0)
 
-    scene.queue.activate([resting, flying, a_pod("stranger")], 1.1)
-    assert scene.names() == {"active": ["resting"]}
+    scene.queue.activate([unschedulable, flying, a_pod("stranger")], 1.1)
+    assert scene.names() == {"active": ["unschedulable"]}
     scene.fail(queued, "Ports", now_s=1.2)
 
-    assert scene.names() == {"active": ["resting"], "backoff": ["flying"]}
+    assert scene.names() == {"active": ["unschedulable"], "backoff": ["flying"]}
 
 
 def test_an_update_replaces_the_pod_where_it_stands() -> None:
@@ -203,7 +203,7 @@ def test_an_update_of_an_unknown_pod_enters_it() -> None:
 
 def test_deleted_pods_leave_every_place_and_every_count() -> None:
     scene = Scene(FIT)
-    scene.add(a_pod("active"), a_pod("resting", priority=9), a_pod("errored", priority=8))
+    scene.add(a_pod("active"), a_pod("unschedulable", priority=9), a_pod("errored", priority=8))
     scene.reject("Fit", "Ports", now_s=1.0)
     scene.reject(now_s=1.0)
     assert scene.queue.places.pending() == (1, 1, 1, 0)

@@ -65,7 +65,7 @@ def test_what_rests_is_tried_again():
 
 def test_pods_of_a_profile_that_went_leave_from_wherever_they_are():
     queue = a_queue("one", "two")
-    reject(queue, of("resting", "two"))
+    reject(queue, of("unschedulable", "two"))
     queue.add(of("waiting", "two"), NOW_S)
     queue.add(of("mine"), NOW_S)
 

@@ -162,7 +162,7 @@ class Walk:
         self.twin.flush_backoff(self.now_s)
 
     def flush_rest(self) -> None:
-        if not self.flying:  # else it is a change for those in flight, which the stories cover
+        if not self.flying:  # else it is a change for those in flight, which the histories cover
             self.scene.queue.flush_unschedulable(self.now_s)
             self.twin.flush_rest(self.now_s)
 

@@ -7,7 +7,7 @@ from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.resting import Group
+from asched.core.queue.unschedulable import RejectorGroup
 from asched.core.queue.waking import LOOKS_MAX
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change, Trigger
 from tests.core.queue.waiting import (
@@ -45,14 +45,14 @@ def scene(look: Looked, *, by_class: bool = False, gates: tuple[Gate, ...] = ())
         by_priority,
         {"Fit": [Registration(NODE_ADDED)], "Ports": [Registration(VOLUME_ADDED)]},
         gates,
-        overlooked={"Fit": [Registration(NODE_LABEL)]},
+        extra_events={"Fit": [Registration(NODE_LABEL)]},
         blame=look,
     )
     made.queue.learn({PROFILE: profile}, Backoff(1, 10))
     return made
 
 
-def resting(one: Scene) -> list[str]:
+def unschedulable(one: Scene) -> list[str]:
     return one.names().get("unschedulable", [])
 
 
@@ -71,7 +71,7 @@ def test_a_pod_that_does_not_fit_rests_on() -> None:
     one.reject("Fit", now_s=1.2)
 
     assert one.move(NODE_LABEL, now_s=1.3) == 0
-    assert resting(one) == ["web"]
+    assert unschedulable(one) == ["web"]
 
 
 def test_nobody_is_looked_at_whom_a_hint_wakes_anyway_or_who_is_not_concerned() -> None:
@@ -85,7 +85,7 @@ def test_nobody_is_looked_at_whom_a_hint_wakes_anyway_or_who_is_not_concerned() 
     one.move(NODE_LABEL, now_s=1.3)
 
     assert look.asked == []
-    assert resting(one) == ["b"]
+    assert unschedulable(one) == ["b"]
 
 
 def test_whoever_was_blamed_at_a_look_is_heard_from_then_on() -> None:
@@ -126,7 +126,7 @@ def test_pods_of_a_class_are_looked_at_once() -> None:
     look.blamed.clear()
 
     assert one.move(VOLUME_ADDED, now_s=1.4) == 1, "both remember whom the look blamed"
-    assert [queued.also_blamed for queued in one.queue.places.resting] == [{"Ports"}]
+    assert [queued.also_blamed for queued in one.queue.places.unschedulable] == [{"Ports"}]
 
 
 def test_one_change_causes_no_more_than_so_many_looks() -> None:
@@ -148,7 +148,7 @@ def test_a_change_that_upstream_does_not_make_wakes_only_who_fits() -> None:
 
     one.queue.move(Change(NODE_ADDED, None, a_node("n"), only_if_fits=True), 1.3)
 
-    assert resting(one) == ["b"]
+    assert unschedulable(one) == ["b"]
 
 
 @pytest.mark.parametrize(("fits", "place"), [(True, "backoff"), (False, "unschedulable")])
@@ -178,7 +178,7 @@ def test_a_hint_for_overlooked_changes_may_say_no() -> None:
     look = Looked()
     one = scene(look)
     skip = Registration(Trigger(*NODE_LABEL[:2]), lambda pod, old, new: Hint.SKIP)
-    profile = QueueProfile(by_priority, {"Fit": []}, overlooked={"Fit": [skip]}, blame=look)
+    profile = QueueProfile(by_priority, {"Fit": []}, extra_events={"Fit": [skip]}, blame=look)
     one.queue.learn({PROFILE: profile}, Backoff(1, 10))
     one.add(a_pod("web"))
     one.reject("Fit", now_s=1.2)
@@ -192,8 +192,8 @@ def test_a_look_after_a_departure_is_told_of_the_node(node: str, told: str) -> N
     """Of a pod that only had room promised, no node is told: any may have been promised before."""
     look = Looked(web="Fit")
     one = scene(look)
-    overlooked = {"Fit": [Registration(ASSIGNED_POD_DELETE)]}
-    profile = QueueProfile(by_priority, {"Fit": []}, overlooked=overlooked, blame=look)
+    extra_events = {"Fit": [Registration(ASSIGNED_POD_DELETE)]}
+    profile = QueueProfile(by_priority, {"Fit": []}, extra_events=extra_events, blame=look)
     one.queue.learn({PROFILE: profile}, Backoff(1, 10))
     one.add(a_pod("web"))
     one.reject("Fit", now_s=1.2)
@@ -231,8 +231,10 @@ def test_whoever_gets_room_elsewhere_follows_a_departure_only_if_it_fits(
         woken = [name for name in woken if name != "nowhere"]
     assert sorted(one.names()["backoff"]) == woken
     assert look.asked == ["elsewhere"]
-    resting_now = [q for group in one.queue.places.resting.groups() for q in group_pods(group)]
-    assert all(q.also_blamed == {"Ports"} for q in resting_now if q.stands_apart)
+    unschedulable_now = [
+        q for group in one.queue.places.unschedulable.groups() for q in group_pods(group)
+    ]
+    assert all(q.also_blamed == {"Ports"} for q in unschedulable_now if q.stands_apart)
 
 
 @pytest.mark.parametrize("by_class", [True, False])
@@ -272,5 +274,5 @@ def departed(look: Looked, gate: MakingRoom, *, by_class: bool) -> Scene:
     return one
 
 
-def group_pods(group: Group) -> list[QueuedPod]:
+def group_pods(group: RejectorGroup) -> list[QueuedPod]:
     return [queued for equals in group.classes.values() for queued in equals]

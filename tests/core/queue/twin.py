@@ -181,7 +181,7 @@ class Twin:
         return None
 
     def names(self) -> Names:
-        """Who stands where, resting pods by name, the others as they would be taken."""
+        """Who stands where, unschedulable pods by name, the others as they would be taken."""
         orders = {
             "active": sorted(self.at("active"), key=self.queue_sort),
             "backoff": sorted(self.at("backoff"), key=lambda w: (w.until_s, self.queue_sort(w))),

@@ -14,7 +14,7 @@ from asched.core.state.counters import (
 )
 from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import LabelSet
-from asched.core.state.tally import Ledger
+from asched.core.state.tally import TallyLedger
 from tests.topology_world import ZONE, World, a_pod, affinity, term
 
 WEB, DB = equality_selector({"app": "web"}), equality_selector({"app": "db"})
@@ -31,7 +31,7 @@ def labels(namespace: str = "x", **own: str) -> LabelSet:
 
 def test_all_predicates_must_match() -> None:
     both = CounterKey((predicate(WEB), predicate(HAS_TIER, "x")), counts_terminating=True)
-    counter = PodCounter(Ledger(NodeTable()), both)
+    counter = PodCounter(TallyLedger(NodeTable()), both)
 
     assert counter.matches(labels(app="web", tier="t"))
     assert not counter.matches(labels(app="web"))
@@ -39,7 +39,7 @@ def test_all_predicates_must_match() -> None:
 
 
 def test_the_index_names_each_candidate_once() -> None:
-    ledger = Ledger(NodeTable())
+    ledger = TallyLedger(NodeTable())
     index: SelectorIndex[PodCounter] = SelectorIndex()
     names = {}
 

@@ -9,7 +9,7 @@ def a_nominator(*pods: Pod) -> Nominator:
     return Nominator({pod.key: pod for pod in pods}.get)
 
 
-def promised(nominator: Nominator) -> dict[str, list[str]]:
+def nominated_amounts(nominator: Nominator) -> dict[str, list[str]]:
     return {
         node: [pod.metadata.name for pod in pods.values()]
         for node, pods in nominator.nodes().items()
@@ -21,12 +21,12 @@ def test_the_pods_own_status_counts_unless_overridden() -> None:
     nominator = a_nominator(pod)
 
     nominator.add(pod)
-    assert promised(nominator) == {"n1": ["web"]}
+    assert nominated_amounts(nominator) == {"n1": ["web"]}
     nominator.add(pod, "n2")
-    assert promised(nominator) == {"n2": ["web"]}
+    assert nominated_amounts(nominator) == {"n2": ["web"]}
     assert nominator.node_of(pod.uid) == "n2"
     nominator.add(pod, "")
-    assert promised(nominator) == {}
+    assert nominated_amounts(nominator) == {}
     assert len(nominator) == 0
 
 
@@ -35,7 +35,7 @@ def test_a_pod_that_is_gone_or_placed_gets_no_room() -> None:
 
     for nominator in (a_nominator(), a_nominator(a_pod("web", node="n3"))):
         nominator.add(pod)
-        assert promised(nominator) == {}
+        assert nominated_amounts(nominator) == {}
 
 
 def test_order_is_that_of_the_last_nomination() -> None:
@@ -56,7 +56,7 @@ def test_an_update_that_does_not_know_the_nomination_leaves_it() -> None:
 
     nominator.update(pod, a_pod("web", version=2))
 
-    assert promised(nominator) == {"n1": ["web"]}
+    assert nominated_amounts(nominator) == {"n1": ["web"]}
 
 
 def test_an_update_that_takes_it_back_wins() -> None:
@@ -66,7 +66,7 @@ def test_an_update_that_takes_it_back_wins() -> None:
 
     nominator.update(old, new)
 
-    assert promised(nominator) == {}
+    assert nominated_amounts(nominator) == {}
 
 
 def test_the_generation_moves_with_every_change_and_only_then() -> None:

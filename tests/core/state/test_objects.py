@@ -82,5 +82,5 @@ def test_companions_are_made_once() -> None:
         return made
 
     cluster = Cluster()
-    assert cluster.companion(make) is cluster.companion(make)
+    assert cluster.singleton(make) is cluster.singleton(make)
     assert made == [cluster]

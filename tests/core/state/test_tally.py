@@ -1,7 +1,7 @@
 """Tallies: sums per domain keep up with rows, labels and growth."""
 
 from asched.core.state.nodes import NodeTable
-from asched.core.state.tally import Ledger, Tally
+from asched.core.state.tally import Tally, TallyLedger
 from tests.topology_world import ZONE, a_node
 
 
@@ -9,7 +9,7 @@ def a_tally(*zones: str) -> tuple[NodeTable, Tally]:
     nodes = NodeTable()
     for number, zone in enumerate(zones):
         nodes.put(a_node(f"n{number}", f"zone={zone}" if zone else ""))
-    return nodes, Tally(Ledger(nodes))
+    return nodes, Tally(TallyLedger(nodes))
 
 
 def by_zone(nodes: NodeTable, tally: Tally) -> dict[str, int]:
@@ -21,7 +21,7 @@ def by_zone(nodes: NodeTable, tally: Tally) -> dict[str, int]:
 
 def test_a_domain_asked_for_early_equals_one_asked_for_late() -> None:
     nodes, early = a_tally("a", "b", "a", "")
-    late = Tally(Ledger(nodes))
+    late = Tally(TallyLedger(nodes))
     early.domain(ZONE)
     for tally in (early, late):
         for row, amount in ((0, 2), (2, 1), (1, 1), (3, 5), (2, -1)):
@@ -85,7 +85,7 @@ def test_relabelling_an_empty_row_changes_nothing() -> None:
 def test_versions_of_all_tallies_are_distinct() -> None:
     nodes = NodeTable()
     nodes.put(a_node("n0"))
-    ledger = Ledger(nodes)
+    ledger = TallyLedger(nodes)
     first, second = Tally(ledger), Tally(ledger)
     versions = [first.version, second.version]
     for tally in (first, second, first):

@@ -14,8 +14,8 @@ from tests.builders import a_cluster, a_node, a_pod
 
 
 def a_debugger(cluster: Cluster) -> Debugger:
-    desk = SimpleNamespace(cluster=cluster)
-    scheduler: Any = SimpleNamespace(machine=SimpleNamespace(desk=desk))
+    context = SimpleNamespace(cluster=cluster)
+    scheduler: Any = SimpleNamespace(machine=SimpleNamespace(context=context))
     inspection: Any = None
     return Debugger(scheduler, inspection)
 

@@ -139,7 +139,7 @@ async def test_only_the_leader_binds_and_the_standby_sees_everything(server, tmp
             await until(lambda: bound(server) == {"web"})
             standby = second.scheduler.machine
             await until(
-                lambda: standby.desk.cluster.pods_seen["default/web"].spec.node_name == "n1"
+                lambda: standby.context.cluster.pods_seen["default/web"].spec.node_name == "n1"
             )
 
             assert not standby.is_active

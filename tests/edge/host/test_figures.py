@@ -13,7 +13,7 @@ def figures(bindings: int, evicting: int | None, prioritizing: int | None) -> tu
     dispatcher.evicting = evicting
     extenders: Any = SimpleNamespace(prioritizing=prioritizing)
     dispatcher._extenders = extenders
-    machine = SimpleNamespace(desk=None, bindings=bindings)
+    machine = SimpleNamespace(context=None, bindings=bindings)
     metrics = Metrics()
     scheduler: Any = SimpleNamespace(machine=machine, dispatcher=dispatcher)
     return Figures(scheduler, metrics), metrics

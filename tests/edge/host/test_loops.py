@@ -72,7 +72,7 @@ async def test_a_wait_for_the_next_turn_hears_of_one_that_comes_at_once(server, 
         async with asyncio.timeout(5):
             await scheduler._taken_in()
 
-        assert scheduler.machine.desk.cluster.node_of("n2") is not None
+        assert scheduler.machine.context.cluster.node_of("n2") is not None
 
 
 class Lead:
@@ -108,7 +108,7 @@ async def test_nothing_is_decided_behind_the_fence(server, tmp_path):
         await until(lambda: bound(server) == {"early"} and scheduler.machine.is_idle)
         lead.is_fresh = False
         server.create("pods", a_pod("late"))
-        await until(lambda: "default/late" in scheduler.machine.desk.cluster.pods_seen)
+        await until(lambda: "default/late" in scheduler.machine.context.cluster.pods_seen)
         scheduler.wake()
         await scheduler._turn()
 

@@ -70,7 +70,9 @@ class World:
         return {p["metadata"]["name"] for p in pods if p["spec"].get("nodeName")}
 
     def queued(self):
-        return {key.partition("/")[2] for key in self.scheduler.machine.desk.queue.places._queued}
+        return {
+            key.partition("/")[2] for key in self.scheduler.machine.context.queue.places._queued
+        }
 
     def counted(self, result):
         return self.metrics.own._reloads.of(result).value
@@ -195,7 +197,9 @@ async def test_pods_at_rest_are_tried_by_the_new_rules(tmp_path):
         for number in range(20):
             world.server.create("pods", a_pod(f"p{number}", "one"))
         everybody = {f"p{number}" for number in range(20)}
-        await world.until(lambda: len(world.scheduler.machine.desk.queue.places.resting) == 20)
+        await world.until(
+            lambda: len(world.scheduler.machine.context.queue.places.unschedulable) == 20
+        )
 
         assert await world.write(BLIND)
 
@@ -218,11 +222,11 @@ async def test_pods_of_a_profile_that_went_are_left_alone(tmp_path):
 @pytest.mark.parametrize(("text", "result"), [(WRONG, "refused"), (ONE + "# more\n", "unchanged")])
 async def test_what_cannot_or_need_not_be_taken_over_changes_nothing(tmp_path, text, result):
     async with a_world(tmp_path, ONE) as world:
-        runners = world.scheduler.machine.desk.runners
+        runners = world.scheduler.machine.context.runners
 
         assert not await world.write(text)
 
-        assert world.scheduler.machine.desk.runners is runners
+        assert world.scheduler.machine.context.runners is runners
         assert world.counted(result) == 1
 
 
@@ -311,7 +315,7 @@ async def test_new_extenders_are_sent_whole_nodes_that_nobody_kept_before(tmp_pa
             node = a_node(name)
             node["spec"]["providerID"] = f"rack/{name}"  # none of our rules reads it
             world.server.create("nodes", node)
-        nodes = world.scheduler.machine.desk.cluster.nodes
+        nodes = world.scheduler.machine.context.cluster.nodes
         await world.until(lambda: nodes.count == 2)
 
         assert await world.write(with_extender(new, knows_nodes="false"))
@@ -353,11 +357,11 @@ async def test_extenders_whose_certificates_are_not_there_are_refused(tmp_path):
 
 async def test_a_pod_that_extenders_refused_in_vain_is_remembered_while_they_stay(tmp_path):
     async with an_extender("n1") as old, a_world(tmp_path, with_extender(old)) as world:
-        chain = world.scheduler.machine.desk.runners["one"]._extenders
+        chain = world.scheduler.machine.context.runners["one"]._extenders
         assert await world.write(with_extender(old, text=BOTH))
-        assert world.scheduler.machine.desk.runners["two"]._extenders is chain
+        assert world.scheduler.machine.context.runners["two"]._extenders is chain
         assert await world.write(BOTH)
-        assert world.scheduler.machine.desk.runners["one"]._extenders is None
+        assert world.scheduler.machine.context.runners["one"]._extenders is None
 
 
 async def test_pod_groups_are_followed_once_a_profile_knows_gangs(tmp_path):

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from asched.edge.serve import extender
 from asched.edge.serve.door import Door
-from asched.edge.serve.extender import Desk, Opinion
+from asched.edge.serve.extender import Opinion, SchedulerContext
 
 LIMIT = 100
 
@@ -22,7 +22,7 @@ def nobody(_):
 async def a_desk():
     """The port's number."""
     opinion = Opinion(nobody, no_binding, lambda: "", may_bind=True, bytes_max=LIMIT)
-    door = Door(Desk(opinion).handle, None)
+    door = Door(SchedulerContext(opinion).handle, None)
     port = await door.open("127.0.0.1", 0, cure="x")
     try:
         async with asyncio.timeout(20):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.dra.cel.errors import CelRuntimeError
 from asched.core.dra.cel.frame import Evaluate, Frame
-from asched.core.dra.cel.syntax import Call, Name, Node
+from asched.core.dra.cel.syntax import Call, Expression, Name
 from asched.core.dra.cel.values import NOTHING, Optional, no_overload
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _names(compiler: "Compiler", node: Call, count: int) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _body(compiler: "Compiler", names: tuple[str, ...], *nodes: Node) -> tuple[Evaluate, ...]:
+def _body(compiler: "Compiler", names: tuple[str, ...], *nodes: Expression) -> tuple[Evaluate, ...]:
     outer = compiler.scope
     compiler.scope = outer | set(names)
     compiled = tuple(compiler.compile(node) for node in nodes)
@@ -65,12 +65,12 @@ def _shown(key: Any) -> Any:
     return key[1] if isinstance(key, tuple) else key
 
 
-def _quantifier(decisive: bool) -> Callable[["Compiler", Call, Node], Evaluate | None]:
+def _quantifier(decisive: bool) -> Callable[["Compiler", Call, Expression], Evaluate | None]:
     """`all` ends at the first false, `exists` at the first true; errors count only without such an
     end.
     """
 
-    def macro(compiler: "Compiler", node: Call, target: Node) -> Evaluate | None:
+    def macro(compiler: "Compiler", node: Call, target: Expression) -> Evaluate | None:
         if len(node.arguments) not in (2, 3):
             return None
         names = _names(compiler, node, len(node.arguments) - 1)
@@ -106,7 +106,7 @@ def _truth(node: Call, value: Any) -> bool:
     raise no_overload(node.function, value)
 
 
-def _exists_one(compiler: "Compiler", node: Call, target: Node) -> Evaluate | None:
+def _exists_one(compiler: "Compiler", node: Call, target: Expression) -> Evaluate | None:
     if len(node.arguments) not in (2, 3):
         return None
     names = _names(compiler, node, len(node.arguments) - 1)
@@ -119,7 +119,7 @@ def _exists_one(compiler: "Compiler", node: Call, target: Node) -> Evaluate | No
     return exists_one
 
 
-def _filter(compiler: "Compiler", node: Call, target: Node) -> Evaluate | None:
+def _filter(compiler: "Compiler", node: Call, target: Expression) -> Evaluate | None:
     if len(node.arguments) != 2:
         return None
     names = _names(compiler, node, 1)
@@ -133,7 +133,7 @@ def _filter(compiler: "Compiler", node: Call, target: Node) -> Evaluate | None:
     return select
 
 
-def _map(compiler: "Compiler", node: Call, target: Node) -> Evaluate | None:
+def _map(compiler: "Compiler", node: Call, target: Expression) -> Evaluate | None:
     if len(node.arguments) not in (2, 3):
         return None
     names = _names(compiler, node, 1)
@@ -150,7 +150,7 @@ def _map(compiler: "Compiler", node: Call, target: Node) -> Evaluate | None:
     return transformed
 
 
-def _optional_map(compiler: "Compiler", node: Call, target: Node) -> Evaluate | None:
+def _optional_map(compiler: "Compiler", node: Call, target: Expression) -> Evaluate | None:
     if len(node.arguments) != 2:
         return None
     names = _names(compiler, node, 1)
@@ -192,7 +192,7 @@ def bind(compiler: "Compiler", node: Call) -> Evaluate:
 
 
 #: A macro answers None where the number of arguments is that of an ordinary method.
-MACROS: Final[dict[str, Callable[["Compiler", Call, Node], Evaluate | None]]] = {
+MACROS: Final[dict[str, Callable[["Compiler", Call, Expression], Evaluate | None]]] = {
     "all": _quantifier(decisive=False),
     "exists": _quantifier(decisive=True),
     "exists_one": _exists_one,

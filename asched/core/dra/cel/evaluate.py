@@ -18,7 +18,16 @@ from asched.core.dra.cel.errors import CelRuntimeError, CelSyntaxError
 from asched.core.dra.cel.frame import Evaluate, Frame
 from asched.core.dra.cel.functions import FUNCTIONS, METHODS
 from asched.core.dra.cel.operators import BINARY, UNARY, find, lookup, map_key
-from asched.core.dra.cel.syntax import Call, Index, ListOf, Literal, MapOf, Name, Node, Select
+from asched.core.dra.cel.syntax import (
+    Call,
+    Expression,
+    Index,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Name,
+    Select,
+)
 from asched.core.dra.cel.values import NOTHING, Optional, Type, no_overload
 
 #: Fields of the one variable.
@@ -37,10 +46,10 @@ class Compiler:
         self.expression = expression
         self.scope: set[str] = {"device"}
 
-    def error(self, node: Node, message: str) -> CelSyntaxError:
+    def error(self, node: Expression, message: str) -> CelSyntaxError:
         return CelSyntaxError(self.expression, node.position, message)
 
-    def compile(self, node: Node) -> Evaluate:
+    def compile(self, node: Expression) -> Evaluate:
         """Raises CelSyntaxError."""
         match node:
             case Literal():
@@ -53,9 +62,9 @@ class Compiler:
                 return self._index(node)
             case Call():
                 return self._call(node)
-            case ListOf():
+            case ListLiteral():
                 return self._list(node)
-            case MapOf():
+            case MapLiteral():
                 return self._map(node)
         raise self.error(node, "unknown kind of node")
 
@@ -74,7 +83,7 @@ class Compiler:
             return _constant(Type(name))
         raise self.error(node, f"undeclared reference to {name!r}")
 
-    def _is_device(self, node: Node) -> bool:
+    def _is_device(self, node: Expression) -> bool:
         return isinstance(node, Name) and node.text == "device"
 
     def _select(self, node: Select) -> Evaluate:
@@ -167,7 +176,11 @@ class Compiler:
         return self._apply(node, function, node.arguments, name)
 
     def _apply(
-        self, node: Call, function: Callable[..., Any], operands: tuple[Node, ...], name: str = ""
+        self,
+        node: Call,
+        function: Callable[..., Any],
+        operands: tuple[Expression, ...],
+        name: str = "",
     ) -> Evaluate:
         compiled = tuple(self.compile(operand) for operand in operands)
         extra = EXTRA.get(name)
@@ -202,7 +215,7 @@ class Compiler:
 
         return has
 
-    def _fallback(self, node: Call, target: Node) -> Evaluate:
+    def _fallback(self, node: Call, target: Expression) -> Evaluate:
         if len(node.arguments) != 1:
             raise self.error(node, f"{node.function} needs one argument")
         value, other = self.compile(target), self.compile(node.arguments[0])
@@ -254,7 +267,7 @@ class Compiler:
 
     # --- lists and maps -------------------------------------------------------------------------
 
-    def _list(self, node: ListOf) -> Evaluate:
+    def _list(self, node: ListLiteral) -> Evaluate:
         items = tuple(zip(map(self.compile, node.items), node.optional, strict=True))
 
         def build(frame: Frame) -> list[Any]:
@@ -272,7 +285,7 @@ class Compiler:
 
         return build
 
-    def _map(self, node: MapOf) -> Evaluate:
+    def _map(self, node: MapLiteral) -> Evaluate:
         entries = tuple(
             zip(
                 map(self.compile, node.keys),

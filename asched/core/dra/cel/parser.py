@@ -8,7 +8,16 @@ from typing import Final
 
 from asched.core.dra.cel.errors import CelSyntaxError
 from asched.core.dra.cel.lexer import INT64, RESERVED, Token, tokenize
-from asched.core.dra.cel.syntax import Call, Index, ListOf, Literal, MapOf, Name, Node, Select
+from asched.core.dra.cel.syntax import (
+    Call,
+    Expression,
+    Index,
+    ListLiteral,
+    Literal,
+    MapLiteral,
+    Name,
+    Select,
+)
 
 #: resource.k8s.io/v1 CELSelectorExpressionMaxLength.
 EXPRESSION_LENGTH_MAX: Final = 10 * 1024
@@ -18,7 +27,7 @@ DEPTH_MAX: Final = 50
 _RELATIONS: Final = ("<", "<=", ">", ">=", "==", "!=", "in")
 
 
-def parse(expression: str) -> Node:
+def parse(expression: str) -> Expression:
     """Raises CelSyntaxError."""
     if len(expression) > EXPRESSION_LENGTH_MAX:
         raise CelSyntaxError(
@@ -39,7 +48,7 @@ class _Parser:
 
     # --- the levels, loosest first --------------------------------------------------------------
 
-    def conditional(self) -> Node:
+    def conditional(self) -> Expression:
         self._depth += 1
         if self._depth > DEPTH_MAX:
             raise self._error(f"nested deeper than {DEPTH_MAX} levels")
@@ -51,39 +60,39 @@ class _Parser:
         self._depth -= 1
         return node
 
-    def _or(self) -> Node:
+    def _or(self) -> Expression:
         terms = [self._and()]
         while token := self._take("||"):
             start = token.position
             terms.append(self._and())
         return terms[0] if len(terms) == 1 else Call(start, "_||_", None, tuple(terms))
 
-    def _and(self) -> Node:
+    def _and(self) -> Expression:
         terms = [self._relation()]
         while token := self._take("&&"):
             start = token.position
             terms.append(self._relation())
         return terms[0] if len(terms) == 1 else Call(start, "_&&_", None, tuple(terms))
 
-    def _relation(self) -> Node:
+    def _relation(self) -> Expression:
         node = self._sum()
         while token := self._take(*_RELATIONS):
             node = Call(token.position, f"_{token.text}_", None, (node, self._sum()))
         return node
 
-    def _sum(self) -> Node:
+    def _sum(self) -> Expression:
         node = self._product()
         while token := self._take("+", "-"):
             node = Call(token.position, f"_{token.text}_", None, (node, self._product()))
         return node
 
-    def _product(self) -> Node:
+    def _product(self) -> Expression:
         node = self._unary()
         while token := self._take("*", "/", "%"):
             node = Call(token.position, f"_{token.text}_", None, (node, self._unary()))
         return node
 
-    def _unary(self) -> Node:
+    def _unary(self) -> Expression:
         signs: list[Token] = []
         while token := self._take(signs[0].text) if signs else self._take("!", "-"):
             signs.append(token)
@@ -101,7 +110,7 @@ class _Parser:
         value = self._tokens[self._at].value
         return type(value) in (int, float)
 
-    def _members(self, node: Node) -> Node:
+    def _members(self, node: Expression) -> Expression:
         while True:
             if dot := self._take(".", ".?"):
                 node = self._member(node, dot)
@@ -114,7 +123,7 @@ class _Parser:
             else:
                 return node
 
-    def _member(self, node: Node, dot: Token) -> Node:
+    def _member(self, node: Expression, dot: Token) -> Expression:
         token = self._advance()
         if token.kind not in ("name", "quoted") and token.text not in (
             "in",
@@ -127,7 +136,7 @@ class _Parser:
             return Call(token.position, token.text, node, self._arguments())
         return Select(token.position, node, token.text, dot.text == ".?")
 
-    def _primary(self) -> Node:
+    def _primary(self) -> Expression:
         token = self._advance()
         if token.kind == "literal":
             if type(token.value) is int and token.value >= INT64:
@@ -153,16 +162,16 @@ class _Parser:
 
     # --- lists of things ------------------------------------------------------------------------
 
-    def _arguments(self) -> tuple[Node, ...]:
-        arguments: list[Node] = []
+    def _arguments(self) -> tuple[Expression, ...]:
+        arguments: list[Expression] = []
         while not self._take(")"):
             if arguments:
                 self._expect(",")
             arguments.append(self.conditional())
         return tuple(arguments)
 
-    def _list(self, start: Token) -> Node:
-        items: list[Node] = []
+    def _list(self, start: Token) -> Expression:
+        items: list[Expression] = []
         optional: list[bool] = []
         marked = start.text == "[?"
         while not self._take("]"):
@@ -173,11 +182,11 @@ class _Parser:
             optional.append(marked or self._take("?") is not None)
             marked = False
             items.append(self.conditional())
-        return ListOf(start.position, tuple(items), tuple(optional))
+        return ListLiteral(start.position, tuple(items), tuple(optional))
 
-    def _map(self, start: Token) -> Node:
-        keys: list[Node] = []
-        values: list[Node] = []
+    def _map(self, start: Token) -> Expression:
+        keys: list[Expression] = []
+        values: list[Expression] = []
         optional: list[bool] = []
         marked = start.text == "{?"
         while not self._take("}"):
@@ -190,7 +199,7 @@ class _Parser:
             keys.append(self.conditional())
             self._expect(":")
             values.append(self.conditional())
-        return MapOf(start.position, tuple(keys), tuple(values), tuple(optional))
+        return MapLiteral(start.position, tuple(keys), tuple(values), tuple(optional))
 
     # --- tokens ---------------------------------------------------------------------------------
 

@@ -5,57 +5,57 @@ from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class Expression:
     position: int
 
 
 @dataclass(frozen=True, slots=True)
-class Literal(Node):
+class Literal(Expression):
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Name(Node):
+class Name(Expression):
     text: str
 
 
 @dataclass(frozen=True, slots=True)
-class Select(Node):
+class Select(Expression):
     """`operand.field`, or `operand.?field` where `optional`."""
 
-    operand: Node
+    operand: Expression
     field: str
     optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Index(Node):
+class Index(Expression):
     """`operand[key]`, or `operand[?key]` where `optional`."""
 
-    operand: Node
-    key: Node
+    operand: Expression
+    key: Expression
     optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Node):
+class Call(Expression):
     """A function, method or operator; `target` is what stands before the dot."""
 
     function: str
-    target: Node | None
-    arguments: tuple[Node, ...]
+    target: Expression | None
+    arguments: tuple[Expression, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class ListOf(Node):
+class ListLiteral(Expression):
     """`optional[i]` marks elements written `?element`."""
 
-    items: tuple[Node, ...]
+    items: tuple[Expression, ...]
     optional: tuple[bool, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class MapOf(Node):
-    keys: tuple[Node, ...]
-    values: tuple[Node, ...]
+class MapLiteral(Expression):
+    keys: tuple[Expression, ...]
+    values: tuple[Expression, ...]
     optional: tuple[bool, ...]

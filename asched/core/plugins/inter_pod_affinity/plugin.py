@@ -24,17 +24,17 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity.attraction import Attraction, normalize
+from asched.core.plugins.inter_pod_affinity.extra_events import (
+    is_plain,
+    namespace_may_help,
+    pod_may_help,
+)
 from asched.core.plugins.inter_pod_affinity.hints import hint_of_node, hint_of_pod
 from asched.core.plugins.inter_pod_affinity.nearness import (
     NOT_NEAR,
     TOO_NEAR,
     UNWANTED,
     Nearness,
-)
-from asched.core.plugins.inter_pod_affinity.overlooked import (
-    is_plain,
-    namespace_may_help,
-    pod_may_help,
 )
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces
 from asched.core.plugins.per_class import PerKey
@@ -136,7 +136,7 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         return hint_of_node(self._terms(pod), old, new)
 
-    def overlooked(self) -> Sequence[Registration]:
+    def extra_events(self) -> Sequence[Registration]:
         moved = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
         return (
             Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_may_help),

@@ -68,7 +68,7 @@ class Switches(NamedTuple):
 DEFAULT_SWITCHES: Final = Switches()
 
 
-class Constraint(NamedTuple):
+class SpreadConstraint(NamedTuple):
     """One compiled constraint for pods of one namespace. `selector` None matches nothing."""
 
     max_skew: int
@@ -93,7 +93,7 @@ class Constraint(NamedTuple):
         return matches(self.selector, labels)
 
 
-Constraints = tuple[Constraint, ...]
+Constraints = tuple[SpreadConstraint, ...]
 
 
 def own_constraints(pod: Pod, action: str, switches: Switches = DEFAULT_SWITCHES) -> Constraints:
@@ -130,8 +130,8 @@ def defaults_of(args: PodTopologySpreadArgs) -> tuple[DefaultConstraint, ...]:
     return SYSTEM_DEFAULTS
 
 
-def _compiled(written: Written, selector: Selector | None, switches: Switches) -> Constraint:
-    return Constraint(
+def _compiled(written: Written, selector: Selector | None, switches: Switches) -> SpreadConstraint:
+    return SpreadConstraint(
         written.max_skew,
         written.topology_key,
         1 if written.min_domains is None else written.min_domains,

@@ -163,7 +163,7 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
     def _node_changed(self, pod: Pod, old: Node | None, new: Node | None) -> Hint:
         return hint_of_node(self._hard_constraints(pod), old, new)
 
-    def overlooked(self) -> Sequence[Registration]:
+    def extra_events(self) -> Sequence[Registration]:
         found = [
             Registration(Trigger(POD.resource, Action.UPDATE), self._pod_may_help),
             Registration(Trigger(NODE.resource, Action.UPDATE_NODE_LABEL), self._node_may_help),

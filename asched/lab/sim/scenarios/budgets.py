@@ -72,13 +72,13 @@ class Budgets(Scenario):
         if victim is None or victim["metadata"]["uid"] != effect.pod.uid:
             return
         node = victim["spec"].get("nodeName", "")
-        promised = list(process.parts.nominator.on(node).values())
-        if not promised:
+        nominated_amounts = list(process.parts.nominator.on(node).values())
+        if not nominated_amounts:
             return  # whoever it was for is placed or gone by now
-        most = max(promised, key=lambda pod: pod.priority)
+        most = max(nominated_amounts, key=lambda pod: pod.priority)
         if victim["spec"].get("priority", 0) >= most.priority:
             world.ledger.complain(f"{effect.pod.key} is evicted for a pod of {most.priority}")
-        uids = {pod.uid for pod in promised}
+        uids = {pod.uid for pod in nominated_amounts}
         if not uids.isdisjoint(self.gone_for.get(effect.pod.uid, ())):
             return  # tried again, and somebody else may be promised the node by now
         self.gone_for[effect.pod.uid] = uids
@@ -126,8 +126,8 @@ def node_without_victims(process: Process, key: str) -> str:
         if not may_go:
             kept.append({**other, "spec": {**other["spec"], "nodeName": info.node_name}})
     end = EndState(world.nodes(), kept)
-    promised = process.parts.nominator.nodes()
-    return next((n for n in end.nodes if n not in promised and end.has_place(n, pod)), "")
+    nominated_amounts = process.parts.nominator.nodes()
+    return next((n for n in end.nodes if n not in nominated_amounts and end.has_place(n, pod)), "")
 
 
 def keep_budgets(world: World) -> None:

@@ -56,14 +56,14 @@ class DeleteIn(Step):
 
 def keys_in(world: World, phase: str) -> list[str]:
     """Keys of pods at a point of their way, as the scheduler knows it."""
-    desk = world.machine.desk
+    context = world.machine.context
     if phase == "placed":
         return [f"{p['metadata']['namespace']}/{p['metadata']['name']}" for p in world.placed()]
     stages = {"permit": Stage.PERMIT, "preBind": Stage.PRE_BIND, "binding": Stage.BINDING}
     if phase in stages:
         stage = stages[phase]
-        return [waiting.info.pod.key for waiting in desk.waiting if waiting.stage is stage]
-    return [queued.key for queued in getattr(desk.queue.places.listing(), phase)]
+        return [waiting.info.pod.key for waiting in context.waiting if waiting.stage is stage]
+    return [queued.key for queued in getattr(context.queue.places.listing(), phase)]
 
 
 class EveryPhase(Scenario):

@@ -130,7 +130,7 @@ class OpenDoors(Step):
 
 def user_plugin(process: Process, name: str) -> Any:
     """The user's own instance behind a plugin of the first profile."""
-    runner = next(iter(process.machine.desk.runners.values()))
+    runner = next(iter(process.machine.context.runners.values()))
     adapted: Any = runner.profile.plugins[name]
     return adapted.user
 

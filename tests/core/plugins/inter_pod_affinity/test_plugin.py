@@ -1,10 +1,10 @@
-"""InterPodAffinity against its twin on random clusters, through kept answers and trials."""
+"""InterPodAffinity against its twin on random clusters, through cached results and trials."""
 
 import numpy as np
 import pytest
 
 from asched.core.config.args import InterPodAffinityArgs
-from asched.core.framework.kept import KeptScores, KeptVerdict, Work
+from asched.core.framework.cached import CachedScores, CachedVerdict, Work
 from asched.core.framework.status import Code
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
@@ -18,7 +18,7 @@ def a_choosy_pod(world: RandomWorld) -> Pod:
     return world.some_pod("", affinity=None if plain else world.some_affinity())
 
 
-def check_filter(world: World, kept: KeptVerdict, pod: Pod) -> None:
+def check_filter(world: World, kept: CachedVerdict, pod: Pod) -> None:
     info = world.info(pod)
     result = kept.prepare(info, world.cluster)
     expected = twin.Filter(pod, world.nodes, list(world.on_nodes()), world.namespaces)
@@ -30,7 +30,7 @@ def check_filter(world: World, kept: KeptVerdict, pod: Pod) -> None:
 
 
 def check_scores(
-    world: World, plugin: InterPodAffinity, kept: KeptScores, pod: Pod, args: InterPodAffinityArgs
+    world: World, plugin: InterPodAffinity, kept: CachedScores, pod: Pod, args: InterPodAffinityArgs
 ) -> None:
     info = world.info(pod)
     everywhere = np.ones(world.cluster.nodes.height, dtype=np.bool_)
@@ -66,8 +66,8 @@ def test_filter_and_score_agree_with_the_twin(seed: int) -> None:
     args = ARGS[seed % 3]
     plugin = InterPodAffinity(args, world.cluster)
     pods = [a_choosy_pod(world) for _ in range(5)]
-    verdicts = [KeptVerdict(plugin, plugin) for _ in pods]
-    scores = [KeptScores(plugin) for _ in pods]
+    verdicts = [CachedVerdict(plugin, plugin) for _ in pods]
+    scores = [CachedScores(plugin) for _ in pods]
     for _ in range(25):
         world.step()
         for pod, verdict, points in zip(pods, verdicts, scores, strict=True):

@@ -9,7 +9,7 @@ from asched.core.model.selector import EVERYTHING, equality_selector
 from asched.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
-    Constraint,
+    SpreadConstraint,
     default_constraints,
     defaults_of,
     own_constraints,
@@ -17,7 +17,7 @@ from asched.core.plugins.pod_topology_spread.constraints import (
 from tests.topology_world import HOST, ZONE, a_pod, spread
 
 
-def one(labels: str = "app=web tier=x", **more: Any) -> Constraint:
+def one(labels: str = "app=web tier=x", **more: Any) -> SpreadConstraint:
     pod = a_pod("p", labels, topologySpreadConstraints=[spread("zone", **more)])
     (constraint,) = own_constraints(pod, DO_NOT_SCHEDULE)
     return constraint

@@ -97,7 +97,7 @@ def test_hint(case: Case) -> None:
 
 
 ENDING = placed("app=web", terminating=True)
-OVERLOOKED = [
+EXTRA_EVENTS = [
     Case("a counted pod starts to terminate", placed("app=web"), ENDING, wakes=True),
     Case("another one does", placed("app=db"), placed("app=db", terminating=True), wakes=False),
     Case("it terminates already", ENDING, ENDING, wakes=False),
@@ -118,9 +118,9 @@ OVERLOOKED = [
 ]
 
 
-@pytest.mark.parametrize("case", OVERLOOKED, ids=attrgetter("name"))
+@pytest.mark.parametrize("case", EXTRA_EVENTS, ids=attrgetter("name"))
 def test_overlooked_changes(case: Case) -> None:
-    pods, nodes = PodTopologySpread(None, World().cluster).overlooked()
+    pods, nodes = PodTopologySpread(None, World().cluster).extra_events()
     pod = a_pod("new", "app=web", topologySpreadConstraints=case.constraints or ZONED)
     about = pods if isinstance(case.old, Pod) else nodes
     assert about.hint is not None
@@ -131,7 +131,7 @@ def test_overlooked_changes(case: Case) -> None:
 def test_what_default_constraints_come_from_is_listened_to_if_they_are_hard() -> None:
     zone = TopologySpreadConstraint(1, "zone", "DoNotSchedule")
     args = PodTopologySpreadArgs(default_constraints=(zone,), defaulting_type="List")
-    found = PodTopologySpread(args, World().cluster).overlooked()[2:]
+    found = PodTopologySpread(args, World().cluster).extra_events()[2:]
     assert [r.trigger.resource.rpartition("/")[2] for r in found] == [
         "Service",
         "ReplicationController",

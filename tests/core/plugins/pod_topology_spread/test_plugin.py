@@ -1,4 +1,4 @@
-"""PodTopologySpread against its twin on random clusters, through kept answers and trials."""
+"""PodTopologySpread against its twin on random clusters, through cached results and trials."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asched.core.config.args import LIST_DEFAULTING, PodTopologySpreadArgs, TopologySpreadConstraint
-from asched.core.framework.kept import KeptVerdict, Work
+from asched.core.framework.cached import CachedVerdict, Work
 from asched.core.framework.status import Code
 from asched.core.model.kinds import REPLICA_SET, SERVICE
 from asched.core.model.pod import Pod
@@ -64,7 +64,7 @@ def scores_of(
     return {name: int(values[table.row_of[name]]) for name in feasible}
 
 
-def check_filter(world: World, kept: KeptVerdict, pod: Pod) -> None:
+def check_filter(world: World, kept: CachedVerdict, pod: Pod) -> None:
     info = world.info(pod)
     result = kept.prepare(info, world.cluster)
     expected = twin.Filter(pod, world.nodes, list(world.on_nodes()))
@@ -90,7 +90,7 @@ def test_filter_and_score_agree_with_the_twin(seed: int) -> None:
     world = RandomWorld(2000 + seed)
     plugin = PodTopologySpread(None, world.cluster)
     pods = [a_spread_pod(world) for _ in range(5)]
-    kept = [KeptVerdict(plugin, plugin) for _ in pods]
+    kept = [CachedVerdict(plugin, plugin) for _ in pods]
     for _ in range(25):
         world.step()
         for pod, verdict in zip(pods, kept, strict=True):

@@ -74,7 +74,7 @@ CASES = [
 
 @pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
 def test_pods(case: Case) -> None:
-    pods, _, _ = a_plugin().overlooked()
+    pods, _, _ = a_plugin().extra_events()
     assert pods.hint is not None
 
     hint = pods.hint(a_pod("new", WEB, affinity=case.affinity), case.old, case.new)
@@ -87,7 +87,7 @@ def test_pods(case: Case) -> None:
     [(WITHIN, "x", True), (WITHOUT, "x", True), (NEAR, "x", False), (NEAR, "default", True)],
 )
 def test_labels_of_namespaces(affinity: Json, name: str, may_help: bool) -> None:
-    _, _, namespaces = a_plugin().overlooked()
+    _, _, namespaces = a_plugin().extra_events()
     assert namespaces.hint is not None
     pod = a_pod("new", WEB, affinity=affinity)
     plain, labelled = a_namespace(name), a_namespace(name, team="a")
@@ -99,6 +99,6 @@ def test_labels_of_namespaces(affinity: Json, name: str, may_help: bool) -> None
 
 
 def test_every_change_of_where_nodes_are_may_help() -> None:
-    _, nodes, _ = a_plugin().overlooked()
+    _, nodes, _ = a_plugin().extra_events()
     assert nodes.trigger.resource == "Node"
     assert nodes.hint is None

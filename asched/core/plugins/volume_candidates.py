@@ -1,7 +1,7 @@
-"""A shelf: the free volumes that could serve claims of one kind, smallest first.
+"""A candidates: the free volumes that could serve claims of one kind, smallest first.
 
-A volume's place on the shelf is its rank. For each row the smallest rank is looked up among those
-the row can reach:
+A volume's place among the candidates is its rank. For each row the smallest rank is looked up among
+those the row can reach:
 
     anywhere           one list of ranks
     label In (values)  per label key, lists of ranks by value; the row's value picks the list
@@ -9,7 +9,7 @@ the row can reach:
 
 A list is a slice of sorted numbers `group * size + rank`, so that "the next rank after r in group
 g" is one binary search for all rows together. A volume that is taken leaves its list, and ranks
-stay what they are; one that comes makes the shelf stale.
+stay what they are; one that comes makes the candidates stale.
 """
 
 from collections.abc import Iterable
@@ -31,7 +31,7 @@ from asched.core.state.view import NodeView
 
 I32 = npt.NDArray[np.int32]
 
-#: No volume on this row, or not on this shelf.
+#: No volume on this row, or not on this candidates.
 NONE: Final = -1
 
 AVAILABLE: Final = "Available"
@@ -86,7 +86,7 @@ def size_of(volume: PersistentVolume) -> Fraction:
     return parse((volume.spec.capacity or {}).get(STORAGE, 0))
 
 
-class Shelf:
+class VolumeCandidates:
     """`volumes` by rank; those that have been taken since keep their rank, but are on no list."""
 
     def __init__(self, needs: Needs, volumes: Iterable[PersistentVolume]) -> None:

@@ -1,4 +1,4 @@
-"""Sightings: what a new version of an object asks of the queue.
+"""Event handlers: what a new version of an object asks of the queue.
 
 The watch streams tell of versions; this file turns (kind, old, new) into steps, in order. It
 changes nothing itself. The state is brought up to date first, so that hints see the cluster as it
@@ -64,7 +64,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Resting pods are to hear of a change: `queue.move`."""
+    """Unschedulable pods are to hear of a change: `queue.move`."""
 
     change: Change
 
@@ -96,7 +96,7 @@ def steps(
 
     `old` is the version known before. `profiles` are the names of our schedulers; `is_assumed`
     tells by uid whether a pod holds a place that no watch has confirmed. `announces_arrivals`:
-    resting pods hear of new pods without a node, too, as upstream has it for gangs only.
+    unschedulable pods hear of new pods without a node, too, as upstream has it for gangs only.
     """
     if kind is POD:
         assert old is None or isinstance(old, Pod)

@@ -4,12 +4,12 @@ import random
 
 import numpy as np
 
-from asched.core.preemption.lineup import (
+from asched.core.preemption.pods_by_priority import (
     NOBODY,
     NOW,
     SLOTS_STEP,
     SPARE_MAX,
-    Lineup,
+    PodsByPriority,
     in_line,
     start_of,
 )
@@ -45,73 +45,75 @@ def test_empty_slots_are_below_nobody() -> None:
     stage = Stage()
     stage.nodes(a_node("n1"), a_node("n2"))
     stage.pod(a_low("low", "n1"))
-    lineup = stage.cluster.companion(Lineup)
-    lineup.catch_up()
-    assert lineup.priorities[lineup.bulks[lineup.places(np.arange(2))]].tolist() == [[0, NOBODY]]
-    assert lineup.amounts[:, 0].tolist() == [0] * len(lineup.amounts)
+    pods_by_priority = stage.cluster.singleton(PodsByPriority)
+    pods_by_priority.catch_up()
+    assert pods_by_priority.priorities[
+        pods_by_priority.bulks[pods_by_priority.places(np.arange(2))]
+    ].tolist() == [[0, NOBODY]]
+    assert pods_by_priority.amounts[:, 0].tolist() == [0] * len(pods_by_priority.amounts)
 
 
 def test_columns_follow_every_change() -> None:
     for seed in range(5):
         stage = RandomStage(seed)
-        lineup = stage.cluster.companion(Lineup)
+        pods_by_priority = stage.cluster.singleton(PodsByPriority)
         for _ in range(30):
             stage.change()
             if stage.rng.random() < 0.5:
-                lineup.catch_up()
-                _compare(lineup, stage.cluster)
+                pods_by_priority.catch_up()
+                _compare(pods_by_priority, stage.cluster)
 
 
 def test_more_pods_than_slots_and_more_rows_than_before() -> None:
     stage = Stage()
-    lineup = stage.cluster.companion(Lineup)
+    pods_by_priority = stage.cluster.singleton(PodsByPriority)
     rng = random.Random(1)
     for number in range(90):
         stage.nodes(a_node(f"n{number}"))
         for serial in range(rng.randint(0, 20)):
             stage.pod(a_low(f"p{number}-{serial}", f"n{number}", priority=rng.randint(0, 3)))
         if number % 10 == 0:
-            lineup.catch_up()
-    lineup.catch_up()
-    _compare(lineup, stage.cluster)
+            pods_by_priority.catch_up()
+    pods_by_priority.catch_up()
+    _compare(pods_by_priority, stage.cluster)
 
 
 def test_one_crowded_node_costs_what_its_pods_cost() -> None:
     stage = Stage()
-    lineup = stage.cluster.companion(Lineup)
+    pods_by_priority = stage.cluster.singleton(PodsByPriority)
     for number in range(300):
         stage.nodes(a_node(f"n{number}"))
         stage.pod(a_low(f"p{number}", f"n{number}"))
     crowd = [stage.pod(a_low(f"c{number}", "n7", priority=number)) for number in range(2_000)]
-    lineup.catch_up()
-    _compare(lineup, stage.cluster)
-    assert len(lineup.bulks) <= 3 * (len(crowd) + 300 * SLOTS_STEP)
+    pods_by_priority.catch_up()
+    _compare(pods_by_priority, stage.cluster)
+    assert len(pods_by_priority.bulks) <= 3 * (len(crowd) + 300 * SLOTS_STEP)
 
     for pod in crowd:
         stage.gone(pod)
-    lineup.catch_up()
-    _compare(lineup, stage.cluster)
+    pods_by_priority.catch_up()
+    _compare(pods_by_priority, stage.cluster)
     stage.pod(a_low("late", "n7", priority=7))
     for number in range(SLOTS_STEP + 1):
         stage.pod(a_low(f"more-{number}", "n8"))
-    lineup.catch_up()
-    _compare(lineup, stage.cluster)
-    assert len(lineup.bulks) <= 3 * 310 * SLOTS_STEP
-    assert len(lineup.priorities) <= SPARE_MAX * 3
+    pods_by_priority.catch_up()
+    _compare(pods_by_priority, stage.cluster)
+    assert len(pods_by_priority.bulks) <= 3 * 310 * SLOTS_STEP
+    assert len(pods_by_priority.priorities) <= SPARE_MAX * 3
 
 
-def _compare(lineup: Lineup, cluster: Cluster) -> None:
+def _compare(pods_by_priority: PodsByPriority, cluster: Cluster) -> None:
     cpu = cluster.nodes.find_resource("cpu")
-    everywhere = lineup.bulks[lineup.places(np.arange(cluster.nodes.height))]
+    everywhere = pods_by_priority.bulks[pods_by_priority.places(np.arange(cluster.nodes.height))]
     for row in range(cluster.nodes.height):
         line = in_line(cluster.pods_on(row).values())
-        assert lineup.pods(row) == line
-        places = lineup.places(np.array([row]))[:, 0]
+        assert pods_by_priority.pods(row) == line
+        places = pods_by_priority.places(np.array([row]))[:, 0]
         assert len(places) == len(line)
-        here = lineup.bulks[places]
+        here = pods_by_priority.bulks[places]
         assert everywhere[: len(line), row].tolist() == here.tolist()
         assert not everywhere[len(line) :, row].any()
-        assert lineup.priorities[here].tolist() == [info.pod.priority for info in line]
-        assert lineup.starts[places].tolist() == [start_of(info) for info in line]
+        assert pods_by_priority.priorities[here].tolist() == [info.pod.priority for info in line]
+        assert pods_by_priority.starts[places].tolist() == [start_of(info) for info in line]
         wanted = [info.cls.accounted.get("cpu", 0) for info in line]
-        assert lineup.amounts[cpu, here].tolist() == wanted
+        assert pods_by_priority.amounts[cpu, here].tolist() == wanted

@@ -1,4 +1,4 @@
-"""Kept answers: one plugin's verdict or scores for equal pods, made anew only where something
+"""Cached results: one plugin's verdict or scores for equal pods, made anew only where something
 changed.
 
 An answer is an array over all rows. It knows how far it has read the row log, the epoch of the
@@ -96,7 +96,7 @@ def rows_with_pods(cluster: Cluster, cursor: int, *, heeds_labels: bool) -> I32 
     return np.fromiter(rows, dtype=np.int32, count=len(rows))
 
 
-class Kept:
+class CachedResult:
     """The part that filters and scores share: when is an answer old?"""
 
     __slots__ = (
@@ -149,7 +149,7 @@ class Kept:
         return moved
 
 
-class KeptVerdict(Kept):
+class CachedVerdict(CachedResult):
     """A filter's codes for one class of pods, with what its PreFilter half prepared."""
 
     __slots__ = ("_work", "codes", "data_stamp", "is_clear", "pre_filter", "result")
@@ -262,7 +262,7 @@ def _pre_filter(plugin: PreFilterPlugin, pod: PodInfo, meter: Meter | None) -> P
     return meter.call_aside(plugin.name, "PreFilter", plugin.pre_filter, pod)
 
 
-class KeptScores(Kept):
+class CachedScores(CachedResult):
     """A scorer's raw scores for one class of pods, where they do not depend on the feasible set."""
 
     __slots__ = (

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.overlay import first_rejection, is_plain
+from asched.core.framework.nominated_filter import first_rejection, is_plain
 from asched.core.framework.status import Status
 from asched.core.model.pod import Pod
 from tests.builders import a_node, a_pod
@@ -34,7 +34,7 @@ def by_trial(stage: Stage, pod: Pod) -> dict[int, Status]:
 @pytest.mark.parametrize("seed", range(40))
 def test_judging_all_rows_at_once_agrees_with_a_trial_of_each(seed: int) -> None:
     stage = RandomStage(seed)
-    overlay = stage.runner.overlay
+    nominated_pods = stage.runner.nominated_pods
     for _ in range(12):
         pod = stage.preemptor() if stage.rng.random() < 0.7 else stage.pod(stage._pod(0))
         if stage.rng.random() < 0.3:
@@ -44,12 +44,12 @@ def test_judging_all_rows_at_once_agrees_with_a_trial_of_each(seed: int) -> None
         assert is_plain(state)
         wanted = by_trial(stage, pod)
         feasible = {row: s for row, s in wanted.items() if state.feasible[row]}
-        assert overlay.judge(info, state) == feasible
+        assert nominated_pods.judge(info, state) == feasible
         rejection = found if isinstance(found, Rejection) else _explained(stage, pod)
         assert {row: rejection.status_at(row) for row in wanted} == wanted
         for row in state.feasible.nonzero()[0].tolist():
-            assert overlay.judge_row(info, state, row) == feasible.get(row)
-            assert overlay.status_with(info, state, row) == feasible.get(row)
+            assert nominated_pods.judge_row(info, state, row) == feasible.get(row)
+            assert nominated_pods.status_with(info, state, row) == feasible.get(row)
         for change in (stage.promise, stage.promise, stage.keep, stage.change):
             change()
 
@@ -64,7 +64,7 @@ def test_kept_trials_agree_with_fresh_ones(seed: int) -> None:
     }
     for number, name in enumerate(sorted(stage.cluster.nodes.row_of)):
         stage.nodes(a_node(name).labels(zone=f"z{number % 3}").allocatable(cpu="6"))
-    overlay = stage.runner.overlay
+    nominated_pods = stage.runner.nominated_pods
     pods = [
         stage.pod(a_high(f"high{i}", cpu="1").labels(app="b").spec(affinity=apart))
         for i in range(3)
@@ -78,9 +78,9 @@ def test_kept_trials_agree_with_fresh_ones(seed: int) -> None:
                 wanted = by_trial(stage, pod)
                 empty = np.zeros(stage.cluster.nodes.height, dtype=np.int32)
                 if not is_plain(state):
-                    assert overlay.explain(info, state, empty, empty.copy()) == wanted
+                    assert nominated_pods.explain(info, state, empty, empty.copy()) == wanted
                 feasible = {row: s for row, s in wanted.items() if state.feasible[row]}
-                assert overlay.judge(info, state) == feasible
+                assert nominated_pods.judge(info, state) == feasible
         for change in (stage.promise, stage.promise, stage.change, stage.keep):
             change()
 
@@ -98,9 +98,9 @@ def test_a_class_that_looks_at_ports_is_judged_by_trials() -> None:
     info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
     assert stage.attempt(pod).node == "n2"
     assert not is_plain(state)
-    assert [status.plugin for status in stage.runner.overlay.judge(info, state).values()] == [
-        "NodePorts"
-    ]
+    assert [
+        status.plugin for status in stage.runner.nominated_pods.judge(info, state).values()
+    ] == ["NodePorts"]
 
 
 def test_a_less_important_nominated_pod_does_not_count() -> None:
@@ -142,7 +142,7 @@ def test_a_node_that_comes_back_has_its_nominated_pods_again() -> None:
     stage.wait_for(a_high("first"), "n1")
     stage.nodes(node, a_node("n2").allocatable(cpu="1"))
     pod = stage.pod(a_high("second"))
-    layer = stage.runner.overlay.promised.layer(1000)
+    layer = stage.runner.nominated_pods.nominated_amounts.layer(1000)
     assert np.flatnonzero(layer.count).tolist() == [stage.cluster.nodes.row_of["n1"]]
     assert isinstance(stage.attempt(pod), Rejection)
     stage.nominator.delete("uid-first")

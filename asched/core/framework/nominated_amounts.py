@@ -4,7 +4,7 @@ Nominated pods are looked up by node and priority in every attempt. What they as
 kept in columns, one `Layer` for each priority that somebody asked about: all nominated pods of at
 least that priority. A nomination that comes or goes touches one row.
 
-Bounds  BYTES_MAX for all layers, CODES_BYTES_MAX of kept answers for each; what was unused for
+Bounds  BYTES_MAX for all layers, CODES_BYTES_MAX of cached results for each; what was unused for
         longest goes.
 """
 
@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.kept import KeptVerdict, changed_rows
+from asched.core.framework.cached import CachedVerdict, changed_rows
 from asched.core.model.quantity import INT64_MAX
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import LIVE_ONLY, PODS_MOVED, NodeTable, RowLog
@@ -48,7 +48,7 @@ class Layer:
         self.total = 0
         self.amounts: I64 = np.zeros((0, 0), dtype=np.int64)
         self.count: I64 = np.zeros(0, dtype=np.int64)
-        self._codes: OrderedDict[int, PromisedCodes] = OrderedDict()
+        self._codes: OrderedDict[int, NominatedCodes] = OrderedDict()
         self.reserve()
 
     def reserve(self) -> None:
@@ -80,7 +80,7 @@ class Layer:
         """The rows with such pods."""
         return np.flatnonzero(self.count[: self._nodes.height])
 
-    def codes(self, verdict: KeptVerdict, pod: PodInfo, cluster: Cluster) -> I32:
+    def codes(self, verdict: CachedVerdict, pod: PodInfo, cluster: Cluster) -> I32:
         """int32[N]: what a filter that reads only amounts says of the rows with these pods added.
 
         Only the entries of `rows()` mean anything.
@@ -88,7 +88,7 @@ class Layer:
         key = id(verdict)
         kept = self._codes.get(key)
         if kept is None:
-            kept = self._codes[key] = PromisedCodes(verdict)
+            kept = self._codes[key] = NominatedCodes(verdict)
             each = kept.codes.itemsize * self._nodes.columns.capacity + CODES_OWN_BYTES
             if len(self._codes) > max(KEPT_MIN, CODES_BYTES_MAX // each):
                 self._codes.popitem(last=False)
@@ -111,12 +111,12 @@ def wanted_by(infos: Iterable[PodInfo], nodes: NodeTable) -> dict[int, int]:
     return wanted
 
 
-class PromisedCodes:
-    """A filter's kept answer for the rows of a layer, with the layer's pods added."""
+class NominatedCodes:
+    """A filter's cached result for the rows of a layer, with the layer's pods added."""
 
     __slots__ = ("_cursor", "_full_version", "_seen", "_verdict", "codes")
 
-    def __init__(self, verdict: KeptVerdict) -> None:
+    def __init__(self, verdict: CachedVerdict) -> None:
         self._verdict = verdict
         self._cursor = -1
         self._seen = -1
@@ -149,7 +149,7 @@ class PromisedCodes:
         return np.array([row for row in rows if count[row]], dtype=np.int32)
 
 
-class Promised:
+class NominatedAmounts:
     """The nominated pods by row, followed through the nominator's log."""
 
     def __init__(self, cluster: Cluster, nominator: Nominator) -> None:

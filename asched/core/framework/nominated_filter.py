@@ -2,7 +2,7 @@
 
 A pod that preempted others waits for its nominated node; until it is placed, pods of the same or
 lower priority see it there already. So a row with such nominations is judged a second time with
-them added (pass 1; the kept answers are pass 2), and pass 1 comes first: if it rejects, its words
+them added (pass 1; the cached results are pass 2), and pass 1 comes first: if it rejects, its words
 count.
 
 Only rows that are feasible without them need that for a decision; the others are judged again only
@@ -24,10 +24,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.framework.cached import CachedVerdict
 from asched.core.framework.classes import ClassState
-from asched.core.framework.kept import KeptVerdict
+from asched.core.framework.nominated_amounts import Layer, NominatedAmounts
 from asched.core.framework.points import CachedPlugin, FilterPlugin
-from asched.core.framework.promised import Layer, Promised
 from asched.core.framework.status import Status
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import ALL_ASPECTS, Aspect
@@ -44,16 +44,16 @@ Rows = npt.NDArray[np.intp]
 TRIED_MAX: Final = 64
 
 
-class Refused(NamedTuple):
+class RefusedRows(NamedTuple):
     """`rows` that nominated pods stand in the way of; those judged by a trial of their own are
-    `told`. What the others are told is for `Overlay.explain`, if anybody asks.
+    `told`. What the others are told is for `NominatedPods.explain`, if anybody asks.
     """
 
     rows: Rows
     told: dict[int, Status]
 
 
-NOBODY_REFUSED: Final = Refused(np.zeros(0, dtype=np.intp), {})
+NOBODY_REFUSED: Final = RefusedRows(np.zeros(0, dtype=np.intp), {})
 
 
 def ignores_pods(plugin: FilterPlugin) -> bool:
@@ -81,25 +81,25 @@ def is_plain(state: ClassState) -> bool:
     return outcome.is_plain
 
 
-class Overlay:
+class NominatedPods:
     """Judges rows with their nominated pods added."""
 
     def __init__(self, cluster: Cluster, nominator: Nominator) -> None:
         self._cluster = cluster
-        self.promised = Promised(cluster, nominator)
+        self.nominated_amounts = NominatedAmounts(cluster, nominator)
         self._tried: OrderedDict[bytes, TriedRows] = OrderedDict()
 
-    def refused(self, pod: PodInfo, state: ClassState) -> Refused:
+    def refused(self, pod: PodInfo, state: ClassState) -> RefusedRows:
         """The feasible rows that are not feasible with their nominated pods."""
-        layer = self.promised.layer(pod.pod.priority)
+        layer = self.nominated_amounts.layer(pod.pod.priority)
         if not layer.total:
             return NOBODY_REFUSED
         height = len(state.feasible)
         marked = state.feasible & (layer.count[:height] > 0)
         if not is_plain(state):
-            told = self._try_kept(pod, state, layer, np.flatnonzero(marked).tolist())
-            return Refused(np.fromiter(told, dtype=np.intp, count=len(told)), told)
-        own, told = self.promised.row_of(pod), {}
+            told = self._try_cached(pod, state, layer, np.flatnonzero(marked).tolist())
+            return RefusedRows(np.fromiter(told, dtype=np.intp, count=len(told)), told)
+        own, told = self.nominated_amounts.row_of(pod), {}
         if own is not None and own < height and marked[own]:
             marked[own] = False
             told = self._try(pod, state, [own])
@@ -108,13 +108,13 @@ class Overlay:
             if verdict.plugin.reads_only_amounts:
                 fits &= layer.codes(verdict, pod, self._cluster)[:height] == 0
         rows = (marked & ~fits).nonzero()[0]
-        return Refused(np.append(rows, list(told)) if told else rows, told)
+        return RefusedRows(np.append(rows, list(told)) if told else rows, told)
 
     def judge(self, pod: PodInfo, state: ClassState) -> dict[int, Status]:
         """The same in words: row to status."""
         refused = self.refused(pod, state)
         statuses = dict(refused.told)
-        layer = self.promised.layer(pod.pod.priority)
+        layer = self.nominated_amounts.layer(pod.pod.priority)
         for verdict in state.active:
             if verdict.plugin.reads_only_amounts and len(statuses) < len(refused.rows):
                 codes = layer.codes(verdict, pod, self._cluster)
@@ -146,15 +146,15 @@ class Overlay:
         With `in_place` it is written over `judge` and `codes` (`attempt.Rejection`) wherever they
         can hold it; the result has the other rows.
         """
-        layer = self.promised.layer(pod.pod.priority)
+        layer = self.nominated_amounts.layer(pod.pod.priority)
         if not layer.total:
             return {}
         rows = layer.rows()
         if state.outcome.rows is not None:
             rows = rows[np.isin(rows, list(state.outcome.rows))]
         if not in_place or not is_plain(state):
-            return self._try_kept(pod, state, layer, rows.tolist())
-        own = self.promised.row_of(pod)
+            return self._try_cached(pod, state, layer, rows.tolist())
+        own = self.nominated_amounts.row_of(pod)
         if own is not None:
             rows = rows[rows != own]
         is_open = np.ones(len(rows), dtype=np.bool_)
@@ -172,7 +172,7 @@ class Overlay:
         return self._try(pod, state, [own])
 
     def status_with(self, pod: PodInfo, state: ClassState, row: int) -> Status | None:
-        """Both passes for one row, from scratch: under a trial, kept answers say nothing.
+        """Both passes for one row, from scratch: under a trial, cached results say nothing.
 
         None if it fits. Used where pods were taken away on trial (preemption).
         """
@@ -181,7 +181,7 @@ class Overlay:
             return status
         return first_rejection(pod, state, self._cluster, row)
 
-    def _try_kept(
+    def _try_cached(
         self, pod: PodInfo, state: ClassState, layer: Layer, rows: list[int]
     ) -> dict[int, Status]:
         """Pass 1 row by row; what an equal pod was told before and nothing has touched since
@@ -195,7 +195,7 @@ class Overlay:
         else:
             self._tried.move_to_end(pod.cls.key)
         tried.refresh(state, layer, self._cluster)
-        own = self.promised.row_of(pod)
+        own = self.nominated_amounts.row_of(pod)
         refused: dict[int, Status] = {}
         for row in rows:
             if row in tried.found and row != own:
@@ -212,7 +212,7 @@ class Overlay:
         """Pass 1 row by row, each by a trial; rows without such pods are left alone."""
         refused: dict[int, Status] = {}
         for row in rows:
-            infos = self.promised.on(row, pod)
+            infos = self.nominated_amounts.on(row, pod)
             if not infos:
                 continue
             with self._cluster.with_pods(infos, row):
@@ -259,10 +259,10 @@ def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int)
     """The first filter's rejection of a row as the columns stand now; None if all agree."""
     nodes = cluster.nodes
     view = NodeView(nodes, np.array((row,), dtype=np.int32))
-    is_kept = state.outcome.rejection is None  # else the filters have not looked at anything yet
+    is_cached = state.outcome.rejection is None  # else the filters have not looked at anything yet
     for verdict in state.active:
         plugin = verdict.plugin
-        if is_kept and ignores_pods(plugin):
+        if is_cached and ignores_pods(plugin):
             code = int(verdict.codes[row])
         else:
             code = int(plugin.filter(pod, view, verdict.result.data)[0])
@@ -271,7 +271,7 @@ def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int)
     return None
 
 
-def _told(verdict: KeptVerdict, pod: PodInfo, code: int, told: dict[int, Status]) -> Status:
+def _told(verdict: CachedVerdict, pod: PodInfo, code: int, told: dict[int, Status]) -> Status:
     """A code in words; rows with the same code share them."""
     status = told.get(code)
     if status is None:

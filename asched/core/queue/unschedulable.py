@@ -1,11 +1,11 @@
-"""Pods at rest: rejected or gated, waiting for a change that could help them.
+"""Pods unschedulable: rejected or gated, waiting for a change that could help them.
 
 They are kept in groups of equal rejectors, so that a change nobody in a group registered for is
 dismissed with one look at the group, and inside a group by class, so that equal pods are judged
 once, and woken one after the other (`scouts.py`).
 
-Bounds  one entry per resting pod, and two in heaps where equal ones rest; empty groups and classes
-        go at once.
+Bounds  one entry per unschedulable pod, and two in heaps where equal ones wait; empty groups and
+        classes go at once.
 """
 
 from collections.abc import Callable, Hashable, Iterator
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import is_backing_off
-from asched.core.queue.lane import Lane
+from asched.core.queue.lane import PodHeap
 from asched.core.queue.queued import QueuedPod
 
 if TYPE_CHECKING:
@@ -43,7 +43,9 @@ class Equals:
 
     def __init__(self, order: Order) -> None:
         self._order = order
-        self._lanes: tuple[Lane, Lane] | None = None  # ready, backing off; where there are several
+        self._lanes: tuple[PodHeap, PodHeap] | None = (
+            None  # ready, backing off; where there are several
+        )
         self.apart: dict[str, QueuedPod] = {}
         self.in_turn: dict[str, QueuedPod] = {}
         self.ahead: dict[Sent, None] = {}  # for its order
@@ -80,7 +82,7 @@ class Equals:
         if self._lanes is not None:
             self._line_up(queued)
         elif len(self.in_turn) > 1:
-            self._lanes = Lane(), Lane()
+            self._lanes = PodHeap(), PodHeap()
             for one in self.in_turn.values():
                 self._line_up(one)
 
@@ -95,7 +97,7 @@ class Equals:
         self._lanes[1].push(queued, (queued.backoff_until_s or 0.0, self._order(queued)))
 
 
-class Group:
+class RejectorGroup:
     """Pods with equal rejectors, by class. A pod without a class is its own class."""
 
     __slots__ = ("classes", "key", "rejectors")
@@ -106,10 +108,10 @@ class Group:
         self.classes: dict[Hashable, Equals] = {}
 
 
-class RestingPods:
+class UnschedulablePods:
     def __init__(self, order: Order = lambda queued: queued.timestamp_s) -> None:
         self._order = order
-        self._groups: dict[GroupKey, Group] = {}
+        self._groups: dict[GroupKey, RejectorGroup] = {}
         self.unschedulable_count = 0
         self.gated_count = 0
 
@@ -121,7 +123,7 @@ class RestingPods:
     def __len__(self) -> int:
         return self.unschedulable_count + self.gated_count
 
-    def groups(self) -> Iterator[Group]:
+    def groups(self) -> Iterator[RejectorGroup]:
         return iter(self._groups.values())
 
     def add(self, queued: QueuedPod) -> Equals:
@@ -135,7 +137,7 @@ class RestingPods:
         )
         group = self._groups.get(key)
         if group is None:
-            group = self._groups[key] = Group(key)
+            group = self._groups[key] = RejectorGroup(key)
         equals = group.classes.get(_class_of(queued))
         if equals is None:
             equals = group.classes[_class_of(queued)] = Equals(self._order)
@@ -180,7 +182,7 @@ class RestingPods:
         _follow(queued, before, now)
         return False
 
-    def _count(self, group: Group, by: int) -> None:
+    def _count(self, group: RejectorGroup, by: int) -> None:
         if group.key.gated_by:
             self.gated_count += by
         else:
@@ -188,7 +190,7 @@ class RestingPods:
 
 
 def equals_of(queued: QueuedPod) -> Equals:
-    """Among whom a resting pod stands."""
+    """Among whom an unschedulable pod stands."""
     assert queued.group is not None, f"{queued} does not rest"
     return queued.group.classes[_class_of(queued)]
 

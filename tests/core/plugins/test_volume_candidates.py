@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.plugins.volume_shelf import NONE, Shelf, needs_of
+from asched.core.plugins.volume_candidates import NONE, VolumeCandidates, needs_of
 from asched.core.state.cluster import Cluster
 from tests.volume_builders import HOST, ZONE, a_claim, a_cluster, a_node, a_volume, see
 
@@ -13,14 +13,16 @@ CLAIM = a_claim("c", cls="s", size="2Gi", selector={"matchLabels": {"disk": "x"}
 X = {"disk": "x"}
 
 
-def take(shelf: Shelf, cluster: Cluster, after: int = NONE) -> dict[str, str | None]:
+def take(
+    candidates: VolumeCandidates, cluster: Cluster, after: int = NONE
+) -> dict[str, str | None]:
     """Node to the name of the next volume there."""
     start = np.full(cluster.view().size, after, dtype=np.int32)
-    ranks = shelf.first_after(cluster.view(), start)
+    ranks = candidates.first_after(cluster.view(), start)
     if after == NONE:
-        assert shelf.first(cluster.view()).tolist() == ranks.tolist()
+        assert candidates.first(cluster.view()).tolist() == ranks.tolist()
     return {
-        name: None if ranks[row] == NONE else shelf.volumes[ranks[row]].metadata.name
+        name: None if ranks[row] == NONE else candidates.volumes[ranks[row]].metadata.name
         for name, row in cluster.nodes.row_of.items()
     }
 
@@ -47,10 +49,10 @@ def take(shelf: Shelf, cluster: Cluster, after: int = NONE) -> dict[str, str | N
 def test_what_may_stand_on_a_shelf(changes: dict[str, Any], fits: bool) -> None:
     volume = a_volume("pv", **{"cls": "s", "size": "2Gi", "labels": X, **changes})
 
-    assert Shelf(needs_of(CLAIM), [volume]).count == int(fits)
+    assert VolumeCandidates(needs_of(CLAIM), [volume]).count == int(fits)
 
 
-def a_shelf() -> tuple[Cluster, Shelf]:
+def some_candidates() -> tuple[Cluster, VolumeCandidates]:
     cluster = a_cluster(a_node("n1", "a"), a_node("n2", "b"), a_node("n3", "b", rack="r"))
     claim = a_claim("c", cls="s")
     volumes = [
@@ -59,36 +61,36 @@ def a_shelf() -> tuple[Cluster, Shelf]:
         a_volume("in-b", cls="s", size="2Gi", reach={ZONE: ["b"]}),
         a_volume("rack", cls="s", size="1Gi", reach={ZONE: ["b"], "rack": ["r"]}),
     ]
-    return cluster, Shelf(needs_of(claim), volumes)
+    return cluster, VolumeCandidates(needs_of(claim), volumes)
 
 
 def test_each_row_takes_the_smallest_it_can_reach() -> None:
-    cluster, shelf = a_shelf()
+    cluster, candidates = some_candidates()
 
-    assert take(shelf, cluster) == {"n1": "on-n1", "n2": "in-b", "n3": "rack"}
-    assert take(shelf, cluster, 1) == {"n1": "big", "n2": "in-b", "n3": "in-b"}
-    assert take(shelf, cluster, 3) == dict.fromkeys(("n1", "n2", "n3"))
+    assert take(candidates, cluster) == {"n1": "on-n1", "n2": "in-b", "n3": "rack"}
+    assert take(candidates, cluster, 1) == {"n1": "big", "n2": "in-b", "n3": "in-b"}
+    assert take(candidates, cluster, 3) == dict.fromkeys(("n1", "n2", "n3"))
 
 
 def test_a_volume_that_is_taken_leaves_its_place_empty() -> None:
-    cluster, shelf = a_shelf()
+    cluster, candidates = some_candidates()
     for name in ("on-n1", "rack", "big"):
-        shelf.update(name, None)
+        candidates.update(name, None)
 
-    assert take(shelf, cluster) == {"n1": None, "n2": "in-b", "n3": "in-b"}
-    assert shelf.count == 1
-    assert not shelf.is_stale
-    assert shelf.rank_of("big") == NONE
+    assert take(candidates, cluster) == {"n1": None, "n2": "in-b", "n3": "in-b"}
+    assert candidates.count == 1
+    assert not candidates.is_stale
+    assert candidates.rank_of("big") == NONE
 
 
 def test_a_volume_that_stays_what_it_was_keeps_its_place() -> None:
-    _, shelf = a_shelf()
+    _, candidates = some_candidates()
     newer = a_volume("big", cls="s", size="9Gi", version="2")
 
-    shelf.update("big", newer)
+    candidates.update("big", newer)
 
-    assert shelf.volumes[shelf.rank_of("big")] is newer
-    assert not shelf.is_stale
+    assert candidates.volumes[candidates.rank_of("big")] is newer
+    assert not candidates.is_stale
 
 
 @pytest.mark.parametrize(
@@ -97,18 +99,18 @@ def test_a_volume_that_stays_what_it_was_keeps_its_place() -> None:
     ids=["it comes", "it changes"],
 )
 def test_a_volume_that_has_no_place_yet_makes_the_shelf_stale(volume: Any) -> None:
-    _, shelf = a_shelf()
+    _, candidates = some_candidates()
 
-    shelf.update(volume.metadata.name, volume)
+    candidates.update(volume.metadata.name, volume)
 
-    assert shelf.is_stale
+    assert candidates.is_stale
 
 
 def test_values_of_nodes_that_come_later_are_found() -> None:
     cluster = a_cluster(a_node("n1"))
-    shelf = Shelf(needs_of(a_claim("c")), [a_volume("pv", reach={HOST: ["late"]})])
-    assert take(shelf, cluster) == {"n1": None}
+    candidates = VolumeCandidates(needs_of(a_claim("c")), [a_volume("pv", reach={HOST: ["late"]})])
+    assert take(candidates, cluster) == {"n1": None}
 
     see(cluster, a_node("late"))
 
-    assert take(shelf, cluster) == {"n1": None, "late": "pv"}
+    assert take(candidates, cluster) == {"n1": None, "late": "pv"}

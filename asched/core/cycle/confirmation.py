@@ -55,7 +55,7 @@ CONFLICT: Final = 409
 NOT_FOUND: Final = 404
 
 
-class Phase(Enum):
+class BindingPhase(Enum):
     SENT = "sent"
     LOST = "lost"
     RESENT = "sent once more"
@@ -65,21 +65,21 @@ class Phase(Enum):
 
 
 #: (where a binding stands, what arrived) -> where it stands now. A missing pair is our bug.
-STEPS: Final[dict[tuple[Phase, type[Fact]], Phase]] = {
-    (Phase.SENT, Bound): Phase.ACCEPTED,
-    (Phase.SENT, Refused): Phase.RELEASED,
-    (Phase.SENT, Unknown): Phase.LOST,
-    (Phase.LOST, ReadPlaced): Phase.ACCEPTED,  # if it is our node; `_elsewhere` looks
-    (Phase.LOST, ReadPending): Phase.RESENT,
-    (Phase.LOST, ReadGone): Phase.RELEASED,
-    (Phase.LOST, Unknown): Phase.LOST,
-    (Phase.RESENT, Bound): Phase.ACCEPTED,
-    (Phase.RESENT, Refused): Phase.HELD,  # unless it speaks for the first one, too
-    (Phase.RESENT, Unknown): Phase.LOST,
-    (Phase.HELD, ReadPlaced): Phase.ACCEPTED,
-    (Phase.HELD, ReadPending): Phase.RELEASED,
-    (Phase.HELD, ReadGone): Phase.RELEASED,
-    (Phase.HELD, Unknown): Phase.HELD,
+STEPS: Final[dict[tuple[BindingPhase, type[Fact]], BindingPhase]] = {
+    (BindingPhase.SENT, Bound): BindingPhase.ACCEPTED,
+    (BindingPhase.SENT, Refused): BindingPhase.RELEASED,
+    (BindingPhase.SENT, Unknown): BindingPhase.LOST,
+    (BindingPhase.LOST, ReadPlaced): BindingPhase.ACCEPTED,  # if it is our node; `_elsewhere` looks
+    (BindingPhase.LOST, ReadPending): BindingPhase.RESENT,
+    (BindingPhase.LOST, ReadGone): BindingPhase.RELEASED,
+    (BindingPhase.LOST, Unknown): BindingPhase.LOST,
+    (BindingPhase.RESENT, Bound): BindingPhase.ACCEPTED,
+    (BindingPhase.RESENT, Refused): BindingPhase.HELD,  # unless it speaks for the first one, too
+    (BindingPhase.RESENT, Unknown): BindingPhase.LOST,
+    (BindingPhase.HELD, ReadPlaced): BindingPhase.ACCEPTED,
+    (BindingPhase.HELD, ReadPending): BindingPhase.RELEASED,
+    (BindingPhase.HELD, ReadGone): BindingPhase.RELEASED,
+    (BindingPhase.HELD, Unknown): BindingPhase.HELD,
 }
 
 Settling = Generator[Effect, Answer, Bound | Refused]
@@ -100,30 +100,32 @@ def settle_lost(
 def _follow(
     bind: Bind, cluster: Cluster, tell_lost: Callable[[str], None], answer: Answer, sends: int
 ) -> Settling:
-    now, pause_s = Phase.SENT, READ_AGAIN_S
+    now, pause_s = BindingPhase.SENT, READ_AGAIN_S
     while True:
         was, now = now, STEPS[now, type(answer)]
-        if was is Phase.RESENT and isinstance(answer, Refused):
+        if was is BindingPhase.RESENT and isinstance(answer, Refused):
             said = _refusal(bind, answer, cluster)
             if isinstance(said, Bound) or _is_final(said):
                 return said
-        if now is Phase.RESENT and (sends == SENDS_MAX or cluster.node_of(bind.node) is None):
-            now = Phase.HELD
-        if now is Phase.ACCEPTED:
+        if now is BindingPhase.RESENT and (
+            sends == SENDS_MAX or cluster.node_of(bind.node) is None
+        ):
+            now = BindingPhase.HELD
+        if now is BindingPhase.ACCEPTED:
             return _elsewhere(bind, answer) or Bound(answer.effect_id)
-        if now is Phase.RELEASED:
+        if now is BindingPhase.RELEASED:
             return _refusal(bind, answer, cluster)
         if isinstance(answer, Unknown):
             tell_lost(answer.message)
-        if now is was or (now is Phase.RESENT and sends > 1):
+        if now is was or (now is BindingPhase.RESENT and sends > 1):
             yield _patience(bind, cluster, pause_s)
             pause_s = min(2 * pause_s, READ_AGAIN_S_MAX)
-        elif now is Phase.HELD:
+        elif now is BindingPhase.HELD:
             yield _patience(bind, cluster, LANDS_WITHIN_S)
         placed = _placed_by_watch(bind, cluster)
         if placed is not None:
             return placed
-        if now is Phase.RESENT:
+        if now is BindingPhase.RESENT:
             sends += 1
             answer = yield replace(bind)
         else:

@@ -1,15 +1,13 @@
-"""The desk: the shared parts that the scheduling cycle, the binding cycle and failures work
-with.
-"""
+"""The scheduler context: what the scheduling cycle, the binding cycle and failures share."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from asched.core.cycle.history import Histories, Step
 from asched.core.cycle.observer import Observer
-from asched.core.cycle.story import Step, Stories
+from asched.core.framework.cached import CachedResult
 from asched.core.framework.effects import EmitEvent, PodRef
-from asched.core.framework.kept import Kept
 from asched.core.framework.point_table import POINT_OF_METHOD
 from asched.core.framework.points import Plugin, PreBindPlugin
 from asched.core.framework.runner import Runner
@@ -26,7 +24,7 @@ from asched.core.state.pods import PodInfo
 
 
 @dataclass
-class Desk:
+class SchedulerContext:
     """`counter_s` measures durations, `now_s` is the time of this turn (both in seconds).
     `tries_groups`: whether the pods of a group are tried as one; `tries_placements`: in parts of
     the cluster that plugins name.
@@ -43,7 +41,7 @@ class Desk:
     tries_groups: bool = False
     tries_placements: bool = False
     waiting: WaitingPods = field(default_factory=WaitingPods)
-    stories: Stories = field(default_factory=Stories)
+    histories: Histories = field(default_factory=Histories)
     #: Whether a pod's status tells where it is going while that takes long.
     announces_places: bool = True
 
@@ -76,8 +74,8 @@ class Desk:
         return ""
 
     def tell(self, attempt: "Attempt", step: Step, details: object = None) -> None:
-        """Add a line to the story of the attempt's pod."""
-        self.stories.tell(attempt.info.pod.key, self.now_s, attempt.id, step, details)
+        """Add a line to the history of the attempt's pod."""
+        self.histories.tell(attempt.info.pod.key, self.now_s, attempt.id, step, details)
 
     def contain(self, error: Exception, point: str) -> str:
         """Report what a plugin raised at a point (or nearby); returns what its pod is told."""
@@ -189,7 +187,7 @@ def blame(error: BaseException) -> Blame:
                 found = Blame(actor.name, POINT_OF_METHOD.get(frame.f_code.co_name, ""))
         else:
             asked = frame.f_locals.get("plugin")
-            if not isinstance(asked, Plugin) and isinstance(actor, (Kept, WeightedPoints)):
+            if not isinstance(asked, Plugin) and isinstance(actor, (CachedResult, WeightedPoints)):
                 asked = actor.plugin
             if isinstance(asked, Plugin) and asked.name != found.plugin:
                 found = Blame(asked.name, "")

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.desk import Attempt, Desk, blame, ref_of, reference_to
-from asched.core.cycle.story import Step
+from asched.core.cycle.context import Attempt, SchedulerContext, blame, ref_of, reference_to
+from asched.core.cycle.history import Step
 from asched.core.framework.points import FilterPlugin, PermitPlugin
 from asched.core.framework.status import PluginError, PointError
 from asched.core.model.kinds import POD
@@ -15,14 +15,16 @@ from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 
 
-def a_desk() -> tuple[Desk, Attempt]:
-    """A desk, and an attempt at the pod `web`."""
+def a_desk() -> tuple[SchedulerContext, Attempt]:
+    """A scheduler context, and an attempt at the pod `web`."""
     play = Play(a_node("n1"))
-    desk = play.machine.desk
+    context = play.machine.context
     pod = a_pod("web").metadata(resourceVersion="5").build()
-    desk.cluster.apply(Seen(POD, pod))
-    runner = desk.runners["default-scheduler"]
-    return desk, Attempt(3, QueuedPod(pod, 0.0), desk.cluster.classes.info_of(pod), runner, 0.0)
+    context.cluster.apply(Seen(POD, pod))
+    runner = context.runners["default-scheduler"]
+    return context, Attempt(
+        3, QueuedPod(pod, 0.0), context.cluster.classes.info_of(pod), runner, 0.0
+    )
 
 
 NEWER = a_pod("web").metadata(resourceVersion="6")
@@ -44,10 +46,10 @@ ENDING = a_pod("web").metadata(resourceVersion="6", deletionTimestamp="2026-01-0
 def test_what_was_seen_last_tells_whether_a_pod_is_to_be_placed(
     seen: PodBuilder | None, node: str, why: str
 ) -> None:
-    desk, attempt = a_desk()
+    context, attempt = a_desk()
     pod = attempt.pod
-    desk.cluster.apply(Gone(POD, pod) if seen is None else Seen(POD, seen.build()))
-    assert desk.why_pointless(attempt, node) == why
+    context.cluster.apply(Gone(POD, pod) if seen is None else Seen(POD, seen.build()))
+    assert context.why_pointless(attempt, node) == why
 
 
 class Clumsy(FilterPlugin):
@@ -89,15 +91,15 @@ class Ear:
 
 
 def test_what_a_plugin_raised_is_reported_and_told_in_one_line() -> None:
-    desk, _ = a_desk()
+    context, _ = a_desk()
     ear: Any = Ear()
-    desk.observer = ear
-    said = desk.contain(raised_by(Clumsy().filter, None, None, None), "schedule")
+    context.observer = ear
+    said = context.contain(raised_by(Clumsy().filter, None, None, None), "schedule")
     assert said == 'plugin "Clumsy" raised ZeroDivisionError: oops'
-    assert desk.contain(PluginError("what it answered", "Odd", "score"), "schedule") == (
+    assert context.contain(PluginError("what it answered", "Odd", "score"), "schedule") == (
         "what it answered"
     )
-    assert desk.contain(PointError("a point failed"), "schedule") == "a point failed"
+    assert context.contain(PointError("a point failed"), "schedule") == "a point failed"
     assert ear.heard == [("Clumsy", "filter", "oops"), ("Odd", "score", "what it answered")]
 
 
@@ -127,21 +129,21 @@ def test_an_event_speaks_for_the_attempt_s_profile() -> None:
 
 
 def test_a_story_is_told_under_the_attempt_s_number() -> None:
-    desk, attempt = a_desk()
-    desk.now_s = 12.0
-    desk.tell(attempt, Step.NODE, "n1")
-    assert desk.stories.of("default/web") == ((12.0, 3, Step.NODE, "n1"),)
+    context, attempt = a_desk()
+    context.now_s = 12.0
+    context.tell(attempt, Step.NODE, "n1")
+    assert context.histories.of("default/web") == ((12.0, 3, Step.NODE, "n1"),)
 
 
 def test_whose_a_pod_is_follows_the_profiles() -> None:
-    desk, _ = a_desk()
-    assert desk.is_ours("default-scheduler")
-    desk.runners = {}
-    assert not desk.is_ours("default-scheduler")
-    assert not desk.awaits_pods
+    context, _ = a_desk()
+    assert context.is_ours("default-scheduler")
+    context.runners = {}
+    assert not context.is_ours("default-scheduler")
+    assert not context.awaits_pods
 
 
 def test_arrivals_matter_once_a_plugin_waits_for_them() -> None:
     assert not a_desk()[0].awaits_pods
     gates = {"GenericWorkload": True, "GangScheduling": True}
-    assert Play(a_node("n1"), gates=gates).machine.desk.awaits_pods
+    assert Play(a_node("n1"), gates=gates).machine.context.awaits_pods

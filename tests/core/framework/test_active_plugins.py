@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from asched.core.config.defaults import default_configuration
-from asched.core.framework.roster import Roster, up_to
+from asched.core.framework.active_plugins import ActivePlugins, up_to
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import POD
 from asched.core.state.facts import Seen
@@ -51,24 +51,26 @@ SPREAD = {
 }
 
 
-def roster_of(runner: Runner, pod: PodBuilder) -> Roster:
-    return runner.cache.state_of(runner.cluster.classes.info_of(pod.build())).roster
+def active_plugins_of(runner: Runner, pod: PodBuilder) -> ActivePlugins:
+    return runner.cache.state_of(runner.cluster.classes.info_of(pod.build())).active_plugins
 
 
 def test_a_plain_pod_concerns_few_plugins() -> None:
     runner = a_runner()
 
-    roster = roster_of(runner, a_pod("p"))
+    active_plugins = active_plugins_of(runner, a_pod("p"))
 
-    assert roster.idle == OF_NO_CONCERN
-    assert [f.plugin.name for f in roster.filters] == [
+    assert active_plugins.idle == OF_NO_CONCERN
+    assert [f.plugin.name for f in active_plugins.filters] == [
         "NodeUnschedulable",
         "TaintToleration",
         "NodeResourcesFit",
     ]
-    assert roster.reserves == roster.pre_binds == ()
-    assert roster.passed == ("NodeName",)  # kube-scheduler counts it among the filters asked
-    assert roster.noughts == ("DynamicResources",)  # it scores, without a PreScore to skip
+    assert active_plugins.reserves == active_plugins.pre_binds == ()
+    assert active_plugins.passed == (
+        "NodeName",
+    )  # kube-scheduler counts it among the filters asked
+    assert active_plugins.noughts == ("DynamicResources",)  # it scores, without a PreScore to skip
 
 
 @pytest.mark.parametrize(
@@ -81,18 +83,18 @@ def test_a_plain_pod_concerns_few_plugins() -> None:
     ],
 )
 def test_a_pod_concerns_the_plugin_of_its_wish(pod: PodBuilder, name: str) -> None:
-    assert roster_of(a_runner(), pod).idle == OF_NO_CONCERN - {name}
+    assert active_plugins_of(a_runner(), pod).idle == OF_NO_CONCERN - {name}
 
 
 def test_a_term_of_somebody_else_ends_the_idleness() -> None:
     runner = a_runner()
     waiting = a_pod("p").labels(app="a")
-    assert "InterPodAffinity" in roster_of(runner, waiting).idle
+    assert "InterPodAffinity" in active_plugins_of(runner, waiting).idle
 
     speaker = a_pod("q").on("a").spec(affinity=apart_from(app="a"))
     runner.cluster.apply(Seen(POD, speaker.build()))
 
-    assert "InterPodAffinity" not in roster_of(runner, waiting).idle
+    assert "InterPodAffinity" not in active_plugins_of(runner, waiting).idle
 
 
 def test_plugins_ran_until_one_ended_the_step() -> None:

@@ -1,4 +1,4 @@
-"""The story: what happened to each pod, step by step, in bounded memory. `explain` and the logs
+"""The history: what happened to each pod, step by step, in bounded memory. `explain` and the logs
 read it.
 
 A line is a tuple of a time, a word from `Step` and the details as they were at hand; texts are made
@@ -37,8 +37,8 @@ class Line(NamedTuple):
     details: Any
 
 
-class Stories:
-    """All stories by `namespace/name`."""
+class Histories:
+    """All histories by `namespace/name`."""
 
     def __init__(self) -> None:
         self._lines: OrderedDict[str, deque[Line]] = OrderedDict()

@@ -2,8 +2,8 @@
 
 Most plugins speak of pods with volumes, devices, ports, wishes. About all others they are *idle*
 (`IDLE` as share key): their PreFilter and PreScore would skip, their filter would reject nobody,
-their Reserve would note nothing. A roster is a profile without its idle plugins, so that nobody
-walks past them at every point for every pod.
+their Reserve would note nothing. `ActivePlugins` is a profile without its idle plugins, so that
+nobody walks past them at every point for every pod.
 
     share keys of a class ── which are IDLE? ──> Roster, one for each such set
 """
@@ -21,7 +21,7 @@ from asched.core.framework.profile import Filterer, Profile, Scorer
 
 
 @dataclass(frozen=True, slots=True)
-class Roster:
+class ActivePlugins:
     """Each point's plugins in profile order. `idle` are the names of those left out."""
 
     idle: frozenset[str]
@@ -50,10 +50,10 @@ def cached_plugins(profile: Profile) -> tuple[CachedPlugin, ...]:
     return tuple(found.values())
 
 
-def without(profile: Profile, idle: Collection[str]) -> Roster:
+def without(profile: Profile, idle: Collection[str]) -> ActivePlugins:
     """The profile without these plugins."""
     silent = frozenset(idle)
-    return Roster(
+    return ActivePlugins(
         idle=silent,
         pre_filters=tuple(p for p in profile.pre_filters if p.name not in silent),
         filters=tuple(f for f in profile.filters if f.plugin.name not in silent),

@@ -12,7 +12,15 @@ from asched.core.model.node import NodeSpec
 from asched.core.model.pod import Pod
 from asched.core.model.taint import Taint
 from asched.core.model.volume import PersistentVolume
-from asched.core.queue.sightings import Announce, Enqueue, Refresh, Release, Step, Withdraw, steps
+from asched.core.queue.event_handlers import (
+    Announce,
+    Enqueue,
+    Refresh,
+    Release,
+    Step,
+    Withdraw,
+    steps,
+)
 from tests.core.queue.waiting import PROFILE, a_node, a_pod
 
 

@@ -64,7 +64,7 @@ def _importance(info: PodInfo) -> tuple[int, int, str]:
     return -info.pod.priority, start_of(info), info.pod.uid
 
 
-class Lineup:
+class PodsByPriority:
     """`bulks` int32[P] and `starts` int64[P] by place (`places` tells which); `priorities` int64[B]
     and `amounts` int64[R, B] by bulk. Place 0 is empty; bulk 0 is that of an empty slot.
     """

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from asched.core.cycle.settle import SENDS_MAX, STEPS, Phase, settle, settle_lost
+from asched.core.cycle.confirmation import SENDS_MAX, STEPS, BindingPhase, settle, settle_lost
 from asched.core.framework.effects import (
     LANDS_WITHIN_S,
     Bind,
@@ -139,11 +139,11 @@ def test_what_each_course_of_answers_comes_to(heard: tuple[Answer, ...], comes_t
 
 
 def test_the_table_leaves_no_step_out() -> None:
-    ends = {Phase.ACCEPTED, Phase.RELEASED}
-    answers = {Phase.SENT: Bind.answers, Phase.RESENT: Bind.answers}
+    ends = {BindingPhase.ACCEPTED, BindingPhase.RELEASED}
+    answers = {BindingPhase.SENT: Bind.answers, BindingPhase.RESENT: Bind.answers}
     wanted = {
         (phase, answer)
-        for phase in Phase
+        for phase in BindingPhase
         if phase not in ends
         for answer in answers.get(phase, ReadPod.answers)
     }
