@@ -26,6 +26,7 @@ from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import Bind, CallPlugin, Effect, PatchPodStatus, WaitFor
 from asched.core.framework.late import driven, nonsense
 from asched.core.framework.points import Late, PreBindPlugin
+from asched.core.framework.second_look import still_takes
 from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
@@ -185,7 +186,8 @@ class Binding:
 
     def _until_decided(self, steps: Late) -> Late:
         """Run a plugin's steps. Once the pod is turned away, or gone, nobody waits for what they
-        wait for: they end there, and Unreserve undoes what they began.
+        wait for: they end there, and Unreserve undoes what they began. A wait for what became of
+        their own writes is sat out.
         """
         waiting, answer = self.waiting, None
         while True:
@@ -194,6 +196,9 @@ class Binding:
             except StopIteration as done:
                 status: Status = done.value
                 return status
+            if isinstance(effect, WaitFor) and effect.in_doubt:
+                answer = yield effect
+                continue
             if isinstance(effect, WaitFor | CallPlugin):
                 effect = _interruptible(effect, waiting)
             answer = yield effect
@@ -225,7 +230,8 @@ class Binding:
                 if not isinstance(effect, Effect):
                     raise nonsense(plugin, "bind", effect, "an effect")
                 if isinstance(effect, Bind):
-                    answer = yield from settle(effect, self.context.cluster, self._tell_lost)
+                    cluster = self.context.cluster
+                    answer = yield from settle(effect, cluster, self._tell_lost, self._still_fits)
                 else:
                     answer = yield effect
                 if isinstance(effect, CallPlugin) and isinstance(answer, TimedOut):
@@ -244,6 +250,12 @@ class Binding:
 
     def _tell_lost(self, message: str) -> None:
         self.context.tell(self.attempt, Step.UNKNOWN, message)
+
+    def _still_fits(self) -> bool:
+        """Whether the binding may be sent once more. For a pod that went, anything settles it."""
+        if not self.context.cluster.is_assumed(self.attempt.pod.uid):
+            return True
+        return still_takes(self.attempt.runner, self.attempt.info)
 
     # --- the end ---------------------------------------------------------------------------------
 

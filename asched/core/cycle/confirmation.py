@@ -5,19 +5,21 @@
       └──Unknown──> LOST ──read: placed here──> ACCEPTED
               ┌──────^├────read: gone, or placed elsewhere──> RELEASED
               │       ├────Unknown again──> LOST, after a pause
-           Unknown    └────read: pending──> RESENT, to the same node
+           Unknown    └────read: pending──> RESENT, to the same node, if it takes the pod as
+              │                               │ │        things stand now
               └────────────────────────────── │ ├──Bound──> ACCEPTED
                                               │ └──Refused: gone, or placed elsewhere──> RELEASED
-                        otherwise refused, or sent often enough──> HELD
+       otherwise refused, unfit by now, or sent often enough──> HELD
     HELD ──LANDS_WITHIN_S later, read: pending, gone, or placed elsewhere──> RELEASED
       ├───────────────────────── read: placed here──> ACCEPTED
       └───────────────────────── Unknown──> HELD, after a pause
 
 An answer that got lost is no failure: the request may have been carried out, or may still be. So
 the pod is read back, and one that has no node yet is bound once more, to the same node: whichever
-of the two requests arrives first, the other one changes nothing. If that settles nothing either,
-the place is held until no request that was sent can be carried out any more; given back earlier, it
-would be filled twice once one of them is.
+of the two requests arrives first, the other one changes nothing. That is a decision made anew: the
+node may have become ill since, or a stranger may have taken the room. If it does not take the pod
+any more, or sending settled nothing, the place is held until no request that was sent can be
+carried out any more; given back earlier, it would be filled twice once one of them is.
 
 Bounds  SENDS_MAX requests; the pause between reads doubles from READ_AGAIN_S to READ_AGAIN_S_MAX,
         and there is no last read, because a place given back on a guess could be filled twice;
@@ -85,42 +87,51 @@ STEPS: Final[dict[tuple[BindingPhase, type[Fact]], BindingPhase]] = {
 Settling = Generator[Effect, Answer, Bound | Refused]
 
 
-def settle(bind: Bind, cluster: Cluster, tell_lost: Callable[[str], None]) -> Settling:
-    """Send a binding and find out what became of it. Never ends in Unknown."""
-    return (yield from _follow(bind, cluster, tell_lost, (yield bind), sends=1))
+def settle(
+    bind: Bind,
+    cluster: Cluster,
+    tell_lost: Callable[[str], None],
+    still_fits: Callable[[], bool],
+) -> Settling:
+    """Send a binding and find out what became of it. Never ends in Unknown. `still_fits`: whether
+    the node takes the pod as things stand, asked whenever it is to be sent once more.
+    """
+    return (yield from _follow(bind, cluster, tell_lost, (yield bind), still_fits))
 
 
 def settle_lost(
     bind: Bind, cluster: Cluster, tell_lost: Callable[[str], None], message: str
 ) -> Settling:
     """Find out what became of a binding that somebody else has sent, who is not heard of."""
-    return (yield from _follow(bind, cluster, tell_lost, Unknown(0, message), sends=SENDS_MAX))
+    return (yield from _follow(bind, cluster, tell_lost, Unknown(0, message), lambda: False))
 
 
 def _follow(
-    bind: Bind, cluster: Cluster, tell_lost: Callable[[str], None], answer: Answer, sends: int
+    bind: Bind,
+    cluster: Cluster,
+    tell_lost: Callable[[str], None],
+    answer: Answer,
+    still_fits: Callable[[], bool],
 ) -> Settling:
-    now, pause_s = BindingPhase.SENT, READ_AGAIN_S
+    now, pause_s, sends = BindingPhase.SENT, READ_AGAIN_S, 1
     while True:
         was, now = now, STEPS[now, type(answer)]
         if was is BindingPhase.RESENT and isinstance(answer, Refused):
             said = _refusal(bind, answer, cluster)
             if isinstance(said, Bound) or _is_final(said):
                 return said
-        if now is BindingPhase.RESENT and (
-            sends == SENDS_MAX or cluster.node_of(bind.node) is None
-        ):
-            now = BindingPhase.HELD
         if now is BindingPhase.ACCEPTED:
             return _elsewhere(bind, answer) or Bound(answer.effect_id)
         if now is BindingPhase.RELEASED:
             return _refusal(bind, answer, cluster)
         if isinstance(answer, Unknown):
             tell_lost(answer.message)
-        if now is was or (now is BindingPhase.RESENT and sends > 1):
+        if now is was or (now is BindingPhase.RESENT and 1 < sends < SENDS_MAX):
             yield _patience(bind, cluster, pause_s)
             pause_s = min(2 * pause_s, READ_AGAIN_S_MAX)
-        elif now is BindingPhase.HELD:
+        if now is BindingPhase.RESENT and (sends == SENDS_MAX or not still_fits()):
+            now = BindingPhase.HELD
+        if now is BindingPhase.HELD and was is not BindingPhase.HELD:
             yield _patience(bind, cluster, LANDS_WITHIN_S)
         placed = _placed_by_watch(bind, cluster)
         if placed is not None:

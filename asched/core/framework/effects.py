@@ -275,6 +275,9 @@ class WaitFor(Effect, frozen=True, kw_only=True):
     It never leaves the machine: `ready` is asked synchronously, whenever one of the objects in `on`
     has moved (seen, assumed or gone), and after every batch of facts if there are none. Answered by
     Done or TimedOut.
+
+    `in_doubt`: the asker has sent something that may still be carried out. Nobody ends such a wait
+    early, since what the asker holds until it knows must not be given back on a guess.
     """
 
     lane: ClassVar[Lane] = Lane.LOCAL
@@ -282,6 +285,7 @@ class WaitFor(Effect, frozen=True, kw_only=True):
     ready: Callable[[], bool]
     timeout_s: float
     on: tuple[Topic, ...] = ()
+    in_doubt: bool = False
 
 
 #: Lanes whose effects may be given up under pressure, first the last.

@@ -1,11 +1,12 @@
 """Would an unschedulable pod fit now? Asked about extra events, before the pod is woken.
+And would one that holds a place get it again? Asked before its binding is sent once more.
 
 It is the filter half of an attempt and nothing more: cached results are brought up to date (the
 attempt that may follow finds them so), nothing is measured, scored, reserved or written.
 """
 
 from asched.core.framework.classes import ClassState
-from asched.core.framework.nominated_filter import is_plain
+from asched.core.framework.nominated_filter import first_rejection, is_plain
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import Status
 from asched.core.model.pod import Pod
@@ -42,6 +43,24 @@ def blamed(runner: Runner, pod: Pod, left: str = "") -> frozenset[str] | None:
         return None
     finally:
         work.meter = meter
+
+
+def still_takes(runner: Runner, pod: PodInfo) -> bool:
+    """Whether the node on which an assumed pod is counted would take it now, its own place left
+    out. Promises to others do not matter: they were made with the pod there.
+    """
+    row = pod.row
+    if row < 0:  # the node went
+        return False
+    try:
+        state = runner.cache.state_of(pod)
+        outcome = state.update(pod, spares=True)
+        if outcome.rejection is not None or (outcome.rows is not None and row not in outcome.rows):
+            return False
+        with runner.cluster.without_pods((pod,), row):
+            return first_rejection(pod, state, runner.cluster, row) is None
+    except Exception:  # noqa: BLE001 - what cannot be judged is not sent
+        return False
 
 
 def _blamed_at(runner: Runner, pod: PodInfo, state: ClassState, node: str) -> frozenset[str] | None:

@@ -220,9 +220,8 @@ class ClaimBinding:
             return _is_newer(known.metadata.resource_version, version)
 
         if not moved():
-            answer = yield WaitFor(
-                ready=moved, timeout_s=REFRESH_S_MAX, on=((RESOURCE_CLAIM.plural, key),)
-            )
+            on = ((RESOURCE_CLAIM.plural, key),)
+            answer = yield WaitFor(ready=moved, timeout_s=REFRESH_S_MAX, on=on, in_doubt=True)
             if isinstance(answer, TimedOut):
                 return None
         return self._current(key, uid)

@@ -222,7 +222,7 @@ class _Binding:
     async def _settled(self, bind: Bind) -> Answer:
         """A binding whose answer got lost is read back, as in the scheduler."""
         lost = partial(log.warning, "the answer to a binding was lost: %s")
-        steps = settle(bind, self._cluster, lost)
+        steps = settle(bind, self._cluster, lost, lambda: bind.node in self._cluster.nodes.row_of)
         try:
             effect = next(steps)
             while True:

@@ -19,7 +19,6 @@ from asched.core.state.facts import (
     Answer,
     Bound,
     Done,
-    Gone,
     ReadGone,
     ReadPending,
     ReadPlaced,
@@ -59,9 +58,11 @@ class Course:
         self.waits: list[float] = []
         self.result: Bound | Refused | None = None
         self.effect: Effect | None = None
-        start = settle if sent_by_us else settle_lost
-        more = () if sent_by_us else ("the plugin took too long",)
-        self.steps = start(BIND, cluster, self.told.append, *more)
+        self.still_fits = True
+        if sent_by_us:
+            self.steps = settle(BIND, cluster, self.told.append, lambda: self.still_fits)
+        else:
+            self.steps = settle_lost(BIND, cluster, self.told.append, "the plugin took too long")
         self._go(None)
 
     def _go(self, answer: Answer | None) -> None:
@@ -170,13 +171,20 @@ def test_a_binding_is_sent_so_often_and_then_its_place_is_held() -> None:
     assert course.asked.count(Bind) == SENDS_MAX
 
 
-def test_nothing_is_sent_once_more_to_a_node_that_went() -> None:
-    course = Course(a_cluster()).hear(LOST)
-    course.cluster.apply(Gone(NODE, a_node("n1").build()))
+@pytest.mark.parametrize("sent", [1, 2])
+def test_nothing_is_sent_once_more_to_a_node_that_takes_the_pod_no_longer(sent: int) -> None:
+    """Its place is held all the same: what was sent may still be carried out."""
+    course = Course(a_cluster()).hear(*(LOST, PENDING) * (sent - 1), LOST)
+    course.still_fits = False
     course.hear(PENDING)
+    if sent > 1:
+        assert isinstance(course.effect, WaitFor)
+        course._go(TimedOut(0))
     assert isinstance(course.effect, WaitFor)
     assert course.effect.timeout_s == LANDS_WITHIN_S
-    assert course.asked.count(Bind) == 1
+    assert course.asked.count(Bind) == sent
+    course.hear(PENDING)
+    assert isinstance(course.result, Refused)
 
 
 def test_nothing_is_sent_once_more_for_somebody_else() -> None:

@@ -133,6 +133,24 @@ def test_a_lost_request_is_sent_once_more_to_the_same_node() -> None:
     assert play.notes() == [f"Scheduled: Successfully assigned default/web to {first.node}"]
 
 
+def test_a_lost_request_is_not_sent_once_more_to_a_node_that_became_ill() -> None:
+    """Its place is held for as long as the first one may still be carried out."""
+    play = Play(a_node("n1"))
+    play.see(a_pod("web"))
+    bind = play.the(Bind)
+    play.turn(Seen(NODE, a_node("n2").build()), Seen(NODE, a_node("n1").cordoned().build()))
+    play.answer(Unknown(bind.id, "timeout"))
+    play.answer(ReadPending(play.the(ReadPod).id))
+    assert play.of(Bind) == []
+    play.turn(after_s=LANDS_WITHIN_S - 1)
+    assert play.effects == []
+    assert play.node_of("uid-web") == "n1"
+    play.turn(after_s=1)
+    play.answer(ReadPending(play.the(ReadPod).id))
+    play.turn(after_s=10)
+    assert play.the(Bind).node == "n2"
+
+
 def lose_all_answers(play: Play) -> None:
     """The binding of `web` gets no answer, however often it is sent; the pod has no node."""
     for _ in range(SENDS_MAX):

@@ -4,10 +4,11 @@ import pytest
 
 from asched.core.config.defaults import configuration
 from asched.core.framework.runner import Runner
-from asched.core.framework.second_look import blamed
+from asched.core.framework.second_look import blamed, still_takes
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-from asched.core.state.facts import Seen
+from asched.core.state.facts import Gone, Seen
+from asched.core.state.pods import PodInfo
 from asched.edge.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 
@@ -75,3 +76,53 @@ def test_after_a_departure_only_that_node_is_asked() -> None:
     assert blamed(runner, pod, left="big") is None
     assert blamed(runner, pod, left="n1") == {"NodeResourcesFit"}
     assert blamed(runner, pod, left="gone") == frozenset()
+
+
+# --- the same for a pod that holds a place --------------------------------------------------------
+
+
+def assumed(runner: Runner, pod: PodBuilder) -> PodInfo:
+    built = pod.build()
+    runner.cluster.apply(Seen(POD, built))
+    info = runner.cluster.classes.info_of(built)
+    runner.cluster.assume(info, "n1")
+    return info
+
+
+FULL = a_pod("web").requests(cpu="1").host_port(80)
+
+
+def small(cpu: str = "1") -> NodeBuilder:
+    return a_node("n1").allocatable(cpu=cpu, memory="1Gi", pods="10")
+
+
+def test_a_pod_does_not_stand_in_its_own_way() -> None:
+    runner = a_runner(SMALL)
+    info = assumed(runner, FULL)
+    assert still_takes(runner, info)
+    assert runner.cluster.nodes.columns.read("pod_count")[info.row] == 1
+    assert runner.cluster.is_assumed("uid-web")
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        Seen(NODE, small().cordoned().build()),
+        Seen(NODE, small().taints("node.kubernetes.io/not-ready:NoSchedule").build()),
+        Seen(NODE, small("500m").build()),
+        Seen(POD, a_pod("stranger").requests(cpu="100m").build().on("n1")),
+        Gone(NODE, small().build()),
+    ],
+    ids=["cordoned", "ill", "smaller", "a stranger's", "gone"],
+)
+def test_what_has_happened_to_its_node_meanwhile_counts(seen: Seen | Gone) -> None:
+    runner = a_runner(SMALL)
+    info = assumed(runner, FULL)
+    runner.cluster.apply(seen)
+    assert not still_takes(runner, info)
+
+
+def test_room_that_was_promised_beside_it_does_not() -> None:
+    promised = a_pod("other").requests(cpu="800m").priority(10).status(nominatedNodeName="n1")
+    runner = a_runner(SMALL, waiting=promised)
+    assert still_takes(runner, assumed(runner, a_pod("web").requests(cpu="800m")))

@@ -144,6 +144,7 @@ def test_devices_stay_taken_as_long_as_nobody_knows_what_became_of_the_write() -
     talk = Dialogue(world, a_pod("c"))
     for _ in range(2 * ATTEMPTS_MAX):
         talk.lost()
+        assert talk.effect.in_doubt, "nobody may end this wait and give the devices back"
         talk.timed_out()
         assert isinstance(talk.effect, Patch)
         assert talk.effect.body["metadata"]["resourceVersion"] == "2"
