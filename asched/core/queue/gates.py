@@ -4,17 +4,22 @@ They are asked whenever a pod is about to leave its rest, for the active lane or
 that leaves backoff has passed already. The plugin that gated the pod last is asked first, because
 most likely it still does. Nothing is written to the API about a gated pod.
 
+A plugin that makes room holds a pod back after filters rejected it, and those hear of the room that
+comes free. Where nobody knows any more who they were, since the profile has changed or was gone for
+a while, it may be any of the profile.
+
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
         (runPreEnqueuePlugins)
 """
 
 from collections import ChainMap
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from asched.core.framework.points import NOBODY_EXPECTS, Expecting
+from asched.core.framework.points import NOBODY_EXPECTS, Expecting, PostFilterPlugin
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
+from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
 
 if TYPE_CHECKING:
@@ -24,11 +29,12 @@ if TYPE_CHECKING:
 class Gates:
     def __init__(
         self,
-        plugins: Mapping[str, Sequence["PreEnqueuePlugin"]],
+        profiles: Mapping[str, QueueProfile],
         observer: QueueObserver,
         counter_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
-        self._plugins = plugins
+        self._plugins = {name: profile.pre_enqueue for name, profile in profiles.items()}
+        self._registered = {name: frozenset(p.registrations) for name, p in profiles.items()}
         self._observer = observer
         self._counter_s = counter_s
 
@@ -66,12 +72,22 @@ class Gates:
             if self._agrees(plugin, queued):
                 continue
             queued.gated_by = plugin.name
-            if plugin.name not in queued.rejectors:
-                self._observer.unschedulable(plugin.name, profile, 1)
-            queued.rejected_by |= {plugin.name}
+            for name in self._rejectors(plugin, queued, profile) - queued.rejectors:
+                self._observer.unschedulable(name, profile, 1)
+                queued.rejected_by |= {name}
             return False
         queued.gated_by = ""
         return True
+
+    def _rejectors(
+        self, gate: "PreEnqueuePlugin", queued: QueuedPod, profile: str
+    ) -> frozenset[str]:
+        """Who has to hear of what may help a pod that this gate refuses."""
+        itself = frozenset((gate.name,))
+        everybody = self._registered[profile] - itself
+        if isinstance(gate, PostFilterPlugin) and everybody.isdisjoint(queued.rejectors):
+            return itself | everybody
+        return itself
 
     def _agrees(self, plugin: "PreEnqueuePlugin", queued: QueuedPod) -> bool:
         try:

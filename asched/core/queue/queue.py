@@ -92,8 +92,7 @@ class SchedulingQueue:
         interests = {name: Interest(profile.registrations) for name, profile in profiles.items()}
         extra_events = {name: Interest(profile.extra_events) for name, profile in profiles.items()}
         self._judge = Judge(interests, self._observer, self._counter_s, extra_events)
-        gates = {name: profile.pre_enqueue for name, profile in profiles.items()}
-        self._gates = Gates(gates, self._observer, self._counter_s)
+        self._gates = Gates(profiles, self._observer, self._counter_s)
         blame = {name: profile.blame for name, profile in profiles.items()}
         self._waking = Waking(self._judge, self._gates, blame)
         self._backoff_rule = backoff

@@ -1,13 +1,31 @@
 """PreEnqueue: who is asked, in which order, and what a refusal leaves behind."""
 
+import pytest
+
+from asched.core.framework.points import PostFilterPlugin, PostFilterResult
+from asched.core.framework.status import SUCCESS
 from asched.core.queue.gates import Gates
+from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
 from tests.core.queue.waiting import PROFILE, Gate, Witness, a_pod
 
 
+def a_profile(*gates: Gate) -> dict[str, QueueProfile]:
+    registrations = {"fit": (), "ports": ()}
+    sort_key = lambda pod, _: pod.key  # noqa: E731
+    return {PROFILE: QueueProfile(sort_key, registrations, gates)}
+
+
+class MakingRoom(Gate, PostFilterPlugin):
+    """Holds a pod back while others leave for it."""
+
+    def post_filter(self, pod, rejection, trial):
+        return PostFilterResult(SUCCESS)
+
+
 def test_the_first_refusal_gates_the_pod_and_counts_once() -> None:
     one, two, witness = Gate("one"), Gate("two"), Witness()
-    gates = Gates({PROFILE: (one, two)}, witness)
+    gates = Gates(a_profile(one, two), witness)
     queued = QueuedPod(a_pod("web", gates=["one", "two"]), 0.0)
 
     assert not gates.admit(queued)
@@ -21,7 +39,7 @@ def test_the_first_refusal_gates_the_pod_and_counts_once() -> None:
 
 def test_the_gate_of_last_time_is_asked_first() -> None:
     one, two = Gate("one"), Gate("two")
-    gates = Gates({PROFILE: (one, two)}, Witness())
+    gates = Gates(a_profile(one, two), Witness())
     queued = QueuedPod(a_pod("web", gates=["two"]), 0.0)
     gates.admit(queued)
     one.asked.clear()
@@ -33,7 +51,7 @@ def test_the_gate_of_last_time_is_asked_first() -> None:
 
 
 def test_a_pod_passes_when_nobody_objects() -> None:
-    gates = Gates({PROFILE: (Gate("one"),)}, Witness())
+    gates = Gates(a_profile(Gate("one")), Witness())
     queued = QueuedPod(a_pod("web", gates=["one"]), 0.0)
     gates.admit(queued)
     queued.pod = a_pod("web")
@@ -46,3 +64,27 @@ def test_a_pod_passes_when_nobody_objects() -> None:
 
 def test_a_profile_without_gates_lets_everybody_pass() -> None:
     assert Gates({}, Witness()).admit(QueuedPod(a_pod("web", gates=["one"]), 0.0))
+
+
+def test_whoever_rejected_a_pod_before_room_was_made_for_it_goes_on_to_hear() -> None:
+    queued, witness = QueuedPod(a_pod("web", gates=["room"]), 0.0), Witness()
+    queued.rejected_by = frozenset(("fit",))
+
+    assert not Gates(a_profile(MakingRoom("room")), witness).admit(queued)
+
+    assert queued.rejected_by == {"fit", "room"}
+    assert witness.waiting_for == {"room": 1}
+
+
+@pytest.mark.parametrize("rejected_by", [(), ("of another profile",)])
+def test_where_it_is_forgotten_who_rejected_it_everybody_hears(rejected_by: list[str]) -> None:
+    """Its profile was gone for a while, or is another one now."""
+    queued, witness = QueuedPod(a_pod("web", gates=["room"]), 0.0), Witness()
+    queued.rejected_by = frozenset(rejected_by)
+    gates = Gates(a_profile(MakingRoom("room")), witness)
+
+    assert not gates.admit(queued)
+    assert not gates.admit(queued)
+
+    assert queued.rejected_by == {"fit", "ports", "room", *rejected_by}
+    assert witness.waiting_for == {"fit": 1, "ports": 1, "room": 1}
