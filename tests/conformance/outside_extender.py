@@ -42,6 +42,8 @@ def deliberate(record: Mapping[str, Any]) -> str | None:
     deleted = any(write["verb"] == "delete" for write in record["api"])
     if deleted and any(extender.get("filterVerb") for extender in record["extenders"]):
         return "extenders are heard before pods are evicted, and nodes are not emptied in vain"
+    if any('/bind": context deadline exceeded' in event["note"] for event in record["events"]):
+        return "a binding without an answer may still come, its place is held as long"
     if any("certificate is valid for" in event["note"] for event in record["events"]):
         return "Python does not tell which names a certificate is for"
     return None
