@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from asched.core.framework.effects import DeletePod, Effect, MarkVictim
+from asched.core.framework.effects import DeletePod, Effect, EmitEvent, MarkVictim
 from asched.lab.apiserver.resources import find
 from asched.lab.sim.checker import EndState, selected
 from asched.lab.sim.faults import LostAnswers, ServerErrors, SlowAnswers
@@ -37,8 +37,8 @@ class Budgets(Scenario):
     faults = (LostAnswers(rate=0.1), ServerErrors(rate=0.1), SlowAnswers(seconds_max=0.5))
 
     def setup(self, world: World) -> None:
-        #: (preemptor's uid, node) -> when it was first seen to be promised the node
-        self.since: dict[tuple[str, str], float] = {}
+        #: (pod's uid, node) -> when an attempt at it ended last with that node promised to it
+        self.decided: dict[tuple[str, str], float] = {}
         #: victim's uid -> who was promised its node when it was decided that it has to go
         self.gone_for: dict[str, set[str]] = {}
         world.on_effect.append(self._look)
@@ -64,7 +64,13 @@ class Budgets(Scenario):
                 yield AddNodes(cpu=(1, 2))
 
     def _look(self, process: Process, effect: Effect) -> None:
-        """Judge a victim at the moment at which it was decided that it has to go."""
+        """Judge a victim at the moment at which it was decided that it has to go. An attempt that
+        fails says so at once; its last victim may be written about much later.
+        """
+        if isinstance(effect, EmitEvent):
+            uid = effect.regarding.uid
+            told = process.parts.nominator.node_of(uid)
+            self.decided[uid, told or ""] = process.world.clock.now_s()
         if not isinstance(effect, DeletePod | MarkVictim):
             return
         world = process.world
@@ -82,8 +88,7 @@ class Budgets(Scenario):
         if not uids.isdisjoint(self.gone_for.get(effect.pod.uid, ())):
             return  # tried again, and somebody else may be promised the node by now
         self.gone_for[effect.pod.uid] = uids
-        now_s = world.clock.now_s()
-        if self.since.setdefault((most.uid, node), now_s) != now_s:
+        if self.decided.get((most.uid, node)) != world.clock.now_s():
             return  # decided before, in another world
         if is_protected(world, victim):
             spared = node_without_victims(process, most.key)
