@@ -58,7 +58,13 @@ def pod(
     image: str = "registry.k8s.io/pause:3.10",
     **spec: Any,
 ) -> JsonObject:
-    """A pod of one container; `spec` adds to it."""
+    """A pod of one container; `spec` adds to it.
+
+    With the token that the API server mounts in every pod, under a name of its own in each: a real
+    one would add it, were the admission of service accounts not switched off here.
+    """
+    token = {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}}
+    volume = {"name": f"kube-api-access-{name}", "projected": {"sources": [token]}}
     requests = {"cpu": cpu, "memory": memory}
     return {
         "apiVersion": "v1",
@@ -67,6 +73,7 @@ def pod(
         "spec": {
             "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "main", "image": image, "resources": {"requests": requests}}],
+            "volumes": [volume],
             **spec,
         },
     }

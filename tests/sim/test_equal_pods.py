@@ -80,7 +80,12 @@ class Job:
         container = {"name": "c", "resources": {"requests": {"cpu": "1"}}}
         return {
             "metadata": {"name": f"p{number}", "namespace": "one", "labels": {"job": "j"}},
-            "spec": {"schedulerName": "ours", "containers": [container]},
+            "spec": {
+                "schedulerName": "ours",
+                "containers": [container],
+                # As the API server adds one to every pod: each has a name of its own.
+                "volumes": [{"name": f"kube-api-access-{number}", "projected": {"sources": []}}],
+            },
             "status": {},
         }
 

@@ -296,12 +296,15 @@ def spec_key(pod: Pod, labelled: "Pod | None" = None) -> bytes:
     `labelled`: as if the pod had the labels of this one.
 
     Names count only where a rule derives something from them: generic ephemeral volumes are named
-    after the pod. Resource claims made from a template differ from pod to pod as well, but the rule
-    that reads them is asked anew for every pod. Gates and the scheduler's name are no part of it.
+    after the pod. A volume of which no rule reads the source is none: the token that the API server
+    mounts in every pod has a name of its own in each. Resource claims made from a template differ
+    from pod to pod as well, but the rule that reads them is asked anew for every pod. Gates and the
+    scheduler's name are no part of it.
     """
     spec = pod.spec
     named = any(volume.ephemeral is not None for volume in spec.volumes or ())
     identity = (pod.metadata.name, pod.metadata.uid) if named else None
+    read = [volume for volume in spec.volumes or () if volume != Volume(volume.name)]
     return _encoder.encode(
         (
             pod.metadata.namespace,
@@ -317,7 +320,7 @@ def spec_key(pod: Pod, labelled: "Pod | None" = None) -> bytes:
             spec.init_containers,
             spec.overhead,
             spec.resources,
-            spec.volumes,
+            read,
             spec.host_network,
             spec.host_users,
             spec.scheduling_group,

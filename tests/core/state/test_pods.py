@@ -1,5 +1,6 @@
 """Classes of pods: shared by equal pods, remembered for a while, forgotten in the end."""
 
+from asched.core.model.pod import Pod
 from asched.core.state.pods import CLASS_BYTES, RECENT_BYTES_MAX, PodClasses
 from tests.builders import a_pod
 
@@ -9,6 +10,25 @@ def test_equal_pods_share_a_class() -> None:
     one, two = (a_pod(name).requests(cpu="1").build() for name in ("one", "two"))
     assert classes.class_of(one) is classes.class_of(two)
     assert classes.class_of(one) is not classes.class_of(a_pod("three").requests(cpu="2").build())
+
+
+def test_a_volume_that_no_rule_reads_has_no_name() -> None:
+    """The API server mounts a token in every pod, under another name in each."""
+
+    def mounting(name: str, *volumes: dict[str, object]) -> Pod:
+        token = {"name": f"kube-api-access-{name}", "projected": {"sources": []}}
+        return a_pod(name).spec(volumes=[token, *volumes]).build()
+
+    classes = PodClasses()
+    assert classes.class_of(mounting("one")) is classes.class_of(mounting("two"))
+    assert classes.class_of(mounting("one")) is classes.class_of(a_pod("three").build())
+
+    claims = [{"name": "data", "persistentVolumeClaim": {"claimName": c}} for c in ("x", "x", "y")]
+    x, x_too, y = (classes.class_of(mounting(str(n), claim)) for n, claim in enumerate(claims))
+    assert x is x_too
+    assert x is not y
+    own = {"name": "own", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+    assert classes.class_of(mounting("one", own)) is not classes.class_of(mounting("two", own))
 
 
 def test_a_class_outlives_its_last_pod_for_a_while() -> None:
