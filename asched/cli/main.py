@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "demo": "place thousands of pods on an embedded API server, and watch",
     "apiserver": "run an in-memory Kubernetes API server for trying things out",
     "bench": "measure throughput with scheduler_perf's workload files",
+    "simulate": "place the pods of a recorded GPU cluster by a policy",
     "sim": "live through simulated bad days, or repeat one by its seed",
     "config": "check, view or migrate configuration files",
     "explain": "tell why a pod is where it is",

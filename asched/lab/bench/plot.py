@@ -1,4 +1,4 @@
-"""Throughput over time as an SVG, written by hand: axes, one line per collection, a legend."""
+"""Curves as an SVG, written by hand: axes, one line per curve, a legend."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -18,6 +18,7 @@ LEGEND_LINE: Final = 18
 COLOURS: Final = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 TICKS: Final = 5
 
+#: Name, points, and the level upstream asks for (0: none).
 Curve = tuple[str, list[tuple[float, float]], float]
 
 
@@ -29,22 +30,26 @@ def svg(results: Sequence[Result]) -> str:
         for collection in result.collections
         for threshold in (result.workload.threshold,)
     ]
-    curves = [curve for curve in curves if curve[1]]
-    right_s = max((points[-1][0] for _, points, _ in curves), default=1.0) or 1.0
-    top = max((rate for _, points, _ in curves for _, rate in points), default=1.0) * 1.05 or 1.0
-    height = HEIGHT + LEGEND_LINE * len(curves)
     mode = results[0].mode if results else ""
+    return picture(f"Pods scheduled per second, {mode} mode", "seconds", curves)
+
+
+def picture(title: str, below: str, curves: Sequence[Curve]) -> str:
+    """Curves over one axis, which is called `below`; those without points are left out."""
+    curves = [curve for curve in curves if curve[1]]
+    right = max((points[-1][0] for _, points, _ in curves), default=1.0) or 1.0
+    top = max((value for _, points, _ in curves for _, value in points), default=1.0) * 1.05 or 1.0
+    height = HEIGHT + LEGEND_LINE * len(curves)
     size = f'width="{WIDTH}" height="{height}"'
     font = 'font-family="sans-serif" font-size="12"'
-    title = f"Pods scheduled per second, {escape(mode)} mode"
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} viewBox="0 0 {WIDTH} {height}" {font}>',
         f'<rect width="{WIDTH}" height="{height}" fill="#ffffff"/>',
-        f'<text x="{LEFT}" y="22" font-size="15">{title}</text>',
-        *_axes(right_s, top),
+        f'<text x="{LEFT}" y="22" font-size="15">{escape(title)}</text>',
+        *_axes(right, top, below),
     ]
     for number, curve in enumerate(curves):
-        parts += _curve(number, curve, right_s, top)
+        parts += _curve(number, curve, right, top)
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -56,7 +61,7 @@ def _y(rate: float, top: float) -> float:
     return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * rate / top
 
 
-def _axes(right_s: float, top: float) -> list[str]:
+def _axes(right_s: float, top: float, below: str) -> list[str]:
     parts = []
     for tick in range(TICKS + 1):
         rate, at_s = top * tick / TICKS, right_s * tick / TICKS
@@ -69,7 +74,8 @@ def _axes(right_s: float, top: float) -> list[str]:
             f'<text x="{x:.1f}" y="{HEIGHT - BOTTOM + 18}" text-anchor="middle">{at_s:.3g}</text>'
         )
     middle = (LEFT + WIDTH - RIGHT) / 2
-    parts.append(f'<text x="{middle:.0f}" y="{HEIGHT - 12}" text-anchor="middle">seconds</text>')
+    where = f'x="{middle:.0f}" y="{HEIGHT - 12}" text-anchor="middle"'
+    parts.append(f"<text {where}>{escape(below)}</text>")
     return parts
 
 

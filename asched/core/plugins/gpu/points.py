@@ -1,0 +1,79 @@
+"""Points of the simple GPU policies, 0..100 by node; CPU and devices are looked at together.
+
+Edges   nodes where the pod does not fit may get anything.
+Source  the simulator published with Weng et al., USENIX ATC 2023: dot product, GPU clustering, GPU
+        packing and best fit as its plugins have them
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.plugins.gpu.shares import I64, WHOLE, Demand, Shares
+
+#: The largest node, by which amounts are made comparable: milli-CPU, thousandths of a device.
+LARGEST_CPU: Final = 128_000.0
+LARGEST_DEVICES: Final = 8
+MAX_SCORE: Final = 100.0
+
+
+def dot_product(shares: Shares, demand: Demand) -> I64:
+    """Few points where much is left of what the pod asks much of."""
+    largest = float(LARGEST_DEVICES * WHOLE)
+    product = (shares.cpu / LARGEST_CPU) * (demand.cpu / LARGEST_CPU)
+    product = product + (shares.left.sum(axis=1) / largest) * (demand.total / largest)
+    points: I64 = (MAX_SCORE * (1.0 - product / 2)).astype(np.int64)
+    return points
+
+
+def best_fit(shares: Shares, demand: Demand) -> I64:
+    """The less is left with the pod, the better. Before it is spread over 0..100."""
+    largest = float(LARGEST_DEVICES * WHOLE)
+    rest = (shares.cpu - demand.cpu) / LARGEST_CPU * 0.5
+    rest = rest + (shares.left.sum(axis=1) - demand.total) / largest * 0.5
+    points: I64 = ((1.0 - rest) * MAX_SCORE).astype(np.int64)
+    return points
+
+
+def packing(shares: Shares, demand: Demand) -> I64:
+    """Devices in use first, the fuller the better; then free ones of nodes in use; free nodes
+    last.
+    """
+    if not demand.number:
+        return np.zeros(len(shares.cpu), dtype=np.int64)
+    free = (shares.left == WHOLE).sum(axis=1)
+    ascending = np.sort(np.where(shares.left >= demand.milli, shares.left, WHOLE + 1), axis=1)
+    taken = ascending[:, : demand.number]
+    untouched = (taken == WHOLE).sum(axis=1)
+    shared = np.maximum(100 - (taken * 100 // WHOLE).sum(axis=1) // 10, 50)
+    used = np.where(untouched > 0, np.maximum(50 - untouched, 33), shared)
+    points: I64 = np.where(free == shares.devices, np.maximum(33 - free, free), used)
+    return points
+
+
+def clustering(
+    shares: Shares, demand: Demand, holds_kind: npt.NDArray[np.bool_], kinds: I64
+) -> I64:
+    """Pods of one kind (fractions, or as many whole devices) together.
+
+    `holds_kind` bool[M]: a pod of this kind is there; `kinds` int64[M]: how many kinds are.
+    """
+    if not demand.number:
+        return np.zeros(len(shares.cpu), dtype=np.int64)
+    largest = LARGEST_DEVICES * WHOLE
+    base = np.where(holds_kind, np.where(kinds == 1, 75, 50), np.where(kinds == 0, 25, 0))
+    points: I64 = base + 25 * (largest - shares.left.sum(axis=1)) // largest
+    return points
+
+
+def spread(points: I64) -> I64:
+    """Points of the feasible nodes over 0..100, the least to 0."""
+    low, high = int(points.min()), int(points.max())
+    if high == low:
+        return points - low
+    return (points - low) * 100 // (high - low)
+
+
+__all__: Sequence[str] = ("best_fit", "clustering", "dot_product", "packing", "spread")

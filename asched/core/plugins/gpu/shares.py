@@ -1,0 +1,125 @@
+"""What is left of nodes' devices, in thousandths of one device, and what a placement leaves.
+
+A pod asks for a number of devices and `milli` of each: a fraction of one, or whole ones. A fraction
+never spans devices.
+"""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+F64 = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+#: One whole device.
+WHOLE: Final = 1000
+
+
+class Demand(NamedTuple):
+    """What a pod asks for. `models`: the only ones it may run on, sorted; () for any."""
+
+    cpu: int  # milli-CPU
+    milli: int = 0
+    number: int = 0  # of devices
+    models: tuple[str, ...] = ()
+
+    @property
+    def total(self) -> int:
+        """Thousandths of a device."""
+        return self.milli * self.number
+
+    @property
+    def kind(self) -> int:
+        """What counts as the same use of a node: fractions, or as many whole devices."""
+        return 0 if self.milli < WHOLE else self.number
+
+
+class Shares(NamedTuple):
+    """M nodes. Devices that a node does not have have nothing left; `models` tells what the ids
+    in `model` stand for.
+    """
+
+    cpu: I64  # [M] milli-CPU left
+    left: I64  # [M, D]
+    devices: I64  # [M] how many a node has
+    model: I32  # [M]
+    models: tuple[str, ...]
+
+    def take(self, rows: I64) -> "Shares":
+        return Shares(
+            self.cpu[rows], self.left[rows], self.devices[rows], self.model[rows], self.models
+        )
+
+
+class Placements(NamedTuple):
+    """X ways to place a pod, those on one node one after the other, by device.
+
+    `position` int64[X] stands in the M nodes asked about; `device` int64[X] is the one that gives a
+    fraction, -1 where whole ones are taken from the free devices in order, or none at all.
+    """
+
+    position: I64
+    device: I64
+    after: Shares
+
+
+def fits(shares: Shares, demand: Demand) -> Mask:
+    """bool[M]: CPU, devices and model suffice."""
+    enough = shares.cpu >= demand.cpu
+    if demand.number:
+        enough &= (shares.left >= demand.milli).sum(axis=1) >= demand.number
+        enough &= accepts(demand, shares.models)[shares.model]
+    return enough
+
+
+def accepts(demand: Demand, models: tuple[str, ...]) -> Mask:
+    """Bool per id of a model."""
+    return np.array([not demand.models or name in demand.models for name in models], dtype=np.bool_)
+
+
+def placements(shares: Shares, demand: Demand) -> Placements:
+    """Every different way to place a pod on nodes where it fits: of devices with equally much
+    left, the first.
+    """
+    if 0 < demand.milli < WHOLE:
+        left = shares.left
+        offered = left >= demand.milli
+        for device in range(1, left.shape[1]):
+            same = left[:, :device] == left[:, device : device + 1]
+            offered[:, device] &= ~same.any(axis=1)
+        position, device_of = offered.nonzero()
+        after = shares.take(position)
+        after.left[np.arange(len(position)), device_of] -= demand.milli
+    else:
+        position = np.arange(len(shares.cpu))
+        device_of = np.full(len(position), -1)
+        after = shares.take(position)
+        if demand.number:
+            free = after.left == WHOLE
+            after.left[free & (free.cumsum(axis=1) <= demand.number)] = 0
+    return Placements(position, device_of, after._replace(cpu=after.cpu - demand.cpu))
+
+
+def best_of(ways: Placements, points: npt.NDArray[np.generic], size: int) -> tuple[I64, I64]:
+    """(index into the ways, device) of the best way on each of `size` nodes, int64[size] each;
+    index -1 where there is none, and the first of equals.
+    """
+    index = np.full(size, -1)
+    device = np.full(size, -1)
+    if len(points):
+        starts = np.flatnonzero(np.diff(ways.position, prepend=-1))
+        peaks = np.maximum.reduceat(points, starts)
+        is_best = points == np.repeat(peaks, np.diff(starts, append=len(points)))
+        best = np.flatnonzero(is_best)[::-1]  # written last wins: the first of equals
+        index[ways.position[best]] = best
+        device[ways.position[best]] = ways.device[best]
+    return index, device
+
+
+def tightest(left: I64, milli: int) -> I64:
+    """int64[M]: the device with least left that gives such a fraction, the first of equals."""
+    found: I64 = np.where(left >= milli, left, np.iinfo(np.int64).max).argmin(axis=1)
+    return found

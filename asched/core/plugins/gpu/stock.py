@@ -1,0 +1,145 @@
+"""Devices as stock to be cut: what a piece is worth, and what is lost by cutting it here or there.
+
+Fractions are pieces of one length, devices are bars. From how often each length is asked for
+follows the plan with the fewest bars; its prices tell what every rest of a bar is worth: as much as
+the best pieces that can still be cut from it. A piece cut where the rest loses no more than the
+price of the piece costs nothing.
+
+Bounds  GRAIN: lengths are rounded up, rests down. LENGTHS_MAX: the most frequent lengths count.
+Source  Gilmore and Gomory, A Linear Programming Approach to the Cutting-Stock Problem, Operations
+        Research 9 (1961)
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from asched.core.plugins.gpu.shares import F64, I64, WHOLE, Demand, Mask, Placements, Shares
+
+GRAIN: Final = 10
+CELLS: Final = WHOLE // GRAIN
+LENGTHS_MAX: Final = 32
+#: Plans tried before the last one is taken as it is; a few dozen find the best.
+PLANS_MAX: Final = 200
+#: How much a device's rest counts beside what is lost: among equals the tightest device.
+TIGHT: Final = 0.1
+_NOTHING: Final = 1e-9
+
+
+class Worth(NamedTuple):
+    """Of rests in steps of GRAIN, float64[CELLS + 1], a whole device being worth 1."""
+
+    rest: F64
+
+    def loss(self, left: I64, milli: int) -> F64:
+        """What a device loses by giving `milli`, beyond the price of the piece."""
+        after = self.rest[(left - milli) // GRAIN]
+        lost: F64 = self.rest[left // GRAIN] - after - self.price(milli)
+        return lost
+
+    def price(self, milli: int) -> float:
+        return float(self.rest[_cells(milli)])
+
+    def waste(self, milli: int) -> float:
+        """How much of a device is expected to stay unused by the best plan for such a piece."""
+        return self.price(milli) - milli / WHOLE
+
+
+def worth(counts: Iterable[tuple[Demand, float]]) -> Worth:
+    """From how often pods ask for each length."""
+    asked: dict[int, float] = {CELLS: 1.0}
+    for demand, count in counts:
+        if demand.number == 1:
+            cells = _cells(demand.milli)
+            asked[cells] = asked.get(cells, 0.0) + count
+    frequent = sorted(asked, key=lambda cells: (-asked[cells], cells))[:LENGTHS_MAX]
+    lengths = sorted({*frequent, CELLS})
+    need = np.array([asked[cells] for cells in lengths])
+    need /= need.sum()
+    plan = np.diag([float(CELLS // cells) for cells in lengths])
+    for _ in range(PLANS_MAX):
+        inverse = np.linalg.inv(plan)
+        values, pattern = _best_pattern(lengths, inverse.sum(axis=0).tolist())
+        if values[CELLS] <= 1 + _NOTHING:
+            break
+        entering = inverse @ pattern
+        grows = entering > _NOTHING
+        ratio = np.where(grows, inverse @ need / np.where(grows, entering, 1.0), np.inf)
+        plan[:, int(ratio.argmin())] = pattern
+    return Worth(np.array(values) / values[CELLS])
+
+
+def _cells(milli: int) -> int:
+    return -(-milli // GRAIN)
+
+
+def _best_pattern(lengths: Sequence[int], prices: Sequence[float]) -> tuple[list[float], F64]:
+    """(the best value that can be cut from every rest, how many of each length from a whole)."""
+    pieces = list(enumerate(zip(lengths, prices, strict=True)))
+    values = [0.0] * (CELLS + 1)
+    chosen = [-1] * (CELLS + 1)
+    for cells in range(1, CELLS + 1):
+        values[cells] = values[cells - 1]
+        for piece, (length, price) in pieces:
+            if length > cells:
+                break
+            value = values[cells - length] + price
+            if value > values[cells] + _NOTHING:
+                values[cells], chosen[cells] = value, piece
+    pattern = np.zeros(len(lengths))
+    cells = CELLS
+    while cells:
+        piece = chosen[cells]
+        cells -= lengths[piece] if piece >= 0 else 1
+        if piece >= 0:
+            pattern[piece] += 1
+    return values, pattern
+
+
+class Stock:
+    """A workload to be expected, and what placing a pod costs under it."""
+
+    def __init__(self, counts: Sequence[tuple[Demand, float]]) -> None:
+        """Pods with how often each is asked for."""
+        self.worth = worth(counts)
+        using = [(demand, count) for demand, count in counts if demand.number]
+        devices = sum(demand.total * count for demand, count in using)
+        #: milli-CPU that pods take along with a thousandth of a device
+        self.cpu_per_milli = sum(demand.cpu * count for demand, count in using) / (devices or 1)
+        self.whole_cpu = _quarter([entry for entry in using if entry[0].milli == WHOLE])
+
+    def stranded(self, shares: Shares) -> F64:
+        """float64[M] devices that stay idle for want of CPU, if pods come as expected."""
+        total = shares.left.sum(axis=1)
+        if not self.cpu_per_milli:
+            return np.zeros(len(total))
+        idle: F64 = np.maximum(0.0, total - shares.cpu / self.cpu_per_milli) / WHOLE
+        return idle
+
+    def costs(self, shares: Shares, demand: Demand, ways: Placements) -> F64:
+        """float64[X] devices lost by each way to place a pod; may be negative."""
+        cost: F64 = self.stranded(ways.after) - self.stranded(shares)[ways.position]
+        if 0 < demand.milli < WHOLE:
+            left = shares.left[ways.position, ways.device]
+            cost += self.worth.loss(left, demand.milli) + TIGHT * (left - demand.milli) / WHOLE
+        return cost
+
+    def opens(self, shares: Shares, demand: Demand, ways: Placements) -> Mask:
+        """bool[X]: whether a fraction would open a device that a whole pod could still use."""
+        if not 0 < demand.milli < WHOLE:
+            return np.zeros(len(ways.position), dtype=np.bool_)
+        untouched = shares.left[ways.position, ways.device] == WHOLE
+        closed: Mask = untouched & (shares.cpu[ways.position] >= self.whole_cpu)
+        return closed
+
+
+def _quarter(counts: Sequence[tuple[Demand, float]]) -> int:
+    """The CPU that a quarter of the pods gets by with."""
+    total = sum(count for _, count in counts)
+    seen = 0.0
+    for demand, count in sorted(counts):
+        seen += count
+        if seen > total / 4:
+            return demand.cpu
+    return 0

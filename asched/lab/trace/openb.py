@@ -1,0 +1,94 @@
+"""The recorded cluster "openb": 1,213 nodes with GPUs, and lists of pods that asked for them.
+
+Only what pods ask for is used: no times, no phases; no pod ever ends.
+
+Source  data/csv of hkust-adsl/kubernetes-scheduler-simulator, published with Weng et al., USENIX
+        ATC 2023
+"""
+
+import csv
+import gzip
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from asched.core.plugins.gpu.shares import WHOLE, Demand
+
+FAMILY: Final = "openb"
+#: Pods a node takes.
+PODS_MAX: Final = 1001
+_NODES: Final = "openb_node_list_gpu_node.csv.gz"
+_PODS: Final = "openb_pod_list_"
+_ENDING: Final = ".csv.gz"
+
+
+class TraceError(Exception):
+    """One line: what cannot be read, and what to do."""
+
+
+class TraceNode(NamedTuple):
+    name: str
+    cpu: int  # milli-CPU
+    memory: int  # MiB
+    devices: int
+    model: str
+
+
+class TracePod(NamedTuple):
+    name: str
+    demand: Demand
+    memory: int  # MiB
+
+
+class Trace(NamedTuple):
+    name: str
+    nodes: tuple[TraceNode, ...]  # by name
+    pods: tuple[TracePod, ...]  # by name
+
+
+def default_folder() -> Path:
+    """`traces` below ASCHED_SHARED, or below ../shared."""
+    return Path(os.environ.get("ASCHED_SHARED", "../shared")) / "traces"
+
+
+def known(folder: Path) -> list[str]:
+    """The names of the traces in a folder. Raises TraceError if there are none."""
+    found = sorted((folder / FAMILY).glob(f"{_PODS}*{_ENDING}"))
+    if not found:
+        text = f"no traces in {folder / FAMILY}; name the folder with --traces or ASCHED_SHARED"
+        raise TraceError(text)
+    return [f"{FAMILY}:{path.name[len(_PODS) : -len(_ENDING)]}" for path in found]
+
+
+def load(name: str, folder: Path) -> Trace:
+    """Read one trace. Raises TraceError."""
+    names = known(folder)
+    if name not in names:
+        raise TraceError(f"no trace {name!r} in {folder}; there are {', '.join(names)}")
+    base = folder / FAMILY
+    pods = base / f"{_PODS}{name.removeprefix(FAMILY + ':')}{_ENDING}"
+    try:
+        nodes = sorted(_node(line) for line in _lines(base / _NODES))
+        return Trace(name, tuple(nodes), tuple(sorted(_pod(line) for line in _lines(pods))))
+    except (OSError, EOFError, KeyError, ValueError) as problem:
+        raise TraceError(f"{base}: cannot read trace {name}: {problem!r}") from None
+
+
+def _lines(path: Path) -> Iterator[dict[str, str]]:
+    with gzip.open(path, "rt", newline="") as stream:
+        yield from csv.DictReader(stream)
+
+
+def _node(line: dict[str, str]) -> TraceNode:
+    amounts = int(line["cpu_milli"]), int(line["memory_mib"]), int(line["gpu"])
+    return TraceNode(line["sn"], *amounts, line["model"])
+
+
+def _pod(line: dict[str, str]) -> TracePod:
+    count = int(line["num_gpu"])
+    milli = min(int(line["gpu_milli"] or 0), WHOLE) if count else 0
+    # Some lists name no models: their pods take any.
+    models = tuple(sorted(filter(None, (line.get("gpu_spec") or "").split("|")))) if count else ()
+    demand = Demand(int(line["cpu_milli"]), milli, count if milli else 0, models if milli else ())
+    return TracePod(line["name"], demand, int(line["memory_mib"]))

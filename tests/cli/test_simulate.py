@@ -1,0 +1,85 @@
+"""`asched simulate`: its lines and its exit status."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from asched.cli.main import main
+from tests.lab.trace import tiny
+
+
+def test_one_line_of_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["--trace", "openb:tiny", "--policy", "fgd", "--seed", "42", "--json"]
+    assert main(["simulate", *words, "--traces", str(tiny.write(tmp_path))]) == 0
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert list(found) == ["trace", "policy", "seed", "pods", "gpu_allocation", "curve", "seconds"]
+    assert (found["trace"], found["policy"], found["seed"]) == ("openb:tiny", "fgd", 42)
+    assert list(found["gpu_allocation"]) == ["60", "90", "100", "130"]
+    assert len(found["curve"]) == 131
+    assert found["curve"][60] == found["gpu_allocation"]["60"]
+
+
+def test_the_list_has_traces_and_policies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["simulate", "--list", "--traces", str(tiny.write(tmp_path))]) == 0
+    printed = capsys.readouterr().out
+    assert "  openb:tiny\n" in printed
+    assert "  bestfit " in printed
+
+
+def test_without_json_it_says_what_it_cost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["--trace", "openb:tiny", "--policy", "GpuPacking"]
+    assert main(["simulate", *words, "--traces", str(tiny.write(tmp_path))]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("openb:tiny by gpupacking, seed 42: ")
+    assert "that ask for no GPU; 0 turned away although a node had room" in printed
+
+
+def test_a_plot_has_the_published_curve_beside_it(tmp_path: Path) -> None:
+    header = ",".join(["workload", "sc_policy", "tune", "seed", *map(str, range(131))])
+    line = ",".join(["openb_pod_list_tiny", "06-FGD", "1.3", "42", *["7.5"] * 130, ""])
+    table = tmp_path / "published.csv"
+    table.write_text(f"{header}\n{line}\n")
+    words = ["--trace", "openb:tiny", "--published", str(table), "--plot", str(tmp_path / "a.svg")]
+    assert main(["simulate", *words, "--traces", str(tiny.write(tmp_path))]) == 0
+    drawn = (tmp_path / "a.svg").read_text()
+    assert drawn.count("<polyline") == 2
+    assert ">published<" in drawn
+    assert ">GPUs asked for (%)<" in drawn
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["--trace", "openb:none"], 1, "no trace 'openb:none'"),
+        (["--trace", "openb:tiny", "--policy", "best"], 2, "no policy 'best'; there are random"),
+        ([], 2, "--trace is missing"),
+        (["--trace", "openb:tiny", "--published", "x.csv"], 2, "is drawn by --plot FILE"),
+    ],
+)
+def test_wrong_words_are_one_line(
+    words: list[str],
+    status: int,
+    said: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["simulate", *words, "--traces", str(tiny.write(tmp_path))]) == status
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert errors.count("\n") == 1
+
+
+def test_where_there_are_no_traces_it_says_how_to_name_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASCHED_SHARED", str(tmp_path))
+    for words in (["--list"], ["--trace", "openb:default"]):
+        assert main(["simulate", *words]) == 1
+        errors = capsys.readouterr().err
+        assert errors.startswith(f"asched simulate: no traces in {tmp_path}/traces/openb; name")
+        assert errors.count("\n") == 1

@@ -1,0 +1,93 @@
+"""Prices of pieces and rests: right for cases that can be seen through, and bounds that must hold
+for all.
+"""
+
+import itertools
+import random
+
+import numpy as np
+import pytest
+
+from asched.core.plugins.gpu.shares import WHOLE, Demand, Shares, placements
+from asched.core.plugins.gpu.stock import CELLS, LENGTHS_MAX, Stock, worth
+
+
+def asked(lengths: dict[int, int]) -> list[tuple[Demand, float]]:
+    return [(Demand(0, milli, 1), float(count)) for milli, count in lengths.items()]
+
+
+def test_a_rest_nobody_can_use_is_worth_nothing() -> None:
+    prices = worth(asked({810: 5, 1000: 5}))
+    assert prices.price(810) == pytest.approx(1)
+    assert prices.waste(810) == pytest.approx(0.19)
+    assert prices.rest[CELLS * 19 // 100] == 0
+
+
+def test_pieces_that_complete_each_other_waste_nothing() -> None:
+    prices = worth(asked({600: 5, 400: 5}))
+    assert prices.price(600) + prices.price(400) == pytest.approx(1)
+    assert prices.loss(np.array([1000, 400]), 400) == pytest.approx([0, 0])
+
+
+def test_a_small_piece_goes_where_the_rest_was_lost_anyway() -> None:
+    prices = worth(asked({810: 50, 470: 50, 160: 5}))
+    in_hole, in_half = prices.loss(np.array([190, 530]), 160)
+    assert in_half > in_hole + 0.3
+
+
+def test_whatever_is_asked_for_no_way_to_cut_is_worth_more_than_a_device() -> None:
+    draw = random.Random(7)
+    for _ in range(30):
+        lengths = {draw.randrange(150, 990, 10): draw.randrange(1, 100) for _ in range(6)}
+        prices = worth(asked(lengths))
+        for number in range(1, 7):
+            for pieces in itertools.combinations_with_replacement(lengths, number):
+                if sum(pieces) <= WHOLE:
+                    assert sum(map(prices.price, pieces)) <= 1 + 1e-6
+        bars = sum(count * prices.price(milli) for milli, count in lengths.items())
+        material = sum(count * milli for milli, count in lengths.items()) / WHOLE
+        assert material <= bars + 1e-6
+        assert bars <= first_fit_decreasing(lengths)
+
+
+def first_fit_decreasing(lengths: dict[int, int]) -> int:
+    bars: list[int] = []
+    for milli in sorted(lengths, reverse=True):
+        for _ in range(lengths[milli]):
+            at = next((at for at, rest in enumerate(bars) if rest >= milli), None)
+            if at is None:
+                bars.append(WHOLE - milli)
+            else:
+                bars[at] -= milli
+    return len(bars)
+
+
+def test_of_thousands_of_lengths_the_most_frequent_count() -> None:
+    lengths = dict.fromkeys(range(1, 1001), 1) | {810: 1000}
+    prices = worth(asked(lengths))
+    assert len(prices.rest) == CELLS + 1
+    assert len(set(np.round(prices.rest, 9).tolist())) <= 2**LENGTHS_MAX
+    assert prices.price(810) <= 1 + 1e-6
+
+
+def shares(cpu: int, *left: int) -> Shares:
+    return Shares(
+        np.array([cpu]), np.array([left]), np.array([len(left)]), np.zeros(1, np.int32), ("A",)
+    )
+
+
+def test_devices_without_their_cpu_count_as_stranded() -> None:
+    stock = Stock([(Demand(10_000, 1000, 1), 1.0)])
+    assert stock.stranded(shares(15_000, 1000, 1000)).tolist() == [0.5]
+    plain = Demand(5_000)
+    node = shares(20_000, 1000, 1000)
+    assert stock.costs(node, plain, placements(node, plain)).tolist() == [0.5]
+
+
+def test_only_a_device_that_a_whole_pod_could_use_is_opened() -> None:
+    stock = Stock([(Demand(10_000, 1000, 1), 1.0), (Demand(3_000, 810, 1), 1.0)])
+    fraction = Demand(3_000, 810, 1)
+    for node, opens in ((shares(20_000, 1000), True), (shares(4_000, 1000), False)):
+        assert stock.opens(node, fraction, placements(node, fraction)).tolist() == [opens]
+    half = shares(20_000, 900)
+    assert stock.opens(half, fraction, placements(half, fraction)).tolist() == [False]

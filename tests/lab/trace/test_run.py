@@ -1,0 +1,101 @@
+"""A run of a few nodes: what is kept between equal pods changes nothing, and nothing overflows."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from asched.lab.trace.arrivals import arrivals
+from asched.lab.trace.curve import curve
+from asched.lab.trace.fleet import Fleet
+from asched.lab.trace.openb import load
+from asched.lab.trace.policies import POLICIES, policy_named
+from asched.lab.trace.run import Run, play
+from tests.lab.trace import tiny
+
+DETERMINISTIC = [name for name in POLICIES if name != "random"]
+
+
+@pytest.mark.parametrize("policy", DETERMINISTIC)
+def test_what_is_kept_is_what_would_be_said_afresh(policy: str, tmp_path: Path) -> None:
+    trace = load("openb:tiny", tiny.write(tmp_path))
+    setting = arrivals(trace, 3)
+    counts = list(Counter(pod.demand for pod in trace.pods).items())
+    kept = Run(Fleet(setting.nodes), POLICIES[policy][1](counts, 3))
+    fresh = Run(Fleet(setting.nodes), POLICIES[policy][1](counts, 3))
+    for pod in setting.pods:
+        fresh.forget()
+        assert kept.offer(pod) == fresh.offer(pod)
+    assert (kept.fleet.shares.left == fresh.fleet.shares.left).all()
+
+
+@pytest.mark.parametrize("policy", list(POLICIES))
+def test_nothing_is_given_twice(policy: str, tmp_path: Path) -> None:
+    trace = load("openb:tiny", tiny.write(tmp_path))
+    setting = arrivals(trace, 3)
+    fleet = Fleet(setting.nodes)
+    counts = list(Counter(pod.demand for pod in trace.pods).items())
+    run = Run(fleet, POLICIES[policy][1](counts, 3))
+    given = sum(pod.demand.total for pod in setting.pods if run.offer(pod) is not None)
+    left = fleet.shares.left
+    assert given
+    assert int(left.sum()) == setting.devices * 1000 - given
+    assert left.min() >= 0
+    assert fleet.shares.cpu.min() >= 0
+    assert fleet.memory.min() >= 0
+    assert fleet.free == int((left == 1000).sum())
+
+
+def test_demand_is_raised_to_130_percent_and_the_end_may_overshoot(tmp_path: Path) -> None:
+    trace = load("openb:tiny", tiny.write(tmp_path))
+    setting = arrivals(trace, 42)
+    asked = sum(pod.demand.total for pod in setting.pods)
+    assert len(setting.pods) > len(trace.pods)
+    assert 1.3 * 12_000 - 1000 <= asked <= 1.3 * 12_000 + 1000
+    assert sorted(node.name[5:] for node in setting.nodes) == ["node-0", "node-1", "node-2"]
+    assert arrivals(trace, 42) == setting
+    assert arrivals(trace, 43) != setting
+
+
+def test_too_much_demand_is_lowered(tmp_path: Path) -> None:
+    trace = load("openb:tiny", tiny.write(tmp_path))
+    doubled = trace._replace(pods=trace.pods * 2)
+    setting = arrivals(doubled, 42)
+    assert len(setting.pods) < len(doubled.pods)
+    assert sum(pod.demand.total for pod in setting.pods) <= 1.3 * 12_000
+
+
+def test_a_seed_repeats_its_run(tmp_path: Path) -> None:
+    trace = load("openb:tiny", tiny.write(tmp_path))
+    first, again = (play(trace, "random", 5) for _ in range(2))
+    assert first._replace(seconds=0) == again._replace(seconds=0)
+
+
+def test_the_curve_is_the_mean_over_arrivals_of_one_percentage() -> None:
+    # Of ten devices: 4.96 %, 5.04 % and 8 % have arrived.
+    found = curve([496, 504, 800], [496, 504, 504], 10)
+    assert found[5] == 5.0
+    assert found[8] == 5.04
+    assert found[7] == 5.04  # a neighbour's
+    assert found[4] == 5.0
+    assert found[20] is None
+    assert len(found) == 131
+
+
+def test_policies_are_known_by_their_published_names() -> None:
+    published = ["Random", "DotProd", "GpuClustering", "GpuPacking", "BestFit", "FGD"]
+    assert [policy_named(name) for name in published] == list(POLICIES)[:6]
+    assert policy_named("gpu-packing") == "gpupacking"
+    assert policy_named("nonesuch") is None
+
+
+def test_random_takes_any_device_that_suffices(tmp_path: Path) -> None:
+    trace = load("openb:tiny", tiny.write(tmp_path))
+    rows = set()
+    for seed in range(20):
+        run = Run(Fleet(trace.nodes), POLICIES["random"][1]([], seed))
+        row = run.offer(trace.pods[0])
+        rows.add((row, int(np.flatnonzero(run.fleet.shares.left[row] == 530)[0])))
+    assert len({row for row, _ in rows}) == 3
+    assert len({device for _, device in rows}) > 2
