@@ -25,7 +25,7 @@ from asched.core.framework.effects import (
     Patch,
     PodRef,
 )
-from asched.core.framework.per_node_views import Node, Pod
+from asched.core.framework.per_node.views import Node, Pod
 from asched.core.framework.placements import (
     Assignments,
     Placement,

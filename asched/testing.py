@@ -51,8 +51,8 @@ from asched.core.state.facts import (
     TimedOut,
 )
 from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.config_file import load_config
-from asched.edge.host.user_plugins import Catalogue, of_class
+from asched.edge.host.configuration.file import load_config
+from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
 
 Json = dict[str, Any]
 #: A quantity as people write it: 4, 0.5, "500m", "8Gi".

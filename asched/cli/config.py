@@ -20,14 +20,14 @@ from asched.core.config.legacy import is_legacy
 from asched.core.config.text import effective, to_yaml
 from asched.core.config.translation import Fate, Translation
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.edge.host.config_file import (
+from asched.edge.host.configuration.file import (
     ConfigError,
     LoadedConfig,
     UnreadableFileError,
     load_config,
     read_text,
 )
-from asched.edge.host.user_plugins import PluginLoadError, discover
+from asched.edge.host.user_plugins.catalogue import PluginLoadError, discover
 
 STDIN: Final = "-"
 STDIN_NAME: Final = "<stdin>"

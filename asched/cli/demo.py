@@ -17,9 +17,9 @@ from typing import Any, Final
 from asched import names
 from asched.cli.arguments import add_plugin_flags, count
 from asched.cli.demo_view import LateView, say
-from asched.edge.host.config_file import ConfigError, UnreadableFileError, load_config
+from asched.edge.host.configuration.file import ConfigError, UnreadableFileError, load_config
 from asched.edge.host.process import runner
-from asched.edge.host.user_plugins import PluginLoadError, discover
+from asched.edge.host.user_plugins.catalogue import PluginLoadError, discover
 from asched.lab.sim.demo import Demo, SchedulerDiedError, Summary
 
 NODES: Final = 1000

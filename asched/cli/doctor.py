@@ -21,11 +21,11 @@ from asched.cli import flags
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested
 from asched.cli.run import plan_of
 from asched.edge.client.errors import ConnectError
-from asched.edge.host.config_file import ConfigError, UnreadableFileError
-from asched.edge.host.doctor import Examination, examine
-from asched.edge.host.doctor_notes import Finding, Identity, State
+from asched.edge.host.configuration.file import ConfigError, UnreadableFileError
+from asched.edge.host.doctor.checks import Examination, examine
+from asched.edge.host.doctor.notes import Finding, Identity, State
 from asched.edge.host.process import runner
-from asched.edge.host.user_plugins import PluginLoadError
+from asched.edge.host.user_plugins.catalogue import PluginLoadError
 
 EXIT_OK: Final = 0
 EXIT_PROBLEM: Final = 1

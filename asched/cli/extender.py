@@ -15,9 +15,14 @@ from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions
 from asched.edge.host.advising import AdvisingPlan, run_advising
 from asched.edge.host.assemble import BUILD_ERRORS
-from asched.edge.host.config_file import ConfigError, LoadedConfig, UnreadableFileError, load_config
+from asched.edge.host.configuration.file import (
+    ConfigError,
+    LoadedConfig,
+    UnreadableFileError,
+    load_config,
+)
 from asched.edge.host.loops import CannotStartError
-from asched.edge.host.user_plugins import Catalogue, PluginLoadError, discover
+from asched.edge.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
 from asched.edge.serve.options import CannotServeError, ServingOptions
 from asched.edge.telemetry import log
 

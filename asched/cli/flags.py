@@ -17,7 +17,7 @@ from asched.cli.go_values import ADDITIVE, ALONE, READERS, VERSION_OFF
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
 from asched.core.config.problem import did_you_mean, quoted
-from asched.edge.host.options import LogOptions, MetricsOptions, PolicyOptions
+from asched.edge.host.configuration.options import LogOptions, MetricsOptions, PolicyOptions
 from asched.edge.serve.options import (
     AuthenticationOptions,
     AuthorizationOptions,

@@ -15,8 +15,13 @@ from asched.cli.arguments import add_plugin_flags
 from asched.cli.plugin_scaffold import PLUGIN, TEST
 from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.v1 import POINTS
-from asched.edge.host.config_file import ConfigError, LoadedConfig, UnreadableFileError, load_config
-from asched.edge.host.user_plugins import Catalogue, PluginLoadError, discover
+from asched.edge.host.configuration.file import (
+    ConfigError,
+    LoadedConfig,
+    UnreadableFileError,
+    load_config,
+)
+from asched.edge.host.user_plugins.catalogue import Catalogue, PluginLoadError, discover
 
 HEADINGS: Final = ("NAME", "ORIGIN", "POINTS")
 NAME_FORM: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")

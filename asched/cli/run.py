@@ -18,12 +18,12 @@ from asched.core.config.text import effective, to_yaml, without_keys
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions
 from asched.edge.host.assemble import BUILD_ERRORS
-from asched.edge.host.config_file import ConfigError, UnreadableFileError
+from asched.edge.host.configuration.file import ConfigError, UnreadableFileError
+from asched.edge.host.configuration.policy_configmap import fetch_policy
+from asched.edge.host.configuration.reload import Wanted
 from asched.edge.host.loops import CannotStartError
-from asched.edge.host.policy_configmap import fetch_policy
 from asched.edge.host.process import Plan, run_process
-from asched.edge.host.reload import Wanted
-from asched.edge.host.user_plugins import PluginLoadError, discover, plugin_files
+from asched.edge.host.user_plugins.catalogue import PluginLoadError, discover, plugin_files
 from asched.edge.serve.options import AccessOptions, CannotServeError, ServingPlan
 from asched.edge.telemetry import log
 

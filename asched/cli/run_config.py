@@ -21,7 +21,13 @@ from asched.cli.flags import RunOptions, UsageError
 from asched.core.config.construct import election_faults
 from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
 from asched.core.config.v1 import API_VERSION, KIND, SchedulerConfiguration
-from asched.edge.host.config_file import ConfigError, LoadedConfig, load_config, located, read_text
+from asched.edge.host.configuration.file import (
+    ConfigError,
+    LoadedConfig,
+    load_config,
+    located,
+    read_text,
+)
 from asched.edge.telemetry.exposition import Exposition
 
 #: Election flags by the field they set.

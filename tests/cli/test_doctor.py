@@ -11,7 +11,7 @@ import pytest
 
 from asched.cli.doctor import as_json, as_text, main, split
 from asched.cli.flags import UsageError
-from asched.edge.host.doctor_notes import Finding, State
+from asched.edge.host.doctor.notes import Finding, State
 from asched.lab.apiserver.server import ApiServer
 from tests.shared import ROOT
 

@@ -13,7 +13,7 @@ from asched.cli.flag_text import flag_texts
 from asched.cli.flags import parse
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions
-from asched.edge.host.policy_configmap import fetch_policy
+from asched.edge.host.configuration.policy_configmap import fetch_policy
 from asched.lab.apiserver.server import ApiServer
 from tests.shared import shared_path
 

@@ -4,7 +4,7 @@ import pytest
 
 from asched.cli.flags import UsageError, parse
 from asched.cli.run_config import exposition, lease_warnings, load, needs_policy_configmap, rate
-from asched.edge.host.config_file import ConfigError
+from asched.edge.host.configuration.file import ConfigError
 from asched.edge.telemetry.exposition import Exposition
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"

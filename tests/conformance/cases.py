@@ -11,7 +11,7 @@ import numpy as np
 
 from asched import names
 from asched.core.framework.attempt import NO_NODES, Rejection
-from asched.core.framework.classes import ClassState
+from asched.core.framework.results.classes import ClassState
 from asched.core.framework.runner import NoNodesError, Runner, run_alone
 from asched.core.framework.status import Status
 from asched.core.framework.waiting import WaitingPods

@@ -19,7 +19,7 @@ from typing import Any
 
 from aiohttp import web
 
-from asched.edge.host.config_file import ConfigError, load_config
+from asched.edge.host.configuration.file import ConfigError, load_config
 from tests.conformance.extender_world import Json, World
 from tests.edge.client.conftest import Certificates
 

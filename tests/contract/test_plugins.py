@@ -25,10 +25,10 @@ DOES = ("Rejects", "Prefers", "Orders", "Binds", "Waits", "Evicts")
 
 
 def module_of(plugin: Plugin) -> ModuleType:
-    """The file of the plugin, or the package that is named after it."""
+    """The file of the plugin, or the package that speaks of it alone."""
     module = sys.modules[type(plugin).__module__]
-    package = import_module(module.__package__ or "")
-    return module if package.__name__ == "asched.core.plugins" else package
+    speaks_of_it = (module.__doc__ or "").startswith(f"{plugin.name}: ")
+    return module if speaks_of_it else import_module(module.__package__ or "")
 
 
 @pytest.mark.parametrize("name", IN_TREE)

@@ -3,7 +3,7 @@
 import pytest
 
 from asched.core.cycle import history
-from asched.core.framework import class_cache, nominated_amounts
+from asched.core.framework.results import class_cache, nominated_amounts
 from asched.core.plugins import per_pod
 from asched.core.preemption import search
 from asched.core.state import nodes, object_log, pods, topology

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from asched.cli import flags
-from asched.edge.host.config_file import load_config
+from asched.edge.host.configuration.file import load_config
 from asched.lab.apiserver.resources import BY_KIND
 from asched.lab.apiserver.schema import decode, type_name
 from tests.deploy import shapes

@@ -16,8 +16,8 @@ from asched.core.model import kinds
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.client.transport import Observer
 from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.edge.host.doctor.permissions import WRITES, Right, group_of, lease_rights, needed
 from asched.edge.host.loops import Scheduler
-from asched.edge.host.permissions import WRITES, Right, group_of, lease_rights, needed
 from asched.lab.apiserver.call import User
 from asched.lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, JsonObject, documents

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from asched.edge.host.config_file import load_config
-from asched.edge.host.user_plugins import Catalogue, of_class
+from asched.edge.host.configuration.file import load_config
+from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "plugins.md"
 
@@ -51,7 +51,7 @@ def test_the_configuration_can_be_used(namespace: dict[str, Any]) -> None:
 
 
 def test_the_table_names_every_method() -> None:
-    from asched.core.framework.per_node import METHODS
+    from asched.core.framework.per_node.adapter import METHODS
 
     text = PAGE.read_text(encoding="utf-8")
     assert [name for name in METHODS if f"`{name}(" not in text] == []

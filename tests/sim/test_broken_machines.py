@@ -15,10 +15,10 @@ from asched.core.framework.status import SUCCESS
 from asched.core.leader.election import Election
 from asched.core.plugins.node_affinity import NodeAffinity
 from asched.core.plugins.taint_toleration import TaintToleration
-from asched.core.plugins.volume_binding import VolumeBinding
+from asched.core.plugins.volumes.binding import VolumeBinding
 from asched.core.preemption.budgets import Budgets
 from asched.core.state.cluster import Cluster
-from asched.edge.host import reload
+from asched.edge.host.configuration import reload
 from asched.lab.sim.scenario import Broken, play
 from asched.lab.sim.scenarios import SCENARIOS
 

@@ -24,7 +24,7 @@ from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
 from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import Bind, CallPlugin, Effect, PatchPodStatus, WaitFor
-from asched.core.framework.late import driven, nonsense
+from asched.core.framework.per_node.late import driven, nonsense
 from asched.core.framework.points import Late, PreBindPlugin
 from asched.core.framework.second_look import still_takes
 from asched.core.framework.status import SUCCESS, Code, Status, failure

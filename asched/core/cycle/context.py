@@ -6,14 +6,14 @@ from typing import NamedTuple
 
 from asched.core.cycle.history import Histories, Step
 from asched.core.cycle.observer import Observer
-from asched.core.framework.cached import CachedResult
 from asched.core.framework.effects import EmitEvent, PodRef
 from asched.core.framework.point_table import POINT_OF_METHOD
 from asched.core.framework.points import Plugin, PreBindPlugin
+from asched.core.framework.results.cached import CachedResult
+from asched.core.framework.results.weighted import WeightedPoints
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PluginError, PointError, Status
 from asched.core.framework.waiting import WaitingPods
-from asched.core.framework.weighted import WeightedPoints
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
 from asched.core.queue.queue import SchedulingQueue

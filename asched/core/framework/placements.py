@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.draw import draw
 from asched.core.framework.points import Plugin
+from asched.core.framework.results.draw import draw
 from asched.core.framework.status import Status, failure, unschedulable
 from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import PodInfo

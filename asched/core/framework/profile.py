@@ -27,7 +27,7 @@ from asched.core.framework.points import (
     ReservePlugin,
     ScorePlugin,
 )
-from asched.core.framework.unprepared import Unprepared
+from asched.core.framework.results.unprepared import Unprepared
 from asched.core.model.kinds import NODE
 from asched.core.state.changes import WILDCARD, Action, Trigger
 from asched.core.state.cluster import Cluster

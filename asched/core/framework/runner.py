@@ -20,21 +20,21 @@ import numpy as np
 import numpy.typing as npt
 
 from asched import names
-from asched.core.framework.active_plugins import up_to
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.class_cache import ClassCache
-from asched.core.framework.classes import ClassState
 from asched.core.framework.effects import Effect
 from asched.core.framework.extender_chain import ExtenderChain
-from asched.core.framework.late import driven
 from asched.core.framework.meter import Meter
-from asched.core.framework.nominated_filter import NominatedPods, RefusedRows
+from asched.core.framework.per_node.late import driven
 from asched.core.framework.placements import Placement
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
-from asched.core.framework.pre_filter import not_satisfying
 from asched.core.framework.profile import Profile
-from asched.core.framework.ranking import NOT_FEASIBLE, choose
-from asched.core.framework.sampling import Sampler
+from asched.core.framework.results.active_plugins import up_to
+from asched.core.framework.results.class_cache import ClassCache
+from asched.core.framework.results.classes import ClassState
+from asched.core.framework.results.nominated_filter import NominatedPods, RefusedRows
+from asched.core.framework.results.pre_filter import not_satisfying
+from asched.core.framework.results.ranking import NOT_FEASIBLE, choose
+from asched.core.framework.results.sampling import Sampler
 from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.trial import Trial
 from asched.core.framework.waiting import WaitingPods

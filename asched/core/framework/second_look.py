@@ -5,8 +5,8 @@ It is the filter half of an attempt and nothing more: cached results are brought
 attempt that may follow finds them so), nothing is measured, scored, reserved or written.
 """
 
-from asched.core.framework.classes import ClassState
-from asched.core.framework.nominated_filter import first_rejection, is_plain
+from asched.core.framework.results.classes import ClassState
+from asched.core.framework.results.nominated_filter import first_rejection, is_plain
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import Status
 from asched.core.model.pod import Pod

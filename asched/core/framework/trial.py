@@ -7,8 +7,8 @@ It is the narrow door for making room: reading is free, taking pods away happens
 from dataclasses import dataclass
 from typing import Any
 
-from asched.core.framework.classes import ClassState
-from asched.core.framework.nominated_filter import NominatedPods
+from asched.core.framework.results.classes import ClassState
+from asched.core.framework.results.nominated_filter import NominatedPods
 from asched.core.framework.status import Status
 from asched.core.framework.waiting import WaitingPods
 from asched.core.state.cluster import Cluster

@@ -12,7 +12,7 @@ from asched import names
 from asched.core.framework.points import Plugin
 from asched.core.plugins.default_binder import DefaultBinder
 from asched.core.plugins.default_preemption import DefaultPreemption
-from asched.core.plugins.dynamic_resources import DynamicResources
+from asched.core.plugins.devices.plugin import DynamicResources
 from asched.core.plugins.gang_scheduling import GangScheduling
 from asched.core.plugins.image_locality import ImageLocality
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
@@ -20,20 +20,20 @@ from asched.core.plugins.node_affinity import NodeAffinity
 from asched.core.plugins.node_declared_features import NodeDeclaredFeatures
 from asched.core.plugins.node_name import NodeName
 from asched.core.plugins.node_ports import NodePorts
-from asched.core.plugins.node_resources_balanced_allocation import NodeResourcesBalancedAllocation
-from asched.core.plugins.node_resources_fit import NodeResourcesFit
 from asched.core.plugins.node_unschedulable import NodeUnschedulable
-from asched.core.plugins.node_volume_limits import NodeVolumeLimits
 from asched.core.plugins.pod_group_pods_count import PodGroupPodsCount
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
 from asched.core.plugins.pod_topology_spread.constraints import Switches
 from asched.core.plugins.priority_sort import PrioritySort
+from asched.core.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
+from asched.core.plugins.resources.fit import NodeResourcesFit
 from asched.core.plugins.scheduling_gates import SchedulingGates
 from asched.core.plugins.taint_toleration import TaintToleration
 from asched.core.plugins.topology_placement_generator import TopologyPlacementGenerator
-from asched.core.plugins.volume_binding import VolumeBinding
-from asched.core.plugins.volume_restrictions import VolumeRestrictions
-from asched.core.plugins.volume_zone import VolumeZone
+from asched.core.plugins.volumes.binding import VolumeBinding
+from asched.core.plugins.volumes.limits import NodeVolumeLimits
+from asched.core.plugins.volumes.restrictions import VolumeRestrictions
+from asched.core.plugins.volumes.zone import VolumeZone
 from asched.core.state.cluster import Cluster
 
 Factory = Callable[[Any, Cluster], Plugin]

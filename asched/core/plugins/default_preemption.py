@@ -16,7 +16,6 @@ from typing import Final
 from asched import names
 from asched.core.config.args import DefaultPreemptionArgs
 from asched.core.framework.attempt import Rejection, fit_error
-from asched.core.framework.draw import draw
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import (
     Expecting,
@@ -27,6 +26,7 @@ from asched.core.framework.points import (
     PreEnqueuePlugin,
     Registration,
 )
+from asched.core.framework.results.draw import draw
 from asched.core.framework.status import (
     SUCCESS,
     Code,

@@ -23,8 +23,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.cached import CachedVerdict
-from asched.core.framework.nominated_amounts import Layer, wanted_by
+from asched.core.framework.results.cached import CachedVerdict
+from asched.core.framework.results.nominated_amounts import Layer, wanted_by
 from asched.core.framework.status import Status
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.draw import draw
-from asched.core.framework.nominated_filter import ignores_pods, is_plain
+from asched.core.framework.results.draw import draw
+from asched.core.framework.results.nominated_filter import ignores_pods, is_plain
 from asched.core.framework.status import Code
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.cached import CachedVerdict
+from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.status import Reason, Status
 from asched.core.framework.trial import Trial
 from asched.core.preemption.budgets import Budgets

@@ -17,7 +17,7 @@ from math import floor
 from typing import Final
 
 from asched import names
-from asched.core.framework.draw import draw, draw_again
+from asched.core.framework.results.draw import draw, draw_again
 from asched.core.queue.queue import SchedulingQueue
 
 #: Longer than a lease: if one of those that stay is the cause, the others lose no life by it.

@@ -32,7 +32,7 @@ from asched.edge.client.errors import ApiError, ClientError, Forbidden, Transpor
 from asched.edge.client.leases import LeaseClient
 from asched.edge.client.session import Session
 from asched.edge.host.clock import Clock
-from asched.edge.host.permissions import GRANT
+from asched.edge.host.doctor.permissions import GRANT
 from asched.edge.telemetry.component_metrics import LeaderMetrics
 
 log = logging.getLogger("asched.leader")

@@ -33,6 +33,7 @@ from asched.edge.client.typed import ApiAccess
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clashes import Clashes
 from asched.edge.host.clock import counter_s
+from asched.edge.host.configuration.reload import Reloader, Wanted
 from asched.edge.host.debugger import Debugger
 from asched.edge.host.election import Stand, identity
 from asched.edge.host.extenders import Consultants
@@ -41,9 +42,8 @@ from asched.edge.host.inspection import Inspection
 from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import LostLeadershipError, Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
-from asched.edge.host.reload import Reloader, Wanted
 from asched.edge.host.tasks import in_thread
-from asched.edge.host.user_plugins import Catalogue
+from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.serve.options import ServingPlan
 from asched.edge.telemetry.exposition import Exposition
 from asched.edge.telemetry.log import loop_failed

@@ -11,7 +11,12 @@ from typing import Final
 from asched.core.config.gate_table import LOCKED
 from asched.core.config.gates import DEFAULT_GATES, GateError, resolve
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.edge.host.config_file import ConfigError, UnreadableFileError, load_config, read_text
+from asched.edge.host.configuration.file import (
+    ConfigError,
+    UnreadableFileError,
+    load_config,
+    read_text,
+)
 from asched.lab.bench.workload import Workload
 from asched.lab.bench.world import CannotRunError
 

@@ -19,7 +19,7 @@ from asched.core.model.kinds import KINDS, POD_GROUP
 from asched.core.state.facts import Answer, Fact
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.inbox import Inbox
-from asched.edge.host.user_plugins import Catalogue
+from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.lab.sim.candidate import Candidate
 from asched.lab.sim.streams import Stream
 from asched.lab.sim.wire import Wire

@@ -9,10 +9,10 @@ from typing import Any, cast
 
 from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.model.kinds import Kind
+from asched.edge.host.configuration.reload import Reloader, Wanted
 from asched.edge.host.extenders import Consultants
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.loops import Scheduler
-from asched.edge.host.reload import Reloader, Wanted
 from asched.edge.telemetry.component_metrics import OwnMetrics
 from asched.lab.sim.world import World
 

@@ -17,7 +17,7 @@ from asched.core.config.defaults import configuration
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, EmitEvent
 from asched.edge.host.assemble import Parts
-from asched.edge.host.user_plugins import Catalogue, of_class
+from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
 from asched.lab.apiserver import bootstrap
 from asched.lab.apiserver.context import Options
 from asched.lab.apiserver.resources import NODES

@@ -17,7 +17,7 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.plugins.dynamic_resources import DynamicResources
+from asched.core.plugins.devices.plugin import DynamicResources
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.pods import PodInfo

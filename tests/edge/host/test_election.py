@@ -10,7 +10,7 @@ from asched.core.leader.election import Rules
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import Clock, counter_s
-from asched.edge.host.config_file import load_config
+from asched.edge.host.configuration.file import load_config
 from asched.edge.host.election import Stand
 from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import LostLeadershipError, Scheduler

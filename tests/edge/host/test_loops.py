@@ -13,7 +13,7 @@ from asched.core.state.facts import Seen
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import Clock, counter_s
-from asched.edge.host.config_file import load_config
+from asched.edge.host.configuration.file import load_config
 from asched.edge.host.loops import Scheduler
 from asched.lab.apiserver.server import ApiServer
 from tests.edge.host.test_election import CONFIGURATION, a_node, a_pod, bound, until

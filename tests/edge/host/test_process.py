@@ -17,7 +17,7 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.gates import parse as parse_gates
 from asched.edge.client.session import ConnectionOptions
 from asched.edge.host import hearing
-from asched.edge.host.config_file import load_config
+from asched.edge.host.configuration.file import load_config
 from asched.edge.host.process import Plan, schedule
 from asched.edge.serve.options import (
     AccessOptions,

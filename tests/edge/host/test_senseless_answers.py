@@ -10,8 +10,8 @@ from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host import access
 from asched.edge.host.access import Access
+from asched.edge.host.configuration.policy_configmap import fetch_policy
 from asched.edge.host.election import Campaign, Stand
-from asched.edge.host.policy_configmap import fetch_policy
 from asched.edge.serve.options import AccessOptions, AuthenticationOptions
 from asched.edge.telemetry.metrics import Metrics
 from tests.edge.client.scripted import reply, scripted

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import aiohttp
 
 from asched.core.config.text import effective
-from asched.edge.host.config_file import load_config
+from asched.edge.host.configuration.file import load_config
 from asched.edge.serve.app import Server
 from asched.edge.serve.auth import ACCESS_REVIEWS, Authenticator, Authorizer
 from asched.edge.serve.health import PING, Check, Health

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.cached import changed_rows
+from asched.core.framework.results.cached import changed_rows
 from asched.core.plugins.scoring.amounts import default_amounts
 from asched.core.plugins.scoring.balanced_allocation import balance
 from asched.core.plugins.scoring.blocks import by_blocks

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from asched.core.config.args import InterPodAffinityArgs
-from asched.core.framework.cached import CachedScores, CachedVerdict, Work
+from asched.core.framework.results.cached import CachedScores, CachedVerdict, Work
 from asched.core.framework.status import Code
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from asched.core.config.args import LIST_DEFAULTING, PodTopologySpreadArgs, TopologySpreadConstraint
-from asched.core.framework.cached import CachedVerdict, Work
+from asched.core.framework.results.cached import CachedVerdict, Work
 from asched.core.framework.status import Code
 from asched.core.model.kinds import REPLICA_SET, SERVICE
 from asched.core.model.pod import Pod

@@ -1,0 +1,1 @@
+"""Plugins of users that think of one node at a time, as the framework's own kind."""

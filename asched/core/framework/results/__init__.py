@@ -1,0 +1,1 @@
+"""What plugins said of a class of pods: cached, brought up to date, folded and ranked."""

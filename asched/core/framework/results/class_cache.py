@@ -1,0 +1,150 @@
+"""All kept work of one profile, bounded in bytes: what was unused for longest goes first."""
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from itertools import count
+from typing import Final
+from weakref import WeakValueDictionary
+
+from asched.core.framework.points import IDLE, ScorePlugin
+from asched.core.framework.profile import Filterer, Profile
+from asched.core.framework.results.active_plugins import ActivePlugins, cached_plugins, without
+from asched.core.framework.results.cached import CachedScores, CachedVerdict, Work
+from asched.core.framework.results.classes import ClassState
+from asched.core.framework.results.ranking import Ranking
+from asched.core.framework.results.weighted import WeightedPoints
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodInfo
+
+#: What all kept work of a profile takes at most ...
+BYTES_MAX: Final = 96 << 20
+#: ... where a class counts for this beside its rows: four times what it takes, since thousands of
+#: classes are of no use in a small cluster ...
+CLASS_BYTES: Final = 64 << 10
+#: ... but never fewer classes than this.
+CLASSES_MIN: Final = 4
+
+#: Bytes a row of a filter's answer, of a scorer's, ...
+CODE_BYTES, SCORE_BYTES = 4, 8
+#: ... and of what a class has of its own: whether it fits, its total, and what does not move of it.
+STATE_BYTES: Final = 17
+
+
+#: What each plugin reads of a class of pods, in the order of `cached_plugins`.
+Keys = tuple[Hashable, ...]
+
+#: Each cache has a number of its own: a class of pods may outlive the profile it was asked about.
+_numbers: Final = count(1)
+
+
+class ClassCache:
+    """Makes the states of classes, and shares the answers of single plugins between them."""
+
+    def __init__(self, profile: Profile, cluster: Cluster) -> None:
+        self.profile = profile
+        self.cluster = cluster
+        self.work = Work()
+        self._number = next(_numbers)
+        self._states: OrderedDict[Keys, ClassState] = OrderedDict()
+        self._plugins = cached_plugins(profile)
+        self._names = tuple(plugin.name for plugin in self._plugins)
+        self._active_plugins_by_key: dict[tuple[str, ...], ActivePlugins] = {}
+        self._own_bytes = 0  # a row, of the states themselves
+        #: answers live as long as a state uses them
+        self._verdicts: dict[str, WeakValueDictionary[Hashable, CachedVerdict]] = {
+            filterer.plugin.name: WeakValueDictionary() for filterer in profile.filters
+        }
+        self._scores: dict[str, WeakValueDictionary[Hashable, CachedScores]] = {
+            scorer.plugin.name: WeakValueDictionary() for scorer in profile.scorers
+        }
+
+    @property
+    def size(self) -> int:
+        """Classes whose work is kept."""
+        return len(self._states)
+
+    def state_of(self, pod: PodInfo) -> ClassState:
+        """The state of the pod's class, made if it is new.
+
+        Classes that no plugin tells apart share one state: pods that differ only in labels nobody
+        asks for cost what equal pods cost.
+        """
+        key = self._key_of(pod)
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = self._make(key)
+            self._own_bytes += _own_bytes(state)
+            self._drop_unused()
+        else:
+            self._states.move_to_end(key)
+        return state
+
+    @property
+    def bytes(self) -> int:
+        """About what the kept work takes."""
+        row = self._own_bytes
+        row += CODE_BYTES * sum(map(len, self._verdicts.values()))
+        row += SCORE_BYTES * sum(map(len, self._scores.values()))
+        return row * self.cluster.nodes.height + CLASS_BYTES * len(self._states)
+
+    def _drop_unused(self) -> None:
+        while len(self._states) > CLASSES_MIN and self.bytes > BYTES_MAX:
+            self._own_bytes -= _own_bytes(self._states.popitem(last=False)[1])
+
+    def _make(self, keys: Keys) -> ClassState:
+        profile, work = self.profile, self.work
+        key_of = dict(zip(self._names, keys, strict=True))
+        active_plugins = self._active_plugins(
+            tuple([name for name, key in key_of.items() if key is IDLE])
+        )
+        verdicts = [self._verdict(f, key_of[f.plugin.name]) for f in active_plugins.filters]
+        points = [
+            WeightedPoints(self._cached_scores(s.plugin, key_of[s.plugin.name]), s)
+            for s in active_plugins.scorers
+        ]
+        floor = 0 if profile.scorers else 1
+        ranking = Ranking(self.cluster, work, points, noughts=active_plugins.noughts, floor=floor)
+        asks_all = profile.always_check_all_filters
+        return ClassState(self.cluster, active_plugins, work, verdicts, ranking, asks_all=asks_all)
+
+    def _key_of(self, pod: PodInfo) -> Keys:
+        """All share keys together. Plugins may tell classes apart once objects or terms change."""
+        cluster = self.cluster
+        now = (cluster.epoch, cluster.topology.terms_generation)
+        known = pod.cls.keys.get(self._number)
+        if known is not None and known[0] == now:
+            found: Keys = known[1]
+            return found
+        key = tuple([plugin.share_key(pod) for plugin in self._plugins])
+        pod.cls.keys[self._number] = (now, key)
+        return key
+
+    def _active_plugins(self, idle: tuple[str, ...]) -> ActivePlugins:
+        active_plugins = self._active_plugins_by_key.get(idle)
+        if active_plugins is None:
+            active_plugins = self._active_plugins_by_key[idle] = without(self.profile, idle)
+        return active_plugins
+
+    def _verdict(self, filterer: Filterer, key: Hashable) -> CachedVerdict:
+        answers = self._verdicts[filterer.plugin.name]
+        kept = answers.get(key)
+        if kept is None:
+            kept = CachedVerdict(filterer.plugin, filterer.pre_filter, self.work)
+            answers[key] = kept
+        return kept
+
+    def _cached_scores(self, plugin: ScorePlugin, key: Hashable) -> CachedScores:
+        if plugin.reads_feasible:  # belongs to one feasible set, so to one class
+            return CachedScores(plugin)
+        answers = self._scores[plugin.name]
+        kept = answers.get(key)
+        if kept is None:
+            kept = answers[key] = CachedScores(plugin)
+        return kept
+
+
+def _own_bytes(state: ClassState) -> int:
+    """Bytes a row of what no other state uses."""
+    points = state.ranking.points
+    alone = sum(one.plugin.reads_feasible for one in points)
+    return STATE_BYTES + SCORE_BYTES * (len(points) + alone)

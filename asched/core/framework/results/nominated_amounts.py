@@ -1,0 +1,243 @@
+"""Room that is promised to waiting pods, as amounts per row.
+
+Nominated pods are looked up by node and priority in every attempt. What they ask for is therefore
+kept in columns, one `Layer` for each priority that somebody asked about: all nominated pods of at
+least that priority. A nomination that comes or goes touches one row.
+
+Bounds  BYTES_MAX for all layers, CODES_BYTES_MAX of cached results for each; what was unused for
+        longest goes.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.results.cached import CachedVerdict, changed_rows
+from asched.core.model.quantity import INT64_MAX
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import LIVE_ONLY, PODS_MOVED, NodeTable, RowLog
+from asched.core.state.nominated import Nominator
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import SupposedView
+
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
+
+#: Clusters have a handful of priority classes; a layer is made anew in a millisecond.
+BYTES_MAX: Final = 64 << 20
+#: Answers for distinct requests of pods that meet nominated pods, per priority. A guess.
+CODES_BYTES_MAX: Final = 2 << 20
+#: What such an answer takes beside its rows, the verdict that it follows included.
+CODES_OWN_BYTES: Final = 16 << 10
+#: Never fewer layers, or answers of one, than this.
+KEPT_MIN: Final = 4
+
+
+class Layer:
+    """Nominated pods of at least one priority: `amounts` int64[R, N], `count` int64[N] of pods,
+    and `log`, the rows where that changed.
+    """
+
+    def __init__(self, nodes: NodeTable, priority: int) -> None:
+        self._nodes = nodes
+        self.priority = priority
+        self.log = RowLog()
+        self.total = 0
+        self.amounts: I64 = np.zeros((0, 0), dtype=np.int64)
+        self.count: I64 = np.zeros(0, dtype=np.int64)
+        self._codes: OrderedDict[int, NominatedCodes] = OrderedDict()
+        self.reserve()
+
+    def reserve(self) -> None:
+        """Follow the node table's columns as they grow."""
+        columns = self._nodes.columns
+        shape = (columns.size_of("R"), columns.capacity)
+        if self.amounts.shape != shape:
+            grown = np.zeros(shape, dtype=np.int64)
+            grown[: self.amounts.shape[0], : self.amounts.shape[1]] = self.amounts
+            self.amounts = grown
+            self.count = np.concatenate(
+                (self.count, np.zeros(shape[1] - len(self.count), dtype=np.int64))
+            )
+
+    def put(self, row: int, infos: Iterable[PodInfo]) -> None:
+        """All that is nominated to a row now."""
+        seen = [info for info in infos if info.pod.priority >= self.priority]
+        before = int(self.count[row])
+        if not seen and not before:
+            return
+        self.amounts[:, row] = 0
+        for index, amount in wanted_by(seen, self._nodes).items():
+            self.amounts[index, row] = amount
+        self.count[row] = len(seen)
+        self.total += len(seen) - before
+        self.log.add(row, PODS_MOVED)
+
+    def rows(self) -> npt.NDArray[np.intp]:
+        """The rows with such pods."""
+        return np.flatnonzero(self.count[: self._nodes.height])
+
+    def codes(self, verdict: CachedVerdict, pod: PodInfo, cluster: Cluster) -> I32:
+        """int32[N]: what a filter that reads only amounts says of the rows with these pods added.
+
+        Only the entries of `rows()` mean anything.
+        """
+        key = id(verdict)
+        kept = self._codes.get(key)
+        if kept is None:
+            kept = self._codes[key] = NominatedCodes(verdict)
+            each = kept.codes.itemsize * self._nodes.columns.capacity + CODES_OWN_BYTES
+            if len(self._codes) > max(KEPT_MIN, CODES_BYTES_MAX // each):
+                self._codes.popitem(last=False)
+        else:
+            self._codes.move_to_end(key)
+        kept.refresh(pod, cluster, self)
+        return kept.codes
+
+
+def wanted_by(infos: Iterable[PodInfo], nodes: NodeTable) -> dict[int, int]:
+    """What pods ask for together, by place on axis R, kept within 64 bits; resources that no node
+    names are left out.
+    """
+    wanted: dict[int, int] = {}
+    for info in infos:
+        for name, amount in info.cls.accounted.items():
+            index = nodes.find_resource(name)
+            if index is not None:
+                wanted[index] = min(wanted.get(index, 0) + amount, INT64_MAX)
+    return wanted
+
+
+class NominatedCodes:
+    """A filter's cached result for the rows of a layer, with the layer's pods added."""
+
+    __slots__ = ("_cursor", "_full_version", "_seen", "_verdict", "codes")
+
+    def __init__(self, verdict: CachedVerdict) -> None:
+        self._verdict = verdict
+        self._cursor = -1
+        self._seen = -1
+        self._full_version = -1
+        self.codes: I32 = np.zeros(0, dtype=np.int32)
+
+    def refresh(self, pod: PodInfo, cluster: Cluster, layer: Layer) -> None:
+        nodes, verdict = cluster.nodes, self._verdict
+        rows = self._stale_rows(cluster, layer)
+        if len(rows):
+            more, more_pods = layer.amounts[:, rows], layer.count[rows]
+            view = SupposedView(nodes, rows, more, more_pods)
+            self.codes[rows] = verdict.plugin.filter(pod, view, verdict.result.data)
+        self._cursor, self._seen = nodes.log.end, layer.log.end
+        self._full_version = verdict.full_version
+
+    def _stale_rows(self, cluster: Cluster, layer: Layer) -> I32:
+        nodes = cluster.nodes
+        if len(self.codes) != nodes.columns.capacity:
+            self.codes = np.zeros(nodes.columns.capacity, dtype=np.int32)
+            self._cursor = -1
+        if self._cursor < 0 or self._full_version != self._verdict.full_version:
+            return layer.rows().astype(np.int32)
+        changed = changed_rows(cluster, self._cursor, self._verdict.aspects)
+        entries = layer.log.since(self._seen)
+        if changed is None or entries is None:
+            return layer.rows().astype(np.int32)
+        rows = {row for row, _ in entries}.union(changed.tolist())
+        count = layer.count
+        return np.array([row for row in rows if count[row]], dtype=np.int32)
+
+
+class NominatedAmounts:
+    """The nominated pods by row, followed through the nominator's log."""
+
+    def __init__(self, cluster: Cluster, nominator: Nominator) -> None:
+        self._cluster = cluster
+        self._nominator = nominator
+        self._infos: dict[str, tuple[PodInfo, ...]] = {}  # node -> pods nominated to it
+        self._layers: OrderedDict[int, Layer] = OrderedDict()
+        self._seen = -1
+        self._cursor = -1
+        self._resources_seen = -1
+
+    def layer(self, priority: int) -> Layer:
+        """What pods of this priority must leave room for."""
+        self._catch_up()
+        layer = self._layers.get(priority)
+        if layer is None:
+            layer = self._layers[priority] = Layer(self._cluster.nodes, priority)
+            self._fill(layer)
+            each = layer.amounts.nbytes + layer.count.nbytes + CODES_BYTES_MAX
+            if len(self._layers) > max(KEPT_MIN, BYTES_MAX // each):
+                self._layers.popitem(last=False)
+        else:
+            self._layers.move_to_end(priority)
+            layer.reserve()
+        return layer
+
+    def on(self, row: int, pod: PodInfo) -> list[PodInfo]:
+        """The nominated pods that this pod must leave room for on a row, itself left out."""
+        self._catch_up()
+        node = self._cluster.nodes.node_at[row]
+        if node is None:
+            return []
+        return [
+            info
+            for info in self._infos.get(node.name, ())
+            if info.pod.priority >= pod.pod.priority and info.pod.uid != pod.pod.uid
+        ]
+
+    def row_of(self, pod: PodInfo) -> int | None:
+        """The row a pod is nominated to itself, if any."""
+        node = self._nominator.node_of(pod.pod.uid)
+        return None if node is None else self._cluster.nodes.row_of.get(node)
+
+    def _catch_up(self) -> None:
+        nodes, log = self._cluster.nodes, self._nominator.log
+        if self._seen == log.end and self._cursor == nodes.log.end:
+            return
+        touched = log.since(self._seen) if self._seen >= 0 else None
+        moved = changed_rows(self._cluster, self._cursor, LIVE_ONLY) if self._cursor >= 0 else None
+        self._seen, self._cursor = log.end, nodes.log.end
+        is_same_axis = self._resources_seen == nodes.resources.end
+        self._resources_seen = nodes.resources.end
+        if touched is None or moved is None or not is_same_axis:
+            self._infos = {node: self._infos_of(node) for node in self._nominator.nodes()}
+            self._layers.clear()
+            return
+        rows = moved.tolist()
+        for node in {key for _, key in touched}:
+            infos = self._infos_of(node)
+            if infos:
+                self._infos[node] = infos
+            else:
+                self._infos.pop(node, None)
+            row = nodes.row_of.get(node)
+            if row is not None:
+                rows.append(row)
+        for layer in self._layers.values() if rows else ():
+            layer.reserve()
+            for row in rows:
+                layer.put(row, self._at(row))
+
+    def _infos_of(self, node: str) -> tuple[PodInfo, ...]:
+        """Their derived data, that of known pods kept."""
+        known = {info.pod.uid: info for info in self._infos.get(node, ())}
+        found = []
+        for uid, pod in self._nominator.on(node).items():
+            if uid not in self._cluster.placed:
+                info = known.get(uid)
+                same = info is not None and info.pod is pod
+                found.append(info if same else self._cluster.classes.info_of(pod))
+        return tuple(info for info in found if info is not None)
+
+    def _at(self, row: int) -> tuple[PodInfo, ...]:
+        node = self._cluster.nodes.node_at[row]
+        return () if node is None else self._infos.get(node.name, ())
+
+    def _fill(self, layer: Layer) -> None:
+        for node, infos in self._infos.items():
+            row = self._cluster.nodes.row_of.get(node)
+            if row is not None:
+                layer.put(row, infos)

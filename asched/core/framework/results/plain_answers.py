@@ -1,0 +1,72 @@
+"""What a plain method answered, as a status; and reasons as codes, so that columns can hold them.
+
+Bounds  REASONS_MAX distinct reasons are remembered per plugin; an older code is told in general
+        words. A reason that quotes a live figure makes many.
+"""
+
+from collections import OrderedDict
+from typing import Final, NoReturn
+
+import numpy as np
+
+from asched.core.framework.per_node.late import nonsense
+from asched.core.framework.status import SUCCESS, Code, PluginError, Status, unschedulable
+
+#: A guess: every node of a big cluster may have words of its own, several times over.
+REASONS_MAX: Final = 1 << 16
+#: Codes start anew here; by then the old ones are long forgotten.
+CODE_MAX: Final = 1 << 30
+
+WANTED: Final = "None, True, False, a reason or a Status"
+
+
+def status_of(answer: object, plugin: str, point: str) -> Status:
+    """None and True agree, False and a text reject, a Status speaks for itself.
+
+    Raises PluginError for anything else.
+    """
+    if answer is None or answer is True:
+        return SUCCESS
+    if isinstance(answer, Status):
+        return answer
+    if isinstance(answer, str) and answer:
+        return unschedulable(answer)
+    if isinstance(answer, (bool, np.bool_)):
+        return SUCCESS if answer else unschedulable(f"node(s) were rejected by plugin {plugin}")
+    raise nonsense(plugin, point, answer, WANTED)
+
+
+def raise_error(status: Status, plugin: str, point: str) -> NoReturn:
+    """End the attempt: at this point the status is neither agreement nor rejection."""
+    said = status.message
+    if status.code is not Code.ERROR:
+        said = f"{status.code.text} is no answer here {said}".rstrip()
+    raise PluginError(f'running "{plugin}" {point} plugin: {said}', plugin, point)
+
+
+class Reasons:
+    """Codes for the statuses of one plugin, given as they come."""
+
+    __slots__ = ("_codes", "_next", "_statuses")
+
+    def __init__(self) -> None:
+        self._codes: dict[Status, int] = {}
+        self._statuses: OrderedDict[int, Status] = OrderedDict()
+        self._next = 1
+
+    def code_of(self, status: Status) -> int:
+        known = self._codes.get(status)
+        if known is not None:
+            return known
+        code = self._next
+        self._next = code + 1 if code < CODE_MAX else 1
+        self._codes[status] = code
+        self._statuses[code] = status
+        if len(self._statuses) > REASONS_MAX:
+            _, oldest = self._statuses.popitem(last=False)
+            del self._codes[oldest]
+        return code
+
+    def status_of(self, code: int, plugin: str) -> Status:
+        known = self._statuses.get(code)
+        return known or unschedulable(f"node(s) were rejected by plugin {plugin}")

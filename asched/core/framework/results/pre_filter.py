@@ -1,0 +1,125 @@
+"""PreFilter as a whole: every plugin's answer folded into one.
+
+A plugin may skip itself, narrow the nodes by name, or reject. An unresolvable rejection ends the
+step; a resolvable one is remembered while the others still run, because preemption will need what
+they prepare.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
+(RunPreFilterPlugins)
+"""
+
+from collections.abc import Iterable, Mapping
+
+from asched.core.framework.points import PreFilterPlugin
+from asched.core.framework.results.cached import CachedVerdict, narrowed_rows
+from asched.core.framework.status import Code, PointError, Status, unresolvable
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodInfo
+
+
+class PreFilterOutcome:
+    """What PreFilter came to."""
+
+    __slots__ = (
+        "absent",
+        "active",
+        "asked",
+        "is_plain",
+        "plugins",
+        "rejection",
+        "rows",
+        "stopped_by",
+    )
+
+    def __init__(self) -> None:
+        self.rejection: Status | None = None
+        #: the only rows left, None for all
+        self.rows: set[int] | None = None
+        #: why the others are out
+        self.absent: Status | None = None
+        #: the plugin whose rejection ended the step before its end
+        self.stopped_by = ""
+        #: plugins that narrowed or rejected
+        self.plugins: frozenset[str] = frozenset()
+        #: plugins whose PreFilter did not skip itself
+        self.asked: tuple[str, ...] = ()
+        #: filters that take part
+        self.active: list[CachedVerdict] = []
+        #: what `nominated_pods.is_plain` found; None before it is asked
+        self.is_plain: bool | None = None
+
+
+def pre_filter(
+    pod: PodInfo,
+    cluster: Cluster,
+    plugins: Iterable[PreFilterPlugin],
+    verdicts: Mapping[int, CachedVerdict],
+) -> PreFilterOutcome:
+    """Run every PreFilter whose answer is old. `verdicts` by the id of their plugin, in profile
+    order.
+
+    Raises PointError if a plugin answers what PreFilter must not answer.
+    """
+    outcome = PreFilterOutcome()
+    narrowing: dict[str, frozenset[str]] = {}
+    left_out: set[int] = set()
+    for plugin in plugins:
+        verdict = verdicts.get(id(plugin))
+        result = plugin.pre_filter(pod) if verdict is None else verdict.prepare(pod, cluster)
+        status = result.status
+        if status.code is not Code.SKIP:
+            outcome.asked += (plugin.name,)
+        if status.is_success:
+            if result.node_names is not None:
+                narrowing[plugin.name] = result.node_names
+                clash = _clash(narrowing)
+                if clash is not None:
+                    outcome.stopped_by = plugin.name
+                    return _rejected(outcome, clash, frozenset(narrowing))
+            continue
+        left_out.add(id(plugin))
+        if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            outcome.stopped_by = plugin.name
+            return _rejected(outcome, status.by(plugin.name), frozenset((plugin.name,)))
+        if status.code is Code.UNSCHEDULABLE:
+            _rejected(outcome, status.by(plugin.name), frozenset((plugin.name,)))
+        elif status.code is not Code.SKIP:
+            raise PointError(f'running PreFilter plugin "{plugin.name}": {status.message}')
+    for key, verdict in verdicts.items():
+        if verdict.pre_filter is None:
+            verdict.prepare(pod, cluster)
+        if key not in left_out:
+            outcome.active.append(verdict)
+    if narrowing and outcome.rejection is None:
+        _narrow(outcome, cluster, narrowing)
+    return outcome
+
+
+def _rejected(outcome: PreFilterOutcome, status: Status, by: frozenset[str]) -> PreFilterOutcome:
+    outcome.rejection = status
+    outcome.plugins = by
+    return outcome
+
+
+def _narrow(
+    outcome: PreFilterOutcome, cluster: Cluster, narrowing: Mapping[str, frozenset[str]]
+) -> None:
+    names = frozenset.intersection(*narrowing.values())
+    outcome.rows = narrowed_rows(cluster, names)
+    outcome.absent = not_satisfying(narrowing)
+    outcome.plugins = frozenset(narrowing)
+
+
+def not_satisfying(plugins: Iterable[str]) -> Status:
+    """Why a node was not looked at."""
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{' '.join(sorted(plugins))}]")
+
+
+def _clash(narrowing: Mapping[str, frozenset[str]]) -> Status | None:
+    """The rejection if the name sets have nothing in common."""
+    if frozenset.intersection(*narrowing.values()):
+        return None
+    if len(narrowing) == 1:
+        return unresolvable(f"node(s) didn't satisfy plugin {next(iter(narrowing))}")
+    listed = " ".join(sorted(narrowing))
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}] simultaneously")

@@ -1,0 +1,138 @@
+"""Extended resources served by devices, as the resource scorers count them.
+
+Where a node does not offer a resource that a device class stands for, it offers as many as it sees
+devices that the class selects, and as many are taken as some claim holds. Unlike the allocator,
+the count knows nothing of incomplete pools, taints or shared counters.
+
+Cost    one walk over the slices after each change of slices, classes or nodes, one over the
+        allocated claims after each change of claims; and only if a scorer is configured with such
+        a resource and a pod requests it.
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/
+        resource_allocation.go
+"""
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.dra.cel.errors import CelError
+from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice
+from asched.core.dra.pools import ReadySlice
+from asched.core.framework.points import I64
+from asched.core.model.claim import DeviceClass
+from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.plugins.resources.delegation import Delegation
+from asched.core.state.cluster import Cluster
+from asched.core.state.view import NodeView
+
+Rows = npt.NDArray[np.int64]
+
+
+class Served(NamedTuple):
+    """What devices offer of one resource, by row, and on which rows each of them counts."""
+
+    offered: I64
+    rows_of: dict[DeviceId, Rows]
+
+
+class DeviceTally:
+    """Called with a resource and a view: (offered, taken), int64[M] each."""
+
+    def __init__(self, cluster: Cluster, delegation: Delegation) -> None:
+        self._cluster = cluster
+        self._delegation = delegation
+        self._slices: dict[str, ReadySlice] = {}
+        self._served: dict[str, tuple[Hashable, Served]] = {}
+        self._taken: dict[str, tuple[Hashable, I64]] = {}
+
+    def stamp(self, names: Iterable[str]) -> Hashable:
+        """Moves whenever the amounts of one of these resources may have."""
+        if not any(name in self._delegation.classes for name in names):
+            return 0
+        return (*self._served_stamp, self._cluster.epoch_of(RESOURCE_CLAIM))
+
+    def __call__(self, name: str, nodes: NodeView) -> tuple[I64, I64]:
+        device_class = self._delegation.classes.get(name)
+        if device_class is None:
+            nothing = np.zeros(nodes.size, dtype=np.int64)
+            return nothing, nothing
+        served = self._serve(name, device_class)
+        return nodes.gather(served.offered), nodes.gather(self._take(name, served))
+
+    @property
+    def _served_stamp(self) -> tuple[int, int, int]:
+        slices = self._cluster.epoch_of(RESOURCE_SLICE)
+        return slices, self._delegation.epoch, self._cluster.nodes.generation
+
+    def _serve(self, name: str, device_class: DeviceClass) -> Served:
+        stamp = self._served_stamp
+        known = self._served.get(name)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        offered = np.zeros(self._cluster.nodes.height, dtype=np.int64)
+        rows_of: dict[DeviceId, Rows] = {}
+        for device, place in self._devices():
+            if _is_selected(device, device_class):
+                rows = self._rows(place)
+                offered[rows] += 1
+                rows_of[device.id] = rows
+        served = Served(offered, rows_of)
+        self._served[name] = (stamp, served)
+        return served
+
+    def _take(self, name: str, served: Served) -> I64:
+        stamp = (*self._served_stamp, self._cluster.epoch_of(RESOURCE_CLAIM))
+        known = self._taken.get(name)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        taken = np.zeros_like(served.offered)
+        for device in self._held():
+            if device in served.rows_of:
+                taken[served.rows_of[device]] += 1
+        self._taken[name] = (stamp, taken)
+        return taken
+
+    def _held(self) -> set[DeviceId]:
+        """Devices that allocated claims hold, alone or shared; admin access holds nothing."""
+        return {
+            DeviceId(result.driver, result.pool, result.device)
+            for claim in self._cluster.all(RESOURCE_CLAIM).values()
+            if claim.status.allocation is not None
+            for result in claim.status.allocation.devices.results or ()
+            if not result.admin_access
+        }
+
+    def _devices(self) -> Iterator[tuple[ReadyDevice, DevicePlace]]:
+        """Every published device with the place that decides who sees it."""
+        records = self._cluster.all(RESOURCE_SLICE)
+        known, self._slices = self._slices, {}
+        for name, record in records.items():
+            ready = known.get(name)
+            if ready is None or ready.record is not record:
+                ready = ReadySlice(record)
+            self._slices[name] = ready
+            for device in ready.devices:
+                yield device, device.place or ready.place
+
+    def _rows(self, place: DevicePlace) -> Rows:
+        nodes = self._cluster.nodes
+        if place.node_name:
+            row = nodes.row_of.get(place.node_name)
+            found = [] if row is None else [row]
+        else:
+            found = [r for r, node in nodes.nodes() if place.matches(node.name, node.labels)]
+        return np.array(found, dtype=np.int64)
+
+
+def _is_selected(device: ReadyDevice, device_class: DeviceClass) -> bool:
+    """Whether all selectors of the class hold; one that fails to evaluate does not."""
+    try:
+        return all(
+            device.is_selected(selector.cel.expression)
+            for selector in device_class.spec.selectors or ()
+            if selector.cel is not None
+        )
+    except CelError:
+        return False

@@ -1,0 +1,392 @@
+"""PreBind of DynamicResources: allocations and reservations are written, then devices are awaited.
+
+For each claim of the pod that is not reserved for it yet: the finalizer, then allocation and
+reservation together. A claim for extended resources is created first, and the pod's status told of
+it. A write that meets a newer version of the claim is tried again with it; so is one whose outcome
+is unknown, since the newer version tells whether it was carried out.
+
+While it is unknown whether an allocation was written its devices are nobody else's: such a binding
+does not end before a newer version, or a second write, has told. A write is tied to the version it
+was made for, so once there is a newer one it cannot be carried out any more.
+
+Bounds   ATTEMPTS_MAX writes per step, REFRESH_S_MAX of waiting between two; none while in doubt,
+         because devices given back on a guess could be given out twice.
+Source   kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
+"""
+
+from collections.abc import Generator
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from asched.core.dra.demand import IN_MEMORY
+from asched.core.dra.extended import Requests
+from asched.core.dra.ledger import DeviceLedger
+from asched.core.framework.effects import Create, Effect, EmitEvent, Patch, WaitFor
+from asched.core.framework.plugin_reports import PluginReports
+from asched.core.framework.points import Late
+from asched.core.framework.status import SUCCESS, Status, failure
+from asched.core.model.claim import (
+    EXTENDED_RESOURCE_CLAIM,
+    FINALIZER,
+    AllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+)
+from asched.core.model.decode import decode
+from asched.core.model.kinds import POD, RESOURCE_CLAIM
+from asched.core.model.meta import ObjectReference
+from asched.core.model.pod import Pod
+from asched.core.plugins.devices.deallocation import patch
+from asched.core.plugins.devices.places import BindingFailed, is_ready
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer, Done, Refused, TimedOut, Unknown
+
+#: Upstream retries a conflict as often (client-go's DefaultRetry).
+ATTEMPTS_MAX: Final = 5
+#: How long a newer version of a claim is awaited after a conflict. The watch delivers within
+#: milliseconds; a guess with room for a busy API server.
+REFRESH_S_MAX: Final = 5.0
+CONFLICT: Final = 409
+
+
+class Failed(NamedTuple):
+    """Why a claim could not be written, and its last version that we know of."""
+
+    message: str
+    claim: ResourceClaim
+
+
+#: Writes one thing after the other: yields effects, is sent their answers, returns the claim as
+#: stored or why it could not be written.
+Writing = Generator[Effect, Answer, ResourceClaim | Failed]
+
+
+class Reserved(NamedTuple):
+    """What Reserve left to be written: all claims of the pod, and the allocations in flight."""
+
+    claims: tuple[ResourceClaim, ...]
+    allocations: tuple[tuple[ResourceClaim, AllocationResult], ...]
+    extended: ResourceClaim | None
+    #: the requests of the claim to be created for extended resources, if devices serve any
+    requests: Requests | None
+
+    def allocation_of(self, claim: ResourceClaim) -> AllocationResult | None:
+        return next((a for c, a in self.allocations if c.uid == claim.uid), None)
+
+
+class Verdict(NamedTuple):
+    """How a wait for devices ended; `label` as `scheduler_dra_bindingconditions_*` has it."""
+
+    label: str
+    status: Status
+
+
+BOUND: Final = Verdict("success", SUCCESS)
+
+
+class ClaimBinding:
+    def __init__(self, cluster: Cluster, ledger: DeviceLedger, timeout_s: float) -> None:
+        self._cluster = cluster
+        self._ledger = ledger
+        self._timeout_s = timeout_s
+        self._reports = cluster.singleton(PluginReports)
+
+    def bind(self, pod: Pod, node: str, reserved: Reserved) -> Late:
+        """Write everything and wait for the devices."""
+        written: list[ResourceClaim] = []
+        for claim in reserved.claims:
+            if claim.is_reserved_for(pod.uid):
+                written.append(claim)
+            elif claim is reserved.extended:
+                if reserved.requests is None:
+                    continue  # the node offers the resources itself
+                outcome = yield from self._bind_extended(pod, claim, reserved)
+                if isinstance(outcome, Failed):
+                    return failure(outcome.message)
+                written.append(outcome)
+            else:
+                outcome = yield from self._write(pod, claim, reserved.allocation_of(claim))
+                if isinstance(outcome, Failed):
+                    return failure(outcome.message)
+                written.append(outcome)
+        return (yield from self._await_devices(pod, node, written))
+
+    # --- one claim -------------------------------------------------------------------------------
+
+    def _write(
+        self,
+        pod: Pod,
+        claim: ResourceClaim,
+        allocation: AllocationResult | None,
+        *,
+        is_seen: bool = True,
+    ) -> Writing:
+        """Finalizer, allocation and reservation, tried again as long as that makes sense.
+
+        `is_seen`: the watch has shown the claim before; if it shows it no more, it is gone.
+        """
+        key = claim.metadata.key
+        known = self._current(key, claim.uid)
+        is_seen = is_seen or known is not None
+        claim = known or claim
+        attempts, in_doubt = 0, False
+        while attempts < ATTEMPTS_MAX:
+            attempts += 1
+            if claim.metadata.deletion_timestamp is not None:
+                return Failed(f"claim {key} got deleted in the meantime", claim)
+            stored = claim.status.allocation
+            if (
+                allocation is not None
+                and stored is not None
+                and stored.devices != allocation.devices
+            ):
+                return Failed(f"claim {key} got allocated elsewhere in the meantime", claim)
+            if claim.is_reserved_for(pod.uid) and stored is not None:
+                return self._settle(claim)
+            wanted = allocation if stored is None else None
+            protected = yield from self._protect(claim, wanted)
+            outcome: ResourceClaim | Refused | Unknown = protected
+            if isinstance(protected, ResourceClaim):
+                claim = protected
+                # Whoever may have to delete it must know of the finalizer.
+                self._cluster.assume_object(RESOURCE_CLAIM, claim)
+                outcome = yield from self._try(pod, claim, wanted)
+                if isinstance(outcome, ResourceClaim):
+                    return self._settle(outcome)
+                in_doubt = in_doubt or (wanted is not None and isinstance(outcome, Unknown))
+            if isinstance(outcome, Refused) and outcome.code != CONFLICT:
+                done = "add allocation and reservation" if allocation else "add reservation"
+                return Failed(f"{done} to claim {key}: {outcome.message}", claim)
+            newer = yield from self._newer(claim, is_seen=is_seen)
+            if newer is not None:
+                claim, is_seen, in_doubt = newer, True, False
+            elif in_doubt and self._may_exist(claim, is_seen=is_seen):
+                attempts = 0
+            else:
+                assert not isinstance(outcome, ResourceClaim)
+                text = f"get updated claim {key} after conflict: {outcome.message}"
+                return Failed(text, claim)
+        return Failed(f"claim {key} changed {ATTEMPTS_MAX} times while it was written", claim)
+
+    def _protect(
+        self, claim: ResourceClaim, allocation: AllocationResult | None
+    ) -> Generator[Effect, Answer, ResourceClaim | Refused | Unknown]:
+        """A claim to be allocated gets the finalizer first."""
+        finalizers = claim.metadata.finalizers or ()
+        if allocation is None or FINALIZER in finalizers:
+            return claim
+        answer = yield patch(claim, {"finalizers": [*finalizers, FINALIZER]})
+        if isinstance(answer, Done) and answer.obj is not None:
+            return decode(ResourceClaim, answer.obj)
+        return _no(answer)
+
+    def _try(
+        self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None
+    ) -> Generator[Effect, Answer, ResourceClaim | Refused | Unknown]:
+        status = self._status(pod, claim, allocation)
+        answer = yield patch(claim, status, subresource="status")
+        if isinstance(answer, Done) and answer.obj is not None:
+            return decode(ResourceClaim, answer.obj)
+        return _no(answer)
+
+    def _status(
+        self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None
+    ) -> dict[str, Any]:
+        consumer = {"resource": "pods", "name": pod.metadata.name, "uid": pod.uid}
+        status: dict[str, Any] = {
+            "reservedFor": [*msgspec.to_builtins(claim.status.reserved_for or ()), consumer]
+        }
+        if allocation is not None:
+            status["allocation"] = msgspec.to_builtins(allocation)
+            if self._cluster.wall_clock_s:
+                now = datetime.fromtimestamp(self._cluster.wall_clock_s, UTC)
+                status["allocation"]["allocationTimestamp"] = now.strftime("%Y-%m-%dT%H:%M:%SZ")
+        return status
+
+    def _newer(
+        self, claim: ResourceClaim, *, is_seen: bool
+    ) -> Generator[Effect, Answer, ResourceClaim | None]:
+        """The next version of a claim that the watch delivers; None if none does in time, or if
+        the claim is gone. `is_seen`: the watch has shown it before.
+        """
+        key, uid, version = claim.metadata.key, claim.uid, claim.metadata.resource_version
+
+        def moved() -> bool:
+            known = self._current(key, uid)
+            if known is None:
+                return is_seen
+            return _is_newer(known.metadata.resource_version, version)
+
+        if not moved():
+            on = ((RESOURCE_CLAIM.plural, key),)
+            answer = yield WaitFor(ready=moved, timeout_s=REFRESH_S_MAX, on=on, in_doubt=True)
+            if isinstance(answer, TimedOut):
+                return None
+        return self._current(key, uid)
+
+    def _may_exist(self, claim: ResourceClaim, *, is_seen: bool) -> bool:
+        return not is_seen or self._current(claim.metadata.key, claim.uid) is not None
+
+    def _current(self, key: str, uid: str) -> ResourceClaim | None:
+        """The newest version of this very claim, as far as the watch has told."""
+        known = self._cluster.get(RESOURCE_CLAIM, key)
+        return known if isinstance(known, ResourceClaim) and known.uid == uid else None
+
+    def _settle(self, claim: ResourceClaim) -> ResourceClaim:
+        """The API has the claim: it speaks for itself from now on."""
+        self._cluster.assume_object(RESOURCE_CLAIM, claim)
+        self._ledger.catch_up()
+        self._ledger.release(claim.uid, claim.metadata.key)
+        return claim
+
+    # --- the claim for extended resources --------------------------------------------------------
+
+    def _bind_extended(self, pod: Pod, claim: ResourceClaim, reserved: Reserved) -> Writing:
+        allocation = reserved.allocation_of(claim)
+        requests = reserved.requests
+        if allocation is None or requests is None or claim.metadata.name != IN_MEMORY:
+            return Failed(f"extended resource claim not found for pod {pod.key}", claim)
+        answer = yield Create(
+            kind=RESOURCE_CLAIM,
+            namespace=pod.metadata.namespace,
+            body=extended_claim_body(pod, requests),
+        )
+        if not isinstance(answer, Done) or answer.obj is None:
+            text = f"create claim for extended resources {claim.metadata.key}"
+            return Failed(f"{text}: {_no(answer).message}", claim)
+        created = decode(ResourceClaim, answer.obj)
+        self._ledger.reserve(created.uid, allocation)
+        self._ledger.release(claim.uid)
+        self._cluster.assume_object(RESOURCE_CLAIM, created)
+        outcome = yield from self._write(pod, created, allocation, is_seen=False)
+        if isinstance(outcome, ResourceClaim):
+            told = yield from self._tell_pod(pod, outcome, requests)
+            if told:
+                outcome = Failed(told, outcome)
+        if isinstance(outcome, Failed):
+            self._ledger.release(created.uid, created.metadata.key)
+        return outcome
+
+    def _tell_pod(
+        self, pod: Pod, claim: ResourceClaim, requests: Requests
+    ) -> Generator[Effect, Answer, str]:
+        """Which claim and which requests serve the pod's containers. Returns why that failed."""
+        mappings = [
+            {"containerName": m.container, "resourceName": m.resource, "requestName": m.request}
+            for m in requests.mappings
+        ]
+        told = {"resourceClaimName": claim.metadata.name, "requestMappings": mappings}
+        answer = yield Patch(
+            kind=POD,
+            namespace=pod.metadata.namespace,
+            name=pod.metadata.name,
+            body={
+                "metadata": {"uid": pod.uid},
+                "status": {"extendedResourceClaimStatus": told},
+            },
+            subresource="status",
+        )
+        if isinstance(answer, Done):
+            return ""
+        return f"update pod {pod.key} ExtendedResourceClaimStatus: {_no(answer).message}"
+
+    # --- waiting ---------------------------------------------------------------------------------
+
+    def _await_devices(self, pod: Pod, node: str, claims: list[ResourceClaim]) -> Late:
+        """Wait until every device that binds under conditions is bound."""
+        waiting = [claim for claim in claims if _binds(claim)]
+        if not waiting:
+            return SUCCESS
+        meta = pod.metadata
+        yield EmitEvent(
+            regarding=ObjectReference(
+                "v1", "Pod", meta.namespace, meta.name, meta.uid, meta.resource_version
+            ),
+            type="Normal",
+            reason="BindingConditionsPending",
+            action="Scheduling",
+            note=f"waiting for binding conditions for device on node {node}",
+            reporting_controller=pod.spec.scheduler_name,
+        )
+        since_s = self._cluster.wall_clock_s
+        answer = yield WaitFor(
+            ready=lambda: self._verdict(waiting) is not None,
+            timeout_s=self._timeout_s,
+            on=tuple((RESOURCE_CLAIM.plural, claim.metadata.key) for claim in waiting),
+        )
+        verdict = self._verdict(waiting) or BOUND
+        if isinstance(answer, TimedOut):
+            verdict = Verdict("timeout", failure("device binding timeout"))
+        self._report(pod, claims, verdict.label, self._cluster.wall_clock_s - since_s)
+        return verdict.status
+
+    def _verdict(self, claims: list[ResourceClaim]) -> Verdict | None:
+        """BOUND once all devices are bound, a failure once one will not be, None until then."""
+        for claim in claims:
+            known = self._current(claim.metadata.key, claim.uid)
+            if known is None:
+                lost = failure(f'could not find ResourceClaim "{claim.metadata.key}"')
+                return Verdict("error", lost)
+            try:
+                if not is_ready(known):
+                    return None
+            except BindingFailed as error:
+                return Verdict("failure", failure(str(error)))
+        return BOUND
+
+    def _report(self, pod: Pod, claims: list[ResourceClaim], label: str, waited_s: float) -> None:
+        """Tell of all devices of the pod: upstream has those without conditions wait, too."""
+        observer, profile = self._reports.observer, pod.spec.scheduler_name
+        for result in (one for claim in claims for one in _results(claim)):
+            observer.device_awaited(profile, result.driver, label, waited_s)
+            if result.binding_conditions:
+                observer.device_bound(profile, result.driver, label)
+
+
+def extended_claim_body(pod: Pod, requests: Requests) -> dict[str, Any]:
+    """The claim the scheduler makes for a pod's extended resources, owned by the pod."""
+    owner = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "name": pod.metadata.name,
+        "uid": pod.uid,
+        "controller": True,
+    }
+    return {
+        "apiVersion": RESOURCE_CLAIM.group_version,
+        "kind": RESOURCE_CLAIM.name,
+        "metadata": {
+            "generateName": f"{pod.metadata.name}-extended-resources-",
+            "namespace": pod.metadata.namespace,
+            "annotations": {EXTENDED_RESOURCE_CLAIM: "true"},
+            "ownerReferences": [owner],
+        },
+        "spec": {"devices": {"requests": msgspec.to_builtins(requests.requests)}},
+    }
+
+
+def _binds(claim: ResourceClaim) -> bool:
+    return any(result.binding_conditions for result in _results(claim))
+
+
+def _results(claim: ResourceClaim) -> tuple[DeviceRequestAllocationResult, ...]:
+    allocation = claim.status.allocation
+    return (allocation.devices.results or ()) if allocation is not None else ()
+
+
+def _is_newer(version: str, other: str) -> bool:
+    """Whether a resource version comes after another one. They count upwards; one that is no
+    number can only be told from another.
+    """
+    if version.isdecimal() and other.isdecimal():
+        return int(version) > int(other)
+    return version != other
+
+
+def _no(answer: Answer) -> Refused | Unknown:
+    """An answer that is not a yes."""
+    if isinstance(answer, (Refused, Unknown)):
+        return answer
+    return Unknown(answer.effect_id, f"unexpected answer {type(answer).__name__}")

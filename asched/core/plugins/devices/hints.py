@@ -1,0 +1,76 @@
+"""When a pod that DynamicResources rejected is worth another attempt.
+
+A claim that lost its allocation frees devices for everybody; beyond that only the pod's own claims
+matter, and only once all of them can be used. New nodes, slices and classes always count. What
+upstream does not listen to is `overlooked`: claims that are removed without being deallocated,
+slices and classes that go, promises to pods whose binding failed.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
+"""
+
+from collections.abc import Sequence
+
+from asched.core.framework.points import Hint, Registration
+from asched.core.model.claim import ResourceClaim
+from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.model.pod import Pod
+from asched.core.plugins.devices.claims import ClaimError, claims_of
+from asched.core.state.changes import Action, Trigger
+from asched.core.state.cluster import Cluster
+
+
+class ClaimHints:
+    """The hint functions; they read the cluster as it is after the change."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def registrations(self) -> Sequence[Registration]:
+        appeared = Action.ADD | Action.UPDATE
+        node = Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE
+        generated = Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM
+        return (
+            Registration(Trigger(NODE.resource, node)),
+            Registration(Trigger(RESOURCE_CLAIM.resource, appeared), self.claim_changed),
+            Registration(Trigger(POD.resource, generated), self.pod_changed),
+            Registration(Trigger(DEVICE_CLASS.resource, appeared)),
+            Registration(Trigger(RESOURCE_SLICE.resource, appeared)),
+        )
+
+    def extra_events(self) -> Sequence[Registration]:
+        return (
+            Registration(Trigger(RESOURCE_CLAIM.resource, Action.DELETE), self.claim_gone),
+            Registration(Trigger(RESOURCE_SLICE.resource, Action.DELETE)),
+            Registration(Trigger(DEVICE_CLASS.resource, Action.DELETE)),
+            Registration(Trigger(POD.resource, Action.DELETE), self.pod_gone),
+        )
+
+    def claim_gone(self, pod: Pod, old: ResourceClaim, new: None) -> Hint:  # noqa: ARG002
+        """Its devices are free, if it held any."""
+        return Hint.SKIP if old.status.allocation is None else Hint.QUEUE
+
+    def pod_gone(self, pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG002
+        """Devices that a pod on its way was promised; one that ran leaves them to its claims."""
+        known = self._cluster.pods_seen.get(old.key)
+        on_its_way = known is not None and not known.spec.node_name
+        return Hint.QUEUE if on_its_way else Hint.SKIP
+
+    def claim_changed(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> Hint:
+        try:
+            claims = claims_of(pod, self._cluster)
+        except ClaimError:
+            return Hint.SKIP
+        if old is not None and old.status.allocation is not None and new.status.allocation is None:
+            return Hint.QUEUE
+        if all(claim.uid != new.uid for claim in claims):
+            return Hint.SKIP
+        return Hint.SKIP if old is not None and old.status == new.status else Hint.QUEUE
+
+    def pod_changed(self, pod: Pod, old: Pod | None, new: Pod) -> Hint:  # noqa: ARG002
+        if pod.uid != new.uid:
+            return Hint.SKIP
+        try:
+            claims_of(new, self._cluster)
+        except ClaimError:
+            return Hint.SKIP
+        return Hint.QUEUE

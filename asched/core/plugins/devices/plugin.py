@@ -1,0 +1,372 @@
+"""DynamicResources: a pod goes where devices can be allocated for its resource claims.
+
+Waits     while a claim is missing, being deleted, in use by too many or in flight for another pod.
+Rejects   nodes on which the unallocated claims cannot all be allocated, and nodes outside the place
+          of an allocated one; evicting pods cannot help, deallocating a claim nobody else uses can.
+Prefers   nodes on which earlier alternatives of a request are available.
+Retry     a claim loses its allocation; the pod's own claims change; nodes, slices, classes appear.
+Cost      one search per distinct view of the pools; after an allocation only the nodes concerned.
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources
+"""
+
+from collections import OrderedDict
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from asched import names
+from asched.core.config.args import DynamicResourcesArgs
+from asched.core.dra import answers
+from asched.core.dra.allocator import NodeRejected, OutOfSteps
+from asched.core.dra.answers import AnswerBook
+from asched.core.dra.demand import DeviceDemand, in_memory_claim
+from asched.core.dra.extended import is_delegable
+from asched.core.dra.ledger import DeviceLedger
+from asched.core.dra.plan import AllocationError
+from asched.core.dra.result import allocation_results
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.points import (
+    I64,
+    IDLE,
+    Codes,
+    FilterPlugin,
+    Late,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreBindPlugin,
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Registration,
+    ReservePlugin,
+    ScorePlugin,
+    default_normalize,
+)
+from asched.core.framework.status import SKIP, SUCCESS, Status, failure, unresolvable, unschedulable
+from asched.core.framework.trial import Trial
+from asched.core.model.claim import ResourceClaim
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.plugins.devices.binding import ClaimBinding, Reserved
+from asched.core.plugins.devices.claims import ClaimError, claims_of
+from asched.core.plugins.devices.deallocation import deallocate, delete_extended
+from asched.core.plugins.devices.hints import ClaimHints
+from asched.core.plugins.devices.places import DevicePlaces
+from asched.core.plugins.devices.unreserve import unreserve
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+
+#: Devices a search may look at, for each second of `filterTimeout`: a clock is not ours to read.
+#: One takes about 2 us on the machine of the design notes; this stays well below the configured
+#: time.
+STEPS_PER_SECOND: Final = 100_000
+#: Pods whose preparation is remembered between PreFilter and Reserve, in case the same attempt is
+#: made again. A guess: more pods with claims hardly wait for the same change.
+PREPARED_MAX: Final = 1024
+#: Where no timeout is configured because its gates are off: devices that bind under conditions are
+#: waited for all the same (docs/parity.md).
+BINDING_TIMEOUT_S: Final = 600.0
+#: What upstream says where PreFilter left nothing for the points that follow.
+NOT_FOUND: Final = "not found"
+NO_CLAIMS: Final = "no new claims to deallocate"
+
+
+class Prepared(NamedTuple):
+    """What PreFilter found: all claims of the pod, the one for extended resources last."""
+
+    claims: tuple[ResourceClaim, ...]
+    demand: DeviceDemand
+
+
+class DynamicResources(
+    PreEnqueuePlugin,
+    PreFilterPlugin,
+    FilterPlugin,
+    PostFilterPlugin,
+    ScorePlugin,
+    ReservePlugin,
+    PreBindPlugin,
+):
+    """`prioritized_list` is the gate DRAPrioritizedList: requests may have alternatives."""
+
+    name = names.DYNAMIC_RESOURCES
+    without_pre_filter = NOT_FOUND
+    depends_on = answers.NODE_ASPECTS
+    errors_from = answers.TIMED_OUT
+    normalizes = True
+
+    def __init__(
+        self,
+        args: DynamicResourcesArgs | None,
+        cluster: Cluster,
+        *,
+        prioritized_list: bool = True,
+    ) -> None:
+        args = args or DynamicResourcesArgs()
+        self._knows_alternatives = prioritized_list
+        self._cluster = cluster
+        self._ledger = cluster.singleton(DeviceLedger)
+        steps_max = (args.filter_timeout_ns or 0) * STEPS_PER_SECOND // 10**9
+        self._book = AnswerBook(self._ledger, cluster.nodes, steps_max)
+        binding_ns = args.binding_timeout_ns
+        binding_s = BINDING_TIMEOUT_S if binding_ns is None else binding_ns / 1e9
+        self._places = DevicePlaces(cluster, binding_s)
+        self._binding = ClaimBinding(cluster, self._ledger, binding_s)
+        self._hints = ClaimHints(cluster)
+        self._prepared: OrderedDict[str, Prepared] = OrderedDict()  # pod uid -> of its last attempt
+        self._reserved: dict[str, Reserved] = {}  # pod uid -> what PreBind has to write
+
+    def registrations(self) -> Sequence[Registration]:
+        return self._hints.registrations()
+
+    def extra_events(self) -> Sequence[Registration]:
+        return self._hints.extra_events()
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        try:
+            claims_of(pod, self._cluster)
+        except ClaimError as error:
+            return unresolvable(str(error))
+        return SUCCESS
+
+    # --- the lifetime of answers -----------------------------------------------------------------
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        return pod.cls.number if _may_need_devices(pod) else IDLE
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        """Claims belong to pods, and devices go with every Reserve: always asked anew."""
+        return object() if _may_need_devices(pod) else 0
+
+    # --- PreFilter -------------------------------------------------------------------------------
+
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult:
+        self._prepared.pop(pod.pod.uid, None)
+        if not _may_need_devices(pod):
+            return PreFilterResult(SKIP)
+        self._ledger.catch_up()
+        try:
+            claims = claims_of(pod.pod, self._cluster)
+        except ClaimError as error:
+            return PreFilterResult(unresolvable(str(error)))
+        extended = self._extended_claim(pod)
+        if not claims and extended is None:
+            return PreFilterResult(SKIP)
+        for claim in claims if extended is None else (*claims, extended):
+            status = self._check(pod.pod, claim, is_extended=claim is extended)
+            if status is not None:
+                return PreFilterResult(status)
+        unallocated = tuple(c for c in claims if c.status.allocation is None)
+        demand = DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
+        everything = claims if extended is None else (*claims, extended)
+        prepared = self._prepared[pod.pod.uid] = Prepared(everything, demand)
+        if len(self._prepared) > PREPARED_MAX:
+            self._prepared.popitem(last=False)
+        return PreFilterResult(data=prepared)
+
+    def _extended_claim(self, pod: PodInfo) -> ResourceClaim | None:
+        """The claim for extended resources that device classes stand for, made or to be made."""
+        served = self._ledger.by_resource
+        if not any(a and is_delegable(n) and n in served for n, a in pod.cls.requests.items()):
+            return None
+        return self._ledger.extended_claim_of(pod.pod.uid) or in_memory_claim(pod.pod)
+
+    def _check(self, pod: Pod, claim: ResourceClaim, *, is_extended: bool) -> Status | None:
+        if claim.status.allocation is not None:
+            if claim.is_reservable or claim.is_reserved_for(pod.uid):
+                return None
+            return unresolvable("resourceclaim in use")
+        key = claim.metadata.key
+        if self._ledger.is_in_flight(claim.uid):
+            return unresolvable(f"resource claim {key} is in the process of being allocated")
+        if is_extended:
+            return None
+        for request in claim.spec.devices.requests or ():
+            if request.exactly is not None:
+                status = self._check_class(request.exactly.device_class_name, request.name)
+            elif request.first_available and not self._knows_alternatives:
+                status = unresolvable(
+                    f"resource claim {key}, request {request.name}: has subrequests,"
+                    " but the DRAPrioritizedList feature is disabled"
+                )
+            elif request.first_available:
+                checks = (
+                    self._check_class(sub.device_class_name, f"{request.name}/{sub.name}")
+                    for sub in request.first_available
+                )
+                status = next((s for s in checks if s is not None), None)
+            else:
+                status = unresolvable(
+                    f"resource claim {key}, request {request.name}: unknown request type"
+                )
+            if status is not None:
+                return status
+        return None
+
+    def _check_class(self, device_class: str, request: str) -> Status | None:
+        if not device_class:
+            return failure(f"request {request}: unsupported request type")
+        if self._ledger.device_class(device_class) is None:
+            return unresolvable(f"request {request}: device class {device_class} does not exist")
+        return None
+
+    # --- Filter ----------------------------------------------------------------------------------
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
+        if not isinstance(data, Prepared):  # only where PreFilter is switched off
+            code = answers.FAILED if self._has_claims(pod.pod) else answers.FITS
+            return np.full(nodes.size, code, dtype=np.int32)
+        prepared = data
+        self._ledger.catch_up()
+        codes = nodes.gather(self._book.answers(prepared.demand).codes)
+        for claim in prepared.claims:
+            if claim.status.allocation is not None:
+                outside = nodes.gather(self._places.outside(claim))
+                codes = np.where(outside & (codes == answers.FITS), answers.UNAVAILABLE, codes)
+        return codes.astype(np.int32)
+
+    def explain(self, pod: PodInfo, code: int) -> Status:
+        if code < answers.TIMED_OUT:
+            return unresolvable(answers.TEXTS[code])
+        return failure(self._error_of(pod, code))
+
+    def _error_of(self, pod: PodInfo, code: int) -> str:
+        """The words of an error, which names the pod's own claims: the first such row tells it."""
+        prepared = self._prepared.get(pod.pod.uid)
+        if prepared is None:
+            return NOT_FOUND
+        codes = self._book.answers(prepared.demand).codes
+        for row in np.flatnonzero(codes == code):
+            node = self._cluster.nodes.node_at[row]
+            if node is None:
+                continue
+            if code == answers.TIMED_OUT:
+                return f"node {node.name}: {answers.TIMED_OUT_TEXT}"
+            if known := self._book.text_of(prepared.demand, int(row)):
+                return known
+            try:
+                self._book.solve(prepared.demand, node)
+            except (AllocationError, NodeRejected) as error:
+                return str(error)
+        return NOT_FOUND
+
+    def _has_claims(self, pod: Pod) -> bool:
+        try:
+            return bool(claims_of(pod, self._cluster))
+        except ClaimError:
+            return True
+
+    # --- PostFilter ------------------------------------------------------------------------------
+
+    def post_filter(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> PostFilterResult:  # noqa: ARG002
+        if not rejection.pre_filter_ran(self.name):
+            return PostFilterResult(failure(NOT_FOUND))
+        prepared = self._prepared.get(pod.pod.uid)
+        if prepared is None:
+            return PostFilterResult(unschedulable(NO_CLAIMS))
+        for claim in self._unavailable(prepared, rejection):
+            holders = claim.status.reserved_for or ()
+            if not holders or (len(holders) == 1 and holders[0].uid == pod.pod.uid):
+                return PostFilterResult(
+                    unschedulable("deallocation of ResourceClaim completed"),
+                    background=deallocate(claim),
+                )
+        extended = prepared.demand.extended
+        if extended is not None and prepared.demand.is_stale:
+            return PostFilterResult(
+                unschedulable("deletion of ResourceClaim completed"),
+                background=delete_extended(extended),
+            )
+        return PostFilterResult(unschedulable("still not schedulable"))
+
+    def _unavailable(self, prepared: Prepared, rejection: Rejection) -> Iterable[ResourceClaim]:
+        """Allocated claims that kept the pod off a node on which nothing else stood against it."""
+        if rejection.pre_filter is not None:
+            return
+        positions = [i for i, p in enumerate(rejection.plugins) if p is self]
+        if not positions:
+            return
+        told = (rejection.judge == positions[0] + 1) & (rejection.codes == answers.UNAVAILABLE)
+        rows = np.flatnonzero(told & rejection.live)
+        for claim in prepared.claims:
+            if claim.status.allocation is None or claim is prepared.demand.extended:
+                continue
+            if self._places.outside(claim)[rows].any():
+                yield claim
+
+    # --- Score -----------------------------------------------------------------------------------
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        prepared = self._prepared.get(pod.pod.uid)
+        if prepared is None or prepared.demand.is_empty or not self._knows_alternatives:
+            return np.zeros(nodes.size, dtype=np.int64)
+        self._ledger.catch_up()
+        raw = nodes.gather(self._book.answers(prepared.demand).scores)
+        return raw + sum(map(answers.score_allocated, prepared.claims))
+
+    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
+        return default_normalize(raw)
+
+    # --- Reserve and PreBind ---------------------------------------------------------------------
+
+    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:  # noqa: ARG002
+        prepared = self._prepared.get(pod.pod.uid)
+        if prepared is None:
+            return failure(NOT_FOUND) if self._has_claims(pod.pod) else SUCCESS
+        self._ledger.catch_up()
+        target = self._cluster.node_of(node)
+        if target is None:
+            return failure(f"node {node} is gone")
+        demand = prepared.demand
+        status, reserved = self._allocate(prepared, demand, target)
+        if reserved is None:
+            return status
+        for claim, allocation in reserved.allocations:
+            self._ledger.reserve(claim.uid, allocation)
+        self._reserved[pod.pod.uid] = reserved
+        return SUCCESS
+
+    def _allocate(
+        self, prepared: Prepared, demand: DeviceDemand, node: Node
+    ) -> tuple[Status, Reserved | None]:
+        try:
+            plans, solution = self._book.solve(demand, node)
+        except (AllocationError, NodeRejected) as error:
+            return failure(str(error)), None
+        except OutOfSteps:
+            return failure(f"node {node.name}: {answers.TIMED_OUT_TEXT}"), None
+        if solution is None:
+            return failure("claim allocation not found for node"), None
+        results = allocation_results(plans, solution, node.name)
+        served = demand.served(node) or frozenset()
+        requests = demand.variant(served)[1] if demand.extended is not None and served else None
+        allocations = tuple((p.claim, r) for p, r in zip(plans, results, strict=True))
+        return SUCCESS, Reserved(prepared.claims, allocations, demand.extended, requests)
+
+    def unreserve(self, pod: PodInfo, node: str) -> Late | None:  # noqa: ARG002
+        reserved = self._reserved.pop(pod.pod.uid, None)
+        if reserved is not None:
+            for claim, _ in reserved.allocations:
+                self._ledger.release(claim.uid, claim.metadata.key)
+        return unreserve(self._cluster, self._ledger, pod.pod) if _may_need_devices(pod) else None
+
+    def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:  # noqa: ARG002
+        return SUCCESS if pod.pod.uid in self._reserved else SKIP
+
+    def pre_bind(self, pod: PodInfo, node: str) -> Late:
+        reserved = self._reserved.get(pod.pod.uid)
+        if reserved is None:
+            return SUCCESS
+        status = yield from self._binding.bind(pod.pod, node, reserved)
+        if status.is_success:
+            del self._reserved[pod.pod.uid]
+        return status
+
+
+def _may_need_devices(pod: PodInfo) -> bool:
+    """Whether a pod names claims, or requests what a device class could stand for."""
+    if pod.pod.spec.resource_claims:
+        return True
+    return any(amount and is_delegable(name) for name, amount in pod.cls.requests.items())

@@ -1,0 +1,1 @@
+"""Requests and capacities: NodeResourcesFit and NodeResourcesBalancedAllocation."""

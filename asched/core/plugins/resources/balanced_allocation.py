@@ -1,0 +1,95 @@
+"""NodeResourcesBalancedAllocation: no resource of a node should run out long before the others.
+
+Prefers   nodes whose resources are used more evenly with the pod than without it.
+Retry     nothing: it rejects nobody.
+Cost      a few passes in floating point over the amounts of the configured resources.
+Source    kubernetes/kubernetes v1.36 plugins/noderesources/balanced_allocation.go
+"""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from asched import names
+from asched.core.config.args import NodeResourcesBalancedAllocationArgs
+from asched.core.framework.points import (
+    I64,
+    Mask,
+    PreFilterResult,
+    PreScorePlugin,
+    Registration,
+    ScorePlugin,
+)
+from asched.core.framework.status import SKIP
+from asched.core.plugins.devices.amounts import DeviceTally
+from asched.core.plugins.per_class import PerClass
+from asched.core.plugins.resources.delegation import Delegation
+from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
+from asched.core.plugins.scoring.balanced_allocation import (
+    balance,
+    balanced_allocation,
+    balanced_allocation_one,
+    gain_in_balance,
+)
+from asched.core.plugins.scoring.blocks import by_blocks
+from asched.core.plugins.scoring.evenness import Evenness
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodClass, PodInfo
+from asched.core.state.view import NodeView, with_more
+
+
+class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
+    name = names.NODE_RESOURCES_BALANCED_ALLOCATION
+    depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs | None, cluster: Cluster) -> None:
+        self._resources = (args or NodeResourcesBalancedAllocationArgs()).resources
+        self._devices = DeviceTally(cluster, Delegation(cluster))
+        self._scored = PerClass(self._scored_of)
+        self._columns = cluster.nodes.columns
+        self._evenness = Evenness(cluster)
+
+    def registrations(self) -> Sequence[Registration]:
+        return ()
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        wanted = self._scored(pod.cls)
+        return (wanted.names, tuple(wanted.amounts[:, 0].tolist()))
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        return self._devices.stamp(self._scored(pod.cls).names)
+
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+        """A pod that asks for none of the resources moves no balance."""
+        is_idle = not self._scored(pod.cls).amounts.any()
+        return PreFilterResult(SKIP) if is_idle else PreFilterResult()
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        wanted = self._scored(pod.cls)
+        if not wanted.amounts.any():  # PreScore is not enabled
+            return np.zeros(nodes.size, dtype=np.int64)
+        if wanted.is_default:
+            requested, allocatable = default_amounts(nodes, nonzero=False)
+            with_pod = by_blocks(balance, with_more(requested, wanted.amounts), allocatable)
+            if nodes.rows is None:
+                return gain_in_balance(with_pod, self._evenness.of_all())
+            return gain_in_balance(with_pod, balance(requested, allocatable))
+        requested, allocatable = node_amounts(nodes, wanted.names, self._devices, nonzero=False)
+
+        def points(held: I64, offered: I64) -> I64:
+            return balanced_allocation(held, wanted.amounts, offered)
+
+        return by_blocks(points, requested, allocatable)
+
+    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
+        wanted = self._scored(pod.cls)
+        offered = self._columns.read("allocatable")[:2, row].tolist()
+        if not wanted.is_default or not any(wanted.plain) or not (offered[0] and offered[1]):
+            return None
+        held = self._columns.read("requested")[:2, row].tolist()
+        return balanced_allocation_one(held, wanted.plain, offered)
+
+    def _scored_of(self, cls: PodClass) -> Scored:
+        return scored(self._resources, cls.requests)

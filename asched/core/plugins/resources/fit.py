@@ -1,0 +1,290 @@
+"""NodeResourcesFit: a pod goes where what it requests is left over.
+
+Rejects   nodes without room for one more pod, or with too little of a resource left; evicting
+          pods helps unless the request exceeds all that the node can allocate.
+Prefers   by the configured strategy: the emptier, the fuller, or along a curve. Of placements, the
+          one that a pod group leaves fullest.
+Retry     a pod goes or shrinks; a node appears or grows; a device class starts to stand for a
+          requested resource.
+Cost      a few passes over the amounts of the requested resources.
+Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from asched import names
+from asched.core.config import args as config
+from asched.core.framework.placements import Assignments, PlacementScorePlugin
+from asched.core.framework.points import (
+    I64,
+    Codes,
+    FilterPlugin,
+    Mask,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    Registration,
+    ScorePlugin,
+)
+from asched.core.framework.status import Reason, Status, unresolvable, unschedulable
+from asched.core.model.quantity import INT64_MAX
+from asched.core.model.requests import CPU, MEMORY, container_requests, is_extended, is_scalar
+from asched.core.plugins.devices.amounts import DeviceTally
+from asched.core.plugins.per_class import PerClass
+from asched.core.plugins.resources.delegation import Delegation
+from asched.core.plugins.resources.hints import FitHints
+from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
+from asched.core.plugins.scoring.blocks import by_blocks
+from asched.core.plugins.scoring.least_allocated import least_allocated, least_allocated_one
+from asched.core.plugins.scoring.most_allocated import most_allocated, most_allocated_one
+from asched.core.plugins.scoring.requested_to_capacity_ratio import (
+    curve,
+    requested_to_capacity_ratio,
+)
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import FIXED_RESOURCES, Aspect
+from asched.core.state.pods import PodClass, PodInfo
+from asched.core.state.view import NodeView, with_more
+
+TOO_MANY_PODS: Final = Reason("Too many pods", resolvable=True)
+INSUFFICIENT: Final = "Insufficient "
+
+#: A code is a set of bits: one for each reason, in the order in which they are told ...
+PODS_BIT: Final = 1
+#: ... and one that says that evicting pods cannot help.
+HOPELESS_BIT: Final = 1 << 30
+#: Resources beyond this number share the last bit and are told together.
+RESOURCES_MAX: Final = 29
+#: Less than any amount that can be left: stands for "not requested".
+NOTHING: Final = np.iinfo(np.int64).min
+
+
+#: The same kernels for one node in plain integers, where they exist.
+KERNELS_ONE: Final[Mapping[str, Callable[[Sequence[int], Sequence[int], Sequence[int]], int]]] = {
+    config.LEAST_ALLOCATED: least_allocated_one,
+    config.MOST_ALLOCATED: most_allocated_one,
+}
+
+#: (requested int64[R, M], allocatable int64[R, M], weights int64[R]) -> points int64[M].
+Kernel = Callable[[I64, I64, I64], I64]
+
+
+class Demand(NamedTuple):
+    """What a class of pods requests, as the filter compares it."""
+
+    #: int64[F, 1] for the leading F fixed resources, and int32[F, 1] of their bits
+    fixed: I64
+    fixed_bits: Codes
+    #: (resource, amount, bit) of the others, by name
+    scalars: tuple[tuple[str, int, int], ...]
+    #: (row of axis R, amount, bit) of the fixed resources that are asked for
+    plain: tuple[tuple[int, int, int], ...]
+    #: what each bit says: the names of the resources
+    told: tuple[tuple[int, str], ...]
+
+
+class NodeResourcesFit(
+    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin
+):
+    name = names.NODE_RESOURCES_FIT
+    without_pre_filter = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
+    reasons = (TOO_MANY_PODS,)
+    reads_only_amounts = True
+    depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
+
+    def __init__(self, args: config.NodeResourcesFitArgs | None, cluster: Cluster) -> None:
+        args = args or config.NodeResourcesFitArgs()
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._resources = args.scoring_strategy.resources
+        if not self._resources:
+            raise ValueError("resources not found: scoringStrategy.resources must not be empty")
+        self._scores_others = any(spec.name not in (CPU, MEMORY) for spec in self._resources)
+        self._kernel = _kernel(args.scoring_strategy)
+        self._delegation = Delegation(cluster)
+        self._devices = DeviceTally(cluster, self._delegation)
+        self._hints = FitHints(cluster.classes, self._delegation, self._is_ignored)
+        self._demand = PerClass(self._demand_of)
+        self._scored = PerClass(self._scored_of)
+        self._kernel_one = KERNELS_ONE.get(args.scoring_strategy.type)
+        self._nodes = cluster.nodes
+        self._columns = cluster.nodes.columns
+
+    def registrations(self) -> Sequence[Registration]:
+        return self._hints.registrations()
+
+    def extra_events(self) -> Sequence[Registration]:
+        ignores = bool(self._ignored or self._ignored_groups)
+        return self._hints.extra_events() if ignores else ()
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        cls = pod.cls
+        if self._scores_others:
+            return cls.number
+        return (tuple(cls.requests.items()), cls.scoring_nonzero)
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        if not self._demand(pod.cls).scalars:
+            return 0
+        return (self._delegation.epoch, self._devices.stamp(self._scored(pod.cls).names))
+
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult:  # noqa: ARG002
+        return PreFilterResult()
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+        demand = self._demand(pod.cls)
+        codes = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
+        if len(demand.fixed):
+            leading = slice(0, len(demand.fixed))
+            offered = nodes.allocatable(leading)
+            short = offered - nodes.requested(leading) < demand.fixed
+            if short.any():
+                said = np.where(demand.fixed > offered, demand.fixed_bits | HOPELESS_BIT, 0)
+                said |= demand.fixed_bits
+                codes |= np.bitwise_or.reduce(np.where(short, said, 0), axis=0)
+        for resource, amount, bit in demand.scalars:
+            codes |= self._shortage(nodes, resource, amount, bit)
+        return codes
+
+    def filter_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
+        demand = self._demand(pod.cls)
+        if demand.scalars:
+            return None
+        read = self._columns.read
+        code = PODS_BIT if read("pod_count")[row] >= read("allowed_pods")[row] else 0
+        offered = read("allocatable")[:3, row].tolist()
+        held = read("requested")[:3, row].tolist()
+        for at, amount, bit in demand.plain:
+            if offered[at] - held[at] < amount:
+                code |= bit | (HOPELESS_BIT if amount > offered[at] else 0)
+        return code
+
+    def explain(self, pod: PodInfo, code: int) -> Status:
+        told = [TOO_MANY_PODS.text] if code & PODS_BIT else []
+        told += [INSUFFICIENT + name for bit, name in self._demand(pod.cls).told if code & bit]
+        return (unresolvable if code & HOPELESS_BIT else unschedulable)(*told)
+
+    def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+        return PreFilterResult()
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        wanted = self._scored(pod.cls)
+        if wanted.is_default:
+            requested, allocatable = default_amounts(nodes, nonzero=True)
+        else:
+            requested, allocatable = node_amounts(nodes, wanted.names, self._devices, nonzero=True)
+
+        def points(held: I64, offered: I64) -> I64:
+            return self._kernel(with_more(held, wanted.amounts), offered, wanted.weights)
+
+        return by_blocks(points, requested, allocatable)
+
+    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
+        wanted = self._scored(pod.cls)
+        if self._kernel_one is None or not wanted.is_default:
+            return None
+        cpu, memory = self._columns.read("nonzero")[:, row].tolist()
+        offered = self._columns.read("allocatable")[:2, row].tolist()
+        held = (cpu + wanted.plain[0], memory + wanted.plain[1])
+        return self._kernel_one(held, offered, wanted.plain_weights)
+
+    def score_placement(self, group: str, assignments: Assignments) -> int:  # noqa: ARG002
+        """The share of all its nodes together that would be in use, by the configured resources.
+
+        Devices do not count. Source  noderesources/resource_allocation.go (scorePlacement)
+        """
+        asked: Counter[str] = Counter()
+        for pod, _ in assignments.pods:
+            asked.update(self._amounts_of(pod.cls))
+        wanted = scored(self._resources, asked)
+        rows = np.flatnonzero(assignments.placement.mask(self._nodes)).astype(np.int32)
+        view = NodeView(self._nodes, rows)
+        requested, allocatable = node_amounts(view, wanted.names, _no_devices, nonzero=True)
+        held = _sums(np.where(allocatable > 0, requested, 0))
+        held = [have + amount for have, amount in zip(held, wanted.plain, strict=True)]
+        return most_allocated_one(held, _sums(allocatable), wanted.plain_weights)
+
+    def _shortage(self, nodes: NodeView, resource: str, amount: int, bit: int) -> Codes:
+        """int32[M] of the bits that one resource adds."""
+        row = nodes.table.find_resource(resource)
+        is_delegated = resource in self._delegation.classes
+        if row is None:
+            said = 0 if is_delegated else bit | HOPELESS_BIT
+            return np.full(nodes.size, said, dtype=np.int32)
+        offered = nodes.allocatable(row)
+        short = offered - nodes.requested(row) < amount
+        if is_delegated:
+            short &= offered > 0
+        codes = np.where(amount > offered, bit | HOPELESS_BIT, bit) * short
+        return codes.astype(np.int32)
+
+    def _demand_of(self, cls: PodClass) -> Demand:
+        wanted = {name: amount for name, amount in cls.requests.items() if amount > 0}
+        fixed = [wanted.get(name, NOTHING) for name in FIXED_RESOURCES]
+        while fixed and fixed[-1] == NOTHING:
+            fixed.pop()
+        scalars = sorted(
+            (name, amount)
+            for name, amount in wanted.items()
+            if name not in FIXED_RESOURCES and is_scalar(name) and not self._is_ignored(name)
+        )
+        others = [*FIXED_RESOURCES, *(name for name, _ in scalars)]
+        bits = {name: 1 << min(at, RESOURCES_MAX) for at, name in enumerate(others, start=1)}
+        return Demand(
+            np.array(fixed, dtype=np.int64).reshape(-1, 1),
+            np.array([bits[n] for n in FIXED_RESOURCES[: len(fixed)]], dtype=np.int32)[:, None],
+            tuple((name, amount, bits[name]) for name, amount in scalars),
+            tuple(
+                (at, amount, bits[FIXED_RESOURCES[at]])
+                for at, amount in enumerate(fixed)
+                if amount != NOTHING
+            ),
+            tuple((bit, name) for name, bit in bits.items()),
+        )
+
+    def _is_ignored(self, name: str) -> bool:
+        if not is_extended(name):
+            return False
+        return name in self._ignored or name.partition("/")[0] in self._ignored_groups
+
+    def _scored_of(self, cls: PodClass) -> Scored:
+        return scored(self._resources, self._amounts_of(cls))
+
+    def _amounts_of(self, cls: PodClass) -> dict[str, int]:
+        """What such a pod asks for as far as scores are concerned."""
+        cpu, memory = cls.scoring_nonzero
+        plain = cls.requests if cls.is_simple else container_requests(cls.example)
+        return {**plain, CPU: cpu, MEMORY: memory}
+
+
+def _sums(amounts: I64) -> list[int]:
+    """The sum of each row of int64[R, M], however large."""
+    limit = INT64_MAX // max(amounts.shape[1], 1)
+    is_small = int(amounts.max(initial=0)) <= limit
+    found: list[int] = (amounts if is_small else amounts.astype(np.object_)).sum(axis=1).tolist()
+    return found
+
+
+def _no_devices(_resource: str, nodes: NodeView) -> tuple[I64, I64]:
+    nothing = np.zeros(nodes.size, dtype=np.int64)
+    return nothing, nothing
+
+
+def _kernel(strategy: config.ScoringStrategy) -> Kernel:
+    match strategy.type:
+        case config.LEAST_ALLOCATED:
+            return least_allocated
+        case config.MOST_ALLOCATED:
+            return most_allocated
+        case config.REQUESTED_TO_CAPACITY_RATIO:
+            ratio = strategy.requested_to_capacity_ratio
+            if ratio is None or not ratio.shape:
+                raise ValueError("scoringStrategy.requestedToCapacityRatio.shape must not be empty")
+            points_by_percent = curve(ratio.shape)
+            return partial(requested_to_capacity_ratio, points_by_percent=points_by_percent)
+    raise ValueError(f"scoring strategy {strategy.type!r} is unknown")

@@ -1,0 +1,101 @@
+"""Which changes may help a pod that NodeResourcesFit rejected.
+
+A pod that goes always may; one that shrinks if it gives back something the waiting pod wants. A
+node may if the pod would fit it were it empty, and it is new or has grown in what the pod wants.
+Ignored resources are not ignored here, as upstream has it; `overlooked` makes up for that.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from asched.core.framework.points import Hint, Registration
+from asched.core.model.claim import DeviceClass
+from asched.core.model.kinds import DEVICE_CLASS, NODE, POD
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.model.quantity import milli, whole
+from asched.core.model.requests import CPU, PODS, accounted_requests, is_scalar
+from asched.core.plugins.resources.delegation import Delegation, names_of
+from asched.core.state.changes import Action, Trigger
+from asched.core.state.nodes import FIXED_RESOURCES
+from asched.core.state.pods import PodClasses
+
+Amounts = Mapping[str, int]
+
+
+class FitHints:
+    """The hint functions, with the classes of pods that remember their requests."""
+
+    def __init__(
+        self,
+        classes: PodClasses,
+        delegation: Delegation,
+        is_ignored: Callable[[str], bool] = lambda _: False,
+    ) -> None:
+        self._classes = classes
+        self._delegation = delegation
+        self._is_ignored = is_ignored
+
+    def registrations(self) -> Sequence[Registration]:
+        pod = Trigger(POD.resource, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
+        node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        device_class = Trigger(DEVICE_CLASS.resource, Action.ADD | Action.UPDATE)
+        return (
+            Registration(pod, self._pod_changed),
+            Registration(node, self._node_changed),
+            Registration(device_class, self._device_class_changed),
+        )
+
+    def extra_events(self) -> Sequence[Registration]:
+        node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        return (Registration(node, self._wants_ignored),)
+
+    def _wants_ignored(self, pod: Pod, old: Node | None, new: Node) -> Hint:  # noqa: ARG002
+        """The node lacks something that does not count."""
+        wants = any(map(self._is_ignored, self._requests_of(pod)))
+        return Hint.QUEUE if wants else Hint.SKIP
+
+    def _pod_changed(self, pod: Pod, old: Pod, new: Pod | None) -> Hint:
+        if new is None:
+            held_place = old.spec.node_name or old.status.nominated_node_name
+            return Hint.QUEUE if held_place else Hint.SKIP
+        if new.uid == pod.uid:
+            return Hint.QUEUE
+        if not new.spec.node_name:
+            return Hint.SKIP
+        before, after = accounted_requests(old), accounted_requests(new)
+        gave_back = any(before.get(name, 0) > after.get(name, 0) for name in self._requests_of(pod))
+        return Hint.QUEUE if gave_back else Hint.SKIP
+
+    def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
+        wanted = self._requests_of(pod)
+        offered = new.status.allocatable or {}
+        if _amount(offered, PODS) < 1:
+            return Hint.SKIP
+        classes = self._delegation.classes
+        delegated = {n for n in wanted if n in classes and not _amount(offered, n)}
+        if any(_amount(offered, n) < amount for n, amount in wanted.items() if n not in delegated):
+            return Hint.SKIP
+        if old is None or delegated:
+            return Hint.QUEUE
+        before = old.status.allocatable or {}
+        has_grown = any(_amount(offered, n) > _amount(before, n) for n in (PODS, *wanted))
+        return Hint.QUEUE if has_grown else Hint.SKIP
+
+    def _device_class_changed(self, pod: Pod, old: DeviceClass | None, new: DeviceClass) -> Hint:
+        gained = names_of(new) - (names_of(old) if old is not None else set())
+        return Hint.QUEUE if gained & self._requests_of(pod).keys() else Hint.SKIP
+
+    def _requests_of(self, pod: Pod) -> Amounts:
+        """What a waiting pod requests, without zeroes and names that nobody counts."""
+        return {
+            name: amount
+            for name, amount in self._classes.class_of(pod).requests.items()
+            if amount > 0 and (name in FIXED_RESOURCES or is_scalar(name))
+        }
+
+
+def _amount(allocatable: Mapping[str, str | int | float], name: str) -> int:
+    amount = allocatable.get(name, 0)
+    return milli(amount) if name == CPU else whole(amount)

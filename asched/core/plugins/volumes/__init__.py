@@ -1,0 +1,1 @@
+"""Volumes: the plugins that speak of claims, volumes and their limits."""

@@ -1,0 +1,107 @@
+"""What each node would do for the claims of a pod: volumes to bind, volumes to make, or why not.
+
+The verdict of a row is a set of bits, because one node can have several reasons. Claims are judged
+in order, and the first that a row cannot serve decides its reason; a claim whose node was selected
+before is tried there only, and skips the search for existing volumes.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding/binder.go
+        (FindPodVolumes)
+"""
+
+from enum import IntFlag
+from typing import NamedTuple
+
+import numpy as np
+
+from asched.core.framework.points import Codes, Mask
+from asched.core.model.storage import SELECTED_NODE
+from asched.core.model.volume import PersistentVolumeClaim
+from asched.core.plugins.volumes.claims import PodClaims, VolumeAffinity, accepts
+from asched.core.plugins.volumes.matching import Match, match_claims
+from asched.core.plugins.volumes.provisioning import Provision, provision
+from asched.core.plugins.volumes.store import VolumeStore
+from asched.core.state.cluster import Cluster
+from asched.core.state.view import NodeView
+
+
+class Reject(IntFlag):
+    """The bits of a code; their order is that of the reasons told."""
+
+    UNREACHABLE = 1  # a bound volume is elsewhere
+    UNBINDABLE = 2  # a claim finds no volume, and none can be made
+    NO_ROOM = 4  # one could be made, were there room
+    NO_VOLUME = 8  # a claim is bound to a volume that does not exist
+
+
+class Making(NamedTuple):
+    """A claim for which a volume would have to be made on some rows."""
+
+    claim: PersistentVolumeClaim
+    needed: Mask  # bool[M]
+    provision: Provision
+
+
+class Choice(NamedTuple):
+    """The verdict, and what would be done where it is 0."""
+
+    codes: Codes
+    matches: tuple[Match, ...] = ()
+    makings: tuple[Making, ...] = ()
+
+
+def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> Choice:
+    """Judge every row of a view."""
+    codes = _judge_bound(cluster, claims.bound, nodes)
+    if not claims.delayed:
+        return Choice(codes)
+    here, selected, unselected = _selected(claims.delayed, nodes)
+    codes[~here] |= Reject.UNBINDABLE
+    matches: list[Match] = []
+    if unselected:
+        matches = match_claims(unselected, cluster.singleton(VolumeStore), nodes)
+    wanted = [(claim, here) for claim in selected]
+    wanted += [(match.claim, here & ~match.found) for match in matches]
+    makings = []
+    left = here.copy()
+    for claim, needed in wanted:
+        if not (needed & left).any():
+            continue
+        made = provision(cluster, claim, nodes)
+        makings.append(Making(claim, needed, made))
+        refused = left & needed & ~made.possible
+        codes[refused] |= Reject.UNBINDABLE
+        left &= ~refused
+        full = left & needed & ~made.roomy
+        codes[full] |= Reject.NO_ROOM
+        left &= ~full
+    return Choice(codes, tuple(matches), tuple(makings))
+
+
+def _judge_bound(cluster: Cluster, bound: tuple[VolumeAffinity, ...], nodes: NodeView) -> Codes:
+    codes = np.zeros(nodes.size, dtype=np.int32)
+    for affinity in bound:
+        if affinity.is_missing:
+            codes[codes == 0] = Reject.NO_VOLUME
+            break
+        codes[(codes == 0) & ~accepts(affinity, nodes, cluster)] = Reject.UNREACHABLE
+    return codes
+
+
+def _selected(
+    claims: tuple[PersistentVolumeClaim, ...], nodes: NodeView
+) -> tuple[Mask, list[PersistentVolumeClaim], list[PersistentVolumeClaim]]:
+    """(rows no claim rules out, claims whose node was selected before, the others)."""
+    here: Mask = np.ones(nodes.size, dtype=np.bool_)
+    selected, others = [], []
+    for claim in claims:
+        node = (claim.metadata.annotations or {}).get(SELECTED_NODE)
+        if node is None:
+            others.append(claim)
+            continue
+        selected.append(claim)
+        position = nodes.position_of(node)
+        only: Mask = np.zeros(nodes.size, dtype=np.bool_)
+        if position is not None:
+            only[position] = True
+        here &= only
+    return here, selected, others

@@ -1,0 +1,287 @@
+"""From a choice to bound volumes: assume it, write it down, wait until everybody agrees.
+
+    reserve   the volume names the claim, the claim names the node: assumed, nobody knows yet
+    bind      the same is written; a volume controller or provisioner takes it from there
+    wait      until each claim is bound and says so, or something has gone wrong, or time is up
+
+A write is a conditional merge patch of the parts that change, because whole objects are not kept
+here; upstream puts the whole object. What was written stays when binding fails: only assumptions
+are taken back.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebinding/binder.go
+        (AssumePodVolumes, BindPodVolumes, checkBindings)
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import numpy as np
+
+from asched.core.framework.effects import Patch, Topic, WaitFor
+from asched.core.framework.points import Late
+from asched.core.framework.status import SUCCESS, failure
+from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Kind
+from asched.core.model.meta import ObjectMeta, ObjectReference
+from asched.core.model.node import Node
+from asched.core.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, is_fully_bound
+from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
+from asched.core.plugins.volumes.choice import Choice
+from asched.core.plugins.volumes.claims import accepts, affinity_of
+from asched.core.plugins.volumes.store import is_made_for
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Done, Refused, TimedOut, Unknown
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+
+DEADLINE_EXCEEDED: Final = "context deadline exceeded"
+
+
+@dataclass(slots=True)
+class VolumeWrite:
+    """One object to be changed. `version` is what the server made of it."""
+
+    kind: Kind
+    namespace: str
+    name: str
+    body: Mapping[str, Any] | None  # None: it already says what we would write
+    version: str
+
+    @property
+    def key(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """Everything assumed for one pod on one node."""
+
+    node: str
+    #: (write of the volume, key of the claim)
+    bindings: tuple[tuple[VolumeWrite, str], ...]
+    provisions: tuple[VolumeWrite, ...]
+
+    @property
+    def writes(self) -> tuple[VolumeWrite, ...]:
+        return (*(write for write, _ in self.bindings), *self.provisions)
+
+
+def reserve(cluster: Cluster, choice: Choice, node: str) -> Reservation:
+    """Assume what a choice for a single row says."""
+    bindings = []
+    for match in choice.matches:
+        volume = match.volume_at(0)
+        if volume is None:
+            continue
+        bound, write = bind_volume(volume, match.claim)
+        if write.body is not None:
+            cluster.assume_object(PERSISTENT_VOLUME, bound)
+        bindings.append((write, match.claim.metadata.key))
+    provisions = []
+    for making in choice.makings:
+        if making.needed[0]:
+            placed, write = select_node(making.claim, node)
+            cluster.assume_object(PERSISTENT_VOLUME_CLAIM, placed)
+            provisions.append(write)
+    return Reservation(node, tuple(bindings), tuple(provisions))
+
+
+def take_back(cluster: Cluster, writes: tuple[VolumeWrite, ...]) -> None:
+    """Go back to what the API told of these objects."""
+    for write in writes:
+        cluster.restore_object(write.kind, write.key)
+
+
+def bind_volume(
+    volume: PersistentVolume, claim: PersistentVolumeClaim
+) -> tuple[PersistentVolume, VolumeWrite]:
+    """The volume as it names the claim, and how to write that."""
+    metadata, ref = volume.metadata, volume.spec.claim_ref
+    spec: dict[str, Any] = {}
+    annotations: dict[str, str] = {}
+    if not is_made_for(volume, claim) and BOUND_BY_CONTROLLER not in (metadata.annotations or {}):
+        annotations[BOUND_BY_CONTROLLER] = "yes"
+    if ref is None or not is_made_for(volume, claim) or ref.uid != claim.metadata.uid:
+        ref = _reference(claim)
+        spec["claimRef"] = msgspec.to_builtins(ref)
+    changes: dict[str, Any] = {}
+    if annotations:
+        changes["annotations"] = annotations
+    body: dict[str, Any] | None = None
+    if annotations or spec:
+        body = {"metadata": {**changes, "resourceVersion": metadata.resource_version}}
+        if spec:
+            body["spec"] = spec
+    bound = msgspec.structs.replace(
+        volume,
+        metadata=_annotated(metadata, annotations),
+        spec=msgspec.structs.replace(volume.spec, claim_ref=ref),
+    )
+    return bound, VolumeWrite(PERSISTENT_VOLUME, "", metadata.name, body, metadata.resource_version)
+
+
+def select_node(
+    claim: PersistentVolumeClaim, node: str
+) -> tuple[PersistentVolumeClaim, VolumeWrite]:
+    """The claim as it names the node, and how to write that."""
+    metadata = claim.metadata
+    annotations = {SELECTED_NODE: node}
+    body = {"metadata": {"annotations": annotations, "resourceVersion": metadata.resource_version}}
+    placed = msgspec.structs.replace(claim, metadata=_annotated(metadata, annotations))
+    version = metadata.resource_version
+    return placed, VolumeWrite(
+        PERSISTENT_VOLUME_CLAIM, metadata.namespace, metadata.name, body, version
+    )
+
+
+def bind(cluster: Cluster, pod: PodInfo, reservation: Reservation, timeout_s: float) -> Late:
+    """Write everything, then wait until all of it is bound."""
+    writes = reservation.writes
+    for position, write in enumerate(writes):
+        if write.body is None:
+            continue
+        answer = yield Patch(
+            kind=write.kind, namespace=write.namespace, name=write.name, body=write.body
+        )
+        if isinstance(answer, Refused | Unknown):
+            take_back(cluster, writes[position:])
+            return failure(answer.message)
+        if isinstance(answer, Done) and answer.obj is not None:
+            write.version = answer.obj.get("metadata", {}).get("resourceVersion", write.version)
+    check = Check(cluster, pod, reservation)
+    until_s = cluster.wall_clock_s + timeout_s
+    while True:
+        left_s = min(max(until_s - cluster.wall_clock_s, 0.0), timeout_s)  # clocks are set
+        answer = yield WaitFor(ready=check.has_news, timeout_s=left_s, on=check.follow())
+        if isinstance(answer, TimedOut) or check.is_settled():
+            break
+    if check.problem:
+        return failure(f"binding volumes: {check.problem}")
+    if isinstance(answer, TimedOut):
+        return failure(f"binding volumes: {DEADLINE_EXCEEDED}")
+    return SUCCESS
+
+
+class Check:
+    """Is everything bound yet? It looks at what the API told, never at what is assumed."""
+
+    def __init__(self, cluster: Cluster, pod: PodInfo, reservation: Reservation) -> None:
+        self._cluster = cluster
+        self._pod = pod
+        self._reservation = reservation
+        #: what makes waiting longer pointless
+        self.problem = ""
+        self._followed: tuple[Topic, ...] = ()
+
+    def follow(self) -> tuple[Topic, ...]:
+        """What it looks at; more when a claim is told which volume was made for it."""
+        self._followed = self._topics()
+        return self._followed
+
+    def has_news(self) -> bool:
+        """Whether it is settled, or there is more to follow."""
+        return self.is_settled() or self._topics() != self._followed
+
+    def _topics(self) -> tuple[Topic, ...]:
+        reservation, claims = self._reservation, PERSISTENT_VOLUME_CLAIM.plural
+        found = [(POD.plural, self._pod.pod.key), (NODE.plural, reservation.node)]
+        for write, key in reservation.bindings:
+            found += [(PERSISTENT_VOLUME.plural, write.name), (claims, key)]
+        for write in reservation.provisions:
+            found.append((claims, write.key))
+            claim = self._cluster.told(PERSISTENT_VOLUME_CLAIM, write.key)
+            if claim is not None and claim.spec.volume_name:
+                found.append((PERSISTENT_VOLUME.plural, claim.spec.volume_name))
+        return tuple(found)
+
+    def is_settled(self) -> bool:
+        """True if all claims are bound, or if there is a problem."""
+        cluster, name = self._cluster, self._reservation.node
+        node = cluster.node_of(name)
+        if node is None:
+            self.problem = f'failed to get node "{name}": node "{name}" not found'
+            return True
+        now = cluster.pods_seen.get(self._pod.pod.key)
+        if now is None:
+            gone = f'pod "{self._pod.pod.metadata.name}" not found'
+            self.problem = f"pod does not exist any more: {gone}"
+            return True
+        bound = [self._is_bound(write, key, node) for write, key in self._reservation.bindings]
+        if self.problem:
+            return True
+        made = [self._is_made(write, node) for write in self._reservation.provisions]
+        return bool(self.problem) or (all(bound) and all(made))
+
+    def _is_bound(self, write: VolumeWrite, claim_key: str, node: Node) -> bool:
+        volume: PersistentVolume | None = self._cluster.told(PERSISTENT_VOLUME, write.name)
+        claim: PersistentVolumeClaim | None = self._cluster.told(PERSISTENT_VOLUME_CLAIM, claim_key)
+        if volume is None or claim is None:
+            kind, key = ("", write.name) if volume is None else ("Claim", claim_key)
+            lost = f'could not find v1.PersistentVolume{kind} "{key}"'
+            return self._fail(f"failed to check binding: {lost}")
+        if _is_older(volume.metadata, write.version):
+            return False
+        if not self._is_reachable(volume, node):
+            return False
+        if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
+            return self._fail(f'ClaimRef got reset for pv "{write.name}"')
+        return is_fully_bound(claim)
+
+    def _is_made(self, write: VolumeWrite, node: Node) -> bool:
+        claim: PersistentVolumeClaim | None = self._cluster.told(PERSISTENT_VOLUME_CLAIM, write.key)
+        if claim is None:
+            lost = f'could not find v1.PersistentVolumeClaim "{write.key}"'
+            return self._fail(f"failed to check provisioning pvc: {lost}")
+        if _is_older(claim.metadata, write.version):
+            return False
+        annotations = claim.metadata.annotations
+        if not annotations:
+            return self._fail(f'selectedNode annotation reset for PVC "{write.name}"')
+        if annotations.get(SELECTED_NODE, "") != node.name:
+            return self._fail(f'provisioning failed for PVC "{write.name}"')
+        name = claim.spec.volume_name
+        if name:
+            volume = self._cluster.told(PERSISTENT_VOLUME, name)
+            if volume is None or not self._is_reachable(volume, node):
+                return False
+        return is_fully_bound(claim)
+
+    def _is_reachable(self, volume: PersistentVolume, node: Node) -> bool:
+        row = self._cluster.nodes.row_of[node.name]
+        view = NodeView(self._cluster.nodes, np.array((row,), dtype=np.int32))
+        if accepts(affinity_of(volume), view, self._cluster)[0]:
+            return True
+        return self._fail(
+            f'pv "{volume.metadata.name}" node affinity doesn\'t match node "{node.name}":'
+            " no matching NodeSelectorTerms"
+        )
+
+    def _fail(self, problem: str) -> bool:
+        self.problem = self.problem or problem
+        return False
+
+
+def _annotated(metadata: ObjectMeta, annotations: Mapping[str, str]) -> ObjectMeta:
+    if not annotations:
+        return metadata
+    merged = {**(metadata.annotations or {}), **annotations}
+    return msgspec.structs.replace(metadata, annotations=merged)
+
+
+def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
+    metadata = claim.metadata
+    return ObjectReference(
+        api_version="v1",
+        kind="PersistentVolumeClaim",
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
+
+
+def _is_older(metadata: ObjectMeta, version: str) -> bool:
+    """Whether the watch has not delivered the version we wrote yet."""
+    seen = metadata.resource_version
+    return seen.isdigit() and version.isdigit() and int(seen) < int(version)

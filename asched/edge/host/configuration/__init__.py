@@ -1,0 +1,1 @@
+"""The configuration: files read, checked, followed while the process runs."""

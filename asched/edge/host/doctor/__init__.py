@@ -1,0 +1,1 @@
+"""What an installation lacks, each with its cure."""

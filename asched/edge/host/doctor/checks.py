@@ -1,0 +1,208 @@
+"""`asched doctor`: everything that can be known before a scheduler runs, each with its cure.
+
+Order   reach, clock, versions, kinds, permissions, flow control, lease, scheduler names. If the
+        server cannot be reached there is one finding, and it says why.
+Bounds  SKEW_WARN_S; about fifty short requests.
+"""
+
+import asyncio
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Final
+
+from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
+from asched.core.config.merge import UnusableProfileError, resolve
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.model.kinds import KINDS, POD_GROUP, Kind
+from asched.edge.client.errors import ClientError, ConnectError, NotFound
+from asched.edge.client.session import ConnectionOptions, Session, connect
+from asched.edge.client.transport import Reply
+from asched.edge.host.doctor.access import check_flow, check_permissions, who
+from asched.edge.host.doctor.notes import (
+    READ_TIMEOUT_S,
+    Finding,
+    Identity,
+    Reader,
+    State,
+    unreadable,
+)
+from asched.edge.host.doctor.permissions import READERS, Right, needed
+from asched.edge.host.doctor.rivals import check_rivals
+
+#: Tokens and certificates begin to be refused at about a minute; events look odd long before. The
+#: Date header has whole seconds, so less than two cannot be told. A guess.
+SKEW_WARN_S: Final = 5.0
+#: kube-scheduler's version that asched follows, and the oldest server with all it relies on
+#: (flow control v1); device claims need 1.34.
+FOLLOWED_MINOR: Final = 36
+OLDEST_MINOR: Final = 29
+
+
+@dataclass(frozen=True, slots=True)
+class Examination:
+    """What is examined: a configuration, a way to the cluster, and for whom."""
+
+    configuration: SchedulerConfiguration
+    connection: ConnectionOptions
+    #: Whose rights count; None: those of the credentials in use.
+    other: Identity | None = None
+    is_serving: bool = True
+    #: Whether pod groups are followed (GenericWorkload).
+    tries_groups: bool = False
+    known: KnownPlugins = field(default_factory=lambda: IN_TREE_POINTS)
+    #: What a user's plugin declares that it needs, by its name.
+    rights_of: Callable[[str], Sequence[Right]] = lambda _name: ()
+    clock_s: Callable[[], float] = time.time
+
+
+async def examine(examination: Examination) -> list[Finding]:
+    """All findings, in order. Never raises for what the cluster does."""
+    try:
+        session = await connect(examination.connection, handshake=False)
+    except ConnectError as error:
+        return [Finding("reach", State.PROBLEM, str(error), "correct the kubeconfig or --master")]
+    try:
+        return await _examine(session, examination)
+    finally:
+        await session.close()
+
+
+async def _examine(session: Session, examination: Examination) -> list[Finding]:
+    started_s = examination.clock_s()
+    try:
+        reply = await session.general.request("GET", "/version", timeout_s=READ_TIMEOUT_S)
+    except ClientError as error:
+        cure = "check the address, the network and that the API server runs"
+        return [Finding("reach", State.PROBLEM, f"{error}", cure)]
+    middle_s = (started_s + examination.clock_s()) / 2
+    if reply.status == 401:
+        text = f"{session.url} answers, and does not accept the credentials"
+        cure = "renew the token or certificate in the kubeconfig"
+        return [Finding("reach", State.PROBLEM, text, cure)]
+    found = [Finding("reach", State.OK, f"{session.url} answers")]
+    found += _check_clock(reply, middle_s)
+    found += _check_version(reply)
+    reader = Reader(session)
+    identity = examination.other
+    try:
+        identity = identity or await who(reader)
+        found.append(Finding("account", State.OK, f'the rights of "{identity.user}" are examined'))
+    except ClientError as error:
+        found.append(unreadable("account", "who we are (SelfSubjectReview)", error))
+    found += await _check_kinds(reader, with_groups=examination.tries_groups)
+    found += await _check_access(reader, examination, identity)
+    now = datetime.fromtimestamp(examination.clock_s(), UTC)
+    found += await check_rivals(reader, examination.configuration, examination.other, now)
+    return found
+
+
+async def _check_access(
+    reader: Reader, examination: Examination, identity: Identity | None
+) -> list[Finding]:
+    configuration = examination.configuration
+    plugins: list[str] = []
+    for index, profile in enumerate(configuration.profiles):
+        try:
+            plugins += resolve(profile, examination.known, index).plugin_names
+        except UnusableProfileError as error:
+            cure = "asched config check FILE shows the place"
+            return [Finding("configuration", State.PROBLEM, str(error), cure)]
+    election = configuration.leader_election
+    declared = {name: examination.rights_of(name) for name in plugins}
+    own = {name: rights for name, rights in declared.items() if rights}
+    needs = needed(
+        plugins,
+        election,
+        is_serving=examination.is_serving,
+        tries_groups=examination.tries_groups,
+        own=own,
+    )
+    found = await check_permissions(reader, needs, examination.other)
+    if identity is not None:
+        namespace, elects = election.resource_namespace, election.leader_elect
+        found += await check_flow(reader, identity, namespace, is_elected=elects)
+    return found
+
+
+def _check_clock(reply: Reply, now_s: float) -> list[Finding]:
+    text = reply.header("Date")
+    try:
+        server_s = parsedate_to_datetime(text or "").timestamp()
+    except ValueError:
+        cure = "compare the clocks by hand"
+        return [Finding("clock", State.SKIPPED, "the server sends no usable Date", cure)]
+    # The header is cut to whole seconds: half of one is the fair guess.
+    skew_s = now_s - (server_s + 0.5)
+    if abs(skew_s) < SKEW_WARN_S:
+        return [Finding("clock", State.OK, "agrees with the server's within a few seconds")]
+    which = "ahead of" if skew_s > 0 else "behind"
+    text = f"this machine is {abs(skew_s):.0f} s {which} the API server"
+    cure = "synchronise the clocks (NTP); leases do not suffer, tokens and certificates do"
+    return [Finding("clock", State.WARNING, text, cure)]
+
+
+def _check_version(reply: Reply) -> list[Finding]:
+    import msgspec
+
+    own = f"asched on Python {sys.version_info.major}.{sys.version_info.minor}"
+    try:
+        version = msgspec.json.decode(reply.body, type=dict[str, str])
+        minor = int("".join(c for c in version["minor"] if c.isdigit()))
+        shown = version["gitVersion"]
+    except (msgspec.MsgspecError, KeyError, ValueError):
+        cure = "is the address that of a Kubernetes API server?"
+        text = f"/version answers {reply.status} and no version"
+        return [Finding("versions", State.PROBLEM, text, cure)]
+    text = f"server {shown}, {own}; follows kube-scheduler 1.{FOLLOWED_MINOR}"
+    if minor < OLDEST_MINOR:
+        cure = f"upgrade the cluster to 1.{OLDEST_MINOR} or newer"
+        return [
+            Finding(
+                "versions", State.WARNING, f"{text}: the server is older than asched needs", cure
+            )
+        ]
+    if minor > FOLLOWED_MINOR:
+        text = f"{text}: fields of pods that are newer than that are not understood"
+        return [Finding("versions", State.WARNING, text, "upgrade asched")]
+    return [Finding("versions", State.OK, text)]
+
+
+async def _check_kinds(reader: Reader, *, with_groups: bool = False) -> list[Finding]:
+    """Does the server have every kind we watch? A missing one counts as "there are none"."""
+    kinds = (*KINDS, POD_GROUP) if with_groups else KINDS
+    groups = tuple(dict.fromkeys(kind.group_version for kind in kinds))
+    try:
+        served = await asyncio.gather(*(_resources(reader, group) for group in groups))
+    except ClientError as error:
+        return [unreadable("kinds", "discovery", error)]
+    known = dict(zip(groups, served, strict=True))
+    missing = [kind for kind in kinds if kind.plural not in known[kind.group_version]]
+    if not missing:
+        return [Finding("kinds", State.OK, f"the server has all {len(kinds)} kinds")]
+    return [_missing_kind(kind) for kind in missing]
+
+
+async def _resources(reader: Reader, group_version: str) -> frozenset[str]:
+    root = "/api/v1" if group_version == "v1" else f"/apis/{group_version}"
+    try:
+        listed = (await reader.get(root)).get("resources") or ()
+    except NotFound:
+        return frozenset()
+    return frozenset(resource["name"] for resource in listed)
+
+
+def _missing_kind(kind: Kind) -> Finding:
+    text = f"the server has no {kind.plural} ({kind.group_version}): taken as none"
+    if kind is POD_GROUP:
+        text = f"{text}; pods that name a group are not scheduled"
+        cure = (
+            "start the API server with --feature-gates=GenericWorkload=true"
+            f" --runtime-config={kind.group_version}=true, or switch the scheduler's gate off"
+        )
+        return Finding("kinds", State.WARNING, text, cure)
+    cure = f"nothing to do unless {READERS[kind]} must see some; then upgrade the cluster"
+    return Finding("kinds", State.WARNING, text, cure)

@@ -1,0 +1,1 @@
+"""Plugins of users: where they come from, their arguments, their rights."""

@@ -1,0 +1,59 @@
+"""Kept work is bounded in bytes, and goes when it is dropped."""
+
+import gc
+from weakref import ref
+
+import pytest
+
+from asched.core.framework.results import class_cache
+from asched.core.framework.results.class_cache import ClassCache
+from tests.builders import a_node, a_pod
+from tests.core.preemption.stage import Stage
+from tests.weigh import weigh
+
+
+def a_stage(nodes: int) -> Stage:
+    stage = Stage()
+    stage.nodes(*(a_node(f"n{number}").labels(zone=f"z{number % 3}") for number in range(nodes)))
+    return stage
+
+
+def ask(stage: Stage, number: int) -> ClassCache:
+    pod = a_pod(f"p{number}").requests(cpu=f"{number + 1}m").prefers_nodes()
+    stage.attempt(stage.pod(pod.selects(zone=f"z{number % 3}")))
+    return stage.runner.cache
+
+
+@pytest.mark.parametrize("nodes", [50, 500])
+def test_work_is_bounded_by_its_bytes(nodes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(class_cache, "BYTES_MAX", 1 << 20)
+    stage = a_stage(nodes)
+    for number in range(120):
+        cache = ask(stage, number)
+        assert cache.bytes <= 1 << 20
+    assert class_cache.CLASSES_MIN < cache.size < 120
+
+
+def test_bytes_are_what_arrays_hold() -> None:
+    stage = a_stage(1_000)
+    for number in range(20):
+        cache = ask(stage, number)
+    arrays = weigh(cache._states)["bytes"] - weigh(stage.cluster)["bytes"]
+    told = cache.bytes - class_cache.CLASS_BYTES * cache.size
+    assert told / 2 < arrays <= told
+
+
+def test_dropped_work_is_gone_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = a_stage(20)
+    first = ask(stage, 0)._states
+    state = ref(next(iter(first.values())))
+    answers = [ref(verdict) for verdict in state().active]  # type: ignore[union-attr]
+    monkeypatch.setattr(class_cache, "BYTES_MAX", 0)
+    gc.disable()
+    try:
+        for number in range(1, 10):
+            ask(stage, number)
+        assert state() is None
+        assert any(answer() is None for answer in answers)
+    finally:
+        gc.enable()

@@ -1,0 +1,149 @@
+"""Nominated rows judged in one go and kept, against a trial of each row."""
+
+import numpy as np
+import pytest
+
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.results.nominated_filter import first_rejection, is_plain
+from asched.core.framework.status import Status
+from asched.core.model.pod import Pod
+from tests.builders import a_node, a_pod
+from tests.core.preemption.stage import RandomStage, Stage, a_high, a_low
+
+
+def by_trial(stage: Stage, pod: Pod) -> dict[int, Status]:
+    """Pass 1 of every row with nominated pods that count, each from scratch."""
+    info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
+    refused = {}
+    for node, pods in stage.nominator.nodes().items():
+        row = stage.cluster.nodes.row_of.get(node)
+        others = [
+            stage.info(other)
+            for other in pods.values()
+            if other.uid != pod.uid and other.priority >= pod.priority
+        ]
+        if row is None or not others:
+            continue
+        with stage.cluster.with_pods(others, row):
+            status = first_rejection(info, state, stage.cluster, row)
+        if status is not None:
+            refused[row] = status
+    return refused
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_judging_all_rows_at_once_agrees_with_a_trial_of_each(seed: int) -> None:
+    stage = RandomStage(seed)
+    nominated_pods = stage.runner.nominated_pods
+    for _ in range(12):
+        pod = stage.preemptor() if stage.rng.random() < 0.7 else stage.pod(stage._pod(0))
+        if stage.rng.random() < 0.3:
+            stage.nominator.add(pod, "n0")
+        found = stage.attempt(pod)
+        info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
+        assert is_plain(state)
+        wanted = by_trial(stage, pod)
+        feasible = {row: s for row, s in wanted.items() if state.feasible[row]}
+        assert nominated_pods.judge(info, state) == feasible
+        rejection = found if isinstance(found, Rejection) else _explained(stage, pod)
+        assert {row: rejection.status_at(row) for row in wanted} == wanted
+        for row in state.feasible.nonzero()[0].tolist():
+            assert nominated_pods.judge_row(info, state, row) == feasible.get(row)
+            assert nominated_pods.status_with(info, state, row) == feasible.get(row)
+        for change in (stage.promise, stage.promise, stage.keep, stage.change):
+            change()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_kept_trials_agree_with_fresh_ones(seed: int) -> None:
+    """A class that keeps away from its own kind, many of which are nominated."""
+    stage = RandomStage(seed)
+    term = {"labelSelector": {"matchLabels": {"app": "a"}}, "topologyKey": "zone"}
+    apart = {
+        "podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]},
+    }
+    for number, name in enumerate(sorted(stage.cluster.nodes.row_of)):
+        stage.nodes(a_node(name).labels(zone=f"z{number % 3}").allocatable(cpu="6"))
+    nominated_pods = stage.runner.nominated_pods
+    pods = [
+        stage.pod(a_high(f"high{i}", cpu="1").labels(app="b").spec(affinity=apart))
+        for i in range(3)
+    ]
+    stage.nominator.add(pods[2], "n0")
+    for _ in range(15):
+        for pod in pods:
+            stage.attempt(pod)
+            info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
+            if state.outcome.rejection is None:
+                wanted = by_trial(stage, pod)
+                empty = np.zeros(stage.cluster.nodes.height, dtype=np.int32)
+                if not is_plain(state):
+                    assert nominated_pods.explain(info, state, empty, empty.copy()) == wanted
+                feasible = {row: s for row, s in wanted.items() if state.feasible[row]}
+                assert nominated_pods.judge(info, state) == feasible
+        for change in (stage.promise, stage.promise, stage.change, stage.keep):
+            change()
+
+
+def _explained(stage: Stage, pod: Pod) -> Rejection:
+    info = stage.info(pod)
+    return stage.runner.rejection(info, stage.runner.cache.state_of(info), {})
+
+
+def test_a_class_that_looks_at_ports_is_judged_by_trials() -> None:
+    stage = Stage()
+    stage.nodes(a_node("n1"), a_node("n2"))
+    stage.wait_for(a_pod("first").host_port(80), "n1")
+    pod = stage.pod(a_pod("second").host_port(80))
+    info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
+    assert stage.attempt(pod).node == "n2"
+    assert not is_plain(state)
+    assert [
+        status.plugin for status in stage.runner.nominated_pods.judge(info, state).values()
+    ] == ["NodePorts"]
+
+
+def test_a_less_important_nominated_pod_does_not_count() -> None:
+    stage = Stage()
+    stage.nodes(a_node("n1").allocatable(cpu="2"))
+    stage.wait_for(a_high("less", priority=10), "n1")
+    assert stage.attempt(stage.pod(a_high("more"))).node == "n1"
+    assert isinstance(stage.attempt(stage.pod(a_high("equal", priority=10))), Rejection)
+
+
+def test_many_nominated_rows_cost_one_pass_and_then_the_changed_ones(monkeypatch) -> None:
+    stage = Stage()
+    for number in range(40):
+        stage.nodes(a_node(f"n{number}").allocatable(cpu="4"))
+        stage.wait_for(a_high(f"waits{number}", cpu="3"), f"n{number}")
+    fit = stage.runner.profile.plugins["NodeResourcesFit"]
+    sizes: list[int] = []
+    real = fit.filter
+
+    def counted(pod, nodes, data):
+        sizes.append(nodes.size)
+        return real(pod, nodes, data)
+
+    monkeypatch.setattr(fit, "filter", counted)
+    pod = stage.pod(a_high("late"))
+    assert isinstance(stage.attempt(pod), Rejection)
+    assert sorted(sizes) == [40, 40]
+    sizes.clear()
+    stage.pod(a_low("low", "n3", cpu="100m"))
+    assert isinstance(stage.attempt(pod), Rejection)
+    assert sum(sizes) <= 2
+    stage.nominator.delete("uid-waits7")
+    assert stage.attempt(pod).node == "n7"
+
+
+def test_a_node_that_comes_back_has_its_nominated_pods_again() -> None:
+    stage = Stage()
+    node = a_node("n1").allocatable(cpu="2")
+    stage.wait_for(a_high("first"), "n1")
+    stage.nodes(node, a_node("n2").allocatable(cpu="1"))
+    pod = stage.pod(a_high("second"))
+    layer = stage.runner.nominated_pods.nominated_amounts.layer(1000)
+    assert np.flatnonzero(layer.count).tolist() == [stage.cluster.nodes.row_of["n1"]]
+    assert isinstance(stage.attempt(pod), Rejection)
+    stage.nominator.delete("uid-first")
+    assert stage.attempt(pod).node == "n1"

@@ -1,0 +1,190 @@
+"""How much work equal pods share, as operation counts: full passes, passes over changed rows, rows.
+
+A count that grows here is a regression of speed, whatever the machine. The engine runs in process,
+with the whole default profile.
+"""
+
+from typing import Any
+
+import pytest
+
+from asched.core.config.defaults import default_configuration
+from asched.core.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
+from asched.core.plugins.resources.fit import NodeResourcesFit
+from asched.core.state.nodes import Aspect
+from asched.lab.bench.run_decide import DecideWorld
+
+ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
+NODES = 120
+#: Pods of a class before counting begins: every answer has been made by then.
+WARM = 20
+COUNTED = 60
+#: Answers that a placed pod changes on its node: the filter and the score of resources, and their
+#: balance.
+MOVING_PLUGINS = 3
+
+
+def node(index: int) -> dict[str, Any]:
+    amounts = {"cpu": "8", "memory": "32Gi", "pods": "110"}
+    labels = {HOSTNAME: f"n{index:03d}", ZONE: f"z{index % 3}"}
+    return {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": f"n{index:03d}", "labels": labels},
+        "status": {"allocatable": amounts, "capacity": amounts},
+    }
+
+
+def pod(cpu: str = "100m", **spec: Any) -> dict[str, Any]:
+    resources = {"requests": {"cpu": cpu, "memory": "100Mi"}}
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"generateName": "p-", "labels": {"app": "a"}},
+        "spec": {"containers": [{"name": "c", "image": "i", "resources": resources}], **spec},
+    }
+
+
+class Counted:
+    """An engine whose work is read as differences."""
+
+    def __init__(self) -> None:
+        self.world = DecideWorld(default_configuration())
+        (runner,) = self.world.runners.values()
+        self._work = runner.cache.work
+
+    async def schedule(self, *pods: dict[str, Any]) -> tuple[int, int, int]:
+        """Full passes, row passes and rows that these pods cost, all of them bound."""
+        before = (self._work.full_passes, self._work.row_passes, self._work.rows)
+        target = self.world.pods.scheduled_count + len(pods)
+        await self.world.create(list(pods), "default")
+        await self.world.until(lambda: self.world.pods.scheduled_count >= target, 60, "pods")
+        return self._since(before)
+
+    async def reject(self, *pods: dict[str, Any]) -> tuple[int, int, int]:
+        """The same for pods that fit nowhere."""
+        before = (self._work.full_passes, self._work.row_passes, self._work.rows)
+        await self.world.create(list(pods), "default")
+        await self.world.until(
+            lambda: not self.world.pods.waiting((), attempted_is_enough=True), 60, "attempts"
+        )
+        return self._since(before)
+
+    def _since(self, before: tuple[int, int, int]) -> tuple[int, int, int]:
+        after = (self._work.full_passes, self._work.row_passes, self._work.rows)
+        full, row, rows = (b - a for a, b in zip(before, after, strict=True))
+        return full, row, rows
+
+
+@pytest.fixture
+async def engine():
+    counted = Counted()
+    await counted.world.create([node(i) for i in range(NODES)])
+    counted.world.take_in()
+    yield counted
+    await counted.world.close()
+
+
+def of_selector(key: str) -> dict[str, Any]:
+    return {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "a"}}}
+
+
+def spread(key: str, when: str) -> dict[str, Any]:
+    rule = {"maxSkew": 5, "whenUnsatisfiable": when, **of_selector(key)}
+    return {"topologySpreadConstraints": [rule]}
+
+
+def affinity(member: str, *, weight: int = 0) -> dict[str, Any]:
+    key = HOSTNAME if member == "podAntiAffinity" else ZONE
+    if weight:
+        term = {"weight": weight, "podAffinityTerm": of_selector(key)}
+        return {"affinity": {member: {"preferredDuringSchedulingIgnoredDuringExecution": [term]}}}
+    required = [of_selector(key)]
+    return {"affinity": {member: {"requiredDuringSchedulingIgnoredDuringExecution": required}}}
+
+
+IN_ZONE = {"nodeSelector": {ZONE: "z1"}}
+
+
+@pytest.mark.parametrize("spec", [{}, IN_ZONE], ids=["plain", "node selector"])
+async def test_the_next_equal_pod_costs_one_row_per_moving_plugin(engine, spec) -> None:
+    await engine.schedule(*[pod(**spec) for _ in range(WARM)])
+    full, _, rows = await engine.schedule(*[pod(**spec) for _ in range(COUNTED)])
+    assert full == 0
+    assert rows <= MOVING_PLUGINS * COUNTED
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        spread(ZONE, "DoNotSchedule"),
+        spread(HOSTNAME, "ScheduleAnyway"),
+        affinity("podAffinity"),
+        affinity("podAntiAffinity"),
+        affinity("podAntiAffinity", weight=10),
+    ],
+    ids=["hard spread", "soft spread", "affinity", "anti-affinity", "preferred"],
+)
+async def test_rules_about_other_pods_add_at_most_two_full_passes_a_pod(engine, spec) -> None:
+    """What counts pods of a domain may look at all rows again, the rest of the profile may not."""
+    await engine.schedule(*[pod(**spec) for _ in range(WARM)])
+    full, row, _ = await engine.schedule(*[pod(**spec) for _ in range(COUNTED)])
+    assert full <= 2 * COUNTED
+    assert row <= (MOVING_PLUGINS + 1) * COUNTED
+
+
+async def test_a_rejected_class_costs_nothing_the_second_time(engine) -> None:
+    giants = [pod(cpu="100") for _ in range(COUNTED)]
+    first = await engine.reject(giants[0])
+    assert first[0] > 0
+    assert await engine.reject(*giants[1:]) == (0, 0, 0)
+
+
+async def test_a_rejected_class_costs_nothing_while_others_are_placed(engine) -> None:
+    """Pods that come make no room: nobody looks at the giants again."""
+    await engine.reject(*[pod(cpu="100") for _ in range(COUNTED)])
+    await engine.schedule(*[pod() for _ in range(WARM)])
+    attempts = sum(engine.world.recorder.results.values())
+    full, _, rows = await engine.schedule(*[pod() for _ in range(COUNTED)])
+    assert full == 0
+    assert rows <= MOVING_PLUGINS * COUNTED
+    assert sum(engine.world.recorder.results.values()) == attempts + COUNTED
+
+
+async def test_a_class_that_comes_back_catches_up_on_changed_rows_only(engine) -> None:
+    small, large = [pod(cpu="100m")] * WARM, [pod(cpu="200m")] * WARM
+    await engine.schedule(*small)
+    await engine.schedule(*large)
+    full, _, rows = await engine.schedule(pod(cpu="100m"))
+    assert full == 0
+    assert rows <= MOVING_PLUGINS * (WARM + 1)
+
+
+async def test_labels_that_pods_get_as_they_are_bound_cost_nothing(engine, monkeypatch) -> None:
+    """An API server labels each pod it binds: that row is told, but none has to be scored anew."""
+    await engine.schedule(*[pod() for _ in range(WARM)])
+    for plugin in (NodeResourcesFit, NodeResourcesBalancedAllocation):
+        monkeypatch.delattr(plugin, "score")  # of many rows; `score_one` is enough
+    nodes = engine.world.machine.context.cluster.nodes
+    for row in range(COUNTED):
+        nodes.log.add(row, int(Aspect.POD_LABELS))
+        assert await engine.schedule(pod()) == (0, MOVING_PLUGINS, MOVING_PLUGINS)
+
+
+async def test_rows_grow_with_pods_and_not_with_nodes() -> None:
+    """The same pods on four times the nodes cost the same rows."""
+    costs = []
+    for count in (NODES, 4 * NODES):
+        counted = Counted()
+        await counted.world.create([node(i) for i in range(count)])
+        await counted.schedule(*[pod() for _ in range(WARM)])
+        costs.append(await counted.schedule(*[pod() for _ in range(COUNTED)]))
+        await counted.world.close()
+    assert costs[0] == costs[1]
+
+
+async def test_a_pod_causes_one_binding_and_one_event(engine) -> None:
+    engine.world.forget_measured()
+    await engine.schedule(*[pod() for _ in range(COUNTED)])
+    assert engine.world.effect_count == 2 * COUNTED
+    assert engine.world.event_count == COUNTED

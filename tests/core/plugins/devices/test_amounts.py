@@ -1,0 +1,128 @@
+"""Devices that stand for an extended resource, as the scorers count them."""
+
+from asched.core.config import args as config
+from asched.core.model.claim import ResourceClaim
+from asched.core.model.decode import decode
+from asched.core.model.kinds import RESOURCE_CLAIM
+from asched.core.plugins.devices.amounts import DeviceTally
+from asched.core.plugins.resources.delegation import Delegation
+from asched.core.plugins.resources.fit import NodeResourcesFit
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Gone, Seen
+from tests.builders import Json, a_cluster, a_node, a_pod, all_rows, pending
+
+GPU = "example.com/gpu"
+
+
+def a_class(expression: str = "device.driver == 'gpu.example.com'") -> Json:
+    selectors = [{"cel": {"expression": expression}}]
+    return {
+        "metadata": {"name": "gpus"},
+        "spec": {"extendedResourceName": GPU, "selectors": selectors},
+    }
+
+
+def a_slice(name: str, count: int, *, driver: str = "gpu.example.com", **place: object) -> Json:
+    pool = {"name": name, "generation": 1, "resourceSliceCount": 1}
+    devices = [{"name": f"d{number}"} for number in range(count)]
+    spec = {"driver": driver, "pool": pool, "devices": devices, **place}
+    return {"metadata": {"name": name}, "spec": spec}
+
+
+def a_claim(pool: str, device: str, **more: object) -> Json:
+    result = {"driver": "gpu.example.com", "pool": pool, "device": device, **more}
+    return {
+        "metadata": {"name": f"{pool}-{device}", "namespace": "default", "uid": f"{pool}-{device}"},
+        "status": {"allocation": {"devices": {"results": [result]}}},
+    }
+
+
+def counted(cluster: Cluster, name: str = GPU) -> tuple[list[int], list[int]]:
+    offered, taken = DeviceTally(cluster, Delegation(cluster))(name, all_rows(cluster))
+    return offered.tolist(), taken.tolist()
+
+
+def three_nodes(
+    slices: list[Json], claims: list[Json] | None = None, cls: Json | None = None
+) -> Cluster:
+    nodes = [a_node(f"n{i}").labels(zone="a" if i else "b") for i in range(3)]
+    return a_cluster(
+        *nodes,
+        deviceclasses=[cls or a_class()],
+        resourceslices=slices,
+        resourceclaims=claims or [],
+    )
+
+
+def test_devices_of_a_node_count_there_and_held_ones_are_taken() -> None:
+    slices = [a_slice("p0", 2, nodeName="n0"), a_slice("p2", 3, nodeName="n2")]
+    claims = [a_claim("p2", "d0"), a_claim("p2", "d1"), a_claim("p0", "gone")]
+
+    assert counted(three_nodes(slices, claims)) == ([2, 0, 3], [0, 0, 2])
+
+
+def test_devices_of_all_nodes_count_on_each_and_those_of_a_selector_where_it_holds() -> None:
+    zone_a = {"nodeSelectorTerms": [{"matchExpressions": [
+        {"key": "zone", "operator": "In", "values": ["a"]}
+    ]}]}  # fmt: skip
+    slices = [a_slice("all", 1, allNodes=True), a_slice("zone", 2, nodeSelector=zone_a)]
+
+    assert counted(three_nodes(slices, [a_claim("zone", "d1")])) == ([1, 3, 3], [0, 1, 1])
+
+
+def test_each_device_may_have_a_place_of_its_own() -> None:
+    mixed = a_slice("mixed", 2, perDeviceNodeSelection=True)
+    mixed["spec"]["devices"][0]["nodeName"] = "n1"
+    mixed["spec"]["devices"][1]["allNodes"] = True
+
+    assert counted(three_nodes([mixed])) == ([1, 2, 1], [0, 0, 0])
+
+
+def test_only_devices_that_the_class_selects_count() -> None:
+    slices = [a_slice("p0", 2, nodeName="n0"), a_slice("x0", 2, driver="nic", nodeName="n0")]
+
+    assert counted(three_nodes(slices))[0] == [2, 0, 0]
+    assert counted(three_nodes(slices, cls=a_class("nonsense(")))[0] == [0, 0, 0]
+
+
+def test_admin_access_takes_nothing() -> None:
+    slices = [a_slice("p0", 2, nodeName="n0")]
+
+    assert counted(three_nodes(slices, [a_claim("p0", "d0", adminAccess=True)]))[1] == [0, 0, 0]
+
+
+def test_a_resource_without_a_class_counts_nowhere() -> None:
+    assert counted(three_nodes([a_slice("p0", 2, nodeName="n0")]), "example.com/other") == (
+        [0, 0, 0],
+        [0, 0, 0],
+    )
+
+
+def test_the_count_follows_claims() -> None:
+    cluster = three_nodes([a_slice("p0", 2, nodeName="n0")])
+    tally = DeviceTally(cluster, Delegation(cluster))
+    before = tally.stamp([GPU])
+    claim = decode(ResourceClaim, a_claim("p0", "d0"))
+
+    cluster.apply(Seen(RESOURCE_CLAIM, claim))
+    assert tally(GPU, all_rows(cluster))[1].tolist() == [1, 0, 0]
+    assert tally.stamp([GPU]) != before
+
+    cluster.apply(Gone(RESOURCE_CLAIM, claim))
+    assert tally(GPU, all_rows(cluster))[1].tolist() == [0, 0, 0]
+    assert tally.stamp(["cpu"]) == 0
+
+
+def test_fit_scores_devices_where_no_plugin_offers_the_resource() -> None:
+    nodes = [a_node("devices"), a_node("plugin").allocatable({GPU: "2"}), a_node("neither")]
+    cluster = a_cluster(
+        *nodes,
+        deviceclasses=[a_class()],
+        resourceslices=[a_slice("p0", 4, nodeName="devices")],
+        resourceclaims=[a_claim("p0", "d3")],
+    )
+    strategy = config.ScoringStrategy("MostAllocated", (config.ResourceSpec(GPU, 1),))
+    plugin = NodeResourcesFit(config.NodeResourcesFitArgs(scoring_strategy=strategy), cluster)
+    pod = pending(cluster, a_pod().requests({GPU: "1"}))
+
+    assert plugin.score(pod, all_rows(cluster), None).tolist() == [50, 50, 0]

@@ -1,0 +1,76 @@
+"""When a pod that waits for devices is worth another attempt."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.framework.points import Hint
+from asched.core.model.claim import ResourceClaim
+from asched.core.model.decode import decode
+from asched.core.model.kinds import POD
+from asched.core.plugins.devices.hints import ClaimHints
+from tests.core.plugins.dra_world import DraWorld, a_claim_object, a_pod, allocated
+
+WAITING = a_claim_object("c")
+OTHER = a_claim_object("o")
+OTHER_ALLOCATED = a_claim_object("o", **allocated())
+MOVED = a_claim_object("c", metadata={"resourceVersion": "2"})
+ALLOCATED = a_claim_object("c", **allocated())
+
+
+@pytest.mark.parametrize(
+    ("claims", "old", "new", "hint"),
+    [
+        ([WAITING], None, WAITING, Hint.QUEUE),
+        ([WAITING, OTHER], None, OTHER, Hint.SKIP),
+        ([WAITING, OTHER], OTHER_ALLOCATED, OTHER, Hint.QUEUE),
+        ([WAITING, OTHER_ALLOCATED], OTHER, OTHER_ALLOCATED, Hint.SKIP),
+        ([MOVED], WAITING, MOVED, Hint.SKIP),
+        ([ALLOCATED], WAITING, ALLOCATED, Hint.QUEUE),
+        ([OTHER], OTHER_ALLOCATED, OTHER, Hint.SKIP),  # the pod's own claim is missing
+    ],
+)
+def test_claim_changes(
+    claims: list[dict[str, Any]], old: dict[str, Any] | None, new: dict[str, Any], hint: Hint
+) -> None:
+    world = DraWorld(*claims)
+    before = decode(ResourceClaim, old) if old else None
+    after = decode(ResourceClaim, new)
+    assert ClaimHints(world.cluster).claim_changed(a_pod("c"), before, after) is hint
+
+
+def test_the_pod_itself_gets_its_claims() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+    world = DraWorld(a_claim_object("c", metadata={"ownerReferences": [owner]}))
+    hints = ClaimHints(world.cluster)
+    now = a_pod("c", template=True)
+    assert hints.pod_changed(now, None, now) is Hint.QUEUE
+    assert hints.pod_changed(now, None, a_pod("c", name="q")) is Hint.SKIP
+    missing = a_pod("x", template=True)
+    assert hints.pod_changed(now, now, missing) is Hint.SKIP
+
+
+def test_claims_that_go_are_not_listened_to() -> None:
+    registrations = ClaimHints(DraWorld().cluster).registrations()
+    told = {r.trigger.label: r.hint is not None for r in registrations}
+    assert len(told) == 5
+    assert sum(told.values()) == 2
+
+
+def test_claims_that_go_with_their_devices_are_overlooked() -> None:
+    hints = ClaimHints(DraWorld(WAITING).cluster)
+    holding, idle = decode(ResourceClaim, OTHER_ALLOCATED), decode(ResourceClaim, OTHER)
+
+    assert hints.claim_gone(a_pod("c"), holding, None) is Hint.QUEUE
+    assert hints.claim_gone(a_pod("c"), idle, None) is Hint.SKIP
+
+
+def test_so_are_devices_promised_to_a_pod_whose_binding_failed() -> None:
+    world = DraWorld(WAITING)
+    failed = a_pod("o", name="q")
+    hints = ClaimHints(world.cluster)
+    assert hints.pod_gone(a_pod("c"), failed, None) is Hint.SKIP, "nobody knows it any more"
+
+    world.see(POD, failed)
+
+    assert hints.pod_gone(a_pod("c"), failed, None) is Hint.QUEUE

@@ -1,0 +1,80 @@
+"""Volumes as claims look for them, kept up to date by the log of changes."""
+
+from asched.core.model.kinds import PERSISTENT_VOLUME
+from asched.core.plugins.volumes.candidates import needs_of
+from asched.core.plugins.volumes.store import SHELVES_MAX, VolumeStore, is_made_for
+from asched.core.state.cluster import Cluster
+from tests.volume_builders import a_claim, a_cluster, a_volume, lose, see
+
+CLAIM = a_claim("c", cls="s")
+
+
+def free(store: VolumeStore) -> list[str]:
+    candidates = store.candidates(needs_of(CLAIM))
+    return sorted(name for name in ("a", "b", "c") if candidates.rank_of(name) >= 0)
+
+
+def test_a_shelf_follows_the_volumes() -> None:
+    cluster = a_cluster(a_volume("a", cls="s"), a_volume("b", cls="t"))
+    store = cluster.singleton(VolumeStore)
+    assert free(store) == ["a"]
+
+    see(cluster, a_volume("c", cls="s"), a_volume("b", cls="s"))
+    assert free(store) == ["a", "b", "c"]
+    lose(cluster, a_volume("a"))
+    assert free(store) == ["b", "c"]
+    see(cluster, a_volume("c", cls="s", phase="Bound"))
+    assert free(store) == ["b"]
+
+
+def test_assumed_volumes_are_taken_until_they_are_given_back() -> None:
+    cluster = a_cluster(a_volume("a", cls="s"))
+    store = VolumeStore(cluster)
+    assert free(store) == ["a"]
+
+    cluster.assume_object(PERSISTENT_VOLUME, a_volume("a", cls="s", claim=("x", "")))
+    assert free(store) == []
+    cluster.restore_object(PERSISTENT_VOLUME, "a")
+    assert free(store) == ["a"]
+
+
+def test_a_store_that_missed_the_log_starts_afresh() -> None:
+    cluster = Cluster()
+    store = VolumeStore(cluster)
+    assert free(store) == []
+    for i in range(70_000):
+        cluster.object_log.add("others", str(i))
+    see(cluster, a_volume("a", cls="s"))
+
+    assert free(store) == ["a"]
+
+
+def test_volumes_that_name_a_claim_are_found_by_it() -> None:
+    cluster = a_cluster(
+        a_volume("a", claim=("c", "uid-c")),
+        a_volume("b", claim=("c", "other")),
+        a_volume("c", claim=("c", "")),
+        a_volume("d", claim=("e", "")),
+    )
+    store = VolumeStore(cluster)
+
+    assert sorted(v.metadata.name for v in store.made_for(CLAIM)) == ["a", "c"]
+    see(cluster, a_volume("a"))
+    assert [v.metadata.name for v in store.made_for(CLAIM)] == ["c"]
+
+
+def test_a_volume_names_a_claim_by_namespace_name_and_uid() -> None:
+    volume = a_volume("a", claim=("c", ""))
+
+    assert is_made_for(volume, CLAIM)
+    assert not is_made_for(volume, a_claim("c", namespace="other"))
+    assert not is_made_for(a_volume("a"), CLAIM)
+
+
+def test_shelves_are_bounded() -> None:
+    cluster = a_cluster(a_volume("a", cls="s", size="900Gi"))
+    store = VolumeStore(cluster)
+    for i in range(SHELVES_MAX + 5):
+        assert store.candidates(needs_of(a_claim("c", cls="s", size=f"{i + 1}Gi"))).count == 1
+
+    assert len(store._shelves) == SHELVES_MAX
