@@ -34,6 +34,7 @@ FOUND: Final = [
     ("SideBySide", 500),  # ... or whose room a stranger had taken
     ("BusyDevices", 504),  # devices were given back while it was unknown who got them
     ("Reloads", 506),  # a pod whose victims left while its profile was gone slept on
+    ("LeaderChanges", 700),  # the simulated wire had no fence
     ("Budgets", 507),  # the judge took the time of an eviction for that of the decision
 ]
 

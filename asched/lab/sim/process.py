@@ -79,7 +79,9 @@ class Process:
             hear=self._hear,
             on_bound=lambda bind, late: world.bound(bind, late=late, by_dead=not self.is_acting),
             extenders=world.extenders,
+            may_send=lambda: self.may_act,
         )
+        self._places: set[tuple[str, str]] = set()  # uid and node of bindings that left
         self.kinds = (*KINDS, POD_GROUP) if self.machine.context.tries_groups else KINDS
         self.streams = [Stream(kind, ctx, clock, troubles, self.inbox.put) for kind in self.kinds]
         self.candidate = Candidate(world, self) if is_elected else None
@@ -140,11 +142,20 @@ class Process:
         self.machine.is_active = self.may_act
         for effect in self.machine.handle(facts, self._clock.now_s()):
             if isinstance(effect, Bind):
-                self.world.sends(self, effect)
+                self._sends(effect)
             else:
                 self.world.performs(self, effect)
             if not isinstance(effect, EmitEvent):
                 self.wire.perform(effect)
+
+    def _sends(self, bind: Bind) -> None:
+        """A binding leaves the machine. Without the lease it is held back on the wire, and that is
+        all right for one that is sent once more; a new one shows that the machine goes on.
+        """
+        place = bind.pod.uid, bind.node
+        if self.may_act or place not in self._places:
+            self.world.sends(self, bind)
+        self._places.add(place)
 
     def _wake(self) -> None:
         if not self._is_woken:

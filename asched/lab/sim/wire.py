@@ -23,7 +23,7 @@ from asched.core.state.facts import Answer, Refused
 from asched.edge.client.errors import ConnectFailed, ConnectionLost
 from asched.edge.client.lanes import Job
 from asched.edge.client.retries import Again, Outcome, next_step
-from asched.edge.client.transport import Reply
+from asched.edge.client.transport import Reply, no_fence
 from asched.edge.client.writes import Request, request_for
 from asched.lab.apiserver.auth import ADMIN
 from asched.lab.apiserver.call import Call, refusal
@@ -86,6 +86,7 @@ class Wire:
         hear: Callable[[Answer], None],
         on_bound: OnBound,
         extenders: "Extenders | None" = None,
+        may_send: Callable[[], bool] = no_fence,
     ) -> None:
         self._ctx = ctx
         self._clock = clock
@@ -93,6 +94,7 @@ class Wire:
         self._hear = hear
         self._on_bound = on_bound
         self._extenders = extenders
+        self._may_send = may_send
         self._rng = random.Random(troubles.rng.random())
         self._lines: dict[str, deque[Job]] = {}
         self._travelling: dict[int, Job] = {}
@@ -190,6 +192,9 @@ class Wire:
         job.attempt_count += 1
         if self._troubles.strikes(Unreachable) or self.is_cut_off:
             self._later(lambda: self._learn(job, ConnectFailed("connection refused")))
+            return
+        if not self._may_send():
+            self._later(lambda: self._learn(job, ConnectFailed("held back")))
             return
         self._travelling[id(job)] = job
         self._later(lambda: self._arrive(job))
