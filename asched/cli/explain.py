@@ -12,20 +12,24 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
+import yaml
+
 from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetch, own_token
+from asched.cli.reach import add_cluster_flags, leaders_page
 from asched.edge.client.errors import api_error
 
 PATH: Final = "/debug/asched/pods/{}/{}"
-FROM_OUTSIDE: Final = """\
-from outside the cluster:
-  kubectl -n NAMESPACE port-forward deployment/asched 10259 &
-  asched explain POD --insecure-skip-tls-verify \\
-    --token "$(kubectl -n NAMESPACE create token ACCOUNT)"
-Whoever else may listen on this machine's port 10259 would get the token; --ca-file in the place of
---insecure-skip-tls-verify proves who does, if the scheduler was given a certificate.
-ACCOUNT needs `get` on the nonResourceURL /debug/asched/*. With replicas, ask the pod that holds the
-lease: the others know no history. docs/operations.md has it step by step ("Asking why").
+HOW: Final = """\
+Asks the replica that leads, through the API server of the current context and with your own
+credentials; nothing is stored. deploy/components/explain grants the rights to whom you name there.
+docs/operations.md has it step by step ("Asking why").
+
+--server asks a process directly, and needs --token or --token-file of somebody who may get the
+nonResourceURL /debug/asched/*; its own certificate proves nothing, so --ca-file or
+--insecure-skip-tls-verify goes with it.
 """
+#: How the answer is printed: for people, for people with room, for programs.
+OUTPUTS: Final = ("text", "wide", "json", "yaml")
 #: Lines of the history that are shown unless all are asked for.
 HISTORY_LINES: Final = 8
 
@@ -36,27 +40,35 @@ def add_parser(subparsers: Any) -> None:
         help="tell why a pod is where it is",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=FROM_OUTSIDE,
+        epilog=HOW,
     )
     parser.add_argument("pod", metavar="[NAMESPACE/]POD")
-    parser.add_argument("-n", "--namespace", default="default")
-    parser.add_argument("--all", action="store_true", help="the whole story, not only its end")
-    parser.add_argument("--json", action="store_true", help="as the scheduler tells it")
+    parser.add_argument("-n", "--namespace", default="", help="default: the context's")
+    parser.add_argument(
+        "-o", "--output", choices=OUTPUTS, default="text", help="default %(default)s"
+    )
+    parser.add_argument("--all", dest="output", action="store_const", const="wide", help="-o wide")
+    parser.add_argument("--json", dest="output", action="store_const", const="json", help="-o json")
+    add_cluster_flags(parser)
     add_server_flags(parser)
     add_token_flags(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, server="")
 
 
 def run(args: argparse.Namespace) -> int:
     """Fetch the explanation and print it."""
     namespace, slash, name = args.pod.rpartition("/")
     namespace = namespace if slash else args.namespace
-    if not name or not namespace or "/" in namespace:
+    if not name or (slash and not namespace) or "/" in namespace:
         return _fail(f"{args.pod!r} is no pod; write POD or NAMESPACE/POD", 2)
     try:
-        status, body = fetch(
-            args, PATH.format(quote(namespace), quote(name)), token=own_token(args)
-        )
+        if args.server:
+            namespace = namespace or "default"
+            where = quote(namespace)
+            status, body = fetch(args, PATH.format(where, quote(name)), token=own_token(args))
+        else:
+            where = quote(namespace) or "{namespace}"
+            status, body = leaders_page(args, PATH.format(where, quote(name)))
     except PageError as error:
         return _fail(str(error), 1)
     if status in (401, 403):
@@ -67,8 +79,8 @@ def run(args: argparse.Namespace) -> int:
         )
     if status == 404:
         return _fail(
-            f"the scheduler knows nothing of pod {namespace}/{name}; check name and namespace, and"
-            " with replicas ask the one that holds the lease",
+            f"the scheduler knows nothing of pod {namespace and namespace + '/'}{name}; check name"
+            " and namespace, and with --server ask the replica that holds the lease",
             1,
         )
     if status != 200:
@@ -80,13 +92,20 @@ def run(args: argparse.Namespace) -> int:
         told = None
     if not isinstance(told, dict) or not {"pod", "place", "story"} <= told.keys():
         start = body[:200].decode(errors="replace")
-        return _fail(f"what answers at {args.server} is no asched, it says {start!r}", 1)
-    if args.json:
-        sys.stdout.write(json.dumps(told, indent=2) + "\n")
-    else:
-        lines = HISTORY_LINES if not args.all else len(told["story"])
-        sys.stdout.write("\n".join(explanation(told, lines)) + "\n")
+        where = args.server or "the port of the pod that leads"
+        return _fail(f"what answers at {where} is no asched, it says {start!r}", 1)
+    sys.stdout.write(printed(told, args.output))
     return 0
+
+
+def printed(told: Mapping[str, Any], output: str) -> str:
+    """An explanation as one of `OUTPUTS`."""
+    if output == "json":
+        return json.dumps(told, indent=2) + "\n"
+    if output == "yaml":
+        return str(yaml.safe_dump(told, sort_keys=False))
+    lines = len(told["story"]) if output == "wide" else HISTORY_LINES
+    return "\n".join(explanation(told, lines)) + "\n"
 
 
 def explanation(told: Mapping[str, Any], history_lines: int = HISTORY_LINES) -> Iterator[str]:

@@ -57,6 +57,7 @@ class RunOptions:
     plugin: tuple[str, ...]
     plugin_dir: str
     bind_concurrency: int
+    explain_hint: bool
     #: Seconds until an unschedulable pod is tried again in any case.
     pod_max_in_unschedulable_pods_duration: float
     profiling: bool

@@ -109,6 +109,7 @@ def plan_of(options: RunOptions) -> Plan:
             burst=wanted.burst,
         ),
         bind_concurrency=options.bind_concurrency,
+        advises=options.explain_hint,
         max_in_unschedulable_s=options.pod_max_in_unschedulable_pods_duration,
         plugins=wanted.plugins,
         serving=ServingPlan(

@@ -196,5 +196,5 @@ async def test_a_health_check_entrusts_nothing():
 def test_a_status_is_told_by_its_message(monkeypatch, capsys):
     status = b'{"kind":"Status","apiVersion":"v1","message":"not just now","code":503}'
     monkeypatch.setattr(explain, "fetch", lambda *_, **__: (503, status))
-    assert main(["explain", "default/web"]) == 1
+    assert main(["explain", "default/web", "--server=https://a"]) == 1
     assert capsys.readouterr().err == "asched explain: the scheduler answered 503: not just now\n"

@@ -205,9 +205,10 @@ def test_the_option_replaces_our_role_by_kube_schedulers(
     )
     manifests = rendered(chosen)
     roles = {m["metadata"]["name"] for m in manifests if m["kind"] == "ClusterRole"}
-    assert roles == {"asched-serving"}
+    assert roles == {"asched-serving", "asched-explain"}
     bound = {m["roleRef"]["name"] for m in manifests if m["kind"] == "ClusterRoleBinding"}
-    assert bound == {"asched-serving", "system:kube-scheduler", "system:volume-scheduler"}
+    kube_schedulers = {"system:kube-scheduler", "system:volume-scheduler"}
+    assert bound == {"asched-serving", "asched-explain", *kube_schedulers}
     for endpoint in one(manifests, "ServiceMonitor")["spec"]["endpoints"]:
         assert endpoint["relabelings"] == [{"targetLabel": "job", "replacement": "kube-scheduler"}]
 

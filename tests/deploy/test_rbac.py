@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from asched.cli.reach import LEASE
+from asched.cli.reach import READER as READER_ACCOUNT
 from asched.core.config.defaults import default_configuration, default_profile
 from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.merge import resolve
@@ -18,6 +20,7 @@ from asched.edge.client.transport import Observer
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.doctor.permissions import WRITES, Right, group_of, lease_rights, needed
 from asched.edge.host.loops import Scheduler
+from asched.edge.serve.routes import PODS
 from asched.lab.apiserver.call import User
 from asched.lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, JsonObject, documents
@@ -117,6 +120,25 @@ def test_the_option_for_pod_groups_grants_what_their_gate_takes_and_nothing_else
     assert [(s["namespace"], s["name"]) for s in binding["subjects"]] == [
         ("asched-system", "asched")
     ]
+
+
+def test_the_option_for_asking_why_opens_the_pages_about_pods_and_nothing_else() -> None:
+    account, pages, binding, people = documents(DEPLOY / "components/explain/rbac.yaml")
+    assert account["metadata"]["name"] == READER_ACCOUNT
+    assert account["automountServiceAccountToken"] is False
+    assert pages["rules"] == [{"nonResourceURLs": [f"{PODS}*"], "verbs": ["get"]}]
+    assert binding["roleRef"]["name"] == pages["metadata"]["name"]
+    assert [(s["namespace"], s["name"]) for s in binding["subjects"]] == [
+        ("asched-system", READER_ACCOUNT)
+    ]
+    assert f"{people['metadata']['namespace']}/asched" == LEASE
+    assert set(rights_in([people])) == {
+        Right("get", "coordination.k8s.io", "leases", "asched-system", "asched"),
+        Right("get", "", "pods", "asched-system"),
+        Right("list", "", "pods", "asched-system"),
+        Right("get", "", "pods/proxy", "asched-system"),
+        Right("create", "", "serviceaccounts/token", "asched-system", READER_ACCOUNT),
+    }
 
 
 # --- a run with these rights and no others -------------------------------------------------------

@@ -44,6 +44,8 @@ class SchedulerContext:
     histories: Histories = field(default_factory=Histories)
     #: Whether a pod's status tells where it is going while that takes long.
     announces_places: bool = True
+    #: Whether the event of a pod that fits nowhere ends with how to ask why.
+    advises: bool = False
 
     def is_ours(self, scheduler_name: str) -> bool:
         """Whether a profile of ours has this name just now."""

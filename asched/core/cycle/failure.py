@@ -23,6 +23,9 @@ from asched.core.model.pod import Pod, PodCondition
 #: An event's note holds no more (bytes); longer ones end in an ellipsis.
 NOTE_BYTES_MAX: Final = 1024
 _ELLIPSIS: Final = " ..."
+#: What the event of a pod that fits nowhere may end with. Its condition never does: controllers
+#: and people compare those words with kube-scheduler's.
+ADVICE: Final = " Ask why: kubectl asched explain -n {0.metadata.namespace} {0.metadata.name}"
 
 CLEARED: Final = Nomination("")
 KEPT: Final = Nomination(None)
@@ -92,7 +95,9 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
     else:  # it went with a reload: nobody would ever take the pod from the queue
         context.queue.done(now.uid)
         nomination = CLEARED
-    yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note(message))
+    advice = "" if failure.is_error or not context.advises else ADVICE.format(attempt.pod)
+    said = note(message, advice)
+    yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", said)
     was_nominated = failure.was_nominated
     wall_s = context.cluster.wall_clock_s
     patch = status_patch(now, reason, message, nomination, wall_s, was_nominated=was_nominated)
@@ -100,12 +105,12 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
         yield patch
 
 
-def note(message: str) -> str:
-    """The message as an event may carry it."""
-    raw = message.encode()
-    if len(raw) <= NOTE_BYTES_MAX:
-        return message
-    return raw[: NOTE_BYTES_MAX - len(_ELLIPSIS)].decode(errors="ignore") + _ELLIPSIS
+def note(message: str, advice: str = "") -> str:
+    """The message as an event may carry it, and all of the advice."""
+    raw, bytes_max = message.encode(), NOTE_BYTES_MAX - len(advice.encode())
+    if len(raw) <= bytes_max:
+        return message + advice
+    return raw[: bytes_max - len(_ELLIPSIS)].decode(errors="ignore") + _ELLIPSIS + advice
 
 
 def status_patch(

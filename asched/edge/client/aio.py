@@ -8,7 +8,7 @@ Bounds  as many connections as there are streams and rare requests (the callers'
 import asyncio
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
@@ -91,9 +91,11 @@ class AioTransport(StreamingTransport):
         user_agent: str,
         observe: Observer = observe_nothing,
         may_send: Callable[[], bool] = no_fence,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
+        """`headers` go with every request."""
         super().__init__(credentials, observe, may_send)
-        self._user_agent = user_agent
+        self._headers = {"User-Agent": user_agent, "Accept": JSON, **(headers or {})}
         self._session = self._fresh()
         #: Sessions given up at a deadline: what runs on them may end there.
         self._retired: list[aiohttp.ClientSession] = []
@@ -102,7 +104,7 @@ class AioTransport(StreamingTransport):
     def _fresh(self) -> aiohttp.ClientSession:
         return aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, socket_factory=keepalive_socket),
-            headers={"User-Agent": self._user_agent, "Accept": JSON},
+            headers=self._headers,
             # No compression, as kube-scheduler: on a good network it costs more than it saves.
             skip_auto_headers=("Accept-Encoding",),
             read_bufsize=1 << 20,

@@ -112,6 +112,11 @@ class Credentials:
         own = [("Authorization", self.authorization)] if self.authorization else []
         return [*own, *self._login.impersonation]
 
+    @property
+    def namespace(self) -> str:
+        """The one that is meant where none is named."""
+        return self._login.namespace or "default"
+
     def keep_fresh(self) -> None:
         """Look at the token if that is due, before each request. What takes long runs beside."""
         if monotonic() < self._due_s:

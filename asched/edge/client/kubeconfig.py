@@ -12,7 +12,7 @@ import os
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
@@ -71,6 +71,7 @@ class _User(msgspec.Struct, rename="kebab"):
 class _Context(msgspec.Struct):
     cluster: str = ""
     user: str = ""
+    namespace: str = ""
 
 
 class _NamedCluster(msgspec.Struct):
@@ -120,6 +121,8 @@ class Login:
     plugin: ExecPlugin | None = None
     #: handed to the plugin if it wants it
     plugin_config: Any = None
+    #: which one is meant where none is named; empty: `default`
+    namespace: str = ""
 
 
 def read_kubeconfigs(paths: Iterable[Path], context: str = "") -> Login:
@@ -135,10 +138,15 @@ def service_account() -> Login:
     host, port = os.environ.get(HOST_VARIABLE, ""), os.environ.get(PORT_VARIABLE, "")
     if not port:
         raise ConnectError(f"{HOST_VARIABLE} is set but {PORT_VARIABLE} is not; is this a pod?")
+    try:
+        namespace = (SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
+    except OSError:
+        namespace = ""
     return Login(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         authorities_file=str(SERVICE_ACCOUNT / "ca.crt"),
         token_file=str(SERVICE_ACCOUNT / "token"),
+        namespace=namespace,
     )
 
 
@@ -198,9 +206,10 @@ class _Merged:
         if not cluster.server:
             raise ConnectError(f"{where}: cluster {chosen.cluster!r} names no `server`")
         user = self.users.get(chosen.user) or _User()
-        return _login(
+        login = _login(
             cluster, user, f"{where}: cluster {chosen.cluster!r}", f"user {chosen.user!r}"
         )
+        return replace(login, namespace=chosen.namespace)
 
 
 def _start_at(folder: Path, clusters: Iterable[_Cluster], users: Iterable[_User]) -> None:

@@ -61,6 +61,8 @@ class Plan:
     configuration: SchedulerConfiguration
     connection: ConnectionOptions = field(default_factory=ConnectionOptions)
     bind_concurrency: int = CONCURRENCY[Lane.BINDING]
+    #: Whether events of pods that fit nowhere end with how to ask why.
+    advises: bool = False
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S
     dispatch: DispatchOptions = field(default_factory=DispatchOptions)
     plugins: Catalogue = field(default_factory=Catalogue)
@@ -138,6 +140,7 @@ async def _schedule(plan: Plan, parts: Parts, consultants: Consultants, metrics:
         observer=metrics.scheduler,
         max_in_unschedulable_s=plan.max_in_unschedulable_s,
     )
+    machine.context.advises = plan.advises
     if machine.context.tries_groups:
         metrics.scheduler.know_groups()
     # A serving process waits for its API server and tells so on /readyz, as upstream.

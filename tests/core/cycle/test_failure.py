@@ -132,6 +132,27 @@ def test_a_rejected_pod_rests_under_its_rejectors() -> None:
     assert attempted.where == "unschedulable"
 
 
+def test_an_event_may_end_with_how_to_ask_and_the_condition_never_does() -> None:
+    attempted = Attempted()
+    attempted.context.advises = True
+    message = "x" * 2_000
+    event, patch = attempted.fails(Failure(message, "Unschedulable", frozenset(("Fit",))))
+    assert isinstance(event, EmitEvent)
+    assert event.note.endswith(" ... Ask why: kubectl asched explain -n default web")
+    assert len(event.note) == NOTE_BYTES_MAX
+    assert isinstance(patch, PatchPodStatus)
+    assert patch.condition is not None
+    assert patch.condition["message"] == message
+
+
+def test_an_event_about_an_error_has_no_advice() -> None:
+    attempted = Attempted()
+    attempted.context.advises = True
+    (event, *_) = attempted.fails(error("etcd is away"))
+    assert isinstance(event, EmitEvent)
+    assert event.note == "etcd is away"
+
+
 def test_a_pod_that_met_an_error_is_tried_again_after_a_pause() -> None:
     attempted = Attempted()
     attempted.fails(error("etcd is away"))

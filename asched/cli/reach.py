@@ -1,0 +1,175 @@
+"""Reaching the replica that leads, through the API server and with the user's own credentials.
+
+    kubeconfig ─> Lease ─> Pod ─> a token for a page ─> pods/proxy ─> the page
+
+The API server's proxy asks as nobody: it proves who calls to itself and tells nobody. So the user
+asks it for a token of the ServiceAccount that may read the pages, valid for ten minutes and kept
+nowhere, and the token goes along in a header that the proxy passes on. Who may make such a token
+may read; `deploy/components/explain` grants both.
+
+Bounds  REQUEST_S a request; four requests.
+"""
+
+import argparse
+import asyncio
+from typing import Any, Final
+
+import orjson
+
+from asched.cli.pages import PageError
+from asched.edge.client.aio import AioTransport
+from asched.edge.client.errors import ApiError, ClientError, Forbidden, NotFound, api_error
+from asched.edge.client.session import ConnectionOptions, Session, connect, read_json
+from asched.edge.client.transport import Reply
+from asched.edge.serve.auth import TOKEN_HEADER
+
+REQUEST_S: Final = 10.0
+LEASE: Final = "asched-system/asched"
+#: The ServiceAccount beside the lease whose tokens open the pages.
+READER: Final = "asched-explain"
+TOKEN_S: Final = 600  # the shortest that API servers give
+PORT: Final = 10259
+PORT_NAME: Final = "https"
+COMPONENT: Final = "deploy/components/explain grants it (docs/operations.md, Asking why)"
+#: What a scheduler without a lease is known by.
+SELECTOR: Final = "app.kubernetes.io%2Fname%3Dasched"
+
+
+def add_cluster_flags(parser: argparse.ArgumentParser) -> None:
+    """The flags that say which cluster, as kubectl has them, and which scheduler there."""
+    parser.add_argument("--kubeconfig", default="", metavar="FILE", help="as for kubectl")
+    parser.add_argument("--context", default="", metavar="NAME", help="of the kubeconfig")
+    parser.add_argument(
+        "--lease",
+        default=LEASE,
+        metavar="NAMESPACE/NAME",
+        help="the lease whose holder leads (default %(default)s)",
+    )
+
+
+def leaders_page(args: argparse.Namespace, path: str) -> tuple[int, bytes]:
+    """Status and body of a page of the replica that leads. `{namespace}` in the path is the
+    context's. Raises PageError.
+    """
+    return asyncio.run(_leaders_page(args, path))
+
+
+async def _leaders_page(args: argparse.Namespace, path: str) -> tuple[int, bytes]:
+    namespace, _, lease = args.lease.partition("/")
+    if not namespace or not lease or "/" in lease:
+        raise PageError(f"--lease {args.lease!r} is not of the form NAMESPACE/NAME")
+    try:
+        options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)
+        session = await connect(options, handshake=False)
+    except ClientError as error:
+        raise PageError(str(error)) from error
+    try:
+        pod = await _leader(session, namespace, lease)
+        token = await _token(session, namespace)
+        said = path.replace("{namespace}", session.credentials.namespace)
+        reply = await _through_proxy(session, pod, token, said)
+    except ClientError as error:
+        raise PageError(f"{session.url}: {error}") from error
+    finally:
+        await session.close()
+    return reply.status, reply.body
+
+
+async def _leader(session: Session, namespace: str, lease: str) -> dict[str, Any]:
+    """The pod that leads. Raises PageError, TransportError."""
+    what = f"lease {namespace}/{lease}"
+    path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{lease}"
+    try:
+        spec = (await _get(session, path, f"read {what}"))["spec"]
+    except NotFound:
+        return await _only_one(session, namespace, what)
+    holder = str(spec.get("holderIdentity") or "")
+    name = holder.rpartition("_")[0]
+    if not name:
+        raise PageError(f"nobody holds {what} just now; ask again in some seconds")
+    try:
+        path = f"/api/v1/namespaces/{namespace}/pods/{name}"
+        return await _get(session, path, f"read pod {name}")
+    except NotFound:
+        raise PageError(
+            f"{what} is held by {holder!r}, which is no pod of that namespace; ask the process"
+            " itself with --server"
+        ) from None
+
+
+async def _only_one(session: Session, namespace: str, what: str) -> dict[str, Any]:
+    """The scheduler of a namespace where none is elected."""
+    path = f"/api/v1/namespaces/{namespace}/pods?labelSelector={SELECTOR}"
+    found = await _get(session, path, f"list the pods of {namespace}")
+    running = [p for p in found["items"] if p.get("status", {}).get("phase") == "Running"]
+    if len(running) != 1:
+        raise PageError(
+            f"there is no {what}, and {len(running)} running pods labelled"
+            f" app.kubernetes.io/name=asched in {namespace}; name the lease with --lease, or the"
+            " process itself with --server"
+        )
+    only: dict[str, Any] = running[0]
+    return only
+
+
+async def _token(session: Session, namespace: str) -> str:
+    path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{READER}/token"
+    asked = {
+        "apiVersion": "authentication.k8s.io/v1",
+        "kind": "TokenRequest",
+        "spec": {"expirationSeconds": TOKEN_S},
+    }
+    what = f"make a token for serviceaccount {namespace}/{READER}"
+    reply = await session.general.request("POST", path, orjson.dumps(asked), timeout_s=REQUEST_S)
+    try:
+        return str(_read(reply, what)["status"]["token"])
+    except NotFound:
+        raise PageError(
+            f"there is no serviceaccount {namespace}/{READER}, whose token opens the page;"
+            f" {COMPONENT}"
+        ) from None
+
+
+async def _through_proxy(session: Session, pod: dict[str, Any], token: str, path: str) -> Reply:
+    metadata = pod["metadata"]
+    ports = [
+        port["containerPort"]
+        for container in pod["spec"]["containers"]
+        for port in container.get("ports") or ()
+        if port.get("name") == PORT_NAME
+    ]
+    where = f"https:{metadata['name']}:{ports[0] if ports else PORT}"
+    transport = AioTransport(session.credentials, "asched-explain", headers={TOKEN_HEADER: token})
+    try:
+        reply = await transport.request(
+            "GET",
+            f"/api/v1/namespaces/{metadata['namespace']}/pods/{where}/proxy{path}",
+            timeout_s=REQUEST_S,
+        )
+    finally:
+        await transport.close()
+    error = api_error(reply.status, reply.body)
+    if reply.status == 403 and "pods" in error.message.partition("forbidden")[0]:
+        _read(reply, f"reach pod {metadata['name']} through the API server")
+    if reply.status in (502, 503):
+        raise PageError(
+            f"the API server cannot reach pod {metadata['name']} ({error.message}): is its network"
+            " closed to it? kubectl port-forward and --server go another way"
+        )
+    return reply
+
+
+async def _get(session: Session, path: str, what: str) -> dict[str, Any]:
+    return _read(await session.general.request("GET", path, timeout_s=REQUEST_S), what)
+
+
+def _read(reply: Reply, what: str) -> dict[str, Any]:
+    """The object. Raises NotFound, and PageError for every other refusal."""
+    try:
+        return read_json(reply)
+    except NotFound:
+        raise
+    except Forbidden as error:
+        raise PageError(f"you may not {what} ({error.message}); {COMPONENT}") from error
+    except ApiError as error:
+        raise PageError(f"cannot {what}: {error.message}") from error

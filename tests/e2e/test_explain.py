@@ -1,0 +1,116 @@
+"""`asched explain POD` through a real API server, by somebody with the component's rights."""
+
+import asyncio
+import json
+import socket
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.cli.test_explain import asched
+from tests.deploy.manifests import DEPLOY, documents
+from tests.e2e.control_plane import ControlPlane, refusal
+from tests.e2e.inside import SCHEDULER, a_node, a_pod
+from tests.e2e.outside import a_process
+
+pytestmark = pytest.mark.real
+NAMESPACE: Final = "asched-system"
+USER: Final = "alice"
+MERGE: Final = "application/merge-patch+json"
+PATHS: Final = {
+    "ServiceAccount": f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts",
+    "ClusterRole": "/apis/rbac.authorization.k8s.io/v1/clusterroles",
+    "ClusterRoleBinding": "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings",
+    "Role": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/roles",
+    "RoleBinding": f"/apis/rbac.authorization.k8s.io/v1/namespaces/{NAMESPACE}/rolebindings",
+}
+
+
+def own_address() -> str:
+    """An address of this machine that is no loopback: API servers proxy to no other."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("198.51.100.1", 9))
+        except OSError:
+            pytest.skip("this machine has no address but loopback")
+        address = str(probe.getsockname()[0])
+    if address.startswith("127."):
+        pytest.skip("this machine has no address but loopback")
+    return address
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("", 0))
+        return int(probe.getsockname()[1])
+
+
+def as_user(plane: ControlPlane, folder: Path) -> str:
+    """A kubeconfig of somebody without any right but those bound to him."""
+    document = json.loads(Path(plane.kubeconfig).read_text(encoding="utf-8"))
+    document["users"][0]["user"] |= {"as": USER}
+    file = folder / "alice"
+    file.write_text(json.dumps(document))
+    return f"--kubeconfig={file}"
+
+
+def the_pod_of_this_process(port: int) -> dict[str, Any]:
+    ports = [{"name": "https", "containerPort": port}]
+    return {
+        "metadata": {"name": socket.gethostname(), "namespace": NAMESPACE},
+        "spec": {"nodeName": "n1", "containers": [{"name": "a", "image": "a", "ports": ports}]},
+    }
+
+
+async def test_somebody_with_the_components_rights_asks_the_leader(tmp_path: Path) -> None:
+    address, port = own_address(), free_port()
+    async with ControlPlane.here() as plane, plane.open_client():
+        await plane.create("/api/v1/namespaces", [{"metadata": {"name": NAMESPACE}}])
+        await plane.create("/api/v1/nodes", [a_node("n1", cpu="1")])
+        await plane.create_pods([a_pod("web", cpu="64"), the_pod_of_this_process(port)])
+        own = f"/api/v1/namespaces/{NAMESPACE}/pods/{socket.gethostname()}/status"
+        told = {"status": {"podIP": address, "podIPs": [{"ip": address}], "phase": "Running"}}
+        code, answer = await plane.client.ask("PATCH", own, told, media=MERGE)
+        assert code == 200, answer
+        for manifest in documents(DEPLOY / "components/explain/rbac.yaml"):
+            await plane.create(PATHS[manifest["kind"]], [manifest])
+        flags = (
+            f"--kubeconfig={plane.kubeconfig}",
+            f"--secure-port={port}",
+            f"--scheduler-name={SCHEDULER}",
+            f"--leader-elect-resource-namespace={NAMESPACE}",
+            "--leader-elect-resource-name=asched",
+            f"--cert-dir={tmp_path}",
+            "--explain-hint",
+        )
+        async with a_process(tmp_path, *flags):
+            pods = await plane.until(lambda pods: any(map(refusal, pods)))
+            alice = as_user(plane, tmp_path)
+            refused = await asched("explain", "web", alice)
+            binding = {
+                "metadata": {"name": "alice"},
+                "roleRef": {
+                    "apiGroup": "rbac.authorization.k8s.io",
+                    "kind": "Role",
+                    "name": "asched-explain",
+                },
+                "subjects": [
+                    {"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": USER}
+                ],
+            }
+            await plane.create(PATHS["RoleBinding"], [binding])
+            async with asyncio.timeout(10):
+                while True:  # until the binding is heard of
+                    found = await asched("explain", "web", alice)
+                    if found[0] == 0:
+                        break
+            events = await plane.every("/apis/events.k8s.io/v1/namespaces/default/events")
+
+    assert refused[0] == 1
+    assert "you may not read lease asched-system/asched" in refused[2]
+    assert "pod default/web: unschedulable" in found[1]
+    assert "NodeResourcesFit" in found[1]
+    (pod,) = [pod for pod in pods if refusal(pod)]
+    notes = {e["note"] for e in events if e["reason"] == "FailedScheduling"}
+    assert notes == {f"{refusal(pod)} Ask why: kubectl asched explain -n default web"}
