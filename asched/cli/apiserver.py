@@ -38,6 +38,12 @@ def add_parser(subparsers: Any) -> None:
         default=True,
         help="pretend that kubelets run bound pods and end deleted ones",
     )
+    parser.add_argument(
+        "--controllers",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="make the pods of Deployments, ReplicaSets and Jobs",
+    )
     parser.set_defaults(run=run)
 
 
@@ -74,7 +80,7 @@ async def serve(args: argparse.Namespace) -> int:
     for flag, file in zip(("--tls-cert-file", "--tls-private-key-file"), files, strict=True):
         if file and not os.access(file, os.R_OK):
             raise CannotBeginError(f"{flag} {file} cannot be read; check the path and its rights")
-    server = ApiServer(kubelet=args.kubelet)
+    server = ApiServer(kubelet=args.kubelet, controllers=args.controllers)
     try:
         await server.start(args.bind_address, args.port, tls=tls, token=args.token)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""How long ago something was, in the short form kubectl prints."""
+"""How long ago something was, also in the short form kubectl prints."""
 
 import calendar
 import time
@@ -8,8 +8,12 @@ def age(moment: str | None, now_s: float) -> str:
     """How long ago, as kubectl writes it: `5s`, `3m20s`, `2h`, `4d`."""
     if not moment:
         return "<unknown>"
-    then_s = calendar.timegm(time.strptime(moment[:19], "%Y-%m-%dT%H:%M:%S"))
-    return duration(int(max(0, now_s - then_s)))
+    return duration(int(max(0, now_s - seconds(moment))))
+
+
+def seconds(moment: str) -> int:
+    """A moment as objects carry it, in whole seconds since the epoch."""
+    return calendar.timegm(time.strptime(moment[:19], "%Y-%m-%dT%H:%M:%S"))
 
 
 def duration(seconds: int) -> str:

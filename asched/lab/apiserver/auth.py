@@ -113,6 +113,16 @@ def allowed_by(ctx: Context, user: User, question: Question) -> str | None:
     return None
 
 
+def rules_for(ctx: Context, user: User, namespace: str) -> Iterator[JsonObject]:
+    """Every rule that allows `user` something in a namespace, or without one."""
+    if MASTERS in user.groups:
+        yield {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
+        yield {"verbs": ["*"], "nonResourceURLs": ["*"]}
+    for binding, rules, _ in bindings_of(ctx, namespace):
+        if subject_of(binding, user):
+            yield from rules
+
+
 def bindings_of(ctx: Context, namespace: str) -> Iterator[tuple[JsonObject, list[JsonObject], str]]:
     """Every binding that counts in a namespace, with the rules of its role and its kind."""
     for record in ctx.store.table(CLUSTER_BINDINGS.storage).records.values():

@@ -59,6 +59,8 @@ class Context:
         self.options = options or Options()
         self.clock = clock
         self.random = random.Random(seed)
+        #: Kinds that no controller cares for; whoever creates one is warned.
+        self.unattended: frozenset[str] = frozenset()
         self._second = -1
         self._second_text = ""
         self._services = 0

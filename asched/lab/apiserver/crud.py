@@ -6,7 +6,7 @@ update   decoded object -> version and identity checked -> kept fields restored 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from asched.lab.apiserver import admission, bodies, managed, shapes, validation, validation_spec
 from asched.lab.apiserver.call import Call, Reply
@@ -26,6 +26,8 @@ from asched.lab.apiserver.store import Record
 from asched.lab.apiserver.strategy import prepare_create, prepare_update
 
 JsonObject = dict[str, Any]
+
+UNATTENDED: Final = "this server runs no %s controller: it is stored, and no pods will come of it"
 
 
 def create(
@@ -155,6 +157,8 @@ def handle_create(ctx: Context, call: Call, res: Resource, namespace: str) -> Re
     record = create(ctx, res, namespace, obj, manager=manager_of(call), dry_run=call.dry_run)
     if res.kind == "Pod":
         warnings += validation_spec.warnings(record.obj)
+    if res.kind in ctx.unattended:
+        warnings.append(UNATTENDED % res.kind)
     return shapes.object_reply(call, res, record, status=201, now_s=ctx.clock(), warnings=warnings)
 
 

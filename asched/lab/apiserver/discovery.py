@@ -22,6 +22,7 @@ JsonObject = dict[str, Any]
 
 AGGREGATED: Final = f"{JSON};g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 HEALTH: Final = ("/healthz", "/livez", "/readyz")
+CHECKS: Final = ("ping", "log", "etcd")
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 VERSION: Final = {
     "major": "1",
@@ -45,7 +46,7 @@ def route(ctx: Context, call: Call) -> Reply:
     """Answer a path that names no resource. Raises ApiError."""
     path = call.path.rstrip("/") or "/"
     if path.startswith(HEALTH):
-        return health(path)
+        return health(call, path)
     if call.method != "GET":
         raise method_not_allowed()
     if path == "/version":
@@ -67,11 +68,15 @@ def route(ctx: Context, call: Call) -> Reply:
     return group_documents(call, parts)
 
 
-def health(path: str) -> Reply:
-    check = path.strip("/").partition("/")[2]
-    if check in {"", "ping", "log", "etcd"}:
+def health(call: Call, path: str) -> Reply:
+    """`/healthz`, `/livez`, `/readyz`, each as a whole or one of its checks."""
+    name, _, check = path.strip("/").partition("/")
+    if check not in {"", *CHECKS}:
+        raise page_not_found()
+    if check or "verbose" not in call.query:
         return Reply(200, b"ok", TEXT)
-    raise page_not_found()
+    lines = [*(f"[+]{one} ok" for one in CHECKS), f"{name} check passed\n"]
+    return Reply(200, "\n".join(lines).encode(), TEXT)
 
 
 def group_documents(call: Call, parts: list[str]) -> Reply:

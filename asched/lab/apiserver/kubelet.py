@@ -1,16 +1,16 @@
 """Pretend kubelets and the few controllers without which objects would never end.
 
 Bound pods become Running and Ready; pods in their grace period end; namespaces that terminate are
-emptied; finalizers that wait for a garbage collector or for a volume's users are lifted. Work is
-queued as the store tells of changes and done in small batches on the event loop, so that a burst of
-bindings is answered before its pods run.
+emptied; finalizers that wait for a garbage collector or for a volume's users are lifted.
+Containers do nothing: those of a Job's pods end well after `JOB_S`, all others run until they are
+deleted.
 """
 
-import asyncio
-from collections import deque
 from typing import Any, Final
 
 from asched.lab.apiserver import crud, deletion
+from asched.lab.apiserver.ages import seconds
+from asched.lab.apiserver.batches import Batches
 from asched.lab.apiserver.binding import with_condition
 from asched.lab.apiserver.context import Context
 from asched.lab.apiserver.resources import NAMESPACES, NODES, PODS, RESOURCES, Resource
@@ -18,8 +18,8 @@ from asched.lab.apiserver.store import DELETED, Change, Key, Record
 
 JsonObject = dict[str, Any]
 
-#: Objects handled before the loop gets its turn back. A guess: about 5 ms of work.
-BATCH: Final = 64
+#: Seconds the containers of a Job's pods run.
+JOB_S: Final = 1.0
 #: Finalizers whose owners are not here; they are lifted as soon as deletion begins.
 LIFTED: Final = frozenset(
     {
@@ -34,63 +34,47 @@ POD_NETWORK: Final = "10.244"
 
 
 class Kubelet:
-    """All nodes' kubelets at once; `start_delay_s` is how long pods take to start."""
+    """All nodes' kubelets at once; `job_s` is how long the containers of a Job's pods run."""
 
-    def __init__(self, ctx: Context, *, start_delay_s: float = 0.0) -> None:
+    def __init__(self, ctx: Context, *, job_s: float = JOB_S) -> None:
         self.ctx = ctx
-        self.start_delay_s = start_delay_s
-        self._queue: deque[tuple[Resource, Key]] = deque()
-        self._due = False
+        self.job_s = job_s
         self._pods_started = 0
-        self._listening: list[tuple[Resource, Any]] = []
+        self._batches = Batches(ctx, self._look)
 
     def start(self) -> None:
         """Follow the store; must be called on the event loop."""
         for res in RESOURCES:
             if res.stored and res.storage == (res.group, res.plural):
-                self._listen(res)
-
-    def _listen(self, res: Resource) -> None:
-        def listener(change: Change) -> None:
-            if change.type != DELETED and self._concerns(res, change.new.obj):
-                self._queue.append((res, change.new.key))
-                self._schedule()
-
-        self.ctx.store.table(res.storage).listeners.append(listener)
-        self._listening.append((res, listener))
+                self._batches.listen(res, self._told)
 
     def stop(self) -> None:
-        for res, listener in self._listening:
-            self.ctx.store.table(res.storage).listeners.remove(listener)
-        self._listening.clear()
-        self._queue.clear()
+        self._batches.stop()
+
+    def _told(self, res: Resource, change: Change) -> None:
+        if change.type != DELETED and self._concerns(res, change.new.obj):
+            self._batches.add(res, change.new.key)
 
     def _concerns(self, res: Resource, obj: JsonObject) -> bool:
         if obj["metadata"].get("deletionTimestamp"):
             return True
-        if res is not PODS:
+        if res is not PODS or not obj["spec"].get("nodeName"):
             return False
-        return bool(obj["spec"].get("nodeName")) and obj["status"].get("phase") == "Pending"
+        phase = obj["status"].get("phase")
+        return phase == "Pending" or (phase == "Running" and is_of_job(obj))
 
-    def _schedule(self) -> None:
-        if not self._due:
-            self._due = True
-            asyncio.get_running_loop().call_later(self.start_delay_s, self._work)
-
-    def _work(self) -> None:
-        self._due = False
-        for _ in range(min(BATCH, len(self._queue))):
-            res, key = self._queue.popleft()
-            record = self.ctx.store.get(res.storage, key)
-            if record is not None and self._concerns(res, record.obj):
-                self._handle(res, record)
-        if self._queue:
-            self._schedule()
+    def _look(self, res: Resource, key: Key) -> None:
+        record = self.ctx.store.get(res.storage, key)
+        if record is not None and self._concerns(res, record.obj):
+            self._handle(res, record)
 
     def _handle(self, res: Resource, record: Record) -> None:
         metadata = record.obj["metadata"]
         if not metadata.get("deletionTimestamp"):
-            self._run(record)
+            if record.obj["status"]["phase"] == "Pending":
+                self._run(record)
+            else:
+                self._run_out(record)
             return
         finalizers = metadata.get("finalizers") or []
         if LIFTED.intersection(finalizers):
@@ -121,6 +105,16 @@ class Kubelet:
         status = {**pod["status"], **running(self.ctx.now(), pod, address)}
         self.ctx.put(PODS, {**pod, "status": status})
 
+    def _run_out(self, record: Record) -> None:
+        """End a pod whose containers have run long enough; look again if they have not."""
+        pod = record.obj
+        started_s = seconds(pod["status"].get("startTime") or pod["metadata"]["creationTimestamp"])
+        left_s = started_s + self.job_s - self.ctx.clock()
+        if left_s > 0:
+            self._batches.add_later(PODS, record.key, left_s)
+            return
+        self.ctx.put(PODS, {**pod, "status": {**pod["status"], **succeeded(self.ctx.now(), pod)}})
+
     def _empty(self, record: Record) -> None:
         """Delete what a terminating namespace holds; when nothing is left, the namespace."""
         name = record.key[1]
@@ -134,10 +128,39 @@ class Kubelet:
                 deletion.delete(self.ctx, res, held, {"gracePeriodSeconds": 0})
                 left |= key in table.records
         if left:
-            self._queue.append((NAMESPACES, record.key))
+            self._batches.add(NAMESPACES, record.key)
             return
         spec = {k: v for k, v in record.obj["spec"].items() if k != "finalizers"}
         self.ctx.store.remove(NAMESPACES.storage, record.key, {**record.obj, "spec": spec})
+
+
+def is_of_job(pod: JsonObject) -> bool:
+    """Whether a pod is there to end."""
+    return any(
+        owner["kind"] == "Job" and owner.get("controller")
+        for owner in pod["metadata"].get("ownerReferences") or ()
+    )
+
+
+def succeeded(now: str, pod: JsonObject) -> JsonObject:
+    """The status of a running pod whose containers ended well."""
+    ended = {"exitCode": 0, "reason": "Completed", "finishedAt": now}
+    containers = [
+        {
+            **container,
+            "ready": False,
+            "started": False,
+            "state": {"terminated": {**ended, "startedAt": pod["status"].get("startTime", now)}},
+        }
+        for container in pod["status"].get("containerStatuses") or ()
+    ]
+    conditions = [
+        {**one, "status": "False", "reason": "PodCompleted", "lastTransitionTime": now}
+        if one["type"] in {"Ready", "ContainersReady"}
+        else one
+        for one in pod["status"].get("conditions") or ()
+    ]
+    return {"phase": "Succeeded", "conditions": conditions, "containerStatuses": containers}
 
 
 def running(now: str, pod: JsonObject, address: str) -> JsonObject:

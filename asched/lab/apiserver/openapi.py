@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import orjson
 
-from asched.lab.apiserver import schema
+from asched.lab.apiserver import explanations, schema
 from asched.lab.apiserver.call import JSON, TEXT, Call, Reply
 from asched.lab.apiserver.resources import GROUPS, RESOURCES, Resource
 from asched.lab.apiserver.statuses import ApiError, page_not_found
@@ -136,21 +136,27 @@ def add_schema(schemas: JsonObject, name: str, res: Resource | None = None) -> N
         return
     properties: JsonObject = {}
     made: JsonObject = {"type": "object", "properties": properties}
+    if about := explanations.of_type(name):
+        made["description"] = about
     schemas[key] = made
     if res is not None:
-        properties.update({field: {"type": "string"} for field in ROOT_FIELDS})
+        for field in ROOT_FIELDS:
+            about = explanations.of_field(name, field)
+            properties[field] = {"type": "string", "description": about}
         made["x-kubernetes-group-version-kind"] = [
             {"group": res.group, "version": res.version, "kind": res.kind}
         ]
     if name == "Anything":
         made["x-kubernetes-preserve-unknown-fields"] = True
-    for field in schema.TYPES[name].values():
-        entry = form_schema(schemas, field.form)
-        if field.keys is not None:
+    for known in schema.TYPES[name].values():
+        entry = form_schema(schemas, known.form)
+        if known.keys is not None:
             entry["x-kubernetes-patch-strategy"] = "merge"
-            if field.keys:
-                entry["x-kubernetes-patch-merge-key"] = field.keys[0]
-        properties[field.name] = entry
+            if known.keys:
+                entry["x-kubernetes-patch-merge-key"] = known.keys[0]
+        if about := explanations.of_field(name, known.name):
+            entry["description"] = about
+        properties[known.name] = entry
 
 
 def form_schema(schemas: JsonObject, form: str) -> JsonObject:

@@ -47,6 +47,8 @@ PodSpec 2=containers:[Container] 3=restartPolicy:str
 Container 1=name:str 2=image:str 3=command:[str] 4=args:[str] 6=ports:[ContainerPort]
 ContainerPort 1=name:str 2=hostPort:int 3=containerPort:int 4=protocol:str
 SelfSubjectAccessReview 2=spec:AccessSpec
+SelfSubjectRulesReview 2=spec:RulesSpec
+RulesSpec 1=namespace:str
 AccessSpec 1=resourceAttributes:ResourceAttributes 2=nonResourceAttributes:PathAttributes
 ResourceAttributes 1=namespace:str 2=verb:str 3=group:str 4=version:str 5=resource:str
   6=subresource:str 7=name:str

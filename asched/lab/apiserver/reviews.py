@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from asched.lab.apiserver import bodies, crud, validation
-from asched.lab.apiserver.auth import Question, allowed_by
+from asched.lab.apiserver.auth import Question, allowed_by, rules_for
 from asched.lab.apiserver.call import Call, Reply, User, answer
 from asched.lab.apiserver.context import Context
 from asched.lab.apiserver.resources import SERVICE_ACCOUNTS, Resource
@@ -41,8 +41,7 @@ def handle_review(ctx: Context, call: Call, res: Resource) -> Reply:
             review["metadata"] = {"creationTimestamp": ctx.now()}
             review["status"] = {"userInfo": user_info(call.user)}
         case "SelfSubjectRulesReview":
-            rule = {"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}
-            review |= {"spec": spec, "status": {"resourceRules": [rule], "incomplete": True}}
+            review |= {"spec": spec, "status": rules_status(ctx, call.user, spec)}
         case "SelfSubjectAccessReview":
             check_attributes(spec)
             review |= {"spec": spec, "status": access_status(ctx, call.user, spec)}
@@ -92,6 +91,17 @@ def access_status(ctx: Context, user: User, spec: JsonObject) -> JsonObject:
     if reason:
         status["reason"] = reason
     return status
+
+
+def rules_status(ctx: Context, user: User, spec: JsonObject) -> JsonObject:
+    """All that somebody may do in a namespace."""
+    rules = list(rules_for(ctx, user, spec.get("namespace", "")))
+    paths = [rule for rule in rules if rule.get("nonResourceURLs")]
+    return {
+        "resourceRules": [rule for rule in rules if rule.get("resources")],
+        "nonResourceRules": paths,
+        "incomplete": False,
+    }
 
 
 def user_info(user: User) -> JsonObject:

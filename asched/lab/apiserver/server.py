@@ -28,6 +28,7 @@ from asched.lab.apiserver import bodies, bootstrap, crud
 from asched.lab.apiserver.auth import ADMIN, ANONYMOUS, Authenticator
 from asched.lab.apiserver.call import Call, Reply, User, refusal
 from asched.lab.apiserver.context import Context, Options
+from asched.lab.apiserver.controllers import Controllers
 from asched.lab.apiserver.faults import Fault, Faults
 from asched.lab.apiserver.kubelet import Kubelet
 from asched.lab.apiserver.resources import BY_KIND, find
@@ -61,13 +62,15 @@ class ApiServer:
         users: Mapping[str, User] | None = None,
         anonymous: bool = True,
         kubelet: bool = False,
+        controllers: bool = False,
         remember_all: bool = False,
         pace: float = 1.0,
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
     ) -> None:
         """`users` maps bearer tokens to users; without it (and without `start(token=...)`)
-        everybody is an administrator. `remember_all` lets watches begin at version 1.
+        everybody is an administrator. `kubelet` runs bound pods, `controllers` makes pods for
+        Deployments and Jobs. `remember_all` lets watches begin at version 1.
         `pace` stretches every wait, a watch's timeoutSeconds included; tests hurry with less
         than 1.
         """
@@ -75,7 +78,10 @@ class ApiServer:
         self.ctx = Context(auth=self.auth, options=options, clock=clock, seed=seed)
         self.store = self.ctx.store
         self.faults = Faults()
-        self.kubelet = Kubelet(self.ctx) if kubelet else None
+        self.hands = (
+            *([Kubelet(self.ctx)] if kubelet else ()),
+            *([Controllers(self.ctx)] if controllers else ()),
+        )
         self.url = ""
         self.token = ""
         self.authority = b""
@@ -111,8 +117,8 @@ class ApiServer:
         bootstrap.fill(self.ctx, port=bound_port, authority=self.authority.decode())
         if not self._remember_all:
             self.store.begin_history()
-        if self.kubelet is not None:
-            self.kubelet.start()
+        for hand in self.hands:
+            hand.start()
 
     def _tls(self, host: str, tls: bool | tuple[str, str]) -> ssl.SSLContext | None:
         if isinstance(tls, tuple):
@@ -129,8 +135,8 @@ class ApiServer:
 
     async def stop(self) -> None:
         """End every watch and connection."""
-        if self.kubelet is not None:
-            self.kubelet.stop()
+        for hand in self.hands:
+            hand.stop()
         for watch in tuple(self._watches):
             watch.end()
         if self._runner is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, Final
 
-from asched.lab.apiserver.ages import age
+from asched.lab.apiserver.ages import age, seconds
 
 JsonObject = dict[str, Any]
 Cell = Callable[[JsonObject, float], Any]
@@ -196,3 +196,28 @@ def claim_of(volume: JsonObject, _now_s: float) -> str:
 
 def ready_replicas(obj: JsonObject, _now_s: float) -> str:
     return f"{obj['status'].get('readyReplicas', 0)}/{obj['spec'].get('replicas', 0)}"
+
+
+def job_status(job: JsonObject, _now_s: float) -> str:
+    said = {one["type"] for one in _conditions(job) if one["status"] == "True"}
+    return next((kind for kind in ("Complete", "Failed", "Suspended") if kind in said), "Running")
+
+
+def job_completions(job: JsonObject, _now_s: float) -> str:
+    succeeded, spec = (job.get("status") or {}).get("succeeded", 0), job["spec"]
+    if "completions" in spec:
+        return f"{succeeded}/{spec['completions']}"
+    parallel = spec.get("parallelism", 1)
+    return f"{succeeded}/1 of {parallel}" if parallel > 1 else f"{succeeded}/1"
+
+
+def job_duration(job: JsonObject, now_s: float) -> str:
+    status = job.get("status") or {}
+    if "startTime" not in status:
+        return ""
+    end_s = seconds(status["completionTime"]) if "completionTime" in status else now_s
+    return age(status["startTime"], end_s)
+
+
+def _conditions(job: JsonObject) -> list[JsonObject]:
+    return (job.get("status") or {}).get("conditions") or []

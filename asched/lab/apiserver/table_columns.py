@@ -169,6 +169,14 @@ COLUMNS: Final[dict[str, tuple[Column, ...]]] = {
     ),
     "ReplicaSet": (NAME, *_REPLICAS, AGE, *_WORKLOAD),
     "ReplicationController": (NAME, *_REPLICAS, AGE, *_WORKLOAD),
+    "Job": (
+        NAME,
+        Column("Status", cells.job_status, "Whether it runs, is complete or has failed."),
+        Column("Completions", cells.job_completions, "Pods that ended well, of those wanted."),
+        Column("Duration", cells.job_duration, "How long it has taken."),
+        AGE,
+        *_WORKLOAD,
+    ),
     "StatefulSet": (
         NAME,
         Column("Ready", cells.ready_replicas, "Ready replicas of those wanted."),

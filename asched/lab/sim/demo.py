@@ -105,7 +105,7 @@ class Demo:
         self._node_count = nodes
         self._pod_count = pods
         self._seed = seed
-        self.server = ApiServer(kubelet=True)
+        self.server = ApiServer(kubelet=True, controllers=True)
         self.kubeconfig = Path(tempfile.mkdtemp(prefix="asched-demo-")) / "kubeconfig"
         self._own_log = self.kubeconfig.with_name("scheduler.log")
         self.log = log or self._own_log

@@ -26,6 +26,15 @@ spec:
     metadata: {labels: {app: web}}
     spec: {containers: [{name: c, image: pause}]}
 """
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: sum}
+spec:
+  completions: 2
+  template:
+    spec: {nodeName: n1, restartPolicy: Never, containers: [{name: c, image: pause}]}
+"""
 
 
 def kubectl_path() -> str:
@@ -38,7 +47,7 @@ def kubectl_path() -> str:
 
 @pytest.fixture
 async def server() -> AsyncIterator[ApiServer]:
-    running = ApiServer(kubelet=True, seed=1)
+    running = ApiServer(kubelet=True, controllers=True, seed=1)
     await running.start()
     running.create("nodes", a_node("n1"))
     yield running
@@ -114,15 +123,49 @@ async def test_commands_that_speak_protobuf(server: ApiServer, kubectl: Run) -> 
     assert server.list("deployments", "t")[0]["spec"]["replicas"] == 2
 
 
+async def test_a_deployment_is_rolled_out(server: ApiServer, kubectl: Run) -> None:
+    placed = DEPLOYMENT.replace("{containers:", "{nodeName: n1, containers:")
+    assert (await kubectl("apply", "-f", "-", stdin=placed))[0] == 0
+    for args in (("scale", "--replicas=3"), ("set", "image", "c=other"), ("rollout", "undo")):
+        verbs = args[:2] if args[0] != "scale" else args[:1]
+        code, out = await kubectl(*verbs, "deployment/web", *args[len(verbs) :])
+        assert code == 0, out
+        code, out = await kubectl("rollout", "status", "deployment/web", f"--timeout={COMMAND_S}s")
+        assert (code, out.splitlines()[-1:]) == (0, ['deployment "web" successfully rolled out'])
+        assert len(server.list("pods")) >= 2
+    code, out = await kubectl("get", "deployment", "web")
+    assert out.split()[5:10] == ["web", "3/3", "3", "3", out.split()[9]]
+
+
+async def test_a_job_completes(server: ApiServer, kubectl: Run) -> None:
+    assert (await kubectl("create", "-f", "-", stdin=JOB))[0] == 0
+    waiting = ("wait", "--for=condition=complete", "job/sum", f"--timeout={COMMAND_S}s")
+    assert await kubectl(*waiting) == (0, "job.batch/sum condition met\n")
+    _, out = await kubectl("get", "jobs")
+    assert out.split()[5:8] == ["sum", "Complete", "2/2"]
+    assert server.list("jobs")[0]["status"]["succeeded"] == 2
+
+
+async def test_what_a_newcomer_asks(kubectl: Run) -> None:
+    code, out = await kubectl("auth", "can-i", "--list")
+    assert (code, "*.*" in out, "[*]" in out) == (0, True, True), out
+    code, out = await kubectl("get", "--raw", "/readyz?verbose")
+    assert (code, out.splitlines()[-1]) == (0, "readyz check passed")
+    assert "[+]etcd ok" in out.splitlines()
+    code, out = await kubectl("explain", "pod.spec.schedulerName")
+    assert (code, "Which scheduler is to bind the pod" in out) == (0, True), out
+
+
 async def test_following_pods(server: ApiServer, kubectl: Run) -> None:
     """`get -w` prints what is there, then each change, and the server ends it."""
     server.create("pods", a_pod("web"))
+    table = server.store.table(("", "pods"))
+    listeners = len(table.listeners)
     following = asyncio.create_task(
         kubectl("get", "pods", "-w", "-o", "name", "--request-timeout=2s")
     )
-    table = server.store.table(("", "pods"))
-    for _ in range(600):
-        if len(table.listeners) > 1:
+    for _ in range(COMMAND_S * 100):
+        if len(table.listeners) > listeners:
             break
         await asyncio.sleep(0.01)
     server.create("pods", a_pod("later"))

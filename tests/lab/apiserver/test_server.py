@@ -5,10 +5,13 @@ import ssl
 import pytest
 import yaml
 
+from asched.lab.apiserver.call import User
 from asched.lab.apiserver.context import Options
 from asched.lab.apiserver.server import ApiServer
 from asched.lab.apiserver.statuses import ApiError
 from tests.lab.apiserver.client import PODS, STRATEGIC, Client, a_binding, a_node, a_pod
+
+RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 
 
 async def test_objects_made_in_process_are_like_posted_ones(
@@ -49,6 +52,40 @@ async def test_tls_and_token() -> None:
             assert 'User "system:anonymous" cannot list resource "nodes"' in answer["message"]
     finally:
         await server.stop()
+
+
+async def test_the_rules_of_one_user_in_one_namespace() -> None:
+    known = User("mia", ("system:authenticated",))
+    server = ApiServer(users={"mia": known})
+    await server.start()
+    try:
+        rule = {"verbs": ["get"], "apiGroups": [""], "resources": ["pods"]}
+        role = {"kind": "Role", "apiGroup": "rbac.authorization.k8s.io", "name": "r"}
+        subject = {"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": "mia"}
+        server.create("roles", {"metadata": {"name": "r"}, "rules": [rule]})
+        server.create(
+            "rolebindings", {"metadata": {"name": "b"}, "subjects": [subject], "roleRef": role}
+        )
+        async with Client(server.url, "mia") as client:
+            found = []
+            for namespace in ("default", "kube-system"):
+                status, review = await client.post(RULES, {"spec": {"namespace": namespace}})
+                assert status == 201
+                found.append(rule in review["status"]["resourceRules"])
+                paths = [one["nonResourceURLs"] for one in review["status"]["nonResourceRules"]]
+                assert any("/healthz" in urls for urls in paths)
+            assert found == [True, False]
+    finally:
+        await server.stop()
+
+
+async def test_health_in_full(client: Client) -> None:
+    assert await client.get("/readyz", verbose="") == (
+        200,
+        "[+]ping ok\n[+]log ok\n[+]etcd ok\nreadyz check passed\n",
+    )
+    assert await client.get("/livez") == (200, "ok")
+    assert (await client.get("/livez/nothing"))[0] == 404
 
 
 async def test_binding_the_whole_queue(server: ApiServer, client: Client) -> None:
