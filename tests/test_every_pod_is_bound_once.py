@@ -1,11 +1,12 @@
-"""The promise of this house: when the API server burns, every pod is still bound exactly once.
+"""The promise of this house: when the API server burns, every pod is still bound, and bound once.
 
-Proven here in virtual time, with the machine, the retries and the read-backs of production:
-requests are refused (409, 429 with Retry-After, 5xx), lost on the way there, lost on the way back,
-answered with an error although they were carried out, or carried out long after anybody waited;
-watches lag, break and expire (410); the scheduler dies in the middle of it. Over sockets the same
-is shown by tests/e2e/test_burning_server.py, and `asched sim --scenario Inferno --runs 1000` goes
-on.
+That nobody is bound twice is the API server's to enforce. What is looked at here: that every pod
+is bound at all, that no node is overcommitted, and that no place stays taken for nothing. These
+are five lives of virtual time, which find mistakes and prove nothing. In them requests are refused
+(409, 429 with Retry-After, 5xx), lost on the way there, lost on the way back, answered with an
+error although they were carried out, or carried out long after anybody waited; watches lag, break
+and expire (410); the scheduler dies in the middle of it. Over sockets the same is shown by
+tests/e2e/test_burning_server.py, and `asched sim --scenario Inferno --runs 1000` goes on.
 """
 
 from collections import Counter

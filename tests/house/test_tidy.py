@@ -134,7 +134,7 @@ def test_what_runs_plugins_names_none_of_them() -> None:
     found = [
         f"{relative(path)}: names.{node.attr}"
         for room in ("cycle", "framework", "queue", "preemption")
-        for path in sorted((ROOT / "asched/core" / room).glob("*.py"))
+        for path in sorted((ROOT / "asched/core" / room).rglob("*.py"))
         for node in ast.walk(ast.parse(text_of(path)))
         if isinstance(node, ast.Attribute)
         and isinstance(node.value, ast.Name)
