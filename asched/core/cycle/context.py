@@ -46,6 +46,9 @@ class SchedulerContext:
     announces_places: bool = True
     #: Whether the event of a pod that fits nowhere ends with how to ask why.
     advises: bool = False
+    #: Steps of the budget that the search for a gang's places may cost an attempt: three seconds of
+    #: work. 0: its pods are tried one after the other, as kube-scheduler does, and that is all.
+    gang_search_steps: int = 300_000
 
     def is_ours(self, scheduler_name: str) -> bool:
         """Whether a profile of ours has this name just now."""

@@ -20,12 +20,12 @@ from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
 from asched.core.cycle.group_condition import condition_patch
 from asched.core.cycle.group_placements import try_placements
-from asched.core.cycle.group_trial import let_go, try_group
+from asched.core.cycle.group_search import search_if_due
+from asched.core.cycle.group_trial import free, try_group
 from asched.core.cycle.scheduling import Background, is_skipped, tell_node
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Nomination
 from asched.core.framework.waiting import Stage
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.facts import Answer
 
 
@@ -44,13 +44,16 @@ def schedule_group(
     if not group.attempts:
         return []
     started_s = context.counter_s()
-    run = try_placements if context.tries_placements else try_group
-    outcome = yield from run(context, group)
+    if context.tries_placements:
+        outcome = yield from try_placements(context, group)
+    else:
+        outcome = yield from try_group(context, group)
+        outcome = yield from search_if_due(context, group, outcome)
     context.observer.group_algorithm_ran(context.counter_s() - started_s)
     blamed = _blamed(outcome)
     follows: list[Binding | Background] = []
     if outcome.result is not Result.SCHEDULED:
-        yield from _give_back(context, group, outcome)
+        yield from free(context, group, outcome)
     for tried in outcome.tried:
         tried.attempt.started_s = context.counter_s() - tried.duration_s
         background = _background(context, outcome, tried)
@@ -70,20 +73,6 @@ def schedule_group(
     duration_s = context.counter_s() - started_s
     context.observer.group_attempt_ended(outcome.result.value, profile, duration_s)
     return follows
-
-
-def _give_back(
-    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
-) -> Generator[Effect, Answer, None]:
-    """Free the places. Nobody has seen them taken, unless others had their turn."""
-    held = [
-        tried.attempt.pod.on(tried.decision.node)
-        for tried in outcome.tried
-        if tried.waiting is not None and tried.decision is not None
-    ]
-    yield from let_go(context, group, outcome)
-    for pod in held if group.consults or group.was_seen else ():
-        context.queue.move(Change(ASSIGNED_POD_DELETE, pod), context.now_s)
 
 
 def _background(context: SchedulerContext, outcome: Outcome, tried: Tried) -> Background | None:

@@ -13,10 +13,12 @@ from typing import TypeVar
 
 from asched.core.cycle.context import SchedulerContext, blame
 from asched.core.cycle.group import UNSCHEDULABLE, GroupAttempt, Outcome, Result
+from asched.core.cycle.group_search import missing, search_places, told
 from asched.core.cycle.group_trial import try_group, undo
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Assignments, Placement, choose, generate
 from asched.core.framework.status import Status, failure
+from asched.core.gang.problem import Infeasible, Unknown
 from asched.core.state.facts import Answer
 
 R = TypeVar("R")
@@ -51,6 +53,15 @@ def try_placements(
         first.message = (
             f"0/{len(placements)} placements are available, first placement status: {UNSCHEDULABLE}"
         )
+        ended: Infeasible | Unknown | None = None
+        for placement in placements if missing(context, group) else ():
+            found = yield from search_places(context, group, placement.rows)
+            if isinstance(found, Outcome):
+                return found
+            if ended is None or isinstance(found, Unknown):
+                ended = found
+        if ended is not None:
+            first.message += f": {told(ended)}"
         return first
     chosen = 0
     if len(fitting) > 1:

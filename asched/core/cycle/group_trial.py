@@ -21,7 +21,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
         (podGroupSchedulingDefaultAlgorithm); further rounds are our own
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from typing import Final
 
 from asched.core.cycle.binding import give_back
@@ -48,6 +48,7 @@ from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.placements import Mask
 from asched.core.framework.runner import Decision
 from asched.core.state.budget import OutOfTurn
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.facts import Answer
 
 #: Steps of the budget for one pod of a group: its attempt, and what becomes of its place.
@@ -56,11 +57,15 @@ LET_GO_STEPS: Final = 5
 
 
 def try_group(
-    context: SchedulerContext, group: GroupAttempt, within: Mask | None = None
+    context: SchedulerContext,
+    group: GroupAttempt,
+    within: Mask | None = None,
+    plan: Mapping[str, Mask] | None = None,
 ) -> Generator[Effect, Answer, Outcome]:
     """Try all pods, on the nodes `within` if that is given (bool[N]).
 
-    Places of `Outcome.tried` are held until `let_go`, whatever came of it.
+    Places of `Outcome.tried` are held until `let_go`, whatever came of it. `plan`: by uid, where
+    pods are to go; these come first, in this order. With a plan nobody is evicted.
     """
     outcome = Outcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
     for attempt in group.attempts:
@@ -68,9 +73,9 @@ def try_group(
         if node is not None:
             group.nominated[attempt.pod.uid] = node
             context.nominator.delete(attempt.pod.uid)
-    for attempt in group.attempts:
+    for attempt in _in_order(group, plan):
         yield from pause_if_due(context, group, TRY_STEPS)
-        tried = yield from _try_pod(context, group, attempt, within)
+        tried = yield from _try_pod(context, group, attempt, within, plan)
         outcome.tried.append(tried)
         if not _count(outcome, tried):
             return outcome
@@ -79,11 +84,33 @@ def try_group(
         for index, before in enumerate(outcome.tried):
             if _may_profit(before):
                 yield from pause_if_due(context, group, TRY_STEPS)
-                again = yield from _try_pod(context, group, before.attempt, within)
+                again = yield from _try_pod(context, group, before.attempt, within, plan)
                 outcome.tried[index] = again
                 if not _count(outcome, again):
                     return outcome
     return outcome
+
+
+def try_plan(
+    context: SchedulerContext, group: GroupAttempt, plan: Mapping[str, Mask], within: Mask | None
+) -> Generator[Effect, Answer, Outcome]:
+    """As `try_group`. Pods that cannot go where the plan has them go elsewhere in the end."""
+    outcome = yield from try_group(context, group, within, plan)
+    for index, before in enumerate(outcome.tried):
+        if outcome.result is Result.UNSCHEDULABLE and before.decision is None:
+            yield from pause_if_due(context, group, TRY_STEPS)
+            again = yield from _try_pod(context, group, before.attempt, within, {})
+            outcome.tried[index] = again
+            if not _count(outcome, again):
+                break
+    return outcome
+
+
+def _in_order(group: GroupAttempt, plan: Mapping[str, Mask] | None) -> list[Attempt]:
+    if plan is None:
+        return group.attempts
+    order = {uid: at for at, uid in enumerate(plan)}
+    return sorted(group.attempts, key=lambda a: order.get(a.pod.uid, len(order)))
 
 
 def pause_if_due(
@@ -128,15 +155,20 @@ def _may_profit(tried: Tried) -> bool:
 
 
 def _try_pod(
-    context: SchedulerContext, group: GroupAttempt, attempt: Attempt, within: Mask | None
+    context: SchedulerContext,
+    group: GroupAttempt,
+    attempt: Attempt,
+    within: Mask | None,
+    plan: Mapping[str, Mask] | None = None,
 ) -> Generator[Effect, Answer, Tried]:
+    where = within if plan is None else plan.get(attempt.pod.uid, within)
     attempt.started_s = context.counter_s()
     tried = Tried(attempt)
     nominated_amounts = group.nominated.get(attempt.pod.uid)
     if nominated_amounts is not None:  # to itself it matters
         context.nominator.add(attempt.pod, nominated_amounts)
     try:
-        decision = yield from _find(context, group, tried, within)
+        decision = yield from _find(context, group, tried, where, makes_room=plan is None)
         context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
         if decision is not None:
             yield from _hold(context, tried, decision)
@@ -150,7 +182,12 @@ def _try_pod(
 
 
 def _find(
-    context: SchedulerContext, group: GroupAttempt, tried: Tried, within: Mask | None
+    context: SchedulerContext,
+    group: GroupAttempt,
+    tried: Tried,
+    within: Mask | None,
+    *,
+    makes_room: bool,
 ) -> Generator[Effect, Answer, Decision | None]:
     """A node, in as many turns as that takes; without one, `tried` knows why."""
     attempt = tried.attempt
@@ -159,8 +196,10 @@ def _find(
         try:
             found = yield from attempt.runner.schedule(attempt.info, seed, within)
             decision: Decision | None = None if isinstance(found, Rejection) else found
-            if isinstance(found, Rejection):
+            if isinstance(found, Rejection) and makes_room:
                 decision = yield from _find_room(context, tried, found)
+            elif isinstance(found, Rejection):
+                tried.failure = rejected(found, None)
         except OutOfTurn as stop:
             group.was_seen = True
             tried.failure = yield from out_of_turn(attempt, stop)
@@ -212,6 +251,20 @@ def let_go(
         yield from give_back(context, attempt, tried.decision.node)
         context.waiting.drop(attempt.pod.uid)
         tried.waiting = None
+
+
+def free(
+    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
+) -> Generator[Effect, Answer, None]:
+    """Give the places back. Nobody has seen them taken, unless others had their turn."""
+    held = [
+        tried.attempt.pod.on(tried.decision.node)
+        for tried in outcome.tried
+        if tried.waiting is not None and tried.decision is not None
+    ]
+    yield from let_go(context, group, outcome)
+    for pod in held if group.consults or group.was_seen else ():
+        context.queue.move(Change(ASSIGNED_POD_DELETE, pod), context.now_s)
 
 
 def undo(

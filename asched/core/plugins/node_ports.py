@@ -13,6 +13,7 @@ from typing import Any, Final
 import numpy as np
 
 from asched import names
+from asched.core.framework.order_free import OrderFree
 from asched.core.framework.points import (
     IDLE,
     Codes,
@@ -36,7 +37,7 @@ TAKEN: Final = Reason("node(s) didn't have free ports for the requested pod port
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104
 
 
-class NodePorts(PreFilterPlugin, FilterPlugin):
+class NodePorts(OrderFree, PreFilterPlugin, FilterPlugin):
     name = names.NODE_PORTS
     without_pre_filter = 'reading "PreFilterNodePorts" from cycleState: not found'
     reasons = (TAKEN,)

@@ -70,7 +70,10 @@ def test_nodes_outside_every_domain_are_not_used() -> None:
 
     assert not bound(play)
     assert not places(play)
-    said = "0/2 placements are available, first placement status: pod group is unschedulable"
+    said = (
+        "0/2 placements are available, first placement status: pod group is unschedulable: there"
+        " is no place for it: the nodes have places for 2 of 3 pods like a"
+    )
     assert condition(play)["message"] == said
     # Zone a comes first: its one node is all that the pods are told about.
     assert notes_of(play)["c"] == (
@@ -134,7 +137,10 @@ def test_a_group_without_a_constraint_that_does_not_fit_was_tried_in_one_placeme
     play = a_play(in_zone("a1", "a", 2))
     meet(play, key=None)
 
-    said = "0/1 placements are available, first placement status: pod group is unschedulable"
+    said = (
+        "0/1 placements are available, first placement status: pod group is unschedulable: there"
+        " is no place for it: the nodes have places for 2 of 3 pods like a"
+    )
     assert condition(play)["message"] == said
 
 

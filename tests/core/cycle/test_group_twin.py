@@ -59,6 +59,7 @@ class History:
         self.rng = random.Random(seed)
         self.by_zone = seed % 2 == 1
         self.play = a_play(by_zone=self.by_zone)
+        self.play.machine.context.gang_search_steps = 0
         self.machines: list[Machine] = []
         for number in range(self.rng.randint(1, 7)):
             self._add_machine(f"n{number}")

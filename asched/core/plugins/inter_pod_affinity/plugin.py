@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.config.args import InterPodAffinityArgs
+from asched.core.framework.order_free import OrderFree
 from asched.core.framework.points import (
     I64,
     IDLE,
@@ -62,7 +63,7 @@ class _Affinity:
         self.attraction: Attraction | str = ""
 
 
-class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = names.INTER_POD_AFFINITY
     without_pre_filter = 'error reading "PreFilterInterPodAffinity" from cycleState: not found'
     without_pre_score = 'failed to read "PreScoreInterPodAffinity" from cycleState: not found'
@@ -120,6 +121,15 @@ class InterPodAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugi
 
     def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
         return normalize(raw)
+
+    def is_order_free(self, pod: PodInfo) -> bool:
+        """Pods may be apart in any order, unless namespaces are selected: that is read in two ways,
+        by the pod that comes and by the one that is there.
+        """
+        terms = pod.cls.terms
+        return not terms.required_affinity and all(
+            term.namespace_selector is None for term in terms.required_anti_affinity
+        )
 
     # --- waiting ---------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ import msgspec
 
 from asched import names
 from asched.core.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from asched.core.framework.order_free import OrderFree
 from asched.core.framework.points import (
     I64,
     IDLE,
@@ -76,7 +77,7 @@ class _Spread:
         self.epoch = self.cluster_epoch = -1
 
 
-class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
     name = names.POD_TOPOLOGY_SPREAD
     without_pre_filter = 'reading "PreFilterPodTopologySpread" from cycleState: not found'
     without_pre_score = 'error reading "PreScorePodTopologySpread" from cycleState: not found'
@@ -148,6 +149,9 @@ class PodTopologySpread(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlug
 
     def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
         return normalize(raw)
+
+    def is_order_free(self, pod: PodInfo) -> bool:
+        return self._spread_of(pod.cls).hard is None
 
     # --- waiting ---------------------------------------------------------------------------------
 

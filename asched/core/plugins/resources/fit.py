@@ -19,6 +19,7 @@ import numpy as np
 
 from asched import names
 from asched.core.config import args as config
+from asched.core.framework.order_free import POD_PLACE, OrderFree
 from asched.core.framework.placements import Assignments, PlacementScorePlugin
 from asched.core.framework.points import (
     I64,
@@ -89,7 +90,7 @@ class Demand(NamedTuple):
 
 
 class NodeResourcesFit(
-    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin
+    OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, PlacementScorePlugin
 ):
     name = names.NODE_RESOURCES_FIT
     without_pre_filter = 'error reading "PreFilterNodeResourcesFit" from cycleState: not found'
@@ -163,6 +164,20 @@ class NodeResourcesFit(
             if offered[at] - held[at] < amount:
                 code |= bit | (HOPELESS_BIT if amount > offered[at] else 0)
         return code
+
+    def is_order_free(self, pod: PodInfo) -> bool:
+        return not any(
+            name in self._delegation.classes for name, *_ in self._demand(pod.cls).scalars
+        )
+
+    def takes(self, pod: PodInfo) -> Mapping[int, int]:
+        demand = self._demand(pod.cls)
+        found = {POD_PLACE: 1, **{at: amount for at, amount, _ in demand.plain}}
+        for name, amount, _ in demand.scalars:
+            at = self._nodes.find_resource(name)
+            if at is not None and name not in self._delegation.classes:
+                found[at] = amount
+        return found
 
     def explain(self, pod: PodInfo, code: int) -> Status:
         told = [TOO_MANY_PODS.text] if code & PODS_BIT else []

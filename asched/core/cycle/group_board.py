@@ -1,0 +1,225 @@
+"""The board of a gang's search: pods are tried on the columns themselves, by the profile's filters.
+
+A class is what no rule tells apart: pods of one `PodClass` and one priority. Its pods are taken in
+the order of the group's attempts. Places are counted and reserved as in any attempt, and taken back
+before the search has told what it found.
+"""
+
+from collections import defaultdict
+from collections.abc import Generator
+from typing import Final
+
+import numpy as np
+
+from asched.core.cycle.binding import give_back
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.group import GroupAttempt
+from asched.core.framework.effects import Effect, Pause
+from asched.core.framework.order_free import POD_PLACE, OrderFree, is_order_free
+from asched.core.framework.placements import Mask, Placement
+from asched.core.framework.results.classes import ClassState
+from asched.core.framework.results.nominated_filter import ignores_pods
+from asched.core.gang.problem import I64, Unknown
+from asched.core.gang.search import MOVED, SPENT
+from asched.core.model.node import Node
+from asched.core.state.facts import Answer
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+from asched.names import LABEL_HOSTNAME
+
+#: Steps of the budget for one state of the search, and the rows for which another one is charged.
+STATE_STEPS: Final = 6
+ROWS_A_STEP: Final = 500
+
+
+class GroupBoard:
+    """`needed` of the attempts must get places. `steps`: of the budget, in all."""
+
+    def __init__(
+        self,
+        context: SchedulerContext,
+        group: GroupAttempt,
+        needed: int,
+        within: Mask | None,
+        steps: int,
+    ) -> None:
+        self._context = context
+        self._group = group
+        self._left = steps
+        self.needed = needed
+        self.cluster = context.cluster
+        self.within = Placement("", within).mask(self.cluster.nodes)
+        members: defaultdict[tuple[int, int], list[Attempt]] = defaultdict(list)
+        for attempt in group.attempts:
+            members[attempt.info.cls.number, attempt.pod.priority].append(attempt)
+        self.members = list(members.values())
+        self.counts = tuple(len(attempts) for attempts in self.members)
+        self._used = [0] * len(self.members)
+        self.placed: list[tuple[int, Attempt]] = []
+        #: (attempt, node) that others may have seen taken, and given back
+        self.shown: dict[str, tuple[Attempt, str]] = {}
+        self._was_moved = False
+
+    def example(self, c: int) -> PodInfo:
+        return self.members[c][0].info
+
+    def state(self, c: int) -> ClassState:
+        return self._group.runner.cache.state_of(self.example(c))
+
+    # --- what the search asks --------------------------------------------------------------------
+
+    def feasible(self, c: int) -> Mask:
+        """bool[N]. Raises PointError, OutOfTurn."""
+        pod, state = self.example(c), self.state(c)
+        if state.update(pod).rejection is not None:
+            return np.zeros(self.cluster.nodes.height, dtype=np.bool_)
+        mask: Mask = state.feasible & self.within
+        mask[self._group.runner.nominated_pods.refused(pod, state).rows] = False
+        return mask
+
+    def is_order_free(self, c: int) -> bool:
+        """Of the class as it is now: whom others speak of may change with them."""
+        pod, state = self.example(c), self.state(c)
+        return not state.active_plugins.reserves and all(
+            is_order_free(filterer.plugin, pod) for filterer in state.active_plugins.filters
+        )
+
+    def takes(self, c: int) -> dict[int, int]:
+        """What a pod of the class needs of a row at least: place on axis R to amount."""
+        found: dict[int, int] = {}
+        for filterer in self.state(c).active_plugins.filters:
+            if isinstance(filterer.plugin, OrderFree):
+                for at, amount in filterer.plugin.takes(self.example(c)).items():
+                    found[at] = max(found.get(at, 0), amount)
+        return found
+
+    def free(self, places: list[int]) -> I64:
+        """int64[len(places), N]: what is left of these."""
+        view = NodeView(self.cluster.nodes)
+        rows = [
+            view.allowed_pods - view.pod_count
+            if at == POD_PLACE
+            else view.allocatable(at) - view.requested(at)
+            for at in places
+        ]
+        found: I64 = np.maximum(np.array(rows, dtype=np.int64), 0)
+        return found
+
+    def slots(self, c: int) -> I64:
+        most = np.full(self.cluster.nodes.height, self.counts[c], dtype=np.int64)
+        needs = self.takes(c)
+        for need, free in zip(needs.values(), self.free(list(needs)), strict=True):
+            np.minimum(most, free // need, out=most)
+        return most
+
+    def put(self, c: int, row: int) -> bool:
+        """Whatever it says, the pod is on the board afterwards."""
+        node = self.cluster.nodes.node_at[row]
+        assert node is not None
+        attempt = self.members[c][self._used[c]]
+        state = self.state(c)
+        self.cluster.assume(attempt.info, node.name)
+        self._used[c] += 1
+        self.placed.append((c, attempt))
+        return all(
+            plugin.reserve(attempt.info, node.name, state.data_of(plugin.name)).is_success
+            for plugin in state.active_plugins.reserves
+        )
+
+    def take_back(self) -> Generator[Effect, Answer, None]:
+        c, attempt = self.placed.pop()
+        self._used[c] -= 1
+        if self._group.runner.profile.reserves and self.state(c).active_plugins.reserves:
+            yield from give_back(self._context, attempt, attempt.info.node_name)
+        else:
+            self.cluster.forget(attempt.info)
+
+    def clear(self) -> Generator[Effect, Answer, None]:
+        while self.placed:
+            yield from self.take_back()
+
+    def goes_on(self) -> Generator[Effect, Answer, Unknown | None]:
+        return (yield from self.charge(STATE_STEPS + self.cluster.nodes.height // ROWS_A_STEP))
+
+    def charge(self, steps: int) -> Generator[Effect, Answer, Unknown | None]:
+        """Pause if the slice is used up; an answer ends the search."""
+        self._left -= steps
+        if self._left < 0:
+            return SPENT
+        budget = self.cluster.budget
+        if budget.is_used_up:
+            self._group.was_seen = True
+            for _, attempt in self.placed:
+                self.shown[attempt.pod.uid] = attempt, attempt.info.node_name
+            before = self._version()
+            yield Pause()
+            if self._version() != before:
+                return MOVED
+        budget.note(steps)
+        return None
+
+    def _version(self) -> tuple[int, int, int, int]:
+        cluster = self.cluster
+        return (
+            cluster.nodes.log.end,
+            cluster.nodes.generation,
+            cluster.epoch,
+            self._context.nominator.generation,
+        )
+
+    # --- rows that look the same -----------------------------------------------------------------
+
+    def alike(self) -> tuple[int, ...]:
+        """Rows with equal labels but for the host's name, equal taints, room and pods, to which
+        all filters say the same. Every row stands for itself where names may matter to a plugin.
+        """
+        height = self.cluster.nodes.height
+        if not all(self._ignores_names(c) for c in range(len(self.members))):
+            return tuple(range(height))
+        codes = [
+            [verdict.codes for verdict in self.state(c).active if ignores_pods(verdict.plugin)]
+            for c in range(len(self.members))
+            if not self.state(c).update(self.example(c)).rejection
+        ]
+        columns = np.array([column for one in codes for column in one]).reshape(-1, height)
+        hosts: dict[str, int] = {}
+        for _, node in self.cluster.nodes.nodes():
+            name = node.labels.get(LABEL_HOSTNAME, "")
+            hosts[name] = hosts.get(name, 0) + 1
+        numbers: dict[object, int] = {}
+        found = []
+        for row in range(height):
+            look = self._look(row, hosts)
+            key = (row,) if look is None else (look, columns[:, row].tobytes())
+            found.append(numbers.setdefault(key, row))
+        return tuple(found)
+
+    def _ignores_names(self, c: int) -> bool:
+        plugins = self.state(c).active_plugins
+        return not plugins.reserves and all(
+            isinstance(f.plugin, OrderFree) or ignores_pods(f.plugin) for f in plugins.filters
+        )
+
+    def _look(self, row: int, hosts: dict[str, int]) -> object:
+        """Everything that rules read of a row; None if nothing else can be like it."""
+        node = self.cluster.nodes.node_at[row]
+        if node is None or self._context.nominator.on(node.name):
+            return None
+        pods = sorted(
+            (info.cls.number, info.pod.priority, info.pod.is_terminating)
+            for info in self.cluster.pods_on(row).values()
+        )
+        spec, status = node.spec, node.status
+        shown = (spec.unschedulable, spec.taints, status.declared_features, _amounts(node))
+        return _labels(node, hosts), shown, tuple(pods), bool(self.within[row])
+
+
+def _labels(node: Node, hosts: dict[str, int]) -> tuple[tuple[str, str], ...]:
+    labels = dict(node.labels)
+    if hosts.get(labels.get(LABEL_HOSTNAME, "")) == 1:
+        labels[LABEL_HOSTNAME] = ""
+    return tuple(sorted(labels.items()))
+
+
+def _amounts(node: Node) -> tuple[tuple[str, object], ...]:
+    return tuple(sorted((node.status.allocatable or {}).items()))

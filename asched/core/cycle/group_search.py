@@ -1,0 +1,186 @@
+"""Where a gang's pods could go after all, if trying them one after the other found no place.
+
+    bounds     refuted: no place, and the reason
+    plans      packed by prices, in one choice of domains after the other; then asked of the filters
+    search     through all states, asked of the filters: a place, a proof, or out of budget
+
+What is found is tried like any group, pod by pod, each on the node the plan has for it: the
+filters, Reserve and Permit have the last word. Where pods one after the other found a place, nobody
+searches; extenders are not asked about trials, so gangs in which they have a say are left alone.
+
+Bounds  `gang_search_steps` of the budget an attempt, in slices like all long work, and half of that
+        after each attempt of a group that ended in nothing known, down to STEPS_MIN; gangs of more
+        than PODS_MAX pods are planned only; KNOWN_MAX groups are remembered.
+"""
+
+from collections.abc import Generator
+from typing import Any, Final
+
+import numpy as np
+
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.failure import Failure
+from asched.core.cycle.group import GroupAttempt, Outcome, Result
+from asched.core.cycle.group_board import GroupBoard
+from asched.core.cycle.group_problem import described
+from asched.core.cycle.group_trial import free, try_plan, undo
+from asched.core.cycle.scheduling import failure_of
+from asched.core.framework.effects import Effect
+from asched.core.framework.placements import Mask
+from asched.core.gang.bounds import refuted
+from asched.core.gang.domains import planned
+from asched.core.gang.plan import by_prices
+from asched.core.gang.problem import Infeasible, Plan, Unknown
+from asched.core.gang.search import SPENT, search
+from asched.core.model.kinds import POD_GROUP
+from asched.core.model.workload import PodGroup
+from asched.core.state.budget import OutOfTurn
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer
+
+STEPS_MIN: Final = 5_000
+#: More pods than this are planned, but not moved about one by one. A guess.
+PODS_MAX: Final = 250
+KNOWN_MAX: Final = 1_024
+#: What the bounds cost, and each plan: for so many cells of classes by rows one step.
+CELLS_A_STEP: Final = 200
+
+Found = Outcome | Infeasible | Unknown
+
+
+class Searches:
+    """How often the search for a group ended in nothing known, by key: for `Cluster.singleton`."""
+
+    def __init__(self, _cluster: Cluster) -> None:
+        self._vain: dict[str, int] = {}
+
+    def steps(self, key: str, most: int) -> int:
+        """What the next search may cost."""
+        return max(most >> self._vain.get(key, 0), min(most, STEPS_MIN))
+
+    def ended(self, key: str, found: Found) -> None:
+        before = self._vain.pop(key, 0)
+        if isinstance(found, Unknown):
+            self._vain[key] = min(before + 1, 16)
+            if len(self._vain) > KNOWN_MAX:
+                self._vain.pop(next(iter(self._vain)))
+
+
+def search_if_due(
+    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
+) -> Generator[Effect, Answer, Outcome]:
+    """After a trial of all pods: its outcome, or the one of a plan that has places for them."""
+    if outcome.result not in (Result.UNSCHEDULABLE, Result.WAITING_ON_PREEMPTION):
+        return outcome
+    if not missing(context, group):
+        return outcome
+    yield from free(context, group, outcome)
+    found = yield from search_places(context, group)
+    if isinstance(found, Outcome):
+        yield from undo(context, group, outcome)
+        return found
+    if outcome.result is Result.UNSCHEDULABLE:
+        outcome.message += f": {told(found)}"
+    return outcome
+
+
+def told(found: Infeasible | Unknown) -> str:
+    if isinstance(found, Infeasible):
+        return f"there is no place for it: {found.why}"
+    return f"no place was found for it: {found.why}"
+
+
+def missing(context: SchedulerContext, group: GroupAttempt) -> int:
+    """How many pods of a gang must get places; 0 if there is nothing to be searched for."""
+    known: PodGroup | None = context.cluster.get(POD_GROUP, group.key)
+    gang = known.spec.scheduling_policy.gang if known is not None else None
+    if gang is None or group.consults or not context.gang_search_steps:
+        return 0
+    count = gang.min_count - len(context.cluster.pod_groups.get(group.key).placed)
+    waiting = sum(1 for a in group.attempts if not context.cluster.is_assumed(a.pod.uid))
+    # While its places are held they count as placed.
+    count += len(group.attempts) - waiting
+    return count if 0 < count <= len(group.attempts) else 0
+
+
+def search_places(
+    context: SchedulerContext, group: GroupAttempt, within: Mask | None = None
+) -> Generator[Effect, Answer, Found]:
+    """Search while no pod of the group's attempts has a place. Places of an outcome are held."""
+    needed = missing(context, group)
+    if not needed:
+        return Unknown("it is not a gang that can be completed")
+    searches, most = context.cluster.singleton(Searches), context.gang_search_steps
+    board = GroupBoard(context, group, needed, within, searches.steps(group.key, most))
+    try:
+        found = yield from _found(context, group, board, within)
+    except OutOfTurn as stop:
+        found = Unknown(str(stop))
+    except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
+        failure: Failure = failure_of(context, raised)
+        found = Unknown(failure.message)
+    yield from board.clear()
+    searches.ended(group.key, found)
+    for attempt, node in board.shown.values():
+        if not context.cluster.is_assumed(attempt.pod.uid):
+            gone = Change(ASSIGNED_POD_DELETE, attempt.pod.on(node))
+            context.queue.move(gone, context.now_s)
+    return found
+
+
+def _found(
+    context: SchedulerContext, group: GroupAttempt, board: GroupBoard, within: Mask | None
+) -> Generator[Effect, Answer, Found]:
+    described_as = described(board)
+    if described_as is not None:
+        problem, hopeful, rules, names, resources = described_as
+        steps = 1 + problem.rows.size // CELLS_A_STEP
+        stop = yield from board.charge(steps)
+        why = refuted(problem, names, resources)
+        if why:
+            return Infeasible(why)
+        if len(board.counts) > 1 or sum(board.counts) > 2:
+            proof = by_prices(problem)
+            if isinstance(proof, Infeasible):
+                return proof
+        for plan in planned(hopeful, rules):
+            stop = stop or (yield from board.charge(10 * steps))
+            if stop is not None:
+                return stop
+            outcome = yield from _tried(context, group, board, plan, within)
+            if outcome.result is Result.SCHEDULED:
+                return outcome
+            yield from undo(context, group, outcome)
+    if sum(board.counts) > PODS_MAX:
+        return SPENT
+    found = yield from search(board)
+    if isinstance(found, list):
+        yield from board.clear()
+        outcome = yield from _tried(context, group, board, found, within)
+        if outcome.result is Result.SCHEDULED:
+            return outcome
+        yield from undo(context, group, outcome)
+        return Unknown("what was found was refused at Reserve or Permit")
+    return found
+
+
+def _tried(
+    context: SchedulerContext,
+    group: GroupAttempt,
+    board: GroupBoard,
+    plan: Plan,
+    within: Mask | None,
+) -> Generator[Effect, Answer, Outcome]:
+    left = [list(attempts) for attempts in board.members]
+    masks: dict[int, Any] = {}
+    where: dict[str, Mask] = {}
+    for c, row, count in plan:
+        mask = masks.get(row)
+        if mask is None:
+            mask = masks[row] = np.zeros(context.cluster.nodes.height, dtype=np.bool_)
+            mask[row] = True
+        members: list[Attempt] = left[c]
+        for _ in range(count):
+            where[members.pop(0).pod.uid] = mask
+    return (yield from try_plan(context, group, where, within))

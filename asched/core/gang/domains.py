@@ -1,0 +1,217 @@
+"""Domains: rules about zones and racks, written as limits on rows, one guess at a time.
+
+    together   pods that must be near each other share a domain: one guess for each that may do
+    even       pods that must be spread get a quota in each domain
+    apart      pods that must not share a domain get different ones
+
+A variant is a problem in which classes are split by domain. Guesses may be wrong in either
+direction, so a variant proves nothing; what is found in one is asked of the rules.
+
+Bounds  VARIANTS_MAX guesses.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import islice, product
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.gang.plan import by_prices, by_size
+from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Problem
+
+VARIANTS_MAX: Final = 24
+
+
+@dataclass(frozen=True)
+class Rule:
+    """`owner` must be together with, apart from, or evenly spread with pods of the classes
+    `about`. `domains` int[N]: the domain of each row, 0 for none.
+
+    `skew`: by how much counts may differ. `there` int64[D]: pods that count already, by domain.
+    """
+
+    kind: Literal["together", "apart", "even"]
+    owner: int
+    about: frozenset[int]
+    domains: npt.NDArray[np.int64]
+    skew: int
+    there: I64
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A problem whose classes are parts of others: `parents[c]` is the class that c was."""
+
+    problem: Problem
+    parents: tuple[int, ...]
+
+
+def planned(problem: Problem, rules: list[Rule]) -> Iterator[Plan]:
+    """Plans that may do, one after the other."""
+    for variant in islice(variants(problem, rules), VARIANTS_MAX):
+        plan = by_size(variant.problem)
+        if plan is None:
+            found = by_prices(variant.problem)
+            plan = None if isinstance(found, Infeasible) else found
+        if plan is not None:
+            yield _in_order(plan, variant)
+
+
+def _in_order(plan: Plan, variant: Variant) -> Plan:
+    """Pods of classes that were split come in turns from each domain: spread is kept on the way."""
+    turns: list[tuple[int, int, int, int, int]] = []
+    seen: dict[int, int] = {}
+    is_split = {p for p in variant.parents if variant.parents.count(p) > 1}
+    for number, (c, row, count) in enumerate(plan):
+        parent = variant.parents[c]
+        if parent not in is_split:
+            turns.append((0, number, parent, row, count))
+            continue
+        for _ in range(count):
+            seen[c] = seen.get(c, 0) + 1
+            turns.append((seen[c], number, parent, row, 1))
+    return [(c, row, count) for _, _, c, row, count in sorted(turns)]
+
+
+def variants(problem: Problem, rules: list[Rule]) -> Iterator[Variant]:
+    """The guesses, the most promising first."""
+    tied = _tied(problem, [rule for rule in rules if rule.kind == "together"])
+    others = [rule for rule in rules if rule.kind != "together"]
+    for choice in product(*(_homes(problem, classes, domains) for classes, domains in tied)):
+        rows = problem.rows.copy()
+        for (classes, _), home in zip(tied, choice, strict=True):
+            rows[sorted(classes)] &= home
+        variant = _split(replace(problem, rows=rows), others)
+        if variant is not None:
+            yield variant
+
+
+def _tied(
+    problem: Problem, rules: list[Rule]
+) -> list[tuple[frozenset[int], npt.NDArray[np.int64]]]:
+    """Sets of classes that must share a domain, with its kind of domains."""
+    found: list[tuple[set[int], npt.NDArray[np.int64]]] = []
+    for rule in rules:
+        classes = {rule.owner, *rule.about}
+        apart = []
+        for known, domains in found:
+            if classes & known and np.array_equal(domains, rule.domains):
+                classes |= known
+            else:
+                apart.append((known, domains))
+        found = [*apart, (classes, rule.domains)]
+    live = {c for c, count in enumerate(problem.counts) if count}
+    return [(frozenset(classes & live), domains) for classes, domains in found]
+
+
+def _homes(problem: Problem, classes: frozenset[int], domains: npt.NDArray[np.int64]) -> list[Mask]:
+    """The domains in which all of these pods may have room, the roomiest first."""
+    members = sorted(classes)
+    top = int(domains.max(initial=0)) + 1
+    good = np.ones(top, dtype=np.bool_)
+    good[0] = False
+    room = np.full(top, np.inf)
+    for c in members:
+        have = np.bincount(domains, problem.slots[c], top)
+        good &= have >= problem.counts[c]
+        room = np.minimum(room, have / max(problem.counts[c], 1))
+    wanted = sum(problem.counts[c] * problem.needs[c] for c in members)
+    may = problem.rows[members].any(axis=0)
+    for need, free in zip(np.atleast_1d(wanted).tolist(), problem.free, strict=True):
+        have = np.bincount(domains, np.where(may, free, 0), top)
+        good &= have >= need
+        if need:
+            room = np.minimum(room, have / need)
+    order = sorted(np.flatnonzero(good).tolist(), key=lambda d: (-room[d], d))
+    return [domains == d for d in order[:VARIANTS_MAX]]
+
+
+def _split(problem: Problem, rules: list[Rule]) -> Variant | None:
+    """Split the classes that rules about domains speak of; None if their pods find no domains."""
+    caps, apart = list(problem.caps), problem.apart.copy()
+    parts: dict[int, list[tuple[int, Mask]]] = {}
+    taken: list[tuple[npt.NDArray[np.int64], frozenset[int], I64]] = []
+    for rule in rules:
+        c = rule.owner
+        if not problem.counts[c]:
+            continue
+        if len(np.unique(rule.domains[rule.domains > 0])) == np.count_nonzero(rule.domains):
+            _by_row(rule, problem, caps, apart)
+            continue
+        if c in parts:  # a second rule about zones: left to the filters
+            continue
+        levels = rule.there.copy()
+        for domains, about, counts in taken:
+            if about & (rule.about | {c}) and np.array_equal(domains, rule.domains):
+                levels = levels + counts
+        quota = _quotas(problem, rule, levels)
+        if quota is None:
+            return None
+        taken.append((rule.domains, frozenset((c,)), quota))
+        split = [(int(q), rule.domains == d) for d, q in enumerate(quota.tolist()) if q]
+        parts[c] = split
+    return _put_together(replace(problem, caps=tuple(caps), apart=apart), parts)
+
+
+def _by_row(rule: Rule, problem: Problem, caps: list[int], apart: Mask) -> None:
+    """A rule whose domains are single rows."""
+    c = rule.owner
+    if rule.kind == "apart":
+        for other in rule.about:
+            if other == c:
+                caps[c] = 1
+            else:
+                apart[c, other] = apart[other, c] = True
+    elif c in rule.about:
+        rows = max(int(np.count_nonzero(problem.slots[c])), 1)
+        caps[c] = min(caps[c], problem.counts[c] // rows + rule.skew)
+
+
+def _quotas(problem: Problem, rule: Rule, levels: I64) -> I64 | None:
+    """int64[D]: how many pods of the class each domain gets; None if they find no domains."""
+    c, top = rule.owner, len(levels)
+    room = np.bincount(rule.domains, problem.slots[c], top).astype(np.int64)
+    room[0] = 0
+    if rule.kind == "apart":
+        if not rule.about:
+            return None
+        own = 1 if c in rule.about else problem.counts[c]
+        room = np.where(levels > 0, 0, np.minimum(room, own))
+    quota = np.zeros(top, dtype=np.int64)
+    for _ in range(problem.counts[c]):
+        open_ = room > quota
+        if not open_.any():
+            return None
+        # The emptiest of those with room; among equals the one with most of it.
+        key = np.where(open_, (levels + quota).astype(np.float64), np.inf)
+        if rule.kind == "apart":
+            key = np.where(open_, (room - quota).astype(np.float64), np.inf)
+        best = np.flatnonzero(key == key.min())
+        quota[best[int(np.argmax(room[best] - quota[best]))]] += 1
+    return quota
+
+
+def _put_together(problem: Problem, parts: dict[int, list[tuple[int, Mask]]]) -> Variant:
+    parents: list[int] = []
+    counts: list[int] = []
+    rows: list[Mask] = []
+    for c, count in enumerate(problem.counts):
+        for part, home in parts.get(c, [(count, np.ones(problem.rows.shape[1], np.bool_))]):
+            parents.append(c)
+            counts.append(part)
+            rows.append(problem.rows[c] & home)
+    at = np.array(parents)
+    return Variant(
+        Problem(
+            counts=tuple(counts),
+            needs=problem.needs[at],
+            free=problem.free,
+            rows=np.array(rows),
+            caps=tuple(problem.caps[c] for c in parents),
+            apart=problem.apart[np.ix_(at, at)],
+            needed=problem.needed,
+        ),
+        tuple(parents),
+    )

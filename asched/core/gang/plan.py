@@ -1,0 +1,315 @@
+"""Plans: how many pods of each class on each row, found with prices instead of scores.
+
+    patterns   what can stand together on a row: so many pods of each class, as many as fit
+    prices     each row takes the pattern that is worth most; what is short becomes dearer, what
+               is plenty cheaper, until what the rows take is on average what is there
+    rounding   each row keeps what it took at some moment, so that all together come near to the
+               average; then row after row gives up what is too much for what is missing
+
+Prices also prove: if all rows, each at its best, are worth less than the cheapest pods that have
+to be placed, there is no place for them. That holds for whatever prices, and is computed in whole
+numbers.
+
+Bounds  PATTERNS_MAX patterns, CELLS_MAX of the table of patterns by rows (beyond that DRAWS of them
+        for each kind of rows, and no proof); ROUNDS_MAX of prices; one sweep of repair for each of
+        WIDTHS.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Problem
+
+F64 = npt.NDArray[np.float64]
+
+PATTERNS_MAX: Final = 4_000
+#: Ways to fill a row that are tried beyond that.
+DRAWS: Final = 48
+CELLS_MAX: Final = 12_000_000
+#: Rounds in which prices move: as many as this many looks at the table of patterns allow.
+ROUND_CELLS: Final = 100_000_000
+ROUNDS_MIN: Final = 24
+ROUNDS_MAX: Final = 200
+#: How strongly a shortage moves a price at first. A guess that works.
+STEP: Final = 0.6
+#: By how much a class may be short or in plenty, of its pods, until that makes its price e times
+#: what it was, in each sweep of repair.
+WIDTHS: Final = (0.03, 0.02, 0.02, 0.01, 0.01, 0.005, 0.005, 0.002, 0.002, 0.001)
+#: Pods that may be missing when exchanges between two rows are tried, and how many of those.
+MISSING_MAX: Final = 8
+EXCHANGES_MAX: Final = 2_000
+#: Prices in whole numbers are up to about this; values stay within 64 bits.
+PRICE_MAX: Final = 1_000_000
+
+
+@dataclass(frozen=True)
+class Patterns:
+    """What a row may hold. `times` int64[K]: rows of a kind; `kind` intp[N] of each row.
+
+    All of it: `counts` int64[P, C], and `fit` bool[P, K], which of them a kind takes and could not
+    take more of. Or `drawn`, int64[K, S, C]: some of it, for each kind.
+    """
+
+    times: I64
+    kind: npt.NDArray[np.intp]
+    counts: I64
+    fit: Mask
+    drawn: I64 | None = None
+
+    @property
+    def size(self) -> int:
+        return self.fit.size if self.drawn is None else 4 * self.drawn.size
+
+    def best(self, prices: I64) -> I64:
+        """int64[K, C]: what is worth most to each kind of row."""
+        if self.drawn is not None:
+            at = np.argmax(self.drawn @ prices, axis=1)
+            found: I64 = self.drawn[np.arange(len(at)), at]
+            return found
+        order = np.argsort(-(self.counts @ prices), kind="stable")
+        best: I64 = self.counts[order[np.argmax(self.fit[order], axis=0)]]
+        return best
+
+    def options(self, kind: int) -> I64:
+        """int64[S, C]: all that is known of one kind."""
+        if self.drawn is not None:
+            return np.unique(self.drawn[kind], axis=0)
+        found: I64 = self.counts[self.fit[:, kind]]
+        return found
+
+
+def patterns(problem: Problem) -> Patterns:
+    """All that can stand together on a row; of pods so small that this is too much, some."""
+    slots = problem.slots
+    total = np.array(problem.counts, dtype=np.int64) @ problem.needs
+    free = np.minimum(problem.free, total[:, None])
+    for at, needs in enumerate(problem.needs.T):
+        unit = int(np.gcd.reduce(needs))
+        if unit:
+            free[at] -= free[at] % unit
+    table = np.vstack((free * (slots.max(axis=0) > 0), slots))
+    kinds, kind, times = np.unique(table, axis=1, return_inverse=True, return_counts=True)
+    kind = kind.ravel()
+    return _grown(problem, kinds, kind, times) or _drawn(problem, kinds, kind, times)
+
+
+def _grown(problem: Problem, kinds: I64, kind: npt.NDArray[np.intp], times: I64) -> Patterns | None:
+    size = len(problem.counts)
+    free, slots = kinds[: len(problem.free)], kinds[len(problem.free) :]
+    found: list[tuple[tuple[int, ...], I64, Mask]] = [
+        ((), np.zeros(len(free), dtype=np.int64), np.ones(kinds.shape[1], dtype=np.bool_))
+    ]
+    for at in range(size):
+        grown = []
+        for counts, used, alive in found:
+            banned = any(n and problem.apart[at, c] for c, n in enumerate(counts))
+            more, now = 0, alive
+            while now.any():
+                grown.append(((*counts, more), used + more * problem.needs[at], now))
+                if banned:
+                    break
+                more += 1
+                asked = used + more * problem.needs[at]
+                now = now & (slots[at] >= more) & (free >= asked[:, None]).all(axis=0)
+            if len(grown) > PATTERNS_MAX or len(grown) * kinds.shape[1] > CELLS_MAX:
+                return None
+        found = grown
+    index = {counts: number for number, (counts, _, _) in enumerate(found)}
+    fit = np.array([alive for _, _, alive in found])
+    full = fit.copy()
+    for counts, number in index.items():
+        for at in range(size):
+            larger = index.get((*counts[:at], counts[at] + 1, *counts[at + 1 :]))
+            if larger is not None:
+                full[number] &= ~fit[larger]
+    keep = full.any(axis=1)
+    table = np.array([counts for counts, _, _ in found], dtype=np.int64)
+    return Patterns(times, kind, table[keep], full[keep])
+
+
+def _drawn(problem: Problem, kinds: I64, kind: npt.NDArray[np.intp], times: I64) -> Patterns:
+    """Fill the rows in DRAWS ways: a share of what they take of each class, then all they take."""
+    size = len(problem.counts)
+    slots = kinds[len(problem.free) :]
+    draw = np.random.default_rng(size)
+    drawn = np.zeros((kinds.shape[1], DRAWS, size), dtype=np.int64)
+    for number in range(DRAWS):
+        free, held = kinds[: len(problem.free)].copy(), np.zeros((size, kinds.shape[1]), np.int64)
+        order = draw.permutation(size).tolist()
+        shares = [*draw.random(size - 1).tolist(), 1.0] if number >= size else [1.0] * size
+        for at, share in [*zip(order, shares, strict=True), *((at, 1.0) for at in order)]:
+            more = slots[at] - held[at]
+            for need, have in zip(problem.needs[at].tolist(), free, strict=True):
+                if need:
+                    np.minimum(more, have // need, out=more)
+            near = held[problem.apart[at]].any(axis=0) if problem.apart[at].any() else False
+            more = np.where(near, 0, np.ceil(more * share).astype(np.int64))
+            held[at] += more
+            free -= problem.needs[at][:, None] * more
+        drawn[:, number] = held.T
+    none = np.zeros((0, 0), dtype=np.bool_)
+    return Patterns(times, kind, none.astype(np.int64), none, drawn)
+
+
+def by_prices(problem: Problem, name: str = "the nodes") -> Plan | Infeasible | None:
+    """A plan, a proof that there is none, or neither."""
+    if not sum(problem.counts):
+        return []
+    found = patterns(problem)
+    shares = problem.needs / np.maximum(problem.free.sum(axis=1, dtype=np.float64), 1.0)
+    prices = shares.max(axis=1)
+    if not problem.takes_all:
+        _, taken = problem.cheapest(_whole(prices))
+    else:
+        taken = problem.counts
+    wanted = np.array(taken, dtype=np.float64)
+    chosen = []
+    rounds = int(np.clip(ROUND_CELLS // found.size, ROUNDS_MIN, ROUNDS_MAX))
+    settled = np.zeros(len(prices))
+    for number in range(rounds):
+        whole = _whole(prices)
+        best = found.best(whole)
+        chosen.append(best)
+        supply = (best * found.times[:, None]).sum(axis=0)
+        bound = sum(a * b for a, b in zip(supply.tolist(), whole.tolist(), strict=True))
+        asked, _ = problem.cheapest(whole)
+        if bound < asked and found.drawn is None:
+            return Infeasible(_told(problem, bound, asked, name))
+        short = np.clip((wanted - supply) / np.maximum(wanted, 1.0), -1.0, 1.0)
+        prices = prices * np.exp(STEP / (1 + number / 6) * short)
+        prices /= prices.max()
+        if number >= rounds // 3:
+            settled += prices
+    late = np.array(chosen[rounds // 3 :])
+    return _rounded(found, late, np.array(taken, dtype=np.int64), _whole(settled))
+
+
+def _whole(prices: F64) -> I64:
+    top = float(prices.max()) or 1.0
+    return np.maximum(np.rint(prices / top * PRICE_MAX), 1).astype(np.int64)
+
+
+def _told(problem: Problem, bound: int, asked: int, name: str) -> str:
+    if sum(1 for count in problem.counts if count) == 1:
+        return f"{name} hold fewer than {problem.needed} of its pods"
+    return (
+        f"if its pods are weighed by what they take away from each other, {name} hold"
+        f" {bound * 100 // max(asked, 1)} % of what it needs, however they are packed"
+    )
+
+
+def _rounded(found: Patterns, table: I64, wanted: I64, prices: I64) -> Plan | None:
+    """Rows of a kind share out what the kind took in the later rounds, then are repaired."""
+    height = len(found.kind)
+    # A walk that meets all rounds evenly, whichever rows one looks at.
+    moment = (np.arange(height) * 0.6180339887498949 % 1.0 * len(table)).astype(np.intp)
+    held = table[moment, found.kind]
+    extra = held.sum(axis=0) - wanted
+    for width in WIDTHS:
+        _swept(found, held, extra, prices, np.maximum(width * wanted, 0.5))
+        if _exchanged(found, held, extra, prices):
+            break
+    if (extra < 0).any():
+        return None
+    plan: Plan = []
+    for at in np.argsort(-prices, kind="stable").tolist():
+        left = int(wanted[at])
+        for row in np.flatnonzero(held[:, at]).tolist():
+            count = min(left, int(held[row, at]))
+            if not count:
+                break
+            plan.append((at, row, count))
+            left -= count
+    return plan
+
+
+def _swept(found: Patterns, held: I64, extra: I64, prices: I64, widths: F64) -> None:
+    """Let each row take the pattern with which all of them together are best off. In place.
+
+    What is short is worth the more, the shorter it is: so it is also had by way of exchanges.
+    """
+    fitting: dict[int, I64] = {}
+    for row in range(len(held)):
+        if (extra >= 0).all():
+            return
+        kind = int(found.kind[row])
+        options = fitting.get(kind)
+        if options is None:
+            options = fitting[kind] = found.options(kind)
+        if len(options) < 2:
+            continue
+        after = extra - held[row] + options
+        harm = np.exp(np.clip(-after / widths, -20, 20)) @ (prices * widths)
+        best = int(np.argmin(harm))
+        extra += options[best] - held[row]
+        held[row] = options[best]
+
+
+def _exchanged(found: Patterns, held: I64, extra: I64, prices: I64) -> bool:
+    """Whether nothing is missing any more: what still is, two rows may have between them. In place.
+
+    Looked at are the exchanges that lose least.
+    """
+    if (extra >= 0).all() or np.maximum(-extra, 0).sum() > MISSING_MAX:
+        return bool((extra >= 0).all())
+    looks, first, times = np.unique(
+        np.column_stack((found.kind, held)), axis=0, return_index=True, return_counts=True
+    )
+    changes, at, to = [], [], []
+    for number, look in enumerate(looks):
+        options = found.options(int(look[0]))
+        changes.append(options - look[1:])
+        at.append(np.full(len(options), number))
+        to.append(options)
+    every, where, goal = np.concatenate(changes), np.concatenate(at), np.concatenate(to)
+    best = np.argsort(-(every @ prices), kind="stable")[:EXCHANGES_MAX]
+    every, where, goal = every[best], where[best], goal[best]
+    for number, change in enumerate(every):
+        fits = (every >= -extra - change).all(axis=1)
+        fits &= (where != where[number]) | (times[where] > 1)
+        other = int(np.argmax(fits))
+        if fits[other]:
+            rows = [int(first[where[number]]), int(first[where[other]])]
+            if rows[0] == rows[1]:
+                same = (found.kind == found.kind[rows[0]]) & (held == held[rows[0]]).all(axis=1)
+                rows[1] = int(np.flatnonzero(same)[1])
+            for row, wanted in zip(rows, (goal[number], goal[other]), strict=True):
+                extra += wanted - held[row]
+                held[row] = wanted
+            return True
+    return False
+
+
+def by_size(problem: Problem) -> Plan | None:
+    """A plan for many small pods: the largest first, on the rows where least is left over."""
+    free = problem.free.copy()
+    total = np.maximum(free.sum(axis=1, dtype=np.float64), 1.0)
+    sizes = (problem.needs / total).max(axis=1)
+    plan: Plan = []
+    closed = np.zeros(problem.rows.shape, dtype=np.bool_)
+    left = problem.needed
+    for at in np.argsort(-sizes, kind="stable").tolist():
+        goal = min(problem.counts[at], left) if not problem.takes_all else problem.counts[at]
+        needs = problem.needs[at]
+        most = np.full(free.shape[1], problem.caps[at], dtype=np.int64)
+        for need, have in zip(needs.tolist(), free, strict=True):
+            if need:
+                np.minimum(most, have // need, out=most)
+        most = np.where(problem.rows[at] & ~closed[at], most, 0)
+        over = ((free - most * needs[:, None]) / total[:, None]).sum(axis=0)
+        for row in np.argsort(over, kind="stable").tolist():
+            count = min(goal, int(most[row]))
+            if count:
+                plan.append((at, row, count))
+                free[:, row] -= count * needs
+                closed[problem.apart[at], row] = True
+                goal -= count
+                left -= count
+            if not goal:
+                break
+        if goal and problem.takes_all:
+            return None
+    return plan if left <= 0 else None

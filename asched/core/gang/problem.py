@@ -1,0 +1,86 @@
+"""A gang as far as it can be written down in numbers: classes of equal pods, rows with what is left
+of them.
+
+It says less than the rules do. What is impossible here is impossible; what is possible here has
+still to be asked of the filters.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Problem:
+    """C classes of pods, N rows, R amounts (the last one counts pods).
+
+    counts   how many pods a class has
+    needs    int64[C, R] of one pod
+    free     int64[R, N], never below zero
+    rows     bool[C, N]: where a pod of the class may go at all
+    caps     how many pods of a class one row takes at most
+    apart    bool[C, C]: classes of which no two pods share a row, with others than themselves
+    needed   how many pods must get places, of whatever classes
+    """
+
+    counts: tuple[int, ...]
+    needs: I64
+    free: I64
+    rows: Mask
+    caps: tuple[int, ...]
+    apart: Mask
+    needed: int
+
+    @property
+    def takes_all(self) -> bool:
+        return self.needed == sum(self.counts)
+
+    @cached_property
+    def slots(self) -> I64:
+        """int64[C, N]: how many pods of a class alone a row takes, no more than there are."""
+        found = np.zeros(self.rows.shape, dtype=np.int64)
+        for at, count in enumerate(self.counts):
+            most = np.full(self.free.shape[1], min(count, self.caps[at]), dtype=np.int64)
+            for need, free in zip(self.needs[at].tolist(), self.free, strict=True):
+                if need:
+                    np.minimum(most, free // need, out=most)
+            found[at] = np.where(self.rows[at], most, 0)
+        return found
+
+    def cheapest(self, prices: I64) -> tuple[int, tuple[int, ...]]:
+        """(what `needed` pods cost at least, how many of each class those are)."""
+        left, total = self.needed, 0
+        taken = [0] * len(self.counts)
+        for at in np.argsort(prices, kind="stable").tolist():
+            taken[at] = min(left, self.counts[at])
+            left -= taken[at]
+            total += taken[at] * int(prices[at])
+        return total, tuple(taken)
+
+    def of(self, counts: tuple[int, ...]) -> Self:
+        """The same with so many pods of each class, all of which are needed."""
+        return replace(self, counts=counts, needed=sum(counts))
+
+
+@dataclass(frozen=True)
+class Infeasible:
+    """Proved: there is no place for the gang. `why` is the certificate, in words."""
+
+    why: str
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """Nothing was found, nothing was proved."""
+
+    why: str
+
+
+#: (class, row, how many pods), in the order in which they are to be placed.
+Plan = list[tuple[int, int, int]]

@@ -1,0 +1,176 @@
+"""The search through all orders: which pod goes where next, asked of the rules themselves.
+
+It walks over states: how many pods of each class stand on which rows. A state is entered once,
+however it was come to, and rows that nobody can tell apart stand for each other. Where the order
+does not matter to any class left (`Board.is_order_free`), one class is placed before the next, and
+bounds cut off what cannot come to an end. Where it does, every class may be next. So what was
+walked through without success has no place for the gang, in no order.
+
+Bounds  the board says when it is enough (`Board.goes_on`); one remembered state for each step.
+"""
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Unknown
+
+SPENT: Final = Unknown("the budget of work for the gang is used up")
+MOVED: Final = Unknown("the cluster changed during the search")
+
+#: A pod of this class goes without a place, in a `_Move`.
+NOWHERE: Final = -1
+
+
+class Board(Protocol):
+    """The cluster, as far as the search may touch it. Classes go by number from 0."""
+
+    #: how many pods of each class there are, and how many of all must get places
+    counts: tuple[int, ...]
+    needed: int
+
+    def feasible(self, c: int) -> Mask:
+        """bool[N]: where the rules let a pod of the class go now."""
+
+    def slots(self, c: int) -> I64:
+        """int64[N]: more of them than this have no room on a row as it is now."""
+
+    def is_order_free(self, c: int) -> bool: ...
+
+    def alike(self) -> tuple[int, ...]:
+        """Rows with equal numbers could change places, as things were at the beginning."""
+
+    def put(self, c: int, row: int) -> bool:
+        """Place a pod of a class. False: something refuses to have it there; take it back."""
+
+    def take_back(self) -> Generator[Any, Any, None]:
+        """Take the pod back that was placed last."""
+
+    def goes_on(self) -> Generator[Any, Any, Unknown | None]:
+        """Whether there may be one more step."""
+
+
+@dataclass(slots=True)
+class _Frame:
+    """`moves` that are left to be tried from a state, each (class, row)."""
+
+    moves: Iterator[tuple[int, int]]
+    #: what led on from here last
+    made: tuple[int, int] | None = None
+
+
+@dataclass
+class _Walk:
+    board: Board
+    left: list[int]
+    placed: list[tuple[int, int]] = field(default_factory=list)
+    #: row -> how many of each class stand there
+    held: dict[int, list[int]] = field(default_factory=dict)
+    seen: set[Any] = field(default_factory=set)
+    #: proofs hold only if nothing else was refused than what the rules refuse
+    refused: bool = False
+
+
+def search(board: Board) -> Generator[Any, Any, Plan | Infeasible | Unknown]:
+    """Places for `needed` pods, left on the board; or all taken back, and why."""
+    walk = _Walk(board, list(board.counts))
+    alike = board.alike()
+    stack = [_Frame(iter(_moves(walk, alike)))]
+    while stack and len(walk.placed) < board.needed:
+        stop = yield from board.goes_on()
+        if stop is not None:
+            while walk.placed:
+                walk.placed.pop()
+                yield from board.take_back()
+            return stop
+        frame = stack[-1]
+        if frame.made is not None:
+            yield from _back(walk, frame.made)
+            frame.made = None
+        move = next(frame.moves, None)
+        if move is None:
+            stack.pop()
+        elif (yield from _make(walk, move, alike)):
+            frame.made = move
+            stack.append(_Frame(iter(_moves(walk, alike))))
+    if stack:
+        return [(c, row, 1) for c, row in walk.placed]
+    if walk.refused:
+        return Unknown("a plugin that promises resources refused some of the places")
+    return Infeasible(f"all {len(walk.seen) + 1} ways to place its pods were tried")
+
+
+def _make(walk: _Walk, move: tuple[int, int], alike: tuple[int, ...]) -> Generator[Any, Any, bool]:
+    c, row = move
+    walk.left[c] -= 1
+    if row != NOWHERE:
+        walk.held.setdefault(row, [0] * len(walk.left))[c] += 1
+    state = _state(walk, alike)
+    if state not in walk.seen:
+        walk.seen.add(state)
+        if row == NOWHERE:
+            return True
+        if walk.board.put(c, row):
+            walk.placed.append(move)
+            return True
+        walk.refused = True
+        yield from walk.board.take_back()
+    _unmake(walk, move)
+    return False
+
+
+def _unmake(walk: _Walk, move: tuple[int, int]) -> None:
+    c, row = move
+    walk.left[c] += 1
+    if row != NOWHERE:
+        walk.held[row][c] -= 1
+        if not any(walk.held[row]):
+            del walk.held[row]
+
+
+def _back(walk: _Walk, move: tuple[int, int]) -> Generator[Any, Any, None]:
+    if move[1] != NOWHERE:
+        walk.placed.pop()
+        yield from walk.board.take_back()
+    _unmake(walk, move)
+
+
+def _state(walk: _Walk, alike: tuple[int, ...]) -> Any:
+    rows = sorted((alike[row], tuple(held)) for row, held in walk.held.items())
+    return tuple(walk.left), tuple(rows)
+
+
+def _moves(walk: _Walk, alike: tuple[int, ...]) -> list[tuple[int, int]]:
+    """What may come next, the most promising first; nothing if it cannot come to an end."""
+    board = walk.board
+    need = board.needed - len(walk.placed)
+    left = [c for c, count in enumerate(walk.left) if count]
+    if need <= 0 or sum(walk.left) < need:
+        return []
+    free = [board.is_order_free(c) for c in left]
+    feasible = {c: board.feasible(c) for c in left}
+    most, slack = 0, {}
+    for c, is_free in zip(left, free, strict=True):
+        room = int(np.where(feasible[c], board.slots(c), 0).sum())
+        slack[c] = room - walk.left[c]
+        most += min(room, walk.left[c]) if is_free else walk.left[c]
+    if most < need:
+        return []
+    order = sorted(left, key=lambda c: (slack[c], c))
+    if all(free):
+        c = order[0]
+        moves = [(c, row) for row in _rows(walk, feasible[c], c, alike)]
+        return [*moves, (c, NOWHERE)] if sum(walk.left) > need else moves
+    return [(c, row) for c in order for row in _rows(walk, feasible[c], c, alike)]
+
+
+def _rows(walk: _Walk, feasible: Mask, c: int, alike: tuple[int, ...]) -> list[int]:
+    """Rows for a class, one of each kind, those with the least room to spare first."""
+    rows = np.flatnonzero(feasible)
+    rows = rows[np.argsort(walk.board.slots(c)[rows], kind="stable")]
+    kinds: dict[Any, int] = {}
+    for row in rows.tolist():
+        kinds.setdefault((alike[row], tuple(walk.held.get(row, ()))), row)
+    return list(kinds.values())

@@ -1,0 +1,121 @@
+"""Plans by prices: what they find fits, what they refute does not."""
+
+import random
+from itertools import product
+
+import numpy as np
+
+from asched.core.gang import plan as plans
+from asched.core.gang.plan import by_prices, by_size, patterns
+from asched.core.gang.problem import Infeasible, Plan, Problem
+
+
+def a_problem(counts: tuple[int, ...], needs: list[list[int]], free: list[list[int]]) -> Problem:
+    amount, rows = np.array(free, dtype=np.int64), len(free[0])
+    return Problem(
+        counts=counts,
+        needs=np.array(needs, dtype=np.int64),
+        free=amount,
+        rows=np.ones((len(counts), rows), dtype=np.bool_),
+        caps=counts,
+        apart=np.zeros((len(counts), len(counts)), dtype=np.bool_),
+        needed=sum(counts),
+    )
+
+
+def test_prices_prove_what_no_single_resource_shows() -> None:
+    """Each row takes a 3 or a 2 of its 4, never both: two rows take two pods of these."""
+    problem = a_problem((1, 2), [[3], [2]], [[4, 4]])
+
+    assert by_prices(problem) is not None
+    proof = by_prices(a_problem((2, 1), [[3], [2]], [[4, 4]]))
+    assert isinstance(proof, Infeasible)
+    assert "% of what it needs" in proof.why
+
+
+def test_patterns_are_all_that_fits_and_nothing_can_be_added_to() -> None:
+    problem = a_problem((4, 4), [[3], [2]], [[7]])
+    found = patterns(problem)
+
+    assert sorted(map(tuple, found.counts.tolist())) == [(0, 3), (1, 2), (2, 0)]
+
+
+def fits(problem: Problem, plan: Plan) -> bool:
+    """Whether a plan places as many pods as are needed, and no row more than it has."""
+    used = np.zeros_like(problem.free)
+    placed = [0] * len(problem.counts)
+    for c, row, count in plan:
+        used[:, row] += count * problem.needs[c]
+        placed[c] += count
+    within = all(n <= most for n, most in zip(placed, problem.counts, strict=True))
+    return within and sum(placed) >= problem.needed and bool((used <= problem.free).all())
+
+
+def is_possible(problem: Problem) -> bool:
+    """By trying every number of each class on every row."""
+    states = {problem.counts}
+    for row in range(problem.free.shape[1]):
+        after = set()
+        for left in states:
+            for take in product(*(range(n + 1) for n in left)):
+                if (np.array(take) @ problem.needs <= problem.free[:, row]).all():
+                    after.add(tuple(a - b for a, b in zip(left, take, strict=True)))
+        states = after
+    return min(sum(left) for left in states) <= sum(problem.counts) - problem.needed
+
+
+def test_plans_are_right_and_proofs_are_true_on_small_problems() -> None:
+    found = 0
+    for seed in range(150):
+        rng = random.Random(seed)
+        size, rows = rng.randint(1, 3), rng.randint(1, 4)
+        counts = tuple(rng.randint(1, 3) for _ in range(size))
+        needs = [[rng.randint(1, 4), rng.randint(0, 3)] for _ in range(size)]
+        free = [[rng.randint(0, 8) for _ in range(rows)] for _ in range(2)]
+        problem = a_problem(counts, needs, free)
+        if rng.random() < 0.3:
+            problem = Problem(**{**problem.__dict__, "needed": rng.randint(1, sum(counts))})
+        possible = is_possible(problem)
+        for plan in (by_prices(problem), by_size(problem)):
+            if isinstance(plan, Infeasible):
+                assert not possible, (seed, plan)
+            elif plan is not None:
+                assert fits(problem, plan), (seed, plan)
+                assert possible
+                found += 1
+    assert found > 50
+
+
+def test_a_tight_packing_of_many_rows_is_found() -> None:
+    """Each row was filled by a hidden pattern to its last unit."""
+    rng = random.Random(1)
+    needs = [[3, 1], [2, 2], [1, 4]]
+    counts, free = [0, 0, 0], []
+    for _ in range(300):
+        take = [rng.randint(0, 2) for _ in needs]
+        free.append([sum(n * need[r] for n, need in zip(take, needs, strict=True)) for r in (0, 1)])
+        counts = [a + b for a, b in zip(counts, take, strict=True)]
+    problem = a_problem(tuple(counts), needs, [list(row) for row in zip(*free, strict=True)])
+
+    plan = by_prices(problem)
+
+    assert by_size(problem) is None
+    assert isinstance(plan, list)
+    assert fits(problem, plan)
+
+
+def test_pods_too_small_for_all_patterns_are_packed_by_some_of_them() -> None:
+    rng = random.Random(2)
+    free = [[rng.randint(30, 90) for _ in range(50)] for _ in range(2)]
+    room = min(sum(row) for row in free)
+    problem = a_problem((room // 8, room // 12, room // 12), [[2, 3], [3, 2], [5, 5]], free)
+    most = plans.PATTERNS_MAX
+    try:
+        plans.PATTERNS_MAX = 50  # type: ignore[misc]
+        assert patterns(problem).drawn is not None
+        plan = by_prices(problem)
+    finally:
+        plans.PATTERNS_MAX = most  # type: ignore[misc]
+
+    assert isinstance(plan, list)
+    assert fits(problem, plan)
