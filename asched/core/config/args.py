@@ -134,6 +134,43 @@ class DefaultPreemptionArgs:
     min_candidate_nodes_absolute: int = 100
 
 
+FRAGMENTATION_GRADIENT_DESCENT: Final = "FragmentationGradientDescent"
+CUTTING_STOCK: Final = "CuttingStock"
+BEST_FIT: Final = "BestFit"
+DOT_PRODUCT: Final = "DotProduct"
+PACKING: Final = "Packing"
+CLUSTERING: Final = "Clustering"
+#: Strategies that expect certain pods.
+EXPECTING: Final = (FRAGMENTATION_GRADIENT_DESCENT, CUTTING_STOCK)
+GPU_STRATEGIES: Final = (*EXPECTING, BEST_FIT, DOT_PRODUCT, PACKING, CLUSTERING)
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectedPod:
+    """A shape of pods, and how many are expected; `milli_device` thousandths of each device."""
+
+    milli_cpu: int = 0
+    devices: int = 0
+    milli_device: int = 0
+    weight: int = 1
+    models: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class GpuSharingArgs:
+    """`resource` counts devices, `share_resource` is the percentage a pod takes of its one device.
+    Labels of nodes: how many devices there are (without it: as many as are allocatable), and their
+    model. No `workload`: learnt from the pods on the nodes.
+    """
+
+    strategy: str = FRAGMENTATION_GRADIENT_DESCENT
+    resource: str = "nvidia.com/gpu"
+    share_resource: str = "nvidia.com/gpucores"
+    devices_label: str = "nvidia.com/gpu.count"
+    model_label: str = "nvidia.com/gpu.product"
+    workload: tuple[ExpectedPod, ...] = ()
+
+
 PluginArgs = (
     NodeResourcesFitArgs
     | NodeResourcesBalancedAllocationArgs
@@ -143,12 +180,14 @@ PluginArgs = (
     | VolumeBindingArgs
     | DynamicResourcesArgs
     | DefaultPreemptionArgs
+    | GpuSharingArgs
 )
 
 #: The in-tree plugins that have args; each kind is called `<plugin>Args`.
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
     names.DEFAULT_PREEMPTION: DefaultPreemptionArgs,
     names.DYNAMIC_RESOURCES: DynamicResourcesArgs,
+    names.GPU_SHARING: GpuSharingArgs,
     names.INTER_POD_AFFINITY: InterPodAffinityArgs,
     names.NODE_AFFINITY: NodeAffinityArgs,
     names.NODE_RESOURCES_BALANCED_ALLOCATION: NodeResourcesBalancedAllocationArgs,
@@ -161,6 +200,7 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
 BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
     names.DEFAULT_PREEMPTION: DefaultPreemptionArgs(0, 0),
     names.DYNAMIC_RESOURCES: DynamicResourcesArgs(None, None),
+    names.GPU_SHARING: GpuSharingArgs(),
     names.INTER_POD_AFFINITY: InterPodAffinityArgs(0),
     names.NODE_AFFINITY: NodeAffinityArgs(),
     names.NODE_RESOURCES_BALANCED_ALLOCATION: NodeResourcesBalancedAllocationArgs(()),

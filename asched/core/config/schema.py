@@ -228,6 +228,11 @@ _STRATEGY: Final = Struct(
     },
 )
 
+_EXPECTED_POD: Final = Struct(
+    "ExpectedPod",
+    {"milliCPU": _I64, "devices": _I64, "milliDevice": _I64, "weight": _I64, "models": _STRINGS},
+)
+
 _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
     names.DEFAULT_PREEMPTION: {
         "minCandidateNodesPercentage": _I32,
@@ -236,6 +241,14 @@ _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
     names.DYNAMIC_RESOURCES: {
         "filterTimeout": Scalar.OPTIONAL_DURATION,
         "bindingTimeout": Scalar.OPTIONAL_DURATION,
+    },
+    names.GPU_SHARING: {
+        "strategy": _S,
+        "resource": _S,
+        "shareResource": _S,
+        "devicesLabel": _S,
+        "modelLabel": _S,
+        "workload": ListOf(_EXPECTED_POD),
     },
     names.INTER_POD_AFFINITY: {
         "hardPodAffinityWeight": _I32,

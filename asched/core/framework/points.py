@@ -252,8 +252,7 @@ class PreScorePlugin(CachedPlugin):
 
 
 class ScorePlugin(CachedPlugin):
-    """Either `normalize` is None and `score` is the final 0..100, or it maps raw scores of feasible
-    rows.
+    """`score` is final, 0..100; with `normalizes`, `normalize` maps raw scores of feasible rows.
 
     A plugin whose raw score depends on which rows are feasible sets `reads_feasible`: it then gets
     `pre_score` and a full `score` whenever the feasible set, its kinds or its stamp change.
@@ -261,6 +260,7 @@ class ScorePlugin(CachedPlugin):
 
     reads_feasible: ClassVar[bool] = False
     normalizes: ClassVar[bool] = False
+    fixes_ties: ClassVar[bool] = False  # of equal nodes the first row wins; else one is drawn
     #: Whether final scores are looked at: 0..100 or an error. In-tree rules are trusted.
     is_checked: ClassVar[bool] = False
 

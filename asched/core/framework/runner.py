@@ -80,6 +80,7 @@ class Runner:
         self.nominated_pods = NominatedPods(cluster, nominator)
         self._meter: Meter | None = None
         self._nominator = nominator
+        self._fixes_ties = any(scorer.plugin.fixes_ties for scorer in profile.scorers)
         self._extenders = extenders
         self._pre_filter_names = frozenset(plugin.name for plugin in profile.pre_filters)
         self._sampler = Sampler(profile.percentage_of_nodes_to_score)
@@ -140,6 +141,7 @@ class Runner:
         ranking = state.rank(pod, feasible)
         if meter is not None:
             meter.ranked(*state.ranking.asked, count)
+        seed = 0 if self._fixes_ties else seed
         row = choose(ranking, seed, state.ranking.peaks if feasible is None else None)
         return self._decision(state, row, count, int(ranking[row]))
 
@@ -211,7 +213,7 @@ class Runner:
             more = np.zeros(len(granted), dtype=np.int64)
             more[: len(extra)] = extra
             ranking = np.where(granted, ranking + more, NOT_FEASIBLE)
-        row = choose(np.where(granted, ranking, NOT_FEASIBLE), seed)
+        row = choose(np.where(granted, ranking, NOT_FEASIBLE), 0 if self._fixes_ties else seed)
         return self._decision(state, row, count, int(ranking[row]))
 
     def _same(self, granted: Mask, before: Sequence[Node | None]) -> Mask:

@@ -14,6 +14,7 @@ from asched.core.plugins.default_binder import DefaultBinder
 from asched.core.plugins.default_preemption import DefaultPreemption
 from asched.core.plugins.devices.plugin import DynamicResources
 from asched.core.plugins.gang_scheduling import GangScheduling
+from asched.core.plugins.gpu_sharing import GpuSharing
 from asched.core.plugins.image_locality import ImageLocality
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
 from asched.core.plugins.node_affinity import NodeAffinity
@@ -62,6 +63,7 @@ IN_TREE: Final[dict[str, Factory]] = {
     names.GANG_SCHEDULING: lambda _args, cluster: GangScheduling(cluster),
     names.TOPOLOGY_PLACEMENT_GENERATOR: lambda _args, cluster: TopologyPlacementGenerator(cluster),
     names.POD_GROUP_PODS_COUNT: lambda _args, cluster: PodGroupPodsCount(cluster),
+    names.GPU_SHARING: GpuSharing,
 }
 
 

@@ -29,7 +29,9 @@ def test_the_records_own_defaults_are_what_an_empty_document_gives() -> None:
     built = default_configuration()
     assert built == SchedulerConfiguration(profiles=built.profiles)
     for name, kind in args.ARGS_TYPES.items():
-        assert built.profiles[0].plugin_config[name] == kind()
+        assert one(name, {}) == kind()
+        listed = built.profiles[0].plugin_config.get(name)
+        assert listed == (None if name == names.GPU_SHARING else kind())  # in no default profile
 
 
 def test_zero_means_not_given_for_rates_and_durations() -> None:
@@ -71,7 +73,7 @@ def test_default_args_come_after_the_users_sorted_by_name() -> None:
     built = configuration({"profiles": [{"pluginConfig": [{"name": "VolumeBinding"}, {}]}]})
     listed = [entry.name for entry in built.profiles[0].plugin_configs]
     assert listed[:2] == ["VolumeBinding", ""]
-    assert listed[2:] == sorted(set(args.ARGS_TYPES) - {"VolumeBinding"})
+    assert listed[2:] == sorted(set(args.ARGS_TYPES) - {"VolumeBinding", names.GPU_SHARING})
 
 
 def test_a_strategy_is_completed_but_its_type_is_not() -> None:

@@ -141,6 +141,7 @@ def test_the_ready_files_do_what_they_say() -> None:
     assert {path.name for path in READY} == {
         "bin-packing.yaml",
         "default.yaml",
+        "gpu-sharing.yaml",
         "high-load.yaml",
         "policy.json",
         "policy.yaml",
@@ -160,6 +161,8 @@ def test_the_ready_files_do_what_they_say() -> None:
     assert max(spread, key=lambda name: spread[name]) == "PodTopologySpread"
     fit = ready("with-extender.yaml").profiles[0].profile.plugin_config["NodeResourcesFit"]
     assert fit.ignored_resources == ("example.com/accelerator",)  # type: ignore[union-attr]
+    gpus = {p.name: p.weight for p in ready("gpu-sharing.yaml").profiles[0].at("score")}
+    assert gpus["GpuSharing"] > 100 * sum(w for name, w in gpus.items() if name != "GpuSharing") / 2
     policy = ready("policy.yaml")
     assert policy.profiles[0].profile.always_check_all_filters
     assert policy.configuration.profiles[0].always_check_all_filters

@@ -1,0 +1,137 @@
+"""Which devices of which node are in use, as far as requests tell.
+
+Nobody but the device plugin on a node knows which device a pod got. It is supposed that each node
+holds its pods as tightly as it can: those with most first, whole devices from the free ones, a
+fraction on the device with least left. What does not fit so is taken from what is left.
+
+Bounds  DEVICES_MAX: nodes with more devices count as having so many.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import numpy as np
+
+from asched.core.config.args import GpuSharingArgs
+from asched.core.framework.results.cached import changed_rows
+from asched.core.model.requests import CPU
+from asched.core.plugins.gpu.shares import I64, WHOLE, Demand, Mask, Shares
+from asched.core.plugins.per_class import PerClass
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodClass
+from asched.core.state.view import NodeView
+
+DEVICES_MAX: Final = 64
+ASPECTS: Final = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LABELS | Aspect.LIVE
+_PER_PERCENT: Final = WHOLE // 100
+
+
+class Ledger:
+    """The devices of all rows, brought up to date for the rows that changed."""
+
+    def __init__(self, cluster: Cluster, args: GpuSharingArgs) -> None:
+        self._cluster = cluster
+        self._args = args
+        self._cursor = -1
+        self._left: I64 = np.zeros((0, 1), dtype=np.int64)
+        self._devices: I64 = np.zeros(0, dtype=np.int64)
+        self._kinds: Mask = np.zeros((0, 2), dtype=np.bool_)
+        self._asked: list[Counter[Demand]] = []
+        self.demand = PerClass(self._demand_of)
+        #: What pods on all rows ask for.
+        self.asked: Counter[Demand] = Counter()
+
+    def refresh(self) -> None:
+        nodes = self._cluster.nodes
+        rows = changed_rows(self._cluster, self._cursor, int(ASPECTS))
+        if self._cursor < 0 or rows is None or len(self._devices) != nodes.height:
+            self._left = np.zeros((nodes.height, self._left.shape[1]), dtype=np.int64)
+            self._devices = np.zeros(nodes.height, dtype=np.int64)
+            self._kinds = np.zeros((nodes.height, self._kinds.shape[1]), dtype=np.bool_)
+            self._asked = [Counter() for _ in range(nodes.height)]
+            self.asked = Counter()
+            rows = np.arange(nodes.height, dtype=np.int32)
+        self._cursor = nodes.log.end
+        for row in rows.tolist():
+            self._read(row)
+
+    def shares(self, view: NodeView) -> Shares:
+        """The rows of a view; `refresh` comes first."""
+        model, column = view.label(self._args.model_label)
+        here = view.row_numbers()
+        cpu = view.allocatable(0) - view.requested(0)
+        names = tuple(name or "" for name in column.values.values)
+        return Shares(cpu, self._left[here], self._devices[here], model, names)
+
+    def kinds(self, view: NodeView, demand: Demand) -> tuple[Mask, I64]:
+        """Whether pods of this kind are on each row, and how many kinds are."""
+        held = self._kinds[view.row_numbers()]
+        same = held[:, demand.kind] if demand.kind < held.shape[1] else np.zeros(len(held), bool)
+        return same, held.sum(axis=1)
+
+    def _read(self, row: int) -> None:
+        number = self._number_of(row)
+        if number >= self._left.shape[1]:
+            more = number + 1 - self._left.shape[1]
+            self._left = np.pad(self._left, ((0, 0), (0, more)))
+            self._kinds = np.pad(self._kinds, ((0, 0), (0, more)))
+        there = Counter(self.demand(info.cls) for info in self._cluster.pods_on(row).values())
+        self._count(self._asked[row], there)
+        self._asked[row] = there
+        using = [demand for demand in there.elements() if demand.number]
+        self._devices[row] = number
+        self._left[row] = 0
+        self._left[row, :number] = held_by(using, number)
+        self._kinds[row] = False
+        for demand in using:
+            self._kinds[row, min(demand.kind, self._kinds.shape[1] - 1)] = True
+
+    def _count(self, before: Counter[Demand], now: Counter[Demand]) -> None:
+        """One row holds other pods; what nobody asks for any more is forgotten."""
+        self.asked.update(now)
+        for demand, count in before.items():
+            self.asked[demand] -= count
+            if not self.asked[demand]:
+                del self.asked[demand]
+
+    def _number_of(self, row: int) -> int:
+        node = self._cluster.nodes.node_at[row]
+        if node is None:
+            return 0
+        text = node.labels.get(self._args.devices_label, "")
+        if text.isascii() and text.isdigit():
+            return int(min(int(text[:9]), DEVICES_MAX))
+        resource = self._cluster.nodes.find_resource(self._args.resource)
+        if resource is None:
+            return 0
+        return int(min(self._cluster.nodes.columns.read("allocatable")[resource, row], DEVICES_MAX))
+
+    def _demand_of(self, cls: PodClass) -> Demand:
+        """A share of several devices counts as these devices whole."""
+        asked = cls.requests
+        cpu, number = asked.get(CPU, 0), min(asked.get(self._args.resource, 0), DEVICES_MAX)
+        if not number:
+            return Demand(cpu)
+        percent = asked.get(self._args.share_resource, 0)
+        is_share = number == 1 and 0 < percent < WHOLE // _PER_PERCENT
+        model = (cls.example.spec.node_selector or {}).get(self._args.model_label)
+        milli = percent * _PER_PERCENT if is_share else WHOLE
+        return Demand(cpu, milli, number, (model,) if model else ())
+
+
+def held_by(using: Iterable[Demand], number: int) -> list[int]:
+    """What is left of a node's devices with these pods on it, as tightly as can be."""
+    left = [WHOLE] * number
+    for demand in sorted(using, key=lambda one: (-one.total, -one.milli)):
+        for _ in range(demand.number):
+            fitting = [at for at, share in enumerate(left) if share >= demand.milli]
+            if fitting:
+                at = min(fitting, key=left.__getitem__)
+            elif left:
+                at = max(range(number), key=left.__getitem__)
+            else:
+                break
+            left[at] = max(left[at] - demand.milli, 0)
+    return left

@@ -1,0 +1,133 @@
+"""GpuSharing: nodes where a pod's GPUs, or its part of one, leave the rest most useful.
+
+Prefers   what the strategy of its args prefers; nodes that have no devices left for the pod come
+          last. Among equals the first node wins, not a drawn one: scores are whole points, and on
+          fresh nodes nearly everything ties.
+Retry     nothing: it rejects nobody.
+Cost      for each changed node and pod class the ways to place the pod there; fragmentation looks
+          at each expected pod for each way (a node: 0.3 ms), the others at none. All nodes are
+          scored again when half as many pods more, or fewer, are placed than were learnt from.
+Bounds    SHAPES_MAX: of the pods seen the most frequent shapes are expected.
+Source    Weng et al., USENIX ATC 2023, for all strategies but CuttingStock, which is ours
+"""
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from asched import names
+from asched.core.config import args as plugin_args
+from asched.core.config.args import GpuSharingArgs
+from asched.core.framework.points import I64, Registration, ScorePlugin
+from asched.core.plugins.gpu import points
+from asched.core.plugins.gpu.fragmentation import Fragmentation, descent_points, expected
+from asched.core.plugins.gpu.ledger import ASPECTS, Ledger
+from asched.core.plugins.gpu.shares import Demand, Shares, best_of, fits, placements
+from asched.core.plugins.gpu.stock import Stock
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+
+SHAPES_MAX: Final = 64
+#: Learnt again when the number of placed pods has grown, or shrunk, by this factor.
+LEARN_AGAIN: Final = 1.5
+#: Rows looked at together: what is made for them stays in the processor's cache.
+BLOCK_ROWS: Final = 128
+#: Raw points of nodes without devices for the pod; and steps of a device's worth that are told
+#: apart.
+NEVER: Final = -(10**12)
+STEPS: Final = 1_000_000
+MAX_SCORE: Final = 100
+
+_SIMPLE: Final[dict[str, Callable[[Shares, Demand], I64]]] = {
+    plugin_args.DOT_PRODUCT: points.dot_product,
+    plugin_args.BEST_FIT: points.best_fit,
+    plugin_args.PACKING: points.packing,
+}
+
+
+class GpuSharing(ScorePlugin):
+    name = names.GPU_SHARING
+    depends_on = ASPECTS
+    normalizes = True
+    fixes_ties = True
+
+    def __init__(self, args: GpuSharingArgs | None, cluster: Cluster) -> None:
+        self._args = args or GpuSharingArgs()
+        self._strategy = self._args.strategy
+        self._ledger = Ledger(cluster, self._args)
+        self._learns = not self._args.workload and self._strategy in plugin_args.EXPECTING
+        self._learnt_from = 0
+        self._version = 0
+        given = [
+            (Demand(one.milli_cpu, one.milli_device, one.devices, one.models), one.weight)
+            for one in self._args.workload
+        ]
+        self._expect(given)
+
+    def registrations(self) -> Sequence[Registration]:
+        return ()
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        return self._ledger.demand(pod.cls)
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        """Moves when other pods are expected than before."""
+        if self._learns:
+            self._ledger.refresh()
+            placed = self._ledger.asked.total()
+            if not self._learnt_from <= placed * LEARN_AGAIN <= self._learnt_from * LEARN_AGAIN**2:
+                self._expect(self._ledger.asked.most_common(SHAPES_MAX))
+                self._learnt_from = placed
+                self._version += 1
+        return self._version
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        self._ledger.refresh()
+        demand = self._ledger.demand(pod.cls)
+        shares = self._ledger.shares(nodes)
+        raw = np.full(nodes.size, NEVER, dtype=np.int64)
+        fitting = np.flatnonzero(fits(shares, demand))
+        if self._strategy == plugin_args.CLUSTERING:
+            found = points.clustering(shares, demand, *self._ledger.kinds(nodes, demand))
+            raw[fitting] = found[fitting]
+            return raw
+        for start in range(0, len(fitting), BLOCK_ROWS):
+            rows = fitting[start : start + BLOCK_ROWS]
+            raw[rows] = self._raw(shares.take(rows), demand)
+        return raw
+
+    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
+        has_room = raw > NEVER
+        found = np.zeros(len(raw), dtype=np.int64)
+        if has_room.any():
+            found[has_room] = self._final(raw[has_room])
+        return found
+
+    def _raw(self, shares: Shares, demand: Demand) -> I64:
+        simple = _SIMPLE.get(self._strategy)
+        if simple is not None:
+            return simple(shares, demand)
+        if self._strategy == plugin_args.CUTTING_STOCK:
+            ways = placements(shares, demand)
+            costs = self._stock.costs(shares, demand, ways)
+            scores = np.rint(-STEPS * costs).astype(np.int64)
+        else:
+            ways, gradient = self._fragmentation.gradient(shares, demand)
+            scores = descent_points(gradient)
+        index, _ = best_of(ways, scores, len(shares.cpu))
+        return scores[index]
+
+    def _final(self, raw: I64) -> I64:
+        if self._strategy == plugin_args.BEST_FIT:
+            return points.spread(raw)
+        if self._strategy == plugin_args.CUTTING_STOCK:
+            return points.ranked(raw)
+        return raw
+
+    def _expect(self, counts: Sequence[tuple[Demand, int]]) -> None:
+        if self._strategy == plugin_args.CUTTING_STOCK:
+            self._stock = Stock(counts)
+        elif self._strategy == plugin_args.FRAGMENTATION_GRADIENT_DESCENT:
+            self._fragmentation = Fragmentation(expected(counts))

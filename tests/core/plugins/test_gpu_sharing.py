@@ -1,0 +1,175 @@
+"""GpuSharing: what it makes of real pods and nodes, what it learns, and how ties fall."""
+
+import pytest
+
+from asched import names
+from asched.core.config import args as plugin_args
+from asched.core.config.args import GPU_STRATEGIES, ExpectedPod, GpuSharingArgs
+from asched.core.model.kinds import POD
+from asched.core.plugins.gpu.ledger import DEVICES_MAX, held_by
+from asched.core.plugins.gpu.shares import Demand
+from asched.core.plugins.gpu_sharing import GpuSharing
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Seen
+from asched.testing import given, node, pod
+from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, all_rows, pending
+from tests.twins import gpu_shares as twin
+from tests.twins.gpu_shares import Node
+
+GPU, PERCENT = "nvidia.com/gpu", "nvidia.com/gpucores"
+EXPECTED = (
+    ExpectedPod(milli_cpu=4000, devices=1, milli_device=470, weight=3),
+    ExpectedPod(milli_cpu=8000, devices=1, milli_device=1000, weight=5),
+    ExpectedPod(milli_cpu=2000, weight=2),
+)
+
+
+def gpus(name: str, number: int, cpu: str = "64") -> NodeBuilder:
+    offered = {GPU: str(number * 10), PERCENT: str(number * 100)}
+    return a_node(name).allocatable(offered, cpu=cpu).labels({"nvidia.com/gpu.count": str(number)})
+
+
+def asks(name: str, number: int, percent: int = 0, cpu: str = "4") -> PodBuilder:
+    wanted = {GPU: str(number)} | ({PERCENT: str(percent)} if percent else {})
+    return a_pod(name).requests(wanted, cpu=cpu)
+
+
+def scores(cluster: Cluster, pod: PodBuilder, args: GpuSharingArgs) -> list[int]:
+    plugin = GpuSharing(args, cluster)
+    info = pending(cluster, pod)
+    plugin.stamp(info, None)
+    return plugin.normalize(plugin.score(info, all_rows(cluster), None), None).tolist()
+
+
+def test_fragmentation_gradient_descent_says_what_its_twin_says() -> None:
+    placed = [asks("a", 1, 47).on("n1"), asks("b", 1).on("n1"), asks("c", 1, 60).on("n3")]
+    cluster = a_cluster(gpus("n1", 2), gpus("n2", 2), gpus("n3", 4, cpu="9"), pods=placed)
+    nodes = [Node(56_000, (0, 530), ""), Node(64_000, (1000, 1000), "")]
+    nodes.append(Node(5_000, (400, 1000, 1000, 1000), ""))
+    workload = [(Demand(4000, 470, 1), 0.3), (Demand(8000, 1000, 1), 0.5), (Demand(2000), 0.2)]
+    for wanted, demand in (
+        (asks("w", 1, 47), Demand(4000, 470, 1)),
+        (asks("w", 1), Demand(4000, 1000, 1)),
+    ):
+        found = scores(cluster, wanted, GpuSharingArgs(workload=EXPECTED))
+        fitting = [twin.fits(there, demand) for there in nodes]
+        said = [
+            twin.descent(there, demand, workload)[0] if fits else 0
+            for there, fits in zip(nodes, fitting, strict=True)
+        ]
+        assert found == said
+
+
+def test_every_strategy_prefers_the_half_used_device_to_a_fresh_one() -> None:
+    cluster = a_cluster(gpus("fresh", 2), gpus("used", 2), pods=[asks("a", 1, 47, "32").on("used")])
+    for strategy in GPU_STRATEGIES:
+        workload = EXPECTED if strategy in plugin_args.EXPECTING else ()
+        args = GpuSharingArgs(strategy, workload=workload)
+        fresh, used = scores(cluster, asks("w", 1, 47, "16"), args)
+        assert used > fresh, strategy
+
+
+@pytest.mark.parametrize("strategy", GPU_STRATEGIES)
+def test_a_node_without_a_device_for_the_pod_comes_last(strategy: str) -> None:
+    full = [asks(f"p{at}", 1, 60).on("full") for at in range(2)]
+    cluster = a_cluster(gpus("full", 2), gpus("free", 8), pods=full)
+    without, free = scores(cluster, asks("w", 1, 47), GpuSharingArgs(strategy))
+    assert (without, free >= without) == (0, True)
+
+
+def test_devices_are_counted_by_their_label_or_else_as_allocatable() -> None:
+    labelled, plain = gpus("labelled", 2), a_node("plain").allocatable({GPU: "3"}, cpu="64")
+    wrong = gpus("wrong", 1).labels({"nvidia.com/gpu.count": "many"})
+    cluster = a_cluster(labelled, plain, wrong, gpus("huge", 10**6))
+    plugin = GpuSharing(None, cluster)
+    plugin.score(pending(cluster, asks("w", 1)), all_rows(cluster), None)
+    shares = plugin._ledger.shares(all_rows(cluster))
+    assert shares.devices.tolist() == [2, 3, 10, DEVICES_MAX]
+
+
+@pytest.mark.parametrize(
+    ("using", "left"),
+    [
+        ([Demand(0, 470, 1), Demand(0, 1000, 1), Demand(0, 530, 1)], [0, 0, 1000]),
+        ([Demand(0, 810, 1), Demand(0, 190, 1), Demand(0, 1000, 2)], [0, 0, 0]),
+        ([Demand(0, 600, 1)] * 4, [0, 400, 400]),  # more than there is: taken from what is left
+    ],
+)
+def test_a_node_is_supposed_to_hold_its_pods_tightly(using: list[Demand], left: list[int]) -> None:
+    assert sorted(held_by(using, 3)) == sorted(left)
+    assert sorted(held_by(reversed(using), 3)) == sorted(left)
+
+
+def test_a_pod_that_selects_a_model_is_expected_there_only() -> None:
+    selecting = asks("w", 1).selects(**{"nvidia.com/gpu.product": "A100"})
+    a100 = gpus("a100", 2).labels({"nvidia.com/gpu.product": "A100"})
+    cluster = a_cluster(gpus("other", 2), a100, pods=[selecting.on("a100")])
+    plugin = GpuSharing(None, cluster)
+    assert plugin.share_key(pending(cluster, selecting)) == Demand(4000, 1000, 1, ("A100",))
+    assert scores(cluster, selecting, GpuSharingArgs())[0] == 0
+
+
+def test_the_expected_pods_are_learnt_from_those_placed_and_again_after_half_as_many() -> None:
+    cluster = a_cluster(gpus("n1", 8), pods=[asks(f"p{at}", 1, 10).on("n1") for at in range(10)])
+    plugin = GpuSharing(None, cluster)
+    info = pending(cluster, asks("w", 1, 10))
+    first = plugin.stamp(info, None)
+    stamps = []
+    for at in range(10, 16):
+        cluster.apply(Seen(POD, asks(f"p{at}", 1, 10).on("n1").build()))
+        stamps.append(plugin.stamp(info, None))
+    assert stamps[:5] == [first] * 5
+    assert stamps[5] != first
+
+
+def test_given_pods_are_not_learnt_over() -> None:
+    cluster = a_cluster(gpus("n1", 8))
+    plugin = GpuSharing(GpuSharingArgs(workload=EXPECTED), cluster)
+    info = pending(cluster, asks("w", 1))
+    before = plugin.stamp(info, None)
+    for at in range(5):
+        cluster.apply(Seen(POD, asks(f"p{at}", 1, 10).on("n1").build()))
+    assert plugin.stamp(info, None) == before
+
+
+def test_only_changed_nodes_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = a_cluster(*(gpus(f"n{at}", 2) for at in range(20)))
+    plugin = GpuSharing(None, cluster)
+    info = pending(cluster, asks("w", 1))
+    plugin.score(info, all_rows(cluster), None)
+    read: list[int] = []
+    ledger = plugin._ledger
+    original = ledger._read
+    monkeypatch.setattr(ledger, "_read", lambda row: (read.append(row), original(row)))
+    cluster.apply(Seen(POD, asks("p", 1).on("n7").build()))
+    plugin.score(info, all_rows(cluster), None)
+    plugin.score(info, all_rows(cluster), None)
+    assert read == [cluster.nodes.row_of["n7"]]
+
+
+def test_what_nobody_asks_for_any_more_is_forgotten() -> None:
+    cluster = a_cluster(gpus("n1", 8))
+    plugin = GpuSharing(None, cluster)
+    for at in range(1, 60):
+        cluster.apply(Seen(POD, asks("p", 1, at).on("n1").build()))
+        plugin._ledger.refresh()
+    assert plugin._ledger.asked.total() == 1
+    assert len(plugin._ledger.asked) == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_in_a_profile_with_it_the_first_of_equal_nodes_wins(seed: int) -> None:
+    nodes = [node(f"n{at}", cpu=64, labels={"nvidia.com/gpu.count": "2"}) for at in range(20)]
+    for one in nodes:
+        one["status"]["allocatable"][GPU] = "2"
+    profile = {
+        "score": {"enabled": [{"name": names.GPU_SHARING}], "disabled": [{"name": "*"}]},
+    }
+    world = given(nodes, profile=profile, seed=seed)
+    placed = []
+    for at in range(3):
+        wanted = pod(f"p{at}", cpu=4)
+        resources = wanted["spec"]["containers"][0]["resources"]
+        resources["requests"][GPU] = "1"
+        placed.append(world.schedule(wanted).node)
+    assert placed == ["n0", "n0", "n1"]
