@@ -15,23 +15,27 @@ T = TypeVar("T")
 class PerClass(Generic[T]):
     """`memory(cls)` is `derive(cls)`, derived once."""
 
-    __slots__ = ("_derive", "_known")
+    __slots__ = ("__weakref__", "_derive", "_known", "_me")
 
     def __init__(self, derive: Callable[[PodClass], T]) -> None:
         self._derive = derive
-        self._known: dict[int, tuple[T, ref[PodClass]]] = {}
+        self._known: dict[int, T] = {}
+        self._me = ref(self)
 
     def __call__(self, cls: PodClass) -> T:
-        key = cls.number
         try:
-            return self._known[key][0]
+            return self._known[cls.number]
         except KeyError:
-            made, known = self._derive(cls), self._known
-            known[key] = (made, ref(cls, lambda _: known.pop(key, None)))
+            made = self._known[cls.number] = self._derive(cls)
+            cls.known_by.append(self._me)
             return made
 
     def __len__(self) -> int:
         return len(self._known)
+
+    def forget(self, number: int) -> None:
+        """The class with this number went."""
+        self._known.pop(number, None)
 
 
 class PerKey(Generic[T]):

@@ -7,8 +7,8 @@ and place.
 
 from collections import OrderedDict
 from functools import cached_property
-from typing import Any, Final, NamedTuple
-from weakref import WeakValueDictionary
+from typing import Any, Final, NamedTuple, Protocol
+from weakref import WeakValueDictionary, ref
 
 import msgspec
 
@@ -79,6 +79,12 @@ def _asks_for_both(container: Container) -> bool:
     return asked is not None and requests.CPU in asked and requests.MEMORY in asked
 
 
+class Memory(Protocol):
+    """Keeps something for each of many classes."""
+
+    def forget(self, number: int, /) -> None: ...
+
+
 class PodClass:
     """What equal pods have in common. `example` is one of them: only its spec may be looked at."""
 
@@ -99,6 +105,14 @@ class PodClass:
         self.label_set = label_set
         #: what each profile's cache found this class to have in common with others, and when
         self.keys: dict[int, tuple[Any, Any]] = {}
+        #: whoever keeps something under this class's number, and forgets it with the class
+        self.known_by: list[ref[Memory]] = []
+
+    def __del__(self) -> None:
+        for known_by in self.known_by:
+            memory = known_by()
+            if memory is not None:
+                memory.forget(self.number)
 
     def is_relabelled(self, other: "PodClass") -> bool:
         """Whether labels alone tell pods of these classes apart."""
