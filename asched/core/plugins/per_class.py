@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 from weakref import WeakValueDictionary, ref
 
-from asched.core.state.pods import PodClass
+from asched.core.state.pods import Memory, PodClass
 
 T = TypeVar("T")
 
@@ -20,7 +20,7 @@ class PerClass(Generic[T]):
     def __init__(self, derive: Callable[[PodClass], T]) -> None:
         self._derive = derive
         self._known: dict[int, T] = {}
-        self._me = ref(self)
+        self._me: ref[Memory] = ref(self)
 
     def __call__(self, cls: PodClass) -> T:
         try:

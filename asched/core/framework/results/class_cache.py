@@ -4,7 +4,6 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from itertools import count
 from typing import Final
-from weakref import WeakValueDictionary
 
 from asched.core.framework.points import IDLE, ScorePlugin
 from asched.core.framework.profile import Filterer, Profile
@@ -12,6 +11,7 @@ from asched.core.framework.results.active_plugins import ActivePlugins, cached_p
 from asched.core.framework.results.cached import CachedScores, CachedVerdict, Work
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.ranking import Ranking
+from asched.core.framework.results.shared import SharedResults
 from asched.core.framework.results.weighted import WeightedPoints
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
@@ -23,6 +23,9 @@ BYTES_MAX: Final = 96 << 20
 CLASS_BYTES: Final = 64 << 10
 #: ... but never fewer classes than this.
 CLASSES_MIN: Final = 4
+
+#: Which part of it may be results that no class uses any more.
+UNUSED_SHARE: Final = 1 / 8
 
 #: Bytes a row of a filter's answer, of a scorer's, ...
 CODE_BYTES, SCORE_BYTES = 4, 8
@@ -49,14 +52,10 @@ class ClassCache:
         self._plugins = cached_plugins(profile)
         self._names = tuple(plugin.name for plugin in self._plugins)
         self._active_plugins_by_key: dict[tuple[str, ...], ActivePlugins] = {}
+        #: of each state: its own bytes a row, and the keys of the shared results it uses
+        self._held: dict[Keys, tuple[int, list[Hashable]]] = {}
         self._own_bytes = 0  # a row, of the states themselves
-        #: answers live as long as a state uses them
-        self._verdicts: dict[str, WeakValueDictionary[Hashable, CachedVerdict]] = {
-            filterer.plugin.name: WeakValueDictionary() for filterer in profile.filters
-        }
-        self._scores: dict[str, WeakValueDictionary[Hashable, CachedScores]] = {
-            scorer.plugin.name: WeakValueDictionary() for scorer in profile.scorers
-        }
+        self._shared = SharedResults()
 
     @property
     def size(self) -> int:
@@ -73,7 +72,6 @@ class ClassCache:
         state = self._states.get(key)
         if state is None:
             state = self._states[key] = self._make(key)
-            self._own_bytes += _own_bytes(state)
             self._drop_unused()
         else:
             self._states.move_to_end(key)
@@ -82,14 +80,20 @@ class ClassCache:
     @property
     def bytes(self) -> int:
         """About what the kept work takes."""
-        row = self._own_bytes
-        row += CODE_BYTES * sum(map(len, self._verdicts.values()))
-        row += SCORE_BYTES * sum(map(len, self._scores.values()))
+        row = self._own_bytes + self._shared.row_bytes
         return row * self.cluster.nodes.height + CLASS_BYTES * len(self._states)
 
     def _drop_unused(self) -> None:
+        shared = self._shared
         while len(self._states) > CLASSES_MIN and self.bytes > BYTES_MAX:
-            self._own_bytes -= _own_bytes(self._states.popitem(last=False)[1])
+            if shared.unused_row_bytes * self.cluster.nodes.height > BYTES_MAX * UNUSED_SHARE:
+                shared.drop_unused()
+                continue
+            key, _ = self._states.popitem(last=False)
+            own, held = self._held.pop(key)
+            self._own_bytes -= own
+            for one in held:
+                shared.leave(one)
 
     def _make(self, keys: Keys) -> ClassState:
         profile, work = self.profile, self.work
@@ -97,11 +101,16 @@ class ClassCache:
         active_plugins = self._active_plugins(
             tuple([name for name, key in key_of.items() if key is IDLE])
         )
-        verdicts = [self._verdict(f, key_of[f.plugin.name]) for f in active_plugins.filters]
+        held: list[Hashable] = []
+        verdicts = [self._verdict(f, key_of[f.plugin.name], held) for f in active_plugins.filters]
         points = [
-            WeightedPoints(self._cached_scores(s.plugin, key_of[s.plugin.name]), s)
+            WeightedPoints(self._cached_scores(s.plugin, key_of[s.plugin.name], held), s)
             for s in active_plugins.scorers
         ]
+        # a row: what no other state uses
+        own = STATE_BYTES + SCORE_BYTES * (len(points) + len(verdicts) + len(points) - len(held))
+        self._held[keys] = own, held
+        self._own_bytes += own
         floor = 0 if profile.scorers else 1
         ranking = Ranking(self.cluster, work, points, noughts=active_plugins.noughts, floor=floor)
         asks_all = profile.always_check_all_filters
@@ -125,26 +134,18 @@ class ClassCache:
             active_plugins = self._active_plugins_by_key[idle] = without(self.profile, idle)
         return active_plugins
 
-    def _verdict(self, filterer: Filterer, key: Hashable) -> CachedVerdict:
-        answers = self._verdicts[filterer.plugin.name]
-        kept = answers.get(key)
-        if kept is None:
-            kept = CachedVerdict(filterer.plugin, filterer.pre_filter, self.work)
-            answers[key] = kept
-        return kept
+    def _verdict(self, filterer: Filterer, key: Hashable, held: list[Hashable]) -> CachedVerdict:
+        held.append(("Filter", filterer.plugin.name, key))
+        return self._shared.take(
+            held[-1],
+            CODE_BYTES,
+            lambda: CachedVerdict(filterer.plugin, filterer.pre_filter, self.work),
+        )
 
-    def _cached_scores(self, plugin: ScorePlugin, key: Hashable) -> CachedScores:
+    def _cached_scores(
+        self, plugin: ScorePlugin, key: Hashable, held: list[Hashable]
+    ) -> CachedScores:
         if plugin.reads_feasible:  # belongs to one feasible set, so to one class
             return CachedScores(plugin)
-        answers = self._scores[plugin.name]
-        kept = answers.get(key)
-        if kept is None:
-            kept = answers[key] = CachedScores(plugin)
-        return kept
-
-
-def _own_bytes(state: ClassState) -> int:
-    """Bytes a row of what no other state uses."""
-    points = state.ranking.points
-    alone = sum(one.plugin.reads_feasible for one in points)
-    return STATE_BYTES + SCORE_BYTES * (len(points) + alone)
+        held.append(("Score", plugin.name, key))
+        return self._shared.take(held[-1], SCORE_BYTES, lambda: CachedScores(plugin))

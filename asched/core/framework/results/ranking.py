@@ -3,7 +3,7 @@
     scorers  WeightedPoints.values ──sum──> total int64[N] ──where feasible──> ranking int64[N]
 
 Points fall into three kinds, and after a decision only the last two are touched:
-    unschedulable    nothing that placed pods change can change them; their sum is kept
+    still      nothing that placed pods change can change them; their sum is kept
     moving     they look at what runs on a row, so the changed rows are scored again
     sensitive  they read counts of pods, or are normalised over a set that may change: looked at
     each time
@@ -74,7 +74,7 @@ class Ranking:
         self.points = points
         self._moving: list[WeightedPoints] = []
         self._sensitive: list[WeightedPoints] = []
-        self._unschedulable_sum: I64 = np.zeros(0, dtype=np.int64)
+        self._still_sum: I64 = np.zeros(0, dtype=np.int64)
         self._ranking: I64 = np.zeros(0, dtype=np.int64)
         #: largest entry per block of `BLOCK_ROWS`, of the ranking that `update` returned last
         self.peaks: I64 = self._ranking
@@ -124,14 +124,14 @@ class Ranking:
             is_rebuilt |= points.follow(pod, self._cluster, rows, self._work)
         if is_rebuilt:
             self._asked = None
-            total = self._unschedulable_sum + self._sum((*self._moving, *self._sensitive))
+            total = self._still_sum + self._sum((*self._moving, *self._sensitive))
             self._ranking = np.where(feasible, total, NOT_FEASIBLE)
             self.peaks = peaks_of(self._ranking)
         elif len(rows) == 1:
             self._rank_row(int(rows[0]), feasible)
             self._find_peak(int(rows[0]) // BLOCK_ROWS)
         elif len(rows):
-            part = self._unschedulable_sum[rows]
+            part = self._still_sum[rows]
             for points in (*self._moving, *self._sensitive):
                 if points.is_active:
                     part += points.values[rows]
@@ -147,7 +147,7 @@ class Ranking:
         if not feasible[row]:
             self._ranking[row] = NOT_FEASIBLE
             return
-        total = self._unschedulable_sum[row]
+        total = self._still_sum[row]
         for points in self._moving:
             total += points.values[row]
         for points in self._sensitive:
@@ -158,7 +158,7 @@ class Ranking:
     def _rank_again(self, pod: PodInfo, feasible: Mask, feasible_version: int) -> I64:
         for points in self.points:
             points.refresh(pod, self._cluster, feasible, feasible_version, None, self._work)
-        self._moving, self._sensitive, unschedulable = [], [], []
+        self._moving, self._sensitive, still = [], [], []
         self._asked = None
         for points in self.points:
             plugin = points.plugin
@@ -168,17 +168,17 @@ class Ranking:
             elif points.is_active and points.follows_pods:
                 self._moving.append(points)
             else:
-                unschedulable.append(points)
+                still.append(points)
         base, varied = self._floor, []
-        for points in unschedulable:
+        for points in still:
             if points.is_active:
                 constant = points.constant
                 if constant is None:
                     varied.append(points)
                 else:
                     base += constant
-        self._unschedulable_sum = self._sum(varied, base=base)
-        total = self._unschedulable_sum + self._sum((*self._moving, *self._sensitive))
+        self._still_sum = self._sum(varied, base=base)
+        total = self._still_sum + self._sum((*self._moving, *self._sensitive))
         self._ranking = np.where(feasible, total, NOT_FEASIBLE)
         self.peaks = peaks_of(self._ranking)
         self._epoch = self._cluster.epoch

@@ -1,0 +1,60 @@
+"""Cached results of plugins, shared by the classes of which a plugin reads the same."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class _Entry:
+    __slots__ = ("result", "row_bytes", "users")
+
+    def __init__(self, result: Any, row_bytes: int) -> None:
+        self.result = result
+        self.row_bytes = row_bytes
+        self.users = 1
+
+
+class SharedResults:
+    """Results by plugin and what it reads of a class, each with the number of classes that use it.
+
+    Those that no class uses any more stay until they are dropped: the next class may read the same.
+    """
+
+    __slots__ = ("_entries", "_unused", "row_bytes", "unused_row_bytes")
+
+    def __init__(self) -> None:
+        self._entries: dict[Hashable, _Entry] = {}
+        self._unused: OrderedDict[Hashable, None] = OrderedDict()  # left first comes first
+        #: bytes a row of all results, and of those without users
+        self.row_bytes = self.unused_row_bytes = 0
+
+    def take(self, key: Hashable, row_bytes: int, make: Callable[[], T]) -> T:
+        """One class more uses the result of this key; it is made if there is none."""
+        entry = self._entries.get(key)
+        if entry is None:
+            made = make()
+            self._entries[key] = _Entry(made, row_bytes)
+            self.row_bytes += row_bytes
+            return made
+        if not entry.users:
+            del self._unused[key]
+            self.unused_row_bytes -= entry.row_bytes
+        entry.users += 1
+        found: T = entry.result
+        return found
+
+    def leave(self, key: Hashable) -> None:
+        """One class less uses it."""
+        entry = self._entries[key]
+        entry.users -= 1
+        if not entry.users:
+            self._unused[key] = None
+            self.unused_row_bytes += entry.row_bytes
+
+    def drop_unused(self) -> None:
+        """Forget what has been without users for longest."""
+        entry = self._entries.pop(self._unused.popitem(last=False)[0])
+        self.row_bytes -= entry.row_bytes
+        self.unused_row_bytes -= entry.row_bytes
