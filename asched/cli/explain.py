@@ -32,6 +32,7 @@ nonResourceURL /debug/asched/*; its own certificate proves nothing, so --ca-file
 OUTPUTS: Final = ("text", "wide", "json", "yaml")
 #: Lines of the history that are shown unless all are asked for.
 HISTORY_LINES: Final = 8
+TAINTS_LINES: Final = 5
 
 
 def add_parser(subparsers: Any) -> None:
@@ -118,8 +119,11 @@ def explanation(told: Mapping[str, Any], history_lines: int = HISTORY_LINES) -> 
         f"held by {told['gatedBy']}" if told.get("gatedBy") else "",
         f"profile {told['schedulerName']}" if "schedulerName" in told else "",
         f"priority {told['priority']}" if "priority" in told else "",
+        f"woken last by {told['wokenBy']}" if told.get("wokenBy") else "",
     ]
     yield "  " + ", ".join(filter(None, facts))
+    if told.get("alike", 1) > 1:
+        yield f"  {told['alike']} equal pods wait for the same thing"
     last = next((line for line in reversed(told["story"]) if "reasons" in line), None)
     if last is not None:
         yield ""
@@ -128,6 +132,12 @@ def explanation(told: Mapping[str, Any], history_lines: int = HISTORY_LINES) -> 
     if "now" in told:
         yield ""
         yield from _now(told["now"])
+        for one in told.get("missing", ()):
+            most = f"{one['mostFree']} on {one['node']}"
+            yield f"needs {one['asked']} {one['resource']}, the most that is free is {most}"
+        for one in told.get("taints", ())[:TAINTS_LINES]:
+            yield f"taint {one['taint']} on {one['nodes']} nodes is not tolerated"
+    yield from _changes(told)
     if told["story"]:
         yield ""
         yield "story"
@@ -161,7 +171,30 @@ def _now(now: Mapping[str, Any]) -> Iterator[str]:
         yield "nearest misses"
         for miss in now["nearestMisses"]:
             said = "; ".join(f"{one['plugin']}: {one['reason']}" for one in miss["objections"])
-            yield f"  {miss['node']}: {said}"
+            yield f"  {miss['node']}: {said}{_exactly(miss)}"
+
+
+def _exactly(miss: Mapping[str, Any]) -> str:
+    """How much is missing, and which taints."""
+    amounts = [
+        f"{name} {one['free']} of {one['asked']}" for name, one in miss.get("missing", {}).items()
+    ]
+    found = "; ".join((*amounts, *miss.get("taints", ())))
+    return f" ({found})" if found else ""
+
+
+def _changes(told: Mapping[str, Any]) -> Iterator[str]:
+    if "changes" not in told:
+        return
+    yield ""
+    if not told["changes"]:
+        yield "no single change of a known kind makes it fit"
+        return
+    yield "any of these alone makes it fit"
+    width = max(len(one["kind"]) for one in told["changes"])
+    for one in told["changes"]:
+        where = f"on {one['node']}" if one["nodes"] == 1 else f"on {one['nodes']} nodes"
+        yield f"  {one['kind']:{width}}  {one['text']}  ({where})"
 
 
 def _details(line: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from copy import deepcopy
 
 import pytest
 
@@ -74,6 +75,36 @@ def test_a_bound_pod_is_told_in_two_lines():
     told = {"pod": "a/b", "place": "bound", "node": "n1", "story": [], "schedulerName": "x"}
 
     assert list(explanation(told)) == ["pod a/b: bound on n1", "  profile x"]
+
+
+def test_what_is_missing_and_what_would_help_stands_below_the_funnel():
+    told = {
+        **deepcopy(TOLD),
+        "alike": 340,
+        "wokenBy": "NodeAdd",
+        "missing": [{"resource": "cpu", "asked": "64", "mostFree": "1300m", "node": "n2"}],
+        "taints": [{"taint": "team=a:NoSchedule", "nodes": 3}],
+        "changes": [
+            {"kind": "node", "text": "one more node like n2", "nodes": 1, "node": "n2"},
+            {"kind": "toleration", "text": "tolerate team=a:NoSchedule", "nodes": 3, "node": "n1"},
+        ],
+    }
+    told["now"]["nearestMisses"][0] |= {
+        "missing": {"cpu": {"asked": "64", "free": "1300m"}},
+        "taints": ["team=a:NoSchedule"],
+    }
+    lines = list(explanation(told))
+    assert "priority 7, woken last by NodeAdd" in lines[1]
+    assert lines[2] == "  340 equal pods wait for the same thing"
+    start = lines.index("  n7: NodeResourcesFit: no cpu (cpu 1300m of 64; team=a:NoSchedule)")
+    assert lines[start + 1 : start + 7] == [
+        "needs 64 cpu, the most that is free is 1300m on n2",
+        "taint team=a:NoSchedule on 3 nodes is not tolerated",
+        "",
+        "any of these alone makes it fit",
+        "  node        one more node like n2  (on n2)",
+        "  toleration  tolerate team=a:NoSchedule  (on 3 nodes)",
+    ]
 
 
 @pytest.fixture

@@ -360,6 +360,7 @@ class SchedulingQueue:
         """Put a pod where a decision sends it; whether that is not unschedulable."""
         if worth is Worth.SKIP:
             return self._to_rest(queued, label)
+        queued.woken_by = label
         if worth is Worth.AFTER_BACKOFF and is_backing_off(queued, now_s):
             return self._to_backoff(queued, label)
         return self._to_active(queued, label, now_s)

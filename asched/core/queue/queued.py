@@ -31,6 +31,7 @@ class QueuedPod:
     gated_by          the plugin that keeps it from becoming active, or ""
     is_patient        it had room and was turned away later: its backoff is never cut short
     is_promised       its last attempt found room that others have to leave first
+    woken_by          the change that made it leave its rest last, in the words of the metrics
     was_flushed       it was given another try because of its age alone
     class_key         equal for pods for which every hint answers alike; None shares nothing
     """
@@ -56,6 +57,7 @@ class QueuedPod:
         "timestamp_s",
         "unschedulable_count",
         "was_flushed",
+        "woken_by",
     )
 
     def __init__(self, pod: Pod, now_s: float, class_key: Hashable | None = None) -> None:
@@ -75,6 +77,7 @@ class QueuedPod:
         self.gated_by = ""
         self.is_patient = self.is_promised = False
         self.was_flushed = False
+        self.woken_by = ""
         # Where it is: in a heap under a ticket, or unschedulable in a group (where a heap orders it
         # among its equals); neither while in flight.
         self.lane: PodHeap | None = None

@@ -12,9 +12,19 @@ import numpy as np
 from asched.core.config.text import without_keys
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.history import Line
+from asched.core.explain.changes import changes
+from asched.core.explain.shortfalls import (
+    missing_everywhere,
+    missing_on,
+    missing_shares,
+    taints_in_the_way,
+    untolerated,
+)
+from asched.core.explain.words import spelt
 from asched.core.framework.runner import Runner
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
+from asched.core.queue.unschedulable import equals_of
 from asched.core.state.pods import PodInfo
 from asched.edge.host.loops import Scheduler
 
@@ -86,9 +96,21 @@ class Inspection:
         told.update(self._place(pod))
         runner = self._context.runners.get(pod.spec.scheduler_name)
         if runner is not None and not pod.spec.node_name:
-            info = self._context.cluster.classes.info_of(pod)
-            told["now"] = _verdicts_now(info, runner)
+            told.update(self._prospects(pod, runner))
         return told
+
+    def _prospects(self, pod: Pod, runner: Runner) -> dict[str, Any]:
+        """How each node looks at a waiting pod now, what is missing, and what would help."""
+        cluster = self._context.cluster
+        info = cluster.classes.info_of(pod)
+        found: dict[str, Any] = {"now": _verdicts_now(info, runner)}
+        if found["now"].get("feasible"):
+            return found
+        found["missing"] = missing_everywhere(cluster, info)
+        found["taints"] = taints_in_the_way(cluster, info)
+        helping = changes(runner, self._context.nominator, pod)
+        found["changes"] = [change._asdict() for change in helping]
+        return found
 
     def _place(self, pod: Pod) -> dict[str, Any]:
         if pod.spec.node_name:
@@ -97,7 +119,9 @@ class Inspection:
         queued = queue.places.get(pod.key)
         if queued is not None:
             place = queue.places.name_of(queued)
-            return {"place": "gated" if queued.is_gated else place, **_queued(queued)}
+            alike = len(equals_of(queued)) if queued.group is not None else 1
+            told = {"place": "gated" if queued.is_gated else place, "alike": alike}
+            return {**told, **_queued(queued)}
         if pod.uid in queue.in_flight:
             return {"place": "in flight"}
         if pod.spec.scheduler_name not in self._context.runners:
@@ -112,6 +136,7 @@ def _queued(queued: QueuedPod) -> dict[str, Any]:
         "attempts": queued.attempts,
         "rejectedBy": sorted(queued.rejectors),
         "gatedBy": queued.gated_by,
+        "wokenBy": queued.woken_by,
         "since": queued.timestamp_s,
         "backoffUntil": queued.backoff_until_s,
     }
@@ -159,7 +184,8 @@ def _verdicts_now(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
             }
         )
     rows = np.flatnonzero(live & (objections > 0))
-    nearest = rows[np.argsort(objections[rows], kind="stable")][:MISSES_MAX]
+    missing = missing_shares(runner.cluster, info)[rows]
+    nearest = rows[np.lexsort((missing, objections[rows]))][:MISSES_MAX]
     return {
         "nodes": nodes.count,
         "lookedAt": int(live.sum()),
@@ -178,4 +204,9 @@ def _miss(info: PodInfo, runner: Runner, active: Iterable[Any], row: int) -> Map
         if code:
             status = verdict.plugin.explain(info, code)
             said.append({"plugin": verdict.plugin.name, "reason": ", ".join(status.reasons)})
-    return {"node": node.metadata.name, "objections": said}
+    return {
+        "node": node.metadata.name,
+        "objections": said,
+        "missing": missing_on(runner.cluster, info, row),
+        "taints": list(map(spelt, untolerated(node, info.pod))),
+    }

@@ -6,7 +6,11 @@ from typing import Any, cast
 import orjson
 
 from asched.core.config.defaults import configuration
+from asched.core.model.kinds import NODE
+from asched.core.state.facts import Seen
 from asched.edge.host.inspection import Inspection
+from tests.builders import a_node, a_pod
+from tests.core.cycle.playbook import Play
 
 
 def test_the_configuration_is_shown_without_private_keys() -> None:
@@ -16,3 +20,44 @@ def test_the_configuration_is_shown_without_private_keys() -> None:
     shown = Inspection(cast("Any", scheduler), made, lambda: True).configuration()
     assert shown["extenders"][0]["tlsConfig"]["certData"] == "Y2VydA=="
     assert b"c2VjcmV0" not in orjson.dumps(shown)
+
+
+def told_of(play: Play, name: str) -> dict[str, Any]:
+    scheduler = SimpleNamespace(machine=play.machine)
+    inspection = Inspection(cast("Any", scheduler), configuration({}), lambda: True)
+    told = inspection.explain("default", name)
+    assert told is not None
+    return dict(told)
+
+
+def test_a_pod_that_fits_nowhere_is_told_what_is_missing_and_what_would_help() -> None:
+    play = Play(
+        a_node("n1").allocatable(cpu="1"),
+        a_node("n2").allocatable(cpu="3"),
+        a_node("n3").allocatable(cpu="8").taints("team=a:NoSchedule"),
+    )
+    for name in ("web", "web2", "web3"):
+        play.see(a_pod(name).requests(cpu="4"))
+    told = told_of(play, "web")
+    assert (told["place"], told["alike"]) == ("unschedulable", 3)
+    assert told["missing"] == []
+    assert told["taints"] == [{"taint": "team=a:NoSchedule", "nodes": 1}]
+    misses = told["now"]["nearestMisses"]
+    assert [miss["node"] for miss in misses] == ["n3", "n2", "n1"]
+    assert misses[1]["missing"] == {"cpu": {"asked": "4", "free": "3"}}
+    assert misses[0]["taints"] == ["team=a:NoSchedule"]
+    assert {(one["kind"], one["node"]) for one in told["changes"]} == {
+        ("toleration", "n3"),
+        ("request", "n2"),
+    }
+
+
+def test_what_woke_a_pod_is_told_and_its_backoff_does_not_hide_it() -> None:
+    play = Play(a_node("n1").allocatable(cpu="1"))
+    play.see(a_pod().requests(cpu="4"))
+    assert told_of(play, "web")["wokenBy"] == ""
+    play.turn(Seen(NODE, a_node("n2").allocatable(cpu="2").build()))
+    play.turn(Seen(NODE, a_node("n2").allocatable(cpu="3").build()))
+    play.turn(Seen(NODE, a_node("n3").allocatable(cpu="8").taints("a:NoSchedule").build()))
+    play.turn(after_s=30.0)
+    assert told_of(play, "web")["wokenBy"].startswith("Node")

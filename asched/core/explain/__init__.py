@@ -1,0 +1,1 @@
+"""Why a pod waits, and the smallest change that would end it."""

@@ -1,0 +1,67 @@
+"""How much is missing, on which node, and which taints are in the way."""
+
+from asched.core.explain.shortfalls import (
+    missing_everywhere,
+    missing_on,
+    missing_shares,
+    taints_in_the_way,
+)
+from asched.core.explain.words import written
+from tests.builders import a_cluster, a_node, a_pod, pending
+
+
+def test_what_no_node_has_enough_of_is_told_with_the_most_that_one_has() -> None:
+    cluster = a_cluster(
+        a_node("n1").allocatable(cpu="2", memory="8Gi"),
+        a_node("n2").allocatable(cpu="1300m", memory="64Gi"),
+        pods=[a_pod("other").requests(cpu="1").on("n1")],
+    )
+    info = pending(cluster, a_pod().requests(cpu="64", memory="16Gi"))
+    assert missing_everywhere(cluster, info) == [
+        {"resource": "cpu", "asked": "64", "mostFree": "1300m", "node": "n2"}
+    ]
+    assert missing_on(cluster, info, 0) == {
+        "cpu": {"asked": "64", "free": "1"},
+        "memory": {"asked": "16Gi", "free": "8Gi"},
+    }
+    assert missing_on(cluster, info, 1).keys() == {"cpu"}
+    assert missing_shares(cluster, info).tolist() == [63 / 64 + 0.5, (64 - 1.3) / 64]
+
+
+def test_a_full_node_misses_a_place_and_an_overdrawn_one_no_more_than_all() -> None:
+    cluster = a_cluster(
+        a_node("n1").allocatable(cpu="1", pods="1"),
+        pods=[a_pod("other").requests(cpu="4").on("n1")],
+    )
+    info = pending(cluster, a_pod().requests(cpu="2"))
+    assert missing_on(cluster, info, 0) == {
+        "cpu": {"asked": "2", "free": "0"},
+        "pods": {"asked": "1", "free": "0"},
+    }
+    assert missing_shares(cluster, info).tolist() == [2.0]
+
+
+def test_taints_are_told_by_how_many_nodes_have_them() -> None:
+    cluster = a_cluster(
+        a_node("n1").taints("team=a:NoSchedule soft=x:PreferNoSchedule"),
+        a_node("n2").taints("team=a:NoSchedule gpu:NoExecute"),
+        a_node("n3").cordoned(),
+        a_node("n4").taints("spot:NoSchedule"),
+    )
+    info = pending(cluster, a_pod().tolerates("spot:NoSchedule"))
+    assert taints_in_the_way(cluster, info) == [
+        {"taint": "team=a:NoSchedule", "nodes": 2},
+        {"taint": "gpu:NoExecute", "nodes": 1},
+        {"taint": "node.kubernetes.io/unschedulable:NoSchedule", "nodes": 1},
+    ]
+
+
+def test_amounts_are_written_exactly() -> None:
+    assert [written("cpu", n) for n in (0, 250, 2000)] == ["0", "250m", "2"]
+    assert [written("memory", n) for n in (0, 1025, 3 << 20, 1 << 31)] == [
+        "0",
+        "1025",
+        "3Mi",
+        "2Gi",
+    ]
+    assert written("nvidia.com/gpu", 8) == "8"
