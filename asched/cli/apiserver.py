@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from asched.cli.arguments import port
+from asched.lab.apiserver import faults
 from asched.lab.apiserver.server import ApiServer
 
 
@@ -44,7 +45,25 @@ def add_parser(subparsers: Any) -> None:
         default=True,
         help="make the pods of Deployments, ReplicaSets and Jobs",
     )
+    parser.add_argument(
+        "--fault",
+        type=_fault,
+        action="append",
+        default=[],
+        metavar="NAME=RATE",
+        help="trouble that befalls this share of requests, lists or watch events; may be given"
+        f" again. PUT {faults.PATH} changes it while it runs. NAME is one of"
+        f" {', '.join(faults.NAMES)}",
+    )
     parser.set_defaults(run=run)
+
+
+def _fault(text: str) -> faults.Fault:
+    name, _, rate = text.partition("=")
+    try:
+        return faults.named(name, rate=float(rate or 1))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(args: argparse.Namespace) -> int:
@@ -81,6 +100,8 @@ async def serve(args: argparse.Namespace) -> int:
         if file and not os.access(file, os.R_OK):
             raise CannotBeginError(f"{flag} {file} cannot be read; check the path and its rights")
     server = ApiServer(kubelet=args.kubelet, controllers=args.controllers)
+    for fault in args.fault:
+        server.faults.add(fault)
     try:
         await server.start(args.bind_address, args.port, tls=tls, token=args.token)
     except OSError as error:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import aiohttp
+import pytest
 import yaml
 
 from asched.cli import apiserver
@@ -65,3 +66,16 @@ def test_an_address_that_cannot_be_listened_on_is_one_clear_line(capsys) -> None
     error = capsys.readouterr().err
     assert error.startswith("asched apiserver: ")
     assert error.count("\n") == 1
+
+
+def test_faults_are_named_with_a_rate(capsys):
+    chosen = parsed("--fault", "overload=0.25", "--fault", "mute-watch").fault
+    assert [(fault.action, fault.rate) for fault in chosen] == [("refuse", 0.25), ("mute_watch", 1)]
+    for wrong, words in (
+        ("quake=1", "there is no fault 'quake'; there are delay, reset, "),
+        ("delay=often", "could not convert string to float: 'often'"),
+        ("delay=2", "the rate of delay must be a number from 0 to 1, not 2.0"),
+    ):
+        with pytest.raises(SystemExit):
+            parsed("--fault", wrong)
+        assert words in capsys.readouterr().err

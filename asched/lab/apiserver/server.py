@@ -24,15 +24,14 @@ import yaml
 from aiohttp import web
 
 from asched.edge import certificates
-from asched.lab.apiserver import bodies, bootstrap, crud
-from asched.lab.apiserver.auth import ADMIN, ANONYMOUS, Authenticator
-from asched.lab.apiserver.call import Call, Reply, User, refusal
+from asched.lab.apiserver import answering, bodies, bootstrap, crud, faults
+from asched.lab.apiserver.auth import ADMIN, ANONYMOUS, Authenticator, check_path
+from asched.lab.apiserver.call import Call, User, refusal
 from asched.lab.apiserver.context import Context, Options
 from asched.lab.apiserver.controllers import Controllers
 from asched.lab.apiserver.faults import Fault, Faults
 from asched.lab.apiserver.kubelet import Kubelet
 from asched.lab.apiserver.resources import BY_KIND, find
-from asched.lab.apiserver.routing import route
 from asched.lab.apiserver.statuses import ApiError
 from asched.lab.apiserver.watching import (
     BOOKMARK_BEFORE_END_S,
@@ -185,18 +184,21 @@ class ApiServer:
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         call = await self._call(request)
-        fault = self.faults.hit(call.method, call.path) if self.faults.rules else None
-        if fault is not None and fault.action == "reset_before":
-            return _reset(request)
-        if fault is not None and fault.action == "refuse":
-            return _response(fault.refusal())
+        fault = self._fault(call) if self.faults.rules else None
+        if fault is not None:
+            answered = await answering.instead(request, fault)
+            if answered is not None:
+                return answered
         try:
             call.user = self.auth.user(request.headers.get("Authorization", ""))
             spoken_for = request.headers.get("Impersonate-User")
             if spoken_for:
                 groups = tuple(request.headers.getall("Impersonate-Group", ()))
                 call.user = self.auth.impersonated(call.user, spoken_for, groups)
-            reply = route(self.ctx, call)
+            if call.path == faults.PATH:
+                check_path(self.ctx, call)
+                return answering.response(self.faults.handle(call.method, call.body))
+            reply = answering.handled(self.ctx, call, fault)
         except ApiError as error:
             if error.code == 504:
                 await asyncio.sleep(FUTURE_WAIT_S * self._pace)
@@ -206,11 +208,12 @@ class ApiServer:
             reply = refusal(ApiError(500, "the handler failed; see the server's log"))
         if isinstance(reply, Watch):
             return await self._stream(request, reply, call)
-        if fault is not None:
-            if fault.action == "reset_after":
-                return _reset(request)
-            await asyncio.sleep(fault.seconds)
-        return _response(reply)
+        return await answering.delivered(request, reply, fault)
+
+    def _fault(self, call: Call) -> Fault | None:
+        if call.path == faults.PATH:
+            return None
+        return self.faults.hit(call.method, call.path, listing=answering.is_list(call))
 
     async def _call(self, request: web.BaseRequest) -> Call:
         path, _, query = request.raw_path.partition("?")
@@ -240,14 +243,16 @@ class ApiServer:
         try:
             await response.prepare(request)
             while True:
-                data = watch.take()
-                fault = self._watch_fault(watch, call) if data else None
-                if fault is not None and fault.action == "mute_watch":
-                    await asyncio.Event().wait()  # until its client leaves
-                if data:
-                    await response.write(data)
+                frames = watch.take()
+                fault = self._watch_fault(watch, call) if frames else None
+                if fault is not None:
+                    if fault.action == "mute_watch":
+                        await asyncio.Event().wait()  # until its client leaves
+                    frames = answering.disturbed(frames, fault)
+                if frames:
+                    await response.write(b"".join(frames))
                 if fault is not None and fault.action == "drop_watch":
-                    return _reset(request)
+                    return answering.reset(request)
                 if watch.ended and not watch.frames:
                     break
                 await awake.wait()
@@ -275,20 +280,3 @@ async def _bookmarks(watch: Watch) -> None:
     while True:
         await asyncio.sleep(BOOKMARK_EVERY_S)
         watch.bookmark()
-
-
-def _reset(request: web.BaseRequest) -> web.StreamResponse:
-    """Break the connection without an answer."""
-    if request.transport is not None:
-        request.transport.abort()
-    return web.Response(status=500)
-
-
-def _response(reply: Reply) -> web.Response:
-    headers = reply.headers
-    if reply.content_type:
-        headers["Content-Type"] = reply.content_type
-    response = web.Response(status=reply.status, body=reply.body, headers=headers)
-    for warning in reply.warnings:
-        response.headers.add("Warning", warning)
-    return response

@@ -91,10 +91,10 @@ class Watch:
             self._table.listeners.remove(self.tell)
         self.wake()
 
-    def take(self) -> bytes:
-        """Everything that waits to be sent, as one piece."""
+    def take(self) -> list[bytes]:
+        """Everything that waits to be sent."""
         frames, self.frames = self.frames, []
-        return b"".join(frames)
+        return frames
 
     def fail(self, error: JsonObject) -> None:
         """Send an ERROR and end."""

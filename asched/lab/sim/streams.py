@@ -113,7 +113,7 @@ class Stream:
         lag_s = self._lag_s if self._troubles.is_on else 0.0
         due_s = max(self._last_due_s, self._clock.now_s() + lag_s)
         self._last_due_s = due_s
-        for frame in self._watch.take().splitlines(keepends=True):
+        for frame in self._watch.take():
             self._frames.append((due_s, frame))
         self._clock.after(due_s - self._clock.now_s(), self._deliver)
 

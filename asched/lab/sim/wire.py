@@ -29,6 +29,7 @@ from asched.lab.apiserver.auth import ADMIN
 from asched.lab.apiserver.call import Call, refusal
 from asched.lab.apiserver.call import Reply as ServerReply
 from asched.lab.apiserver.context import Context
+from asched.lab.apiserver.faults import CONFLICT, OVERLOADED
 from asched.lab.apiserver.routing import route
 from asched.lab.apiserver.statuses import ApiError
 from asched.lab.sim.clock import VirtualClock
@@ -49,12 +50,6 @@ if TYPE_CHECKING:
 
 #: One way through the network of a healthy cluster, at most.
 WAY_S_MAX: Final = 0.01
-
-#: What a server answers whose own retries were in vain.
-CONFLICT: Final = (
-    b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,'
-    b'"message":"the object has been modified; please apply your changes to the latest version"}'
-)
 
 #: (binding, whether it came late): a binding that the server has just accepted.
 OnBound = Callable[[Bind, bool], None]
@@ -215,10 +210,9 @@ class Wire:
     def _fate(self, job: Job) -> Outcome:
         troubles = self._troubles
         if (overload := troubles.strikes(Overload)) is not None:
-            text = b"Too many requests, please try again later.\n"
-            return Reply(429, text, b"\r\nRetry-After: %d" % overload.retry_after_s)
+            return Reply(429, OVERLOADED.encode(), b"\r\nRetry-After: %d" % overload.retry_after_s)
         if troubles.strikes(Conflicts):
-            return Reply(409, CONFLICT)
+            return Reply(409, CONFLICT.encode())
         if (errors := troubles.strikes(ServerErrors)) is not None:
             if self._rng.random() < errors.applied_share:
                 self._carry_out(job, late=False)
