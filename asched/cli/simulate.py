@@ -119,10 +119,10 @@ def _text(outcome: Outcome) -> str:
 
 
 def _published(path: Path | None, outcome: Outcome) -> list[Curve]:
-    """The curve of the same run as published; nothing for a policy that was not."""
-    name = PUBLISHED.get(outcome.policy)
-    if path is None or name is None:
+    """The curve of the same run as published; of the best published policy beside one of ours."""
+    if path is None:
         return []
+    name = PUBLISHED.get(outcome.policy, PUBLISHED["fgd"])
     wanted = f"openb_pod_list_{outcome.trace.partition(':')[2]}", name, str(outcome.seed)
     try:
         with path.open(newline="", encoding="utf-8") as stream:
@@ -130,7 +130,7 @@ def _published(path: Path | None, outcome: Outcome) -> list[Curve]:
                 if (line["workload"], line["sc_policy"], line["seed"]) == wanted:
                     values = [line[str(at)] for at in range(len(outcome.curve))]
                     found = [float(value) if value else None for value in values]
-                    return [_drawn("published", found)]
+                    return [_drawn(f"published, {name[3:]}", found)]
     except (OSError, KeyError, ValueError) as problem:
         raise TraceError(f"{path}: cannot read published curves: {problem!r}") from None
     raise TraceError(f"{path}: no published curve of {' '.join(wanted)}")

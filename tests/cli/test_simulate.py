@@ -39,16 +39,19 @@ def test_without_json_it_says_what_it_cost(
     assert "that ask for no GPU; 0 turned away although a node had room" in printed
 
 
-def test_a_plot_has_the_published_curve_beside_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("policy", ["fgd", "stock"])
+def test_a_plot_has_the_published_curve_beside_it(policy: str, tmp_path: Path) -> None:
     header = ",".join(["workload", "sc_policy", "tune", "seed", *map(str, range(131))])
     line = ",".join(["openb_pod_list_tiny", "06-FGD", "1.3", "42", *["7.5"] * 130, ""])
     table = tmp_path / "published.csv"
     table.write_text(f"{header}\n{line}\n")
     words = ["--trace", "openb:tiny", "--published", str(table), "--plot", str(tmp_path / "a.svg")]
-    assert main(["simulate", *words, "--traces", str(tiny.write(tmp_path))]) == 0
+    assert (
+        main(["simulate", *words, "--policy", policy, "--traces", str(tiny.write(tmp_path))]) == 0
+    )
     drawn = (tmp_path / "a.svg").read_text()
     assert drawn.count("<polyline") == 2
-    assert ">published<" in drawn
+    assert ">published, FGD<" in drawn
     assert ">GPUs asked for (%)<" in drawn
 
 
