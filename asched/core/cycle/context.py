@@ -80,7 +80,7 @@ class SchedulerContext:
 
     def tell(self, attempt: "Attempt", step: Step, details: object = None) -> None:
         """Add a line to the history of the attempt's pod."""
-        self.histories.tell(attempt.info.pod.key, self.now_s, attempt.id, step, details)
+        self.histories.tell(attempt.queued.key, self.now_s, attempt.id, step, details)
 
     def contain(self, error: Exception, point: str) -> str:
         """Report what a plugin raised at a point (or nearby); returns what its pod is told."""
@@ -95,7 +95,8 @@ class SchedulerContext:
 
     def point_ran(self, attempt: "Attempt", point: str, status: str, started_s: float) -> None:
         """Report an extension point that began at `started_s` of the duration counter."""
-        self.observer.point_ran(point, attempt.profile, status, self.counter_s() - started_s)
+        profile = attempt.runner.profile.scheduler_name
+        self.observer.point_ran(point, profile, status, self.counter_s() - started_s)
 
     def plugin_ran(
         self, attempt: "Attempt", plugin: str, point: str, status: Status, started_s: float

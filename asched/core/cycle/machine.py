@@ -96,7 +96,7 @@ class Machine:
         self._followers: deque[Any] = deque()
         #: attempts that have to wait for others
         self._parked = Parked()
-        self._has_more = False
+        self._has_more = self._announces_arrivals = False
         self._backlog = Backlog(context.cluster)
 
     # --- the line --------------------------------------------------------------------------------
@@ -106,9 +106,9 @@ class Machine:
         context = self.context
         context.now_s = now_s
         context.cluster.begin_turn(now_s, is_quiet=self.is_idle and not self._paused)
+        self._announces_arrivals = context.awaits_pods
         context.cluster.budget.open()  # for extra events at those whom facts may help
-        out: list[Effect] = []
-        self._out = out
+        self._out = []
         for fact, listed in self._backlog.turn(facts):
             if listed is not None:
                 self._follow_sights(listed)
@@ -127,7 +127,7 @@ class Machine:
             self._look_at_waits()  # a pod may have let others go
         self._has_more |= self._waits.has_due or bool(self._followers)
         context.cluster.budget.close()
-        return out
+        return self._out
 
     def next_deadline_s(self) -> float | None:
         """When `handle` should be called again even if nothing happens; None if never.
@@ -175,7 +175,7 @@ class Machine:
                 sight.new,
                 profiles=context.runners,
                 is_assumed=context.cluster.is_assumed,
-                announces_arrivals=context.awaits_pods,
+                announces_arrivals=self._announces_arrivals,
             )
             for step in steps:
                 label = self._take_step(step)

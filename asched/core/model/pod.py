@@ -301,10 +301,11 @@ def spec_key(pod: Pod, labelled: "Pod | None" = None) -> bytes:
     from pod to pod as well, but the rule that reads them is asked anew for every pod. Gates and the
     scheduler's name are no part of it.
     """
-    spec = pod.spec
-    named = any(volume.ephemeral is not None for volume in spec.volumes or ())
-    identity = (pod.metadata.name, pod.metadata.uid) if named else None
-    read = [volume for volume in spec.volumes or () if volume != Volume(volume.name)]
+    spec, identity, read = pod.spec, None, None
+    if spec.volumes:
+        read = [volume for volume in spec.volumes if volume != Volume(volume.name)] or None
+        if read and any(volume.ephemeral is not None for volume in read):
+            identity = pod.metadata.name, pod.metadata.uid
     return _encoder.encode(
         (
             pod.metadata.namespace,

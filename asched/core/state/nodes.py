@@ -112,19 +112,18 @@ class ImageState(NamedTuple):
 class RowLog:
     """Which rows changed, in order. Readers keep a cursor and ask what came after it."""
 
-    __slots__ = ("_base", "_entries")
+    __slots__ = ("_base", "_entries", "end")
 
     def __init__(self) -> None:
         self._base = 0
         self._entries: list[tuple[int, int]] = []
-
-    @property
-    def end(self) -> int:
-        return self._base + len(self._entries)
+        #: moves with every entry; for readers alone
+        self.end = 0
 
     def add(self, row: int, aspect: int) -> None:
         """`aspect` as a plain integer, as above."""
         self._entries.append((row, aspect))
+        self.end += 1
         if len(self._entries) > LOG_ENTRIES_MAX:
             cut = LOG_ENTRIES_MAX // 2
             del self._entries[:cut]
@@ -132,7 +131,7 @@ class RowLog:
 
     def forget(self) -> None:
         """Nothing is known any more of what changed: every reader starts afresh."""
-        self._base = self.end + 1
+        self._base = self.end = self.end + 1
         self._entries.clear()
 
     def since(self, cursor: int) -> Sequence[tuple[int, int]] | None:

@@ -14,18 +14,17 @@ LOG_ENTRIES_MAX: Final = 1 << 16
 class ObjectLog:
     """(plural, key) of every object that appeared, changed, was assumed or went."""
 
-    __slots__ = ("_base", "_entries")
+    __slots__ = ("_base", "_entries", "end")
 
     def __init__(self) -> None:
         self._base = 0
         self._entries: list[tuple[str, str]] = []
-
-    @property
-    def end(self) -> int:
-        return self._base + len(self._entries)
+        #: moves with every entry; for readers alone
+        self.end = 0
 
     def add(self, plural: str, key: str) -> None:
         self._entries.append((plural, key))
+        self.end += 1
         if len(self._entries) > LOG_ENTRIES_MAX:
             cut = LOG_ENTRIES_MAX // 2
             del self._entries[:cut]

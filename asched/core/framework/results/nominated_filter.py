@@ -86,11 +86,14 @@ class NominatedPods:
 
     def __init__(self, cluster: Cluster, nominator: Nominator) -> None:
         self._cluster = cluster
+        self._nominator = nominator
         self.nominated_amounts = NominatedAmounts(cluster, nominator)
         self._tried: OrderedDict[bytes, TriedRows] = OrderedDict()
 
     def refused(self, pod: PodInfo, state: ClassState) -> RefusedRows:
         """The feasible rows that are not feasible with their nominated pods."""
+        if not self._nominator:
+            return NOBODY_REFUSED
         layer = self.nominated_amounts.layer(pod.pod.priority)
         if not layer.total:
             return NOBODY_REFUSED
