@@ -176,7 +176,7 @@ class FastTransport(Transport):
         return await self._run(fresh, data, deadline_s)
 
     async def _run(self, connection: _Connection, data: bytes, deadline_s: float) -> Reply:
-        timer = self.loop.call_at(deadline_s, connection.expire)
+        timer = self.loop.call_at(deadline_s, self._expire, connection, self.loop.time())
         try:
             self._look_at_fence()  # nothing is waited for between this and the first byte
             reply = await connection.send(data)
@@ -187,6 +187,15 @@ class FastTransport(Transport):
             timer.cancel()
             self._release(connection)
         return reply
+
+    def _expire(self, connection: _Connection, sent_s: float) -> None:
+        """Past a deadline give up those connections, too, that have answered nothing since the
+        request was sent: whatever swallowed it has probably swallowed them.
+        """
+        connection.expire()
+        for idle in tuple(self._idle):
+            if idle.idle_since_s <= sent_s:
+                idle.abort()
 
     def _encode(self, method: str, path: str, body: bytes | None, content_type: str) -> bytes:
         """The whole request in one piece; everything but path and length is made once."""

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from asched.edge.client.errors import ConnectFailed, ConnectionLost
+from asched.edge.client.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
 from asched.edge.client.fast import FastTransport
 from tests.edge.client.scripted import reply
 
@@ -136,3 +136,32 @@ async def test_the_fence_is_looked_at_once_more_before_the_first_byte(server, se
         await second
     assert (await first).status == 200
     assert len(server.seen) == 1
+
+
+async def test_after_a_deadline_only_those_are_trusted_that_answered_meanwhile(server, session):
+    """The lease's second connection must not cost what is left of the renewal."""
+    both = asyncio.Event()
+
+    async def handle(seen, _wire):
+        if seen.path == "/mute":
+            await asyncio.Event().wait()
+        if seen.path == "/first":
+            await both.wait()
+        return reply(200, b"%d" % seen.connection)
+
+    server.handler = handle
+    pool = session.pool(3)
+    firsts = [asyncio.ensure_future(pool.request("GET", "/first")) for _ in range(3)]
+    await server.has_seen(3)
+    both.set()
+    await asyncio.gather(*firsts)
+    mute = asyncio.ensure_future(pool.request("GET", "/mute", timeout_s=0.1))
+    await server.has_seen(4)
+    await asyncio.sleep(0.01)  # the loop's clock counts milliseconds
+    trusted = (await pool.request("GET", "/meanwhile")).body
+    with pytest.raises(DeadlineExceeded):
+        await mute
+
+    answers = await asyncio.gather(*(pool.request("GET", "/later") for _ in range(3)))
+    used = {answer.body for answer in answers}
+    assert used & {b"1", b"2", b"3"} == {trusted}
