@@ -50,6 +50,10 @@ ERROR_BYTES_MAX: Final = 1 << 20
 ANSWER_BYTES_MAX: Final = 2 << 30
 
 
+def nobody_minds() -> None:
+    """Of a transport that is the only one on its way."""
+
+
 class AioStream:
     """A running answer of aiohttp."""
 
@@ -92,9 +96,13 @@ class AioTransport(StreamingTransport):
         observe: Observer = observe_nothing,
         may_send: Callable[[], bool] = no_fence,
         headers: Mapping[str, str] | None = None,
+        distrusted: Callable[[], None] = nobody_minds,
     ) -> None:
-        """`headers` go with every request."""
+        """`headers` go with every request. `distrusted`: called when idle connections may have been
+        forgotten on the way.
+        """
         super().__init__(credentials, observe, may_send)
+        self._distrusted = distrusted
         self._headers = {"User-Agent": user_agent, "Accept": JSON, **(headers or {})}
         self._session = self._fresh()
         #: Sessions given up at a deadline: what runs on them may end there.
@@ -120,6 +128,7 @@ class AioTransport(StreamingTransport):
         if not isinstance(error, TimeoutError) or now_s < self._fresh_s + RETIRE_EVERY_S:
             return
         self._fresh_s = now_s
+        self._distrusted()
         self._retired.append(self._session)
         self._session = self._fresh()
         while len(self._retired) > RETIRED_MAX:

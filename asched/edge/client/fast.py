@@ -193,8 +193,12 @@ class FastTransport(Transport):
         request was sent: whatever swallowed it has probably swallowed them.
         """
         connection.expire()
+        self.distrust(sent_s)
+
+    def distrust(self, heard_s: float) -> None:
+        """Give up idle connections over which nothing was heard since."""
         for idle in tuple(self._idle):
-            if idle.idle_since_s <= sent_s:
+            if idle.idle_since_s <= heard_s:
                 idle.abort()
 
     def _encode(self, method: str, path: str, body: bytes | None, content_type: str) -> bytes:

@@ -5,6 +5,7 @@ what may be wrong into one line for the user (ConnectError). Forbidden lists sho
 in `watch.py`.
 """
 
+import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
@@ -69,7 +70,9 @@ class Session:
         self._observe = observe
         self._pools: list[Transport] = []
         #: For watches and everything rare.
-        self.general = AioTransport(credentials, options.user_agent, observe)
+        self.general = AioTransport(
+            credentials, options.user_agent, observe, distrusted=self._distrust_pools
+        )
 
     @property
     def url(self) -> str:
@@ -93,6 +96,13 @@ class Session:
             )
         self._pools.append(made)
         return made
+
+    def _distrust_pools(self) -> None:
+        """A watch that fell silent says something about the way that bindings take, too."""
+        now_s = asyncio.get_running_loop().time()
+        for pool in self._pools:
+            if isinstance(pool, FastTransport):
+                pool.distrust(now_s)
 
     async def get_as(
         self, path: str, shape: type[T], *, timeout_s: float = HANDSHAKE_TIMEOUT_S

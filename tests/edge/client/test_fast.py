@@ -165,3 +165,21 @@ async def test_after_a_deadline_only_those_are_trusted_that_answered_meanwhile(s
     answers = await asyncio.gather(*(pool.request("GET", "/later") for _ in range(3)))
     used = {answer.body for answer in answers}
     assert used & {b"1", b"2", b"3"} == {trusted}
+
+
+async def test_a_silent_watch_gives_up_the_idle_connections_of_bindings(server, session):
+    async def handle(seen, wire):
+        if seen.path == "/watch":
+            await wire.start_stream()
+            await asyncio.Event().wait()
+        return reply(200, b"")
+
+    server.handler = handle
+    pool = session.pool(2)
+    await pool.request("POST", "/binding", b"{}")
+    async with session.general.stream("/watch", timeout_s=0.1) as stream:
+        with pytest.raises(DeadlineExceeded):
+            [chunk async for chunk in stream.chunks()]
+    before = {seen.connection for seen in server.seen}
+    await pool.request("POST", "/binding", b"{}")
+    assert server.seen[-1].connection not in before
