@@ -42,7 +42,7 @@ IN_TREE_POINTS: Final[KnownPlugins] = {
         names.GANG_SCHEDULING: "preEnqueue permit",
         names.TOPOLOGY_PLACEMENT_GENERATOR: PLACEMENT_GENERATE,
         names.POD_GROUP_PODS_COUNT: PLACEMENT_SCORE,
-        names.GPU_SHARING: "score",
+        names.GPU_SHARING: "filter score",
     }.items()
 }
 

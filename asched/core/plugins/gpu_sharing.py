@@ -1,9 +1,10 @@
 """GpuSharing: nodes where a pod's GPUs, or its part of one, leave the rest most useful.
 
-Prefers   what the strategy of its args prefers; nodes that have no devices left for the pod come
-          last. Among equals the first node wins, not a drawn one: scores are whole points, and on
-          fresh nodes nearly everything ties.
-Retry     nothing: it rejects nobody.
+Rejects   nodes where fewer devices than the pod asks for have so much left, even if all pods there
+          were held as tightly as can be; evicting some helps.
+Prefers   what the strategy of its args prefers. Among equals the first node wins, not a drawn one:
+          scores are whole points, and on fresh nodes nearly everything ties.
+Retry     a pod with devices goes; a node appears, or offers or is labelled otherwise.
 Cost      for each changed node and pod class the ways to place the pod there; fragmentation looks
           at each expected pod for each way (a node: 0.3 ms), the others at none. All nodes are
           scored again when half as many pods more, or fewer, are placed than were learnt from.
@@ -19,12 +20,23 @@ import numpy as np
 from asched import names
 from asched.core.config import args as plugin_args
 from asched.core.config.args import GpuSharingArgs
-from asched.core.framework.points import I64, Registration, ScorePlugin
+from asched.core.framework.points import (
+    I64,
+    Codes,
+    FilterPlugin,
+    Hint,
+    Registration,
+    ScorePlugin,
+)
+from asched.core.framework.status import Reason
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.pod import Pod
 from asched.core.plugins.gpu import points
 from asched.core.plugins.gpu.fragmentation import Fragmentation, descent_points, expected
 from asched.core.plugins.gpu.ledger import ASPECTS, Ledger
-from asched.core.plugins.gpu.shares import Demand, Shares, best_of, fits, placements
+from asched.core.plugins.gpu.shares import Demand, Shares, best_of, fits, has_devices, placements
 from asched.core.plugins.gpu.stock import Stock
+from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
@@ -40,6 +52,8 @@ NEVER: Final = -(10**12)
 STEPS: Final = 1_000_000
 MAX_SCORE: Final = 100
 
+NO_DEVICE: Final = Reason("node(s) had too little left of each GPU", resolvable=True)
+
 _SIMPLE: Final[dict[str, Callable[[Shares, Demand], I64]]] = {
     plugin_args.DOT_PRODUCT: points.dot_product,
     plugin_args.BEST_FIT: points.best_fit,
@@ -47,13 +61,15 @@ _SIMPLE: Final[dict[str, Callable[[Shares, Demand], I64]]] = {
 }
 
 
-class GpuSharing(ScorePlugin):
+class GpuSharing(FilterPlugin, ScorePlugin):
     name = names.GPU_SHARING
+    reasons = (NO_DEVICE,)
     depends_on = ASPECTS
     normalizes = True
     fixes_ties = True
 
     def __init__(self, args: GpuSharingArgs | None, cluster: Cluster) -> None:
+        self._cluster = cluster
         self._args = args or GpuSharingArgs()
         self._strategy = self._args.strategy
         self._ledger = Ledger(cluster, self._args)
@@ -67,7 +83,9 @@ class GpuSharing(ScorePlugin):
         self._expect(given)
 
     def registrations(self) -> Sequence[Registration]:
-        return ()
+        offers = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL
+        gone = Registration(Trigger(POD.resource, Action.DELETE), self._pod_gone)
+        return (gone, Registration(Trigger(NODE.resource, offers)))
 
     def share_key(self, pod: PodInfo) -> Hashable:
         return self._ledger.demand(pod.cls)
@@ -83,8 +101,17 @@ class GpuSharing(ScorePlugin):
                 self._version += 1
         return self._version
 
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+        demand = self._ledger.demand(pod.cls)
+        if not demand.number:
+            return np.zeros(nodes.size, dtype=np.int32)
+        return (~has_devices(self._ledger.shares(nodes), demand)).astype(np.int32)
+
+    def _pod_gone(self, _pod: Pod, old: Pod, _new: Pod | None) -> Hint:
+        freed = self._ledger.demand(self._cluster.classes.class_of(old))
+        return Hint.QUEUE if old.spec.node_name and freed.number else Hint.SKIP
+
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        self._ledger.refresh()
         demand = self._ledger.demand(pod.cls)
         shares = self._ledger.shares(nodes)
         raw = np.full(nodes.size, NEVER, dtype=np.int64)

@@ -173,3 +173,46 @@ def test_in_a_profile_with_it_the_first_of_equal_nodes_wins(seed: int) -> None:
         resources["requests"][GPU] = "1"
         placed.append(world.schedule(wanted).node)
     assert placed == ["n0", "n0", "n1"]
+
+
+def test_a_fraction_fits_where_one_device_has_so_much_left_and_not_where_two_have_together() -> (
+    None
+):
+    full = [asks(f"p{at}", 1, 60).on("parts") for at in range(2)]
+    cluster = a_cluster(gpus("parts", 2), gpus("whole", 1), a_node("none"), pods=full)
+    plugin = GpuSharing(None, cluster)
+    half, both = asks("w", 1, 50), asks("w", 2)
+    found = [plugin.filter(pending(cluster, one), all_rows(cluster), None) for one in (half, both)]
+    assert [codes.tolist() for codes in found] == [[1, 0, 1], [1, 1, 1]]
+    assert plugin.filter(pending(cluster, a_pod()), all_rows(cluster), None).tolist() == [0, 0, 0]
+
+
+def test_a_trial_is_judged_as_it_would_be_and_leaves_no_trace() -> None:
+    cluster = a_cluster(gpus("n1", 1), gpus("n2", 1), pods=[asks("a", 1, 60).on("n1")])
+    plugin = GpuSharing(None, cluster)
+    wanted = pending(cluster, asks("w", 1, 50))
+
+    def codes() -> list[int]:
+        return plugin.filter(wanted, all_rows(cluster), None).tolist()
+
+    there = next(iter(cluster.pods_on(0).values()))
+    cluster.apply(Seen(POD, asks("b", 1, 20).on("n2").build()))  # not read before the trial
+    with cluster.without_pods([there], 0):
+        assert codes() == [0, 0]
+        with cluster.with_pods([pending(cluster, asks("c", 1, 40))], 1):
+            assert codes() == [0, 1]
+    assert codes() == [1, 0]
+
+
+def test_devices_that_come_free_wake_who_waits_for_them() -> None:
+    nodes = [node("n1", cpu=64, labels={"nvidia.com/gpu.count": "1"}, resources={GPU: 10})]
+    world = given(nodes, profile={"multiPoint": {"enabled": [{"name": names.GPU_SHARING}]}})
+    first, second = (pod(f"p{at}") for at in range(2))
+    for one in (first, second):
+        one["spec"]["containers"][0]["resources"]["requests"][GPU] = "1"
+    assert world.schedule(first).node == "n1"
+    waits = world.schedule(second)
+    assert "1 node(s) had too little left of each GPU" in waits.message
+    world.remove(first)
+    world.wait(15)
+    assert world.outcome("p1").node == "n1"

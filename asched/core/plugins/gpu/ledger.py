@@ -58,12 +58,21 @@ class Ledger:
             self._read(row)
 
     def shares(self, view: NodeView) -> Shares:
-        """The rows of a view; `refresh` comes first."""
+        """The rows of a view, as they are now; in a trial, as they would be."""
         model, column = view.label(self._args.model_label)
         here = view.row_numbers()
+        if self._cluster.topology.on_trial:  # nothing of it may be kept
+            held = [held_by(self._using(row), self._number_of(row)) for row in here.tolist()]
+            devices = np.array([len(left) for left in held], dtype=np.int64)
+            left = np.zeros((len(held), int(devices.max(initial=1))), dtype=np.int64)
+            for at, one in enumerate(held):
+                left[at, : len(one)] = one
+        else:
+            self.refresh()
+            left, devices = self._left[here], self._devices[here]
         cpu = view.allocatable(0) - view.requested(0)
         names = tuple(name or "" for name in column.values.values)
-        return Shares(cpu, self._left[here], self._devices[here], model, names)
+        return Shares(cpu, left, devices, model, names)
 
     def kinds(self, view: NodeView, demand: Demand) -> tuple[Mask, I64]:
         """Whether pods of this kind are on each row, and how many kinds are."""
@@ -80,13 +89,18 @@ class Ledger:
         there = Counter(self.demand(info.cls) for info in self._cluster.pods_on(row).values())
         self._count(self._asked[row], there)
         self._asked[row] = there
-        using = [demand for demand in there.elements() if demand.number]
+        using = self._using(row)
         self._devices[row] = number
         self._left[row] = 0
         self._left[row, :number] = held_by(using, number)
         self._kinds[row] = False
         for demand in using:
             self._kinds[row, min(demand.kind, self._kinds.shape[1] - 1)] = True
+
+    def _using(self, row: int) -> list[Demand]:
+        """Demands on a row for devices."""
+        pods = self._cluster.pods_on(row).values()
+        return [demand for info in pods if (demand := self.demand(info.cls)).number]
 
     def _count(self, before: Counter[Demand], now: Counter[Demand]) -> None:
         """One row holds other pods; what nobody asks for any more is forgotten."""

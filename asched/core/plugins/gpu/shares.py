@@ -66,11 +66,17 @@ class Placements(NamedTuple):
     after: Shares
 
 
+def has_devices(shares: Shares, demand: Demand) -> Mask:
+    """bool[M]: enough devices have enough left."""
+    enough: Mask = (shares.left >= demand.milli).sum(axis=1) >= demand.number
+    return enough
+
+
 def fits(shares: Shares, demand: Demand) -> Mask:
     """bool[M]: CPU, devices and model suffice."""
     enough = shares.cpu >= demand.cpu
     if demand.number:
-        enough &= (shares.left >= demand.milli).sum(axis=1) >= demand.number
+        enough &= has_devices(shares, demand)
         enough &= accepts(demand, shares.models)[shares.model]
     return enough
 
