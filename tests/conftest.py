@@ -3,6 +3,7 @@ was skipped, and why, is told in one line at the end.
 """
 
 import asyncio
+import importlib.metadata
 from collections import Counter
 
 
@@ -12,6 +13,21 @@ def pytest_asyncio_loop_factories(config, item):
     except ImportError:
         return {"asyncio": asyncio.new_event_loop}
     return {"uvloop": uvloop.new_event_loop}
+
+
+#: Plugins that whoever runs the tests has installed beside asched; no test knows of them.
+THEIRS = frozenset(importlib.metadata.entry_points(group="asched.plugins"))
+_entry_points = importlib.metadata.entry_points
+
+
+def _ours(**chosen):
+    return importlib.metadata.EntryPoints(
+        point for point in _entry_points(**chosen) if point not in THEIRS
+    )
+
+
+# Before anything of asched is imported.
+importlib.metadata.entry_points = _ours
 
 
 #: What a reason for skipping says -> what was missing, for the line at the end of a run.

@@ -12,6 +12,7 @@ from asched.cli.demo import folded
 from asched.cli.demo_view import TEXT_COLUMNS, bar_columns, describe
 from asched.cli.main import main
 from asched.lab.sim.demo import Progress
+from tests.patience import HANG_S
 
 OTHER = """\
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -83,7 +84,7 @@ async def test_what_is_kept_can_be_asked_why_a_pod_waits() -> None:
     assert demo.stdout is not None
     said = []
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG_S):
             async for line in demo.stdout:
                 said.append(line.decode().rstrip())
                 if found := re.search(r"asched explain (\S+/\S+) --server (\S+)", line.decode()):
@@ -95,8 +96,9 @@ async def test_what_is_kept_can_be_asked_why_a_pod_waits() -> None:
             told, _ = await asked.communicate()
     finally:
         demo.send_signal(signal.SIGTERM)
-        assert await demo.wait() == 0
+        status = await demo.wait()
 
+    assert status == 0
     assert said[:4] == [
         "starting the API server ...",
         "creating 3 nodes ...",

@@ -13,6 +13,7 @@ from asched.cli.doctor import as_json, as_text, main, split
 from asched.cli.flags import UsageError
 from asched.edge.host.doctor.notes import Finding, State
 from asched.lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
 from tests.shared import ROOT
 
 FINDINGS = [
@@ -94,7 +95,7 @@ async def doctor(home: Path, *words: str) -> tuple[int, str]:
         env={"PATH": os.environ["PATH"], "HOME": str(home)},
         stdout=asyncio.subprocess.PIPE,
     )
-    output, _ = await asyncio.wait_for(process.communicate(), 30)
+    output, _ = await asyncio.wait_for(process.communicate(), HANG_S)
     assert process.returncode is not None
     return process.returncode, output.decode()
 

@@ -12,10 +12,10 @@ import pytest
 from asched.lab.apiserver.call import User
 from asched.lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, JsonObject, container, documents, one
+from tests.patience import HANG_S
 from tests.shared import ROOT
 
 FOLDER = DEPLOY / "examples" / "my-scheduler"
-WAIT_S = 20.0
 GROUPS = ("system:serviceaccounts", "system:serviceaccounts:kube-system", "system:authenticated")
 
 
@@ -114,7 +114,7 @@ async def test_the_third_pod_is_placed_and_the_others_are_left_alone(tmp_path: P
             env={**os.environ, "KUBECONFIG": str(kubeconfig), "HOME": str(tmp_path)},
         )
         try:
-            async with asyncio.timeout(WAIT_S):
+            async with asyncio.timeout(HANG_S):
                 while not node_of(server, "pod-my-scheduler"):
                     assert scheduler.returncode is None
                     await asyncio.sleep(0.05)

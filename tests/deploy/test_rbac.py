@@ -24,6 +24,7 @@ from asched.edge.serve.routes import PODS
 from asched.lab.apiserver.call import User
 from asched.lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, JsonObject, documents
+from tests.patience import HANG_S
 from tests.shared import ROOT
 
 ELECTION = LeaderElection(resource_name="asched", resource_namespace="asched-system")
@@ -229,7 +230,7 @@ def fill(server: ApiServer) -> None:
 
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until something holds in the store; the machine's own clock drives it."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while not condition():  # noqa: ASYNC110 - the store is looked at from outside
             await asyncio.sleep(0.02)
 

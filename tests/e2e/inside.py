@@ -26,12 +26,11 @@ from asched.lab.apiserver.resources import PODS
 from asched.lab.apiserver.server import ApiServer
 from asched.lab.apiserver.store import DELETED, Change
 from asched.lab.sim.checker import EndState
+from tests.patience import HANG_S
 
 Json = dict[str, Any]
 
 SCHEDULER = "asched"
-#: A test that waits longer hangs.
-PATIENCE_S = 30.0
 
 
 class Cluster:
@@ -62,7 +61,7 @@ class Cluster:
 
     async def until(self, holds: Callable[[], bool]) -> None:
         """Wait for a state of the server's pods."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(HANG_S):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()
@@ -72,7 +71,7 @@ class Cluster:
 
     async def until_told(self, namespace: str, name: str, text: str) -> None:
         """Wait for an event about a pod with some words in it."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(HANG_S):
             while not any(  # noqa: ASYNC110 - the scheduler writes it when it likes
                 event["involvedObject"].get("name") == name and text in event["message"]
                 for event in self.server.list("events", namespace)
@@ -131,12 +130,12 @@ async def a_cluster(
         )
         running = asyncio.ensure_future(scheduler.run())
         try:
-            async with asyncio.timeout(PATIENCE_S):
+            async with asyncio.timeout(HANG_S):
                 while not (scheduler.is_synced or running.done()):  # noqa: ASYNC110 - no event tells
                     await asyncio.sleep(0.01)
             yield Cluster(server, scheduler)
         finally:
             scheduler.stop()
-            await asyncio.wait_for(running, PATIENCE_S)
+            await asyncio.wait_for(running, HANG_S)
     finally:
         await server.stop()

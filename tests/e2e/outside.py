@@ -16,9 +16,9 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.patience import HANG_S
+
 ROOT = Path(__file__).resolve().parents[2]
-#: A start on a busy machine with two cores, sync included.
-START_S = 60.0
 POLL_S = 0.05
 
 
@@ -38,12 +38,12 @@ class Asched:
 
     async def says(self, text: str) -> None:
         """Wait until it has said something."""
-        async with asyncio.timeout(START_S):
+        async with asyncio.timeout(HANG_S):
             while text not in self.words:
                 assert self._child.returncode is None, f"it ended, and said: {self.words}"
                 await asyncio.sleep(POLL_S)
 
-    async def ended(self, within_s: float = START_S) -> int:
+    async def ended(self, within_s: float = HANG_S) -> int:
         """Its exit status; a test fails if it takes longer."""
         try:
             return await asyncio.wait_for(self._child.wait(), within_s)

@@ -11,6 +11,7 @@ import pytest
 from asched.core.state import audit
 from asched.lab.apiserver.faults import Fault
 from tests.e2e.inside import Cluster, a_cluster
+from tests.patience import HANG_S
 
 BINDING = r"/pods/[^/]+/binding$"
 PODS = 40
@@ -103,7 +104,7 @@ async def settled(cluster: Cluster) -> None:
     """Wait until the scheduler knows what the server knows, and nothing is under way."""
     machine = cluster.scheduler.machine
     cluster.server.faults.clear()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while True:
             known = machine.context.cluster
             assumed = any(info.assumed for info in known.placed.values())

@@ -13,6 +13,7 @@ from tests.deploy.manifests import DEPLOY, documents
 from tests.e2e.control_plane import ControlPlane, refusal
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process
+from tests.patience import HANG_S
 
 pytestmark = pytest.mark.real
 NAMESPACE: Final = "asched-system"
@@ -100,7 +101,7 @@ async def test_somebody_with_the_components_rights_asks_the_leader(tmp_path: Pat
                 ],
             }
             await plane.create(PATHS["RoleBinding"], [binding])
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HANG_S):
                 while True:  # until the binding is heard of
                     found = await asched("explain", "web", alice)
                     if found[0] == 0:

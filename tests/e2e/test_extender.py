@@ -18,6 +18,7 @@ import pytest
 
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from tests.edge.client.test_servers import real_kubeconfig  # noqa: F401 - a fixture
+from tests.patience import HANG_S
 
 pytestmark = pytest.mark.real
 
@@ -34,7 +35,6 @@ class NoFirstNode:
 '''
 SCHEDULER = "stock"
 PODS = "/api/v1/namespaces/default/pods"
-PATIENCE_S = 40.0
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def running(command: list[str], log: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 
 async def until_ready(url: str, process: subprocess.Popen[bytes], log: Path) -> None:
-    async with asyncio.timeout(PATIENCE_S), aiohttp.ClientSession() as session:
+    async with asyncio.timeout(HANG_S), aiohttp.ClientSession() as session:
         while True:
             assert process.poll() is None, await asyncio.to_thread(log.read_text)
             try:
@@ -138,7 +138,7 @@ async def clean(session: Session) -> None:
 
 async def pod_once(session: Session, name: str, is_settled: Any) -> dict[str, Any]:
     """The pod, as soon as it is what is waited for."""
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(HANG_S):
         while True:
             reply = await session.general.request("GET", f"{PODS}/{name}")
             pod: dict[str, Any] = json.loads(reply.body)

@@ -10,8 +10,7 @@ from asched.lab.apiserver.server import ApiServer
 from tests.builders import a_node, a_pod
 from tests.e2e.test_extender import PLUGIN, running
 from tests.edge.client.conftest import Certificates
-
-PATIENCE_S = 30.0
+from tests.patience import HANG_S
 
 
 def document(kubeconfig: Path, port: int, made: Certificates) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def pod(name: str) -> dict[str, Any]:
 
 
 async def once(server: ApiServer, name: str, is_settled: Any) -> dict[str, Any]:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(HANG_S):
         while True:
             for found in server.list("pods"):
                 if found["metadata"]["name"] == name and is_settled(found):

@@ -14,6 +14,7 @@ from asched.lab.apiserver.faults import NAMES, named
 from asched.lab.apiserver.resources import PODS as KIND
 from tests.e2e.inside import Cluster, a_cluster
 from tests.e2e.test_burning_server import assert_placed_once, settled
+from tests.patience import HANG_S
 
 PODS = 40
 #: Events of others that happen while the fault lasts, so that watches have something to say.
@@ -46,7 +47,7 @@ async def test_every_pod_is_bound_once_with(name: str, tmp_path: Path) -> None:
         await churn(cluster)
         cluster.add_pods(PODS // 2, prefix="later")
         await cluster.until_bound(PODS)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while not fault.hits:
                 await churn(cluster)
 
@@ -54,7 +55,7 @@ async def test_every_pod_is_bound_once_with(name: str, tmp_path: Path) -> None:
         assert_placed_once(cluster)
         # Whom the fault kept from an answer has given up or heard by now: what runs on is as much
         # as before, but for the streams and connections that a busy client may keep.
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while len(asyncio.all_tasks()) > tasks_before + SPARE_TASKS:  # noqa: ASYNC110
                 await asyncio.sleep(0.1)
 

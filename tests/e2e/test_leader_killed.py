@@ -14,6 +14,7 @@ import pytest
 
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
 from tests.shared import shared_path
 
 LEASE_S = 3.0
@@ -28,7 +29,6 @@ NODES = 40
 PODS = 1_500
 #: The leader dies when so many are bound.
 KILL_AT = 200
-PATIENCE_S = 150.0
 
 #: Runs the shared harness in a process of its own until its input ends.
 HARNESS = """
@@ -117,7 +117,7 @@ async def start(kubeconfig, log):
     return await asyncio.create_subprocess_exec(*command, stdout=log, stderr=log)
 
 
-async def until(look, patience_s=PATIENCE_S):
+async def until(look, patience_s=HANG_S):
     async with asyncio.timeout(patience_s):
         while not (found := await look()):  # noqa: ASYNC110 - servers ring no bell
             await asyncio.sleep(0.2)

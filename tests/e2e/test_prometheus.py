@@ -11,8 +11,8 @@ import urllib.request
 import pytest
 
 from asched.lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
 
-PATIENCE_S = 40.0
 SCRAPE = """
 global: {{scrape_interval: 1s, scrape_timeout: 1s}}
 scrape_configs:
@@ -90,7 +90,7 @@ async def test_prometheus_finds_what_dashboards_ask_for(server, tmp_path):
     )
     try:
         missing, number = set(QUERIES), 0
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(HANG_S):
             while missing:
                 server.create("pods", a_pod(number))  # rates need something to rise
                 number += 1

@@ -25,6 +25,7 @@ from tests.e2e.control_plane import (
 )
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import Asched, a_process
+from tests.patience import HANG_S
 
 Json = dict[str, Any]
 
@@ -89,7 +90,7 @@ async def test_a_crowd_is_placed_and_the_rest_is_told(plane: ControlPlane, tmp_p
 async def told_by_kubectl(plane: ControlPlane, metadata: Any, words: str) -> str:
     """`kubectl describe pod`, once it shows these words; events come after bindings."""
     name, namespace = metadata["name"], metadata["namespace"]
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(HANG_S):
         while True:
             said = await plane.kubectl("describe", "pod", "-n", namespace, name)
             if words in said:

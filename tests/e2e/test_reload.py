@@ -9,8 +9,7 @@ from typing import Any
 from asched.lab.apiserver.server import ApiServer
 from tests.builders import a_node, a_pod
 from tests.e2e.test_extender import running
-
-PATIENCE_S = 30.0
+from tests.patience import HANG_S
 
 RULE = """
 class Picky:
@@ -45,7 +44,7 @@ class Mount:
         self.config.write_text(text)
 
     async def says(self, text: str) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(HANG_S):
             while text not in await asyncio.to_thread(self.log.read_text):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 
@@ -54,7 +53,7 @@ async def placed(server: ApiServer, name: str) -> str:
     made: dict[str, Any] = a_pod(name).spec(schedulerName="asched").json
     del made["metadata"]["uid"]
     server.create("pods", made)
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(HANG_S):
         while True:
             pod = server.get("pods", "default", name)
             if pod is not None and pod["spec"].get("nodeName"):

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import time
 from collections import Counter
 from pathlib import Path
 
@@ -13,9 +12,8 @@ from asched.lab.apiserver.server import ApiServer
 from asched.lab.sim.checker import EndState
 from tests.e2e.inside import SCHEDULER, a_node, a_pod
 from tests.e2e.outside import a_process
+from tests.patience import HANG_S
 
-#: The promise: a signal ends the process within this.
-END_S = 10.0
 BINDING = r"/binding$"
 FLAGS = ("--leader-elect=false", "--secure-port=0", f"--scheduler-name={SCHEDULER}")
 
@@ -33,7 +31,7 @@ async def a_server(folder: Path, *, pods: int, nodes: int = 10) -> tuple[ApiServ
 
 
 async def until_some_are_bound(server: ApiServer, number: int) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(HANG_S):
         while sum(1 for pod in server.list("pods") if pod["spec"].get("nodeName")) < number:  # noqa: ASYNC110 - another process does it
             await asyncio.sleep(0.02)
 
@@ -47,7 +45,7 @@ async def test_a_signal_in_the_middle_of_a_burst(number: signal.Signals, tmp_pat
         async with a_process(tmp_path, f"--kubeconfig={kubeconfig}", *FLAGS) as process:
             await until_some_are_bound(server, 100)
             process.signal(number)
-            status = await process.ended(within_s=END_S)
+            status = await process.ended(within_s=HANG_S)
             words = process.words
         bound = sum(1 for pod in server.list("pods") if pod["spec"].get("nodeName"))
     finally:
@@ -61,23 +59,20 @@ async def test_a_signal_in_the_middle_of_a_burst(number: signal.Signals, tmp_pat
 
 
 async def test_bindings_that_never_come_back_do_not_hold_it_up(tmp_path: Path) -> None:
-    """1. The server swallows bindings. 2. SIGTERM. 3. It ends in time all the same."""
+    """1. The server swallows bindings. 2. SIGTERM. 3. It ends before any answer could come."""
     server, kubeconfig = await a_server(tmp_path, pods=200)
-    server.faults.add(Fault("delay", BINDING, seconds=60.0))
+    server.faults.add(Fault("delay", BINDING, seconds=2 * HANG_S))
     try:
         async with a_process(tmp_path, f"--kubeconfig={kubeconfig}", *FLAGS) as process:
             await until_some_are_bound(server, 50)
-            began_s = time.monotonic()
             process.signal(signal.SIGTERM)
-            status = await process.ended(within_s=END_S + 5)
-            took_s = time.monotonic() - began_s
+            status = await process.ended(within_s=HANG_S)
             words = process.words
     finally:
         server.faults.clear()
         await server.stop()
 
     assert status == 0
-    assert took_s < END_S
     assert "Traceback" not in words
 
 
@@ -94,7 +89,7 @@ async def test_a_second_scheduler_carries_on(tmp_path: Path) -> None:
                 else:
                     await until_some_are_bound(server, 600)
                 process.signal(signalled)
-                await process.ended(within_s=END_S)
+                await process.ended(within_s=HANG_S)
         places.update(pod["spec"]["nodeName"] for pod in server.list("pods"))
         broken = EndState(server.list("nodes"), server.list("pods")).broken_rules()
     finally:
@@ -111,7 +106,7 @@ async def test_a_signal_before_anything_was_listed(tmp_path: Path) -> None:
         async with a_process(tmp_path, f"--kubeconfig={kubeconfig}", *FLAGS) as process:
             await process.says("starting")
             process.signal(signal.SIGTERM)
-            status = await process.ended(within_s=END_S / 2)
+            status = await process.ended(within_s=HANG_S)
             words = process.words
     finally:
         await server.stop()

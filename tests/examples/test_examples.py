@@ -14,6 +14,7 @@ from kubernetes_asyncio import config
 from asched.lab.apiserver.server import ApiServer
 from asched.plugin import Patch
 from asched.testing import given, node, pod
+from tests.patience import HANG_S
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 TEAM = "example.com/team"
@@ -142,7 +143,7 @@ async def test_the_plain_loop_binds_what_names_it_and_nothing_else(
         # The library looks at KUBECONFIG when it is imported, which other tests may have done.
         load_config = partial(config.load_kube_config, config_file=str(kubeconfig))
         monkeypatch.setattr(module.config, "load_kube_config", load_config)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             await module.main("mine", count=2)
         placed = {p["metadata"]["name"]: p["spec"].get("nodeName") for p in server.list("pods")}
         assert placed == {"a": "n1", "b": None, "c": "n1"}

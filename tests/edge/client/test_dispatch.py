@@ -26,6 +26,7 @@ from asched.edge.client.dispatch import CONCURRENCY, Dispatcher, DispatchOptions
 from asched.edge.client.lanes import QUEUE_MAX
 from tests.edge.client.conftest import session_with
 from tests.edge.client.scripted import reply, scripted, status
+from tests.patience import HANG_S
 
 
 def pod(name="a"):
@@ -69,7 +70,7 @@ class Bench:
         self._news.set()
 
     async def answered(self, count):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while len(self.answers) < count:
                 self._news.clear()
                 await self._news.wait()
@@ -446,7 +447,7 @@ async def test_draining_answers_what_could_not_be_finished():
         dispatcher.submit(bind(2, "b"))
         await server.has_seen(1)
         await dispatcher.drain(0.02)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             await task
         by_id = {answer.effect_id: type(answer) for answer in answers}
         assert by_id == {1: Unknown, 2: Refused}

@@ -13,6 +13,7 @@ from asched.core.model.kinds import KINDS
 from asched.edge.client.errors import ClientError, ConnectFailed, Forbidden, Unauthorized
 from asched.edge.client.watch import Reflector, ReflectorOptions
 from asched.edge.telemetry.flood import Flood
+from tests.patience import HANG_S
 
 
 class Nowhere:
@@ -70,7 +71,7 @@ async def said(transport: object, caplog: pytest.LogCaptureFixture) -> list[str]
         )
         for kind in KINDS
     ]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         await enough.wait()
     for task in tasks:
         task.cancel()

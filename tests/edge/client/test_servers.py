@@ -39,6 +39,7 @@ from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.client.watch import Reflector
 from asched.lab.apiserver.faults import Fault
 from asched.lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
 from tests.shared import shared_path
 
 #: Runs the shared harness in a process of its own until its input ends.
@@ -118,7 +119,7 @@ class Cluster:
         self._news.set()
 
     async def until(self, condition):
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while not condition():
                 self._news.clear()
                 await self._news.wait()
@@ -165,7 +166,7 @@ class Cluster:
     async def watching(self, *kinds):
         reflectors = [Reflector(kind, self.session.general, self.put) for kind in kinds]
         tasks = [asyncio.ensure_future(reflector.run()) for reflector in reflectors]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             await asyncio.gather(*(reflector.synced.wait() for reflector in reflectors))
         try:
             yield reflectors

@@ -25,6 +25,7 @@ from tests.edge.client.watch_world import (
     page,
     streams,
 )
+from tests.patience import HANG_S
 
 
 async def test_a_second_life_begins_with_a_list_no_older_than_what_was_seen():
@@ -491,7 +492,7 @@ async def test_whatever_happens_the_last_state_is_the_servers(seed):
             options=ReflectorOptions(rng=random.Random(seed), sleep=world.sleep),
         )
         task = asyncio.ensure_future(reflector.run())
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             await done.wait()
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -21,6 +21,7 @@ from tests.edge.client.watch_world import (
     node,
     streams,
 )
+from tests.patience import HANG_S
 
 
 async def ends(world, kind=NODE, **options):
@@ -33,7 +34,7 @@ async def ends(world, kind=NODE, **options):
             options=ReflectorOptions(rng=random.Random(1), sleep=world.sleep, **options),
             on_failure=lambda kind, error: world.failures.append((kind.name, error)),
         )
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             with pytest.raises(HistoryChanged) as raised:
                 await reflector.run()
     assert world.failures[-1] == (kind.name, raised.value)

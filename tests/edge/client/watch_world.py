@@ -9,6 +9,7 @@ from asched.core.state.facts import Gone, Listed, Seen
 from asched.edge.client.watch import Reflector, ReflectorOptions
 from tests.edge.client.conftest import session_with
 from tests.edge.client.scripted import reply, scripted, status
+from tests.patience import HANG_S
 
 END = {"k8s.io/initial-events-end": "true"}
 
@@ -133,7 +134,7 @@ async def living(world, kind=NODE, shared=None, **options):
         )
         task = asyncio.ensure_future(reflector.run())
         waits = asyncio.ensure_future(world.done.wait())
-        await asyncio.wait({task, waits}, timeout=10, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({task, waits}, timeout=HANG_S, return_when=asyncio.FIRST_COMPLETED)
         waits.cancel()
         assert world.done.is_set(), task
         try:

@@ -11,9 +11,9 @@ from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import counter_s
 from asched.edge.host.loops import Scheduler
 from asched.lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
 
 NAME = "counted"
-PATIENCE_S = 30.0
 
 
 def node(index: int) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Observed:
 
     async def until(self, reached: Callable[[], bool]) -> None:
         """Look again after every request."""
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(HANG_S):
             while not reached():
                 await self.pulse.wait()
                 self.pulse.clear()

@@ -19,6 +19,7 @@ from asched.edge.serve.options import CannotServeError, ServingOptions
 from asched.lab.apiserver.server import ApiServer
 from tests.builders import a_node, a_pod
 from tests.edge.client.conftest import Certificates
+from tests.patience import HANG_S
 
 EXTENDER = {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter"}
 
@@ -68,7 +69,7 @@ async def following(folder: Path, **changes: Any) -> AsyncIterator[tuple[str, Ap
     connection = ConnectionOptions(kubeconfig=str(kubeconfig))
     try:
         async with serving(a_plan(follows=True, connection=connection, **changes)) as address:
-            async with asyncio.timeout(20), aiohttp.ClientSession() as session:
+            async with asyncio.timeout(HANG_S), aiohttp.ClientSession() as session:
                 status = 0
                 while status != 200:
                     async with session.get(f"http://{address}/readyz") as answer:

@@ -7,6 +7,7 @@ import pytest
 from asched.core.framework.effects import CallPlugin, CancelCall
 from asched.core.state.facts import Returned
 from tests.edge.host.observing import Observed, observing
+from tests.patience import HANG_S
 
 observed = pytest.fixture(observing)
 
@@ -25,7 +26,7 @@ async def test_a_call_that_is_cancelled_ends_and_answers_nothing(observed: Obser
     async def at_once() -> str:
         return "done"
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(HANG_S):
         scheduler._perform(CallPlugin(id=10**9, plugin="Mine", call=forever))
         await asyncio.sleep(0)
         scheduler._perform(CancelCall(call_id=10**9))

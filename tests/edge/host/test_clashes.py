@@ -16,6 +16,7 @@ from asched.edge.client.watch import Reflector
 from asched.edge.host.clashes import QUEUE_MAX, Clashes, is_refusal
 from asched.lab.apiserver.server import ApiServer
 from tests.builders import a_pod
+from tests.patience import HANG_S
 
 PODS = "/api/v1/namespaces/default/pods"
 MERGE = "application/merge-patch+json"
@@ -90,7 +91,7 @@ async def a_world() -> AsyncIterator[World]:
 
 @pytest.mark.parametrize(("scheduler", "whose"), [("mine", "ours"), ("theirs", "others")])
 async def test_a_refusal_is_counted_and_told(caplog, scheduler: str, whose: str) -> None:
-    async with a_world() as world, asyncio.timeout(30):
+    async with a_world() as world, asyncio.timeout(HANG_S):
         world.place("web", scheduler)
         message = "Pod was rejected: Node didn't have enough resource: cpu"
         await world.tell("web", phase="Failed", reason="OutOfcpu", message=message)
@@ -107,7 +108,7 @@ async def test_a_refusal_is_counted_and_told(caplog, scheduler: str, whose: str)
 
 async def test_other_ends_are_no_refusals() -> None:
     """One that ran and failed, one that was evicted, one deleted by force; then a refused one."""
-    async with a_world() as world, asyncio.timeout(30):
+    async with a_world() as world, asyncio.timeout(HANG_S):
         for name in ("ran", "evicted", "deleted", "full"):
             world.place(name, "mine")
         await world.tell("ran", phase="Running", startTime="2026-01-01T00:00:00Z")
@@ -123,7 +124,7 @@ async def test_other_ends_are_no_refusals() -> None:
 
 
 async def test_who_does_not_lead_reads_nothing() -> None:
-    async with a_world() as world, asyncio.timeout(30):
+    async with a_world() as world, asyncio.timeout(HANG_S):
         world.may_act = False
         world.place("web", "mine")
         await world.tell("web", phase="Failed", reason="OutOfcpu")

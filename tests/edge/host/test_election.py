@@ -18,6 +18,7 @@ from asched.edge.host.measured import MeasuredDispatcher
 from asched.edge.telemetry.metrics import Metrics
 from asched.lab.apiserver.faults import Fault
 from asched.lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
 
 #: Short, and as far apart as the real ones.
 RULES = {"lease_s": 2.0, "renew_s": 1.0, "retry_s": 0.2}
@@ -111,7 +112,7 @@ async def a_replica(name, tmp_path, *, delay_cache=False, clock=None, **rules):
         await asyncio.gather(replica.task, return_exceptions=True)
 
 
-async def until(condition, patience_s=10.0):
+async def until(condition, patience_s=HANG_S):
     async with asyncio.timeout(patience_s):
         while not condition():  # noqa: ASYNC110 - the store rings no bell
             await asyncio.sleep(0.01)
@@ -158,7 +159,7 @@ async def test_an_orderly_end_hands_the_lease_on(server, tmp_path):
             await first.task
             server.create("pods", a_pod("web"))
 
-            await until(lambda: bound(server) == {"web"}, 20.0)
+            await until(lambda: bound(server) == {"web"})
 
             assert holder(server) == "b"
             await until(lambda: {"a became leader", "b became leader"} <= told(server))
@@ -172,7 +173,7 @@ async def test_a_leader_whose_api_server_freezes_for_it_stops_and_another_goes_o
         async with a_replica("b", tmp_path, **rules) as second:
             await until(lambda: second.scheduler.is_synced)
             renewed_s = first.campaign.campaign.election.renewed_s
-            server.faults.add(Fault("delay", path="/leases", seconds=30.0))
+            server.faults.add(Fault("delay", path="/leases", seconds=2 * HANG_S))
             with pytest.raises(LostLeadershipError):
                 await first.task
             clock = first.scheduler.clock
@@ -191,7 +192,7 @@ async def test_a_leader_that_lost_sends_nothing_that_still_waited(server, tmp_pa
     clock = ClockThatJumps()
     async with a_replica("a", tmp_path, clock=clock) as first:
         await until(first.campaign.is_leading.is_set)
-        server.faults.add(Fault("delay", path="/leases", seconds=30.0))
+        server.faults.add(Fault("delay", path="/leases", seconds=2 * HANG_S))
         clock.jumped_s = 3_600.0
 
         server.create("pods", a_pod("late"))

@@ -10,6 +10,7 @@ from asched.core.leader.election import Rules
 from asched.edge.client.errors import ApiError, Forbidden, ServerFailed
 from asched.edge.host.election import Campaign, Stand
 from asched.edge.telemetry.metrics import Metrics
+from tests.patience import HANG_S
 
 TRIES = 16
 RULES = Rules("a", lease_s=0.03, renew_s=0.02, retry_s=0.01)
@@ -40,7 +41,7 @@ async def said(client: Refusing, caplog: pytest.LogCaptureFixture) -> list[loggi
     stand = Stand(RULES, "kube-system", "asched", "asched")
     campaign = Campaign(stand, Metrics().leader, lambda: None)
     running = asyncio.create_task(campaign.run(client))  # type: ignore[arg-type]
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         await client.enough.wait()
     running.cancel()
     with contextlib.suppress(asyncio.CancelledError):

@@ -14,6 +14,7 @@ from asched.edge.host.hearing import DeafError, Hearing
 from asched.lab.apiserver.faults import Fault
 from asched.lab.apiserver.server import ApiServer
 from tests.edge.host.test_process import a_node, a_pod, a_process
+from tests.patience import HANG_S
 
 LEASE = ("leases", "kube-system", "asched")
 
@@ -104,7 +105,7 @@ async def test_a_leader_that_hears_nothing_of_what_matters_gives_up(monkeypatch,
 # --- a whole process -----------------------------------------------------------------------------
 
 
-async def until(condition, seconds=30.0):
+async def until(condition, seconds=HANG_S):
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - a store tells nobody
             await asyncio.sleep(0.02)

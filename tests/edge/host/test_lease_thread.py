@@ -16,6 +16,7 @@ from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.telemetry.metrics import Metrics
 from asched.lab.apiserver.faults import Fault
 from asched.lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
 
 RULES = {"lease_s": 4.0, "renew_s": 3.0, "retry_s": 0.1}
 
@@ -97,7 +98,7 @@ async def within(seconds, waits):
 async def test_a_turn_longer_than_the_lease_does_not_lose_it(elsewhere, leads):
     """Nothing of the test's loop runs meanwhile, and yet renewals are written."""
     me = leads()
-    await within(20, me.is_leading.wait())
+    await within(HANG_S, me.is_leading.wait())
     before = elsewhere.lease()
 
     time.sleep(RULES["lease_s"] + 0.5)  # noqa: ASYNC251 - a long turn
@@ -118,7 +119,7 @@ async def test_a_loop_that_went_silent_gives_the_lease_back_and_ends(
     ended, seen = threading.Event(), []
     rules = {"lease_s": 60.0, "renew_s": 40.0}
     me = leads("me", end=lambda: (seen.append(me.may_act()), ended.set()), rules=rules)
-    await within(20, me.is_leading.wait())
+    await within(HANG_S, me.is_leading.wait())
     for _ in range(4):
         me.beat()
         await asyncio.sleep(0.1)
@@ -132,13 +133,13 @@ async def test_a_loop_that_went_silent_gives_the_lease_back_and_ends(
     (line,) = [record for record in caplog.records if "has not turned" in record.message]
     assert "assert ended.wait(20)" in line.getMessage()
     other = leads("other", rules=rules)
-    await within(20, other.is_leading.wait())
+    await within(HANG_S, other.is_leading.wait())
 
 
 async def test_a_standby_is_not_ended_for_its_silence(leads, monkeypatch):
     """It holds nothing back; whoever probes it will find out."""
     me = leads(rules={"lease_s": 60.0, "renew_s": 40.0})
-    await within(20, me.is_leading.wait())
+    await within(HANG_S, me.is_leading.wait())
     monkeypatch.setattr(lease_thread, "SILENT_S", 0.2)
     monkeypatch.setattr(lease_thread, "LOOK_S", 0.01)
     ended = threading.Event()
@@ -159,21 +160,21 @@ async def test_a_standby_is_not_ended_for_its_silence(leads, monkeypatch):
 
 async def test_whoever_is_told_to_stop_leaves_no_request_and_no_thread(elsewhere, leads):
     me = leads()
-    await within(20, me.is_leading.wait())
-    elsewhere.hold_back(30.0)
+    await within(HANG_S, me.is_leading.wait())
+    elsewhere.hold_back(2 * HANG_S)
     await asyncio.sleep(3 * RULES["retry_s"])
 
     me.task.cancel()
-    await asyncio.wait([me.task], timeout=20)
+    await asyncio.wait([me.task], timeout=HANG_S)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(HANG_S):
         while any(thread.name == "lease" for thread in threading.enumerate()):  # noqa: ASYNC110
             await asyncio.sleep(0.01)
 
 
 async def test_an_orderly_end_hands_on_over_the_connection_of_the_loop(elsewhere, leads):
     me = leads(rules={"lease_s": 60.0, "renew_s": 40.0})
-    await within(20, me.is_leading.wait())
+    await within(HANG_S, me.is_leading.wait())
     me.task.cancel()
     await asyncio.wait([me.task])
 
@@ -196,5 +197,5 @@ async def test_credentials_that_cannot_be_read_for_a_moment_are_read_again(leads
     monkeypatch.setattr(lease_thread, "connect", moody)
     me = leads()
 
-    await within(20, me.is_leading.wait())
+    await within(HANG_S, me.is_leading.wait())
     assert len(tries) == 3

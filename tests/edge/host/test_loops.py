@@ -17,6 +17,7 @@ from asched.edge.host.configuration.file import load_config
 from asched.edge.host.loops import Scheduler
 from asched.lab.apiserver.server import ApiServer
 from tests.edge.host.test_election import CONFIGURATION, a_node, a_pod, bound, until
+from tests.patience import HANG_S
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ async def a_scheduler(tmp_path, **options):
         yield scheduler
     finally:
         scheduler.stop()
-        await asyncio.wait([task], timeout=15)
+        await asyncio.wait([task], timeout=HANG_S)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
@@ -69,7 +70,7 @@ async def test_a_wait_for_the_next_turn_hears_of_one_that_comes_at_once(server, 
         await until(lambda: scheduler.is_synced)
         await until(lambda: not scheduler.inbox)
         scheduler.inbox.put(Seen(NODE, decode(Node, a_node("n2"))))
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(HANG_S):
             await scheduler._taken_in()
 
         assert scheduler.machine.context.cluster.node_of("n2") is not None

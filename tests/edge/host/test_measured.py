@@ -22,6 +22,7 @@ from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host.measured import MeasuredDispatcher
 from asched.edge.telemetry.metrics import Metrics
 from tests.edge.client.scripted import reply, scripted, status
+from tests.patience import HANG_S
 
 
 class Bench:
@@ -41,7 +42,7 @@ class Bench:
         wanted = len(self._answers) + len(effects)
         for effect in effects:
             self.dispatcher.submit(effect)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while len(self._answers) < wanted:
                 self._news.clear()
                 await self._news.wait()

@@ -28,6 +28,7 @@ from asched.edge.serve.options import (
     ServingPlan,
 )
 from asched.lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
 
 CONFIGURATION = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -79,7 +80,7 @@ class Process:
 
     async def until(self, path, wanted, token="sesame"):
         """Ask until the answer is as wanted; gives its text."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             while True:
                 status, text = await self.ask(path, token)
                 if wanted(status, text):
@@ -121,7 +122,7 @@ async def a_process(tmp_path, *, elects=True, gates=DEFAULT_GATES, reviewed_by="
         finally:
             if not task.done():
                 os.kill(os.getpid(), signal.SIGTERM)
-            await asyncio.wait((task,), timeout=20)
+            await asyncio.wait((task,), timeout=HANG_S)
             await server.stop()
     assert task.exception() is None
 
@@ -245,7 +246,7 @@ async def test_a_signal_compares_the_columns_with_the_server(tmp_path, caplog):
     with caplog.at_level(logging.INFO, "asched"):
         async with a_process(tmp_path, elects=False):
             os.kill(os.getpid(), signal.SIGUSR2)
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(HANG_S):
                 while "Dump of scheduling queue" not in caplog.text:  # noqa: ASYNC110
                     await asyncio.sleep(0.02)
 

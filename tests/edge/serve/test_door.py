@@ -10,10 +10,10 @@ import pytest
 from asched.edge.serve import app, door
 from asched.edge.serve.door import Limits
 from tests.edge.serve.world import a_port, client_tls
+from tests.patience import HANG_S
 
 PROBE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 SOON_S = 0.1
-PATIENCE_S = 20.0
 
 
 @asynccontextmanager
@@ -31,7 +31,7 @@ async def strangers():
         opened.append(talk[1])
         return talk
 
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(HANG_S):
         yield come
     for writer in opened:
         writer.transport.abort()
@@ -80,7 +80,7 @@ async def test_the_peer_with_most_connections_gives_way_to_others():
 async def test_who_is_being_answered_is_not_sent_away(monkeypatch):
     """A PUT whose body is on its way holds its place; there is none for others then."""
     monkeypatch.setattr(app, "REQUESTS_MAX", 1)
-    monkeypatch.setattr(app, "BODY_S", PATIENCE_S)
+    monkeypatch.setattr(app, "BODY_S", HANG_S)
     async with a_port(limits=Limits(by_peer=1)) as port, strangers() as come:
         talk = await come(port)
         talk[1].write(put("2"))
@@ -122,7 +122,7 @@ async def test_a_head_that_drips_is_cut_off():
 
 
 async def test_the_next_head_has_a_deadline_too():
-    limits = Limits(head_s=SOON_S, idle_s=PATIENCE_S)
+    limits = Limits(head_s=SOON_S, idle_s=HANG_S)
     async with a_port(limits=limits) as port, strangers() as come:
         talk = await come(port)
         talk[1].write(PROBE)
@@ -132,7 +132,7 @@ async def test_the_next_head_has_a_deadline_too():
 
 
 async def test_silence_after_an_answer_ends():
-    limits = Limits(head_s=PATIENCE_S, idle_s=SOON_S)
+    limits = Limits(head_s=HANG_S, idle_s=SOON_S)
     async with a_port(limits=limits) as port, strangers() as come:
         talk = await come(port)
         talk[1].write(PROBE)
@@ -150,7 +150,7 @@ async def test_the_body_of_a_get_is_not_waited_for():
 
 async def test_bodies_that_do_not_come_stop_no_probe(monkeypatch):
     monkeypatch.setattr(app, "REQUESTS_MAX", 3)
-    monkeypatch.setattr(app, "BODY_S", PATIENCE_S)
+    monkeypatch.setattr(app, "BODY_S", HANG_S)
     async with a_port() as port, strangers() as come:
         for _ in range(3):
             _, writer = await come(port)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from asched.edge.serve import extender
 from asched.edge.serve.door import Door
 from asched.edge.serve.extender import Opinion, SchedulerContext
+from tests.patience import HANG_S
 
 LIMIT = 100
 
@@ -25,7 +26,7 @@ async def a_desk():
     door = Door(SchedulerContext(opinion).handle, None)
     port = await door.open("127.0.0.1", 0, cure="x")
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(HANG_S):
             yield port
     finally:
         await door.close()

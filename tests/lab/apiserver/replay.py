@@ -23,6 +23,7 @@ from asched.lab.apiserver.call import User
 from asched.lab.apiserver.context import Options
 from asched.lab.apiserver.faults import Fault
 from asched.lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
 
 Json = Any
 PLACEHOLDER = re.compile(r"\$[a-zA-Z]+\d*")
@@ -148,7 +149,7 @@ class Replay:
         self, line: Json, reader: "asyncio.Task[None]", frames: list[Json], wanted: int
     ) -> None:
         if line.get("closed_by") == "server":
-            await asyncio.wait_for(reader, 30)
+            await asyncio.wait_for(reader, HANG_S)
             return
         for _ in range(int(SETTLE_S / 0.01)):
             if sum(frame.get("type") != "BOOKMARK" for frame in frames) >= wanted:

@@ -11,10 +11,9 @@ import pytest
 
 from asched.lab.apiserver.server import ApiServer
 from tests.lab.apiserver.client import a_node, a_pod
+from tests.patience import HANG_S
 
 Run = Callable[..., Awaitable[tuple[int, str]]]
-#: How long one command may take on a busy machine.
-COMMAND_S = 30
 DEPLOYMENT = """
 apiVersion: apps/v1
 kind: Deployment
@@ -70,7 +69,7 @@ def kubectl(server: ApiServer, tmp_path: Path) -> Run:
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
-        out, _ = await asyncio.wait_for(process.communicate(stdin.encode()), COMMAND_S)
+        out, _ = await asyncio.wait_for(process.communicate(stdin.encode()), HANG_S)
         return process.returncode or 0, out.decode()
 
     return run
@@ -130,7 +129,7 @@ async def test_a_deployment_is_rolled_out(server: ApiServer, kubectl: Run) -> No
         verbs = args[:2] if args[0] != "scale" else args[:1]
         code, out = await kubectl(*verbs, "deployment/web", *args[len(verbs) :])
         assert code == 0, out
-        code, out = await kubectl("rollout", "status", "deployment/web", f"--timeout={COMMAND_S}s")
+        code, out = await kubectl("rollout", "status", "deployment/web", f"--timeout={HANG_S:.0f}s")
         assert (code, out.splitlines()[-1:]) == (0, ['deployment "web" successfully rolled out'])
         assert len(server.list("pods")) >= 2
     code, out = await kubectl("get", "deployment", "web")
@@ -139,7 +138,7 @@ async def test_a_deployment_is_rolled_out(server: ApiServer, kubectl: Run) -> No
 
 async def test_a_job_completes(server: ApiServer, kubectl: Run) -> None:
     assert (await kubectl("create", "-f", "-", stdin=JOB))[0] == 0
-    waiting = ("wait", "--for=condition=complete", "job/sum", f"--timeout={COMMAND_S}s")
+    waiting = ("wait", "--for=condition=complete", "job/sum", f"--timeout={HANG_S:.0f}s")
     assert await kubectl(*waiting) == (0, "job.batch/sum condition met\n")
     _, out = await kubectl("get", "jobs")
     assert out.split()[5:8] == ["sum", "Complete", "2/2"]
@@ -164,7 +163,7 @@ async def test_following_pods(server: ApiServer, kubectl: Run) -> None:
     following = asyncio.create_task(
         kubectl("get", "pods", "-w", "-o", "name", "--request-timeout=2s")
     )
-    for _ in range(COMMAND_S * 100):
+    for _ in range(int(HANG_S * 100)):
         if len(table.listeners) > listeners:
             break
         await asyncio.sleep(0.01)

@@ -24,6 +24,7 @@ from asched.edge.host.tasks import in_thread
 from asched.edge.host.user_plugins.catalogue import discover, plugin_files
 from asched.edge.telemetry.metrics import Metrics
 from asched.lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 ONE = HEAD + "profiles: [{schedulerName: one}]\n"
@@ -84,7 +85,7 @@ class World:
         return ""
 
     async def until(self, condition):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(HANG_S):
             while not condition():  # noqa: ASYNC110 - the store rings no bell
                 await asyncio.sleep(0.01)
 
