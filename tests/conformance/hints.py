@@ -56,7 +56,13 @@ def changes_of(kind: Kind, old: Record | None, new: Record | None) -> list[Chang
     """What the queue is told, in order."""
     found: list[Change] = []
     names = {"default-scheduler"}
-    for step in event_handlers.steps(kind, old, new, profiles=names, is_assumed=lambda _: False):
+    for step in event_handlers.steps(
+        kind,
+        old,
+        new,
+        owns=lambda pod: pod.spec.scheduler_name in names,
+        is_assumed=lambda _: False,
+    ):
         if isinstance(step, event_handlers.Announce):
             found.append(step.change)
         elif isinstance(step, event_handlers.Refresh):

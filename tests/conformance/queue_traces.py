@@ -124,7 +124,13 @@ class Player:
         old, new = (decode(kind.record, step[k]) if step.get(k) else None for k in ("old", "new"))
         self.kept += [record for record in (old, new) if record is not None]
         is_assumed = self.assumed.__contains__
-        todo = steps(kind, old, new, profiles=(PROFILE,), is_assumed=is_assumed)
+        todo = steps(
+            kind,
+            old,
+            new,
+            owns=lambda pod: pod.spec.scheduler_name == PROFILE,
+            is_assumed=is_assumed,
+        )
         if isinstance(new, Pod):
             self.pods[new.key] = new
             if new.spec.node_name:

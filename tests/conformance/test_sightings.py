@@ -31,7 +31,13 @@ def derived(case: dict[str, Any]) -> list[Told]:
     version = case["new"] or case["old"]
     profiles = {version.get("spec", {}).get("schedulerName", "")} if kind is POD else set()
     told = []
-    for step in steps(kind, old, new, profiles=profiles, is_assumed=lambda _: False):
+    for step in steps(
+        kind,
+        old,
+        new,
+        owns=lambda pod: pod.spec.scheduler_name in profiles,
+        is_assumed=lambda _: False,
+    ):
         if isinstance(step, Announce):
             told.append(_told(step.change, "move"))
         elif isinstance(step, Refresh):

@@ -50,9 +50,9 @@ class SchedulerContext:
     #: work. 0: its pods are tried one after the other, as kube-scheduler does, and that is all.
     gang_search_steps: int = 300_000
 
-    def is_ours(self, scheduler_name: str) -> bool:
-        """Whether a profile of ours has this name just now."""
-        return scheduler_name in self.runners
+    def owns(self, pod: Pod) -> bool:
+        """Whether a pod is ours to place just now. Nobody else decides that."""
+        return pod.spec.scheduler_name in self.runners
 
     @property
     def awaits_pods(self) -> bool:

@@ -173,7 +173,7 @@ class Machine:
                 sight.kind,
                 sight.old,
                 sight.new,
-                profiles=context.runners,
+                owns=context.owns,
                 is_assumed=context.cluster.is_assumed,
                 announces_arrivals=self._announces_arrivals,
             )

@@ -61,9 +61,7 @@ HintFunction = Callable[[Pod, Any, Any], Hint]
 
 
 class Registration(NamedTuple):
-    """A change a plugin wants to hear of; no function means that every such change is worth a
-    try.
-    """
+    """A change a plugin wants to hear of; without a function every such change is worth a try."""
 
     trigger: Trigger
     hint: HintFunction | None = None
@@ -91,6 +89,8 @@ class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
 
 
 class QueueSortPlugin(Plugin):
+    active_queue: Callable[[], Any] | None = None  # a queue of its own (`queue/active.py`)
+
     @abstractmethod
     def sort_key(self, pod: Pod, timestamp_s: float) -> Any:  # a comparable value
         """Smaller goes first. `timestamp_s`: when the pod (re-)entered the queue."""

@@ -7,7 +7,7 @@ is.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/eventhandlers.go
 """
 
-from collections.abc import Callable, Container
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -86,7 +86,7 @@ def steps(
     old: Record | None,
     new: Record | None,
     *,
-    profiles: Container[str],
+    owns: Callable[[Pod], bool],
     is_assumed: Callable[[str], bool],
     announces_arrivals: bool = False,
 ) -> list[Step]:
@@ -94,7 +94,7 @@ def steps(
 
     A pod that holds a place is ours, even if its profile has gone since.
 
-    `old` is the version known before. `profiles` are the names of our schedulers; `is_assumed`
+    `old` is the version known before. `owns` tells whether a pod is ours to place; `is_assumed`
     tells by uid whether a pod holds a place that no watch has confirmed. `announces_arrivals`:
     unschedulable pods hear of new pods without a node, too, as upstream has it for gangs only.
     """
@@ -102,10 +102,10 @@ def steps(
         assert old is None or isinstance(old, Pod)
         assert new is None or isinstance(new, Pod)
         if old is not None and new is not None and old.uid != new.uid:
-            found = _pod_steps(old, None, profiles, is_assumed)
-            found += _pod_steps(None, new, profiles, is_assumed)
+            found = _pod_steps(old, None, owns, is_assumed)
+            found += _pod_steps(None, new, owns, is_assumed)
         else:
-            found = _pod_steps(old, new, profiles, is_assumed)
+            found = _pod_steps(old, new, owns, is_assumed)
         return _with_arrivals(found) if announces_arrivals else found
     if kind is NODE and old is not None and new is not None:
         assert isinstance(old, Node)
@@ -116,13 +116,13 @@ def steps(
 
 
 def _pod_steps(
-    old: Pod | None, new: Pod | None, profiles: Container[str], is_assumed: Callable[[str], bool]
+    old: Pod | None, new: Pod | None, owns: Callable[[Pod], bool], is_assumed: Callable[[str], bool]
 ) -> list[Step]:
     if new is None:
-        return _gone(old, profiles, is_assumed) if old is not None else []
+        return _gone(old, owns, is_assumed) if old is not None else []
     if old is not None and old.spec.node_name:
         return [Announce(Change(trigger, old, new)) for trigger in pod_triggers(old, new)]
-    is_ours = new.spec.scheduler_name in profiles or is_assumed(new.uid)
+    is_ours = owns(new) or is_assumed(new.uid)
     if new.spec.node_name:
         placed: list[Step] = [Announce(Change(ASSIGNED_POD_ADD, None, new))]
         return [*placed, Withdraw(old)] if is_ours and old is not None else placed
@@ -154,10 +154,10 @@ def _still_waiting(old: Pod, new: Pod, is_assumed: Callable[[str], bool]) -> lis
     return refresh
 
 
-def _gone(old: Pod, profiles: Container[str], is_assumed: Callable[[str], bool]) -> list[Step]:
+def _gone(old: Pod, owns: Callable[[Pod], bool], is_assumed: Callable[[str], bool]) -> list[Step]:
     if old.spec.node_name:
         return [Announce(Change(ASSIGNED_POD_DELETE, old, None))]
-    if old.spec.scheduler_name not in profiles and not is_assumed(old.uid):
+    if not owns(old) and not is_assumed(old.uid):
         return []
     withdraw: list[Step] = [Withdraw(old)]
     if is_assumed(old.uid):

@@ -8,7 +8,9 @@ from collections.abc import Callable, Hashable
 from typing import Any, NamedTuple
 
 from asched.core.model.pod import Pod
+from asched.core.queue.active import ActiveQueue, MakeQueue
 from asched.core.queue.lane import PodHeap
+from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import UnschedulablePods
 
@@ -33,13 +35,23 @@ class Listing(NamedTuple):
 
 
 class SubQueues:
-    """`sort_key(pod, timestamp_s)`: smaller is taken first."""
+    """`sort_key(pod, timestamp_s)`: smaller is taken first, unless `active_queue` makes a queue
+    with an order of its own.
+    """
 
-    def __init__(self, sort_key: Callable[[Pod, float], Any]) -> None:
+    def __init__(
+        self, sort_key: Callable[[Pod, float], Any], active_queue: MakeQueue = PodHeap
+    ) -> None:
         self._sort_key = sort_key
+        self._make_active = active_queue
         self._queued: dict[str, QueuedPod] = {}
-        self.active, self.backoff, self.errors = PodHeap(), PodHeap(), PodHeap()
+        self.active: ActiveQueue = active_queue()
+        self.backoff, self.errors = PodHeap(), PodHeap()
         self.unschedulable = UnschedulablePods(self._by_turn)
+
+    @classmethod
+    def of(cls, profile: QueueProfile) -> "SubQueues":
+        return cls(profile.sort_key, profile.active_queue)
 
     def __len__(self) -> int:
         return len(self._queued)
@@ -47,9 +59,16 @@ class SubQueues:
     def __contains__(self, key: str) -> bool:
         return key in self._queued
 
-    def resort(self, sort_key: Callable[[Pod, float], Any]) -> None:
+    def resort(
+        self, sort_key: Callable[[Pod, float], Any], active_queue: MakeQueue = PodHeap
+    ) -> None:
         """Order everything that waits by another queue sort."""
         self._sort_key = sort_key
+        if active_queue is not self._make_active:
+            waiting, self._make_active = self.active.empty(), active_queue
+            self.active = active_queue()
+            for queued in waiting:
+                self.active.push(queued, self._order(queued, self.active))
         for lane in (self.active, self.backoff, self.errors):
             for queued in lane.empty():  # keys of two kinds in one heap cannot be compared
                 lane.push(queued, self._order(queued, lane))
@@ -64,7 +83,7 @@ class SubQueues:
             return "unschedulable"
         return "active" if queued.lane is self.active else "backoff"
 
-    def take(self, lane: PodHeap) -> QueuedPod | None:
+    def take(self, lane: ActiveQueue) -> QueuedPod | None:
         """The head of a lane, which leaves it."""
         queued = lane.pop()
         if queued is not None:
@@ -81,7 +100,7 @@ class SubQueues:
             return
         del self._queued[queued.key]
 
-    def into(self, queued: QueuedPod, lane: PodHeap) -> None:
+    def into(self, queued: QueuedPod, lane: ActiveQueue) -> None:
         """Move a pod into a lane."""
         self.leave(queued)
         self._queued[queued.key] = queued
@@ -136,7 +155,7 @@ class SubQueues:
             [queued for queued in unschedulable if queued.is_gated],
         )
 
-    def _order(self, queued: QueuedPod, lane: PodHeap) -> Any:
+    def _order(self, queued: QueuedPod, lane: ActiveQueue) -> Any:
         """Active: the queue sort. Backoff: by its end, then the queue sort. Errors: by its end.
         Whoever is equal in that came first.
         """

@@ -74,7 +74,7 @@ class SchedulingQueue:
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
         gangs: Gangs = Gangs(),  # noqa: B008 - immutable
     ) -> None:
-        self.places = SubQueues(next(iter(profiles.values())).sort_key)
+        self.places = SubQueues.of(next(iter(profiles.values())))
         self._observer = observer or SilentQueue()
         self._counter_s = counter_s
         self.learn(profiles, backoff)
@@ -84,7 +84,7 @@ class SchedulingQueue:
         self.nominator = nominator
         self.in_flight = InFlight()
         self._arrivals = count(1)
-        self._scouts = Scouts(self.places.unschedulable, self.places.active, self._requeue)
+        self._scouts = Scouts(self.places, self._requeue)
         self._next_unschedulable_flush_s: float | None = None
 
     def learn(self, profiles: Mapping[str, QueueProfile], backoff: Backoff) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from asched.core.model.pod import Pod
 
 if TYPE_CHECKING:
-    from asched.core.queue.lane import PodHeap
+    from asched.core.queue.active import ActiveQueue
     from asched.core.queue.unschedulable import RejectorGroup
 
 NOBODY: frozenset[str] = frozenset()
@@ -80,7 +80,7 @@ class QueuedPod:
         self.woken_by = ""
         # Where it is: in a heap under a ticket, or unschedulable in a group (where a heap orders it
         # among its equals); neither while in flight.
-        self.lane: PodHeap | None = None
+        self.lane: ActiveQueue | None = None
         self.ticket = 0
         self.group: RejectorGroup | None = None
 

@@ -20,7 +20,8 @@ def reprofile(
     """Let the queue go on with these profiles and pauses."""
     queue.learn(profiles, backoff)
     places = queue.places
-    places.resort(next(iter(profiles.values())).sort_key)
+    first = next(iter(profiles.values()))
+    places.resort(first.sort_key, first.active_queue)
     unschedulable = [queued.pod for queued in places.unschedulable]
     waiting = [
         queued.pod

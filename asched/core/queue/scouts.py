@@ -16,9 +16,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from asched.core.queue.hints import Worth
-from asched.core.queue.lane import PodHeap
+from asched.core.queue.places import SubQueues
 from asched.core.queue.queued import NOBODY, QueuedPod
-from asched.core.queue.unschedulable import Equals, UnschedulablePods, equals_of
+from asched.core.queue.unschedulable import Equals, equals_of
 
 
 @dataclass(eq=False, slots=True)
@@ -43,13 +43,10 @@ class Scouts:
     """
 
     def __init__(
-        self,
-        unschedulable: UnschedulablePods,
-        active: PodHeap,
-        requeue: Callable[[QueuedPod, Worth, str, float], bool],
+        self, places: SubQueues, requeue: Callable[[QueuedPod, Worth, str, float], bool]
     ) -> None:
-        self._resting = unschedulable
-        self._active = active
+        self._resting = places.unschedulable
+        self._places = places
         self._requeue = requeue
         self._out: dict[str, Sent] = {}
         self._owing: list[Sent] = []  # their equals are to send the next one
@@ -83,7 +80,7 @@ class Scouts:
         """Whether some scout will look no later than the first of them could, and did not yet."""
         for sent in equals.ahead:
             lane = sent.queued.lane
-            if lane is self._active:
+            if lane is self._places.active:
                 return True
             if lane is None or worth > sent.worth:
                 continue  # it is in flight and may have looked already, or waits for too long

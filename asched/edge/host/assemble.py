@@ -32,6 +32,7 @@ from asched.core.plugins import IN_TREE, in_tree
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.guarded_key import Guard
+from asched.core.queue.lane import PodHeap
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, SchedulingQueue
 from asched.core.state.cluster import Cluster
@@ -168,6 +169,7 @@ def queue_profiles(
             pre_enqueue=runner.profile.pre_enqueue,
             extra_events=runner.profile.extra_events,
             blame=partial(blamed, runner),
+            active_queue=runner.profile.queue_sort.active_queue or PodHeap,
         )
         for name, runner in runners.items()
     }

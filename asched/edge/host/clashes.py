@@ -77,12 +77,12 @@ class Clashes:
         self,
         session: Session,
         *,
-        is_ours: Callable[[str], bool],
+        owns: Callable[[Pod], bool],
         may_act: Callable[[], bool],
         refused: Callable[[str, str], None],
     ) -> None:
         self._session = session
-        self._is_ours = is_ours
+        self._owns = owns
         self._may_act = may_act
         self._refused = refused
         self._suspects: asyncio.Queue[Pod] = asyncio.Queue(QUEUE_MAX)
@@ -120,7 +120,7 @@ class Clashes:
         reason = end.status.reason
         if end.metadata.uid != pod.uid or not is_refusal(end.status.phase, reason):
             return
-        whose = "ours" if self._is_ours(pod.spec.scheduler_name) else "others"
+        whose = "ours" if self._owns(pod) else "others"
         self._refused(reason, whose)
         extra = {
             "pod": pod.key,

@@ -124,7 +124,7 @@ class Inspection:
             return {**told, **_queued(queued)}
         if pod.uid in queue.in_flight:
             return {"place": "in flight"}
-        if pod.spec.scheduler_name not in self._context.runners:
+        if not self._context.owns(pod):
             return {"place": "another scheduler's"}
         assumed = self._context.cluster.placed.get(pod.uid)
         return {"place": "being bound" if assumed is not None else "unknown"}

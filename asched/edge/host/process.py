@@ -189,7 +189,7 @@ def _scheduler(
         originals=consultants.originals,
         clashes=Clashes(
             session,
-            is_ours=machine.context.is_ours,
+            owns=machine.context.owns,
             may_act=may_send,
             refused=metrics.own.kubelet_refused,
         ),

@@ -15,7 +15,7 @@ from tests.builders import PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 
 
-def a_desk() -> tuple[SchedulerContext, Attempt]:
+def a_context() -> tuple[SchedulerContext, Attempt]:
     """A scheduler context, and an attempt at the pod `web`."""
     play = Play(a_node("n1"))
     context = play.machine.context
@@ -46,7 +46,7 @@ ENDING = a_pod("web").metadata(resourceVersion="6", deletionTimestamp="2026-01-0
 def test_what_was_seen_last_tells_whether_a_pod_is_to_be_placed(
     seen: PodBuilder | None, node: str, why: str
 ) -> None:
-    context, attempt = a_desk()
+    context, attempt = a_context()
     pod = attempt.pod
     context.cluster.apply(Gone(POD, pod) if seen is None else Seen(POD, seen.build()))
     assert context.why_pointless(attempt, node) == why
@@ -91,7 +91,7 @@ class Ear:
 
 
 def test_what_a_plugin_raised_is_reported_and_told_in_one_line() -> None:
-    context, _ = a_desk()
+    context, _ = a_context()
     ear: Any = Ear()
     context.observer = ear
     said = context.contain(raised_by(Clumsy().filter, None, None, None), "schedule")
@@ -117,7 +117,7 @@ def test_a_reference_names_this_very_version_of_the_pod() -> None:
 
 
 def test_an_event_speaks_for_the_attempt_s_profile() -> None:
-    _, attempt = a_desk()
+    _, attempt = a_context()
     event = attempt.emit("Normal", "Scheduled", "Binding", "there")
     assert (event.reporting_controller, event.regarding.uid) == ("default-scheduler", "uid-web")
     assert (event.type, event.reason, event.action, event.note) == (
@@ -129,21 +129,21 @@ def test_an_event_speaks_for_the_attempt_s_profile() -> None:
 
 
 def test_a_story_is_told_under_the_attempt_s_number() -> None:
-    context, attempt = a_desk()
+    context, attempt = a_context()
     context.now_s = 12.0
     context.tell(attempt, Step.NODE, "n1")
     assert context.histories.of("default/web") == ((12.0, 3, Step.NODE, "n1"),)
 
 
 def test_whose_a_pod_is_follows_the_profiles() -> None:
-    context, _ = a_desk()
-    assert context.is_ours("default-scheduler")
+    context, _ = a_context()
+    assert context.owns(a_pod("web").spec(schedulerName="default-scheduler").build())
     context.runners = {}
-    assert not context.is_ours("default-scheduler")
+    assert not context.owns(a_pod("web").spec(schedulerName="default-scheduler").build())
     assert not context.awaits_pods
 
 
 def test_arrivals_matter_once_a_plugin_waits_for_them() -> None:
-    assert not a_desk()[0].awaits_pods
+    assert not a_context()[0].awaits_pods
     gates = {"GenericWorkload": True, "GangScheduling": True}
     assert Play(a_node("n1"), gates=gates).machine.context.awaits_pods

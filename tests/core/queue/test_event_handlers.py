@@ -140,7 +140,15 @@ CASES = [
 def steps_of(
     kind: Kind, old: Record | None, new: Record | None, assumed: bool = False
 ) -> list[str]:
-    return told(steps(kind, old, new, profiles=(PROFILE,), is_assumed=lambda _: assumed))
+    return told(
+        steps(
+            kind,
+            old,
+            new,
+            owns=lambda pod: pod.spec.scheduler_name == PROFILE,
+            is_assumed=lambda _: assumed,
+        )
+    )
 
 
 @pytest.mark.parametrize("case", CASES, ids=attrgetter("name"))
@@ -160,7 +168,7 @@ def test_arrivals_are_announced_where_somebody_waits_for_them() -> None:
             POD,
             old,
             web(),
-            profiles=(PROFILE,),
+            owns=lambda pod: pod.spec.scheduler_name == PROFILE,
             is_assumed=lambda _: False,
             announces_arrivals=True,
         )

@@ -34,7 +34,7 @@ class World:
         self.told, self.moved = asyncio.Event(), asyncio.Event()
         self.clashes = Clashes(
             session,
-            is_ours="mine".__eq__,
+            owns=lambda pod: pod.spec.scheduler_name == "mine",
             may_act=lambda: self.may_act,
             refused=self._refused,
         )

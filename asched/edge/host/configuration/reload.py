@@ -214,7 +214,7 @@ class Reloader:
         for pod in list(context.cluster.pods_seen.values()):
             is_waiting = not pod.spec.node_name and pod.uid not in context.cluster.placed
             is_known = pod.key in context.queue.places or pod.uid in context.queue.in_flight
-            if is_waiting and not is_known and pod.spec.scheduler_name in runners:
+            if is_waiting and not is_known and context.owns(pod):
                 context.queue.add(pod, now_s)
         if context.tries_groups:
             self._scheduler.watch(POD_GROUP)
