@@ -99,13 +99,13 @@ def _at_once(
     places: Sequence[tuple[Json, str]],
     namespaces: Sequence[Json],
 ) -> list[str]:
-    placed: list[Json] = list(others)
+    world = EndState(nodes, list(others), namespaces)
     left = list(places)
     while left:
         stuck = []
         for pod, node in left:
-            if EndState(nodes, placed, namespaces).fits(node, pod):
-                placed.append(on(pod, node))
+            if world.fits(node, pod):
+                world.place(pod, node)
             else:
                 stuck.append((pod, node))
         if len(stuck) == len(left):

@@ -38,9 +38,13 @@ STEP: Final = 0.6
 #: By how much a class may be short or in plenty, of its pods, until that makes its price e times
 #: what it was, in each sweep of repair.
 WIDTHS: Final = (0.03, 0.02, 0.02, 0.01, 0.01, 0.005, 0.005, 0.002, 0.002, 0.001)
-#: Pods that may be missing when exchanges between two rows are tried, and how many of those.
+#: Pods that may be missing when chains of changes are tried; how long those are, how many go on,
+#: and of how many changes, and how many times the same one, they are made.
 MISSING_MAX: Final = 8
-EXCHANGES_MAX: Final = 2_000
+CHAIN_MAX: Final = 6
+BEAM: Final = 60
+CHANGES_MAX: Final = 600
+SAME_CHANGES: Final = 3
 #: Prices in whole numbers are up to about this; values stay within 64 bits.
 PRICE_MAX: Final = 1_000_000
 
@@ -249,38 +253,73 @@ def _swept(found: Patterns, held: I64, extra: I64, prices: I64, widths: F64) -> 
 
 
 def _exchanged(found: Patterns, held: I64, extra: I64, prices: I64) -> bool:
-    """Whether nothing is missing any more: what still is, two rows may have between them. In place.
+    """Whether nothing is missing any more: what still is, some rows may have between them. In place.
 
-    Looked at are the exchanges that lose least.
+    Chains of changes, one row each, from what is missing to what is not; of chains of one length
+    the BEAM best go on.
     """
     if (extra >= 0).all() or np.maximum(-extra, 0).sum() > MISSING_MAX:
         return bool((extra >= 0).all())
-    looks, first, times = np.unique(
-        np.column_stack((found.kind, held)), axis=0, return_index=True, return_counts=True
-    )
-    changes, at, to = [], [], []
-    for number, look in enumerate(looks):
-        options = found.options(int(look[0]))
-        changes.append(options - look[1:])
-        at.append(np.full(len(options), number))
-        to.append(options)
-    every, where, goal = np.concatenate(changes), np.concatenate(at), np.concatenate(to)
-    best = np.argsort(-(every @ prices), kind="stable")[:EXCHANGES_MAX]
-    every, where, goal = every[best], where[best], goal[best]
-    for number, change in enumerate(every):
-        fits = (every >= -extra - change).all(axis=1)
-        fits &= (where != where[number]) | (times[where] > 1)
-        other = int(np.argmax(fits))
-        if fits[other]:
-            rows = [int(first[where[number]]), int(first[where[other]])]
-            if rows[0] == rows[1]:
-                same = (found.kind == found.kind[rows[0]]) & (held == held[rows[0]]).all(axis=1)
-                rows[1] = int(np.flatnonzero(same)[1])
-            for row, wanted in zip(rows, (goal[number], goal[other]), strict=True):
-                extra += wanted - held[row]
-                held[row] = wanted
-            return True
+    changes, row_of, goals = _changes(found, held, prices)
+    if not len(changes):
+        return False
+    ends, chains = extra[None, :], [()]
+    mixer = np.array([(2 * at + 1) * 7_368_787 for at in range(len(extra))], dtype=np.int64)
+    for _ in range(CHAIN_MAX):
+        every = (ends[:, None, :] + changes[None, :, :]).reshape(-1, len(extra))
+        _, distinct = np.unique(every @ mixer, return_index=True)
+        harm = np.exp(np.clip(-every[distinct], -20, 20)) @ prices
+        done = (every[distinct] >= 0).all(axis=1)
+        best = distinct[np.argsort(np.where(done, -1.0, harm), kind="stable")[: 2 * BEAM]]
+        going: list[tuple[int, ...]] = []
+        kept = []
+        for at in best.tolist():
+            before, change = divmod(at, len(changes))
+            chain: tuple[int, ...] = (*chains[before], change)
+            rows = [int(row_of[one]) for one in chain]
+            if len(set(rows)) < len(rows):
+                continue
+            if (every[at] >= 0).all():
+                for row, one in zip(rows, chain, strict=True):
+                    extra += goals[one] - held[row]
+                    held[row] = goals[one]
+                return True
+            going.append(chain)
+            kept.append(at)
+        if not kept:
+            return False
+        ends, chains = every[kept[:BEAM]], going[:BEAM]
     return False
+
+
+def _changes(found: Patterns, held: I64, prices: I64) -> tuple[I64, I64, I64]:
+    """(what changes, in which row, to what): from rows that look alike, two each, and of all
+    changes the CHANGES_MAX that lose least.
+    """
+    look = np.column_stack((found.kind, held))
+    _, first, inverse = np.unique(look, axis=0, return_index=True, return_inverse=True)
+    order = np.argsort(inverse.ravel(), kind="stable")
+    starts = np.searchsorted(inverse.ravel()[order], np.arange(len(first)))
+    second = order[np.minimum(starts + 1, len(order) - 1)]
+    changes, rows, goals = [], [], []
+    for row in np.unique(np.concatenate((first, second))).tolist():
+        options = found.options(int(found.kind[row]))
+        changes.append(options - held[row])
+        rows.append(np.full(len(options), row, dtype=np.int64))
+        goals.append(options)
+    every = np.concatenate(changes)
+    moved = np.flatnonzero(every.any(axis=1))
+    best = moved[np.argsort(-(every[moved] @ prices), kind="stable")]
+    times: dict[bytes, int] = {}
+    few = []
+    for at in best.tolist():  # a change may be had from several rows: some of them will do
+        key = every[at].tobytes()
+        times[key] = times.get(key, 0) + 1
+        if times[key] <= SAME_CHANGES:
+            few.append(at)
+        if len(few) == CHANGES_MAX:
+            break
+    return every[few], np.concatenate(rows)[few], np.concatenate(goals)[few]
 
 
 def by_size(problem: Problem) -> Plan | None:

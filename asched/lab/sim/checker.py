@@ -52,11 +52,21 @@ class EndState:
         }
         self._by_node: dict[str, list[JsonObject]] = defaultdict(list)
         for pod in self.counted:
-            self._by_node[pod["spec"]["nodeName"]].append(pod)
-            free = self.free.get(pod["spec"]["nodeName"])
-            if free is not None:
-                for name, asked in requests_of(pod).items():
-                    free[name] = free.get(name, Fraction(0)) - asked
+            self._take_place(pod)
+
+    def place(self, pod: JsonObject, node: str) -> None:
+        """Count one more pod, on a node."""
+        placed = {**pod, "spec": {**pod["spec"], "nodeName": node}}
+        self.placed.append(placed)
+        self.counted.append(placed)
+        self._take_place(placed)
+
+    def _take_place(self, pod: JsonObject) -> None:
+        self._by_node[pod["spec"]["nodeName"]].append(pod)
+        free = self.free.get(pod["spec"]["nodeName"])
+        if free is not None:
+            for name, asked in requests_of(pod).items():
+                free[name] = free.get(name, Fraction(0)) - asked
 
     def broken_rules(self) -> list[str]:
         """One line for each node that is overcommitted and each pod where it must not be."""
