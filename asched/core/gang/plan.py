@@ -38,6 +38,8 @@ STEP: Final = 0.6
 #: By how much a class may be short or in plenty, of its pods, until that makes its price e times
 #: what it was, in each sweep of repair.
 WIDTHS: Final = (0.03, 0.02, 0.02, 0.01, 0.01, 0.005, 0.005, 0.002, 0.002, 0.001)
+#: Where the rounding begins, one try after the other.
+STARTS: Final = (0.0, 0.4, 0.7)
 #: Pods that may be missing when chains of changes are tried; how long those are, how many go on,
 #: and of how many changes, and how many times the same one, they are made.
 MISSING_MAX: Final = 8
@@ -207,17 +209,20 @@ def _told(problem: Problem, bound: int, asked: int, name: str) -> str:
 
 def _rounded(found: Patterns, table: I64, wanted: I64, prices: I64) -> Plan | None:
     """Rows of a kind share out what the kind took in the later rounds, then are repaired."""
-    height = len(found.kind)
     # A walk that meets all rounds evenly, whichever rows one looks at.
-    moment = (np.arange(height) * 0.6180339887498949 % 1.0 * len(table)).astype(np.intp)
-    held = table[moment, found.kind]
-    extra = held.sum(axis=0) - wanted
-    for width in WIDTHS:
-        _swept(found, held, extra, prices, np.maximum(width * wanted, 0.5))
-        if _exchanged(found, held, extra, prices):
-            break
-    if (extra < 0).any():
-        return None
+    walk = np.arange(len(found.kind)) * 0.6180339887498949
+    for start in STARTS:
+        moment = ((walk + start) % 1.0 * len(table)).astype(np.intp)
+        held = table[moment, found.kind]
+        extra = held.sum(axis=0) - wanted
+        for width in WIDTHS:
+            _swept(found, held, extra, prices, np.maximum(width * wanted, 0.5))
+            if _exchanged(found, held, extra, prices):
+                return _plan(held, wanted, prices)
+    return None
+
+
+def _plan(held: I64, wanted: I64, prices: I64) -> Plan:
     plan: Plan = []
     for at in np.argsort(-prices, kind="stable").tolist():
         left = int(wanted[at])
@@ -253,7 +258,7 @@ def _swept(found: Patterns, held: I64, extra: I64, prices: I64, widths: F64) -> 
 
 
 def _exchanged(found: Patterns, held: I64, extra: I64, prices: I64) -> bool:
-    """Whether nothing is missing any more: what still is, some rows may have between them. In place.
+    """Whether nothing is missing any more: some rows may have between them what is. In place.
 
     Chains of changes, one row each, from what is missing to what is not; of chains of one length
     the BEAM best go on.
@@ -263,7 +268,8 @@ def _exchanged(found: Patterns, held: I64, extra: I64, prices: I64) -> bool:
     changes, row_of, goals = _changes(found, held, prices)
     if not len(changes):
         return False
-    ends, chains = extra[None, :], [()]
+    ends = extra[None, :]
+    chains: list[tuple[int, ...]] = [()]
     mixer = np.array([(2 * at + 1) * 7_368_787 for at in range(len(extra))], dtype=np.int64)
     for _ in range(CHAIN_MAX):
         every = (ends[:, None, :] + changes[None, :, :]).reshape(-1, len(extra))
@@ -275,7 +281,7 @@ def _exchanged(found: Patterns, held: I64, extra: I64, prices: I64) -> bool:
         kept = []
         for at in best.tolist():
             before, change = divmod(at, len(changes))
-            chain: tuple[int, ...] = (*chains[before], change)
+            chain = (*chains[before], change)
             rows = [int(row_of[one]) for one in chain]
             if len(set(rows)) < len(rows):
                 continue
