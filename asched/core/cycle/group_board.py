@@ -45,7 +45,7 @@ class GroupBoard:
     ) -> None:
         self._context = context
         self._group = group
-        self._left = steps
+        self._left: float = steps
         self.needed = needed
         self.cluster = context.cluster
         self.within = Placement("", within).mask(self.cluster.nodes)
@@ -58,7 +58,8 @@ class GroupBoard:
         self.placed: list[tuple[int, Attempt]] = []
         #: (attempt, node) that others may have seen taken, and given back
         self.shown: dict[str, tuple[Attempt, str]] = {}
-        self._was_moved = False
+        #: whether anything else happened meanwhile: then nothing is proved any more
+        self.was_moved = False
 
     def example(self, c: int) -> PodInfo:
         return self.members[c][0].info
@@ -141,8 +142,8 @@ class GroupBoard:
     def goes_on(self) -> Generator[Effect, Answer, Unknown | None]:
         return (yield from self.charge(STATE_STEPS + self.cluster.nodes.height // ROWS_A_STEP))
 
-    def charge(self, steps: int) -> Generator[Effect, Answer, Unknown | None]:
-        """Pause if the slice is used up; an answer ends the search."""
+    def charge(self, steps: float) -> Generator[Effect, Answer, Unknown | None]:
+        """Pause if the slice is used up, then count so many steps; an answer ends the search."""
         self._left -= steps
         if self._left < 0:
             return SPENT
@@ -153,7 +154,8 @@ class GroupBoard:
                 self.shown[attempt.pod.uid] = attempt, attempt.info.node_name
             before = self._version()
             yield Pause()
-            if self._version() != before:
+            self.was_moved |= self._version() != before
+            if self.cluster.nodes.height != len(self.within):
                 return MOVED
         budget.note(steps)
         return None

@@ -30,8 +30,8 @@ from asched.core.framework.placements import Mask
 from asched.core.gang.bounds import refuted
 from asched.core.gang.domains import planned
 from asched.core.gang.plan import by_prices
-from asched.core.gang.problem import Infeasible, Plan, Unknown
-from asched.core.gang.search import SPENT, search
+from asched.core.gang.problem import Infeasible, Plan, Problem, Unknown
+from asched.core.gang.search import MOVED, SPENT, search
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.workload import PodGroup
 from asched.core.state.budget import OutOfTurn
@@ -120,6 +120,8 @@ def search_places(
     except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
         failure: Failure = failure_of(context, raised)
         found = Unknown(failure.message)
+    if isinstance(found, Infeasible) and board.was_moved:
+        found = MOVED
     yield from board.clear()
     searches.ended(group.key, found)
     for attempt, node in board.shown.values():
@@ -141,13 +143,15 @@ def _found(
         if why:
             return Infeasible(why)
         if len(board.counts) > 1 or sum(board.counts) > 2:
-            proof = by_prices(problem)
-            if isinstance(proof, Infeasible):
+            proof = yield from _proof(board, problem)
+            if proof is not None:
                 return proof
         for plan in planned(hopeful, rules):
-            stop = stop or (yield from board.charge(10 * steps))
-            if stop is not None:
-                return stop
+            if not isinstance(plan, list):
+                stop = stop or (yield from board.charge(plan))
+                if stop is not None:
+                    return stop
+                continue
             outcome = yield from _tried(context, group, board, plan, within)
             if outcome.result is Result.SCHEDULED:
                 return outcome
@@ -163,6 +167,21 @@ def _found(
         yield from undo(context, group, outcome)
         return Unknown("what was found was refused at Reserve or Permit")
     return found
+
+
+def _proof(
+    board: GroupBoard, problem: Problem
+) -> Generator[Effect, Answer, Infeasible | Unknown | None]:
+    """Whether prices refute it; or why that is not known."""
+    steps = by_prices(problem, only_proof=True)
+    while True:
+        try:
+            cost = next(steps)
+        except StopIteration as end:
+            return end.value if isinstance(end.value, Infeasible) else None
+        stop = yield from board.charge(cost)
+        if stop is not None:
+            return stop
 
 
 def _tried(

@@ -22,6 +22,8 @@ from asched.core.gang.plan import by_prices, by_size
 from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Problem
 
 VARIANTS_MAX: Final = 24
+#: Rows times classes that are packed by size in a step.
+ROWS_A_STEP: Final = 50
 
 
 @dataclass(frozen=True)
@@ -48,12 +50,13 @@ class Variant:
     parents: tuple[int, ...]
 
 
-def planned(problem: Problem, rules: list[Rule]) -> Iterator[Plan]:
-    """Plans that may do, one after the other."""
+def planned(problem: Problem, rules: list[Rule]) -> Iterator[Plan | float]:
+    """Plans that may do, one after the other; in between, steps of the budget that come next."""
     for variant in islice(variants(problem, rules), VARIANTS_MAX):
+        yield 1 + variant.problem.rows.size // ROWS_A_STEP
         plan = by_size(variant.problem)
         if plan is None:
-            found = by_prices(variant.problem)
+            found = yield from by_prices(variant.problem)
             plan = None if isinstance(found, Infeasible) else found
         if plan is not None:
             yield _in_order(plan, variant)

@@ -15,8 +15,9 @@ Bounds  PATTERNS_MAX patterns, CELLS_MAX of the table of patterns by rows (beyon
         WIDTHS.
 """
 
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -24,11 +25,20 @@ import numpy.typing as npt
 from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Problem
 
 F64 = npt.NDArray[np.float64]
+R = TypeVar("R")
 
+#: Generators yield how many steps of the budget come next, and return what they found.
+Steps = Generator[float, None, R]
+
+#: Cells of a table that are looked at in a step; what a row costs in a sweep, in steps; changes
+#: that are compared in a step. Measured roughly.
+CELLS_A_STEP: Final = 8_000
+ROW_STEPS: Final = 3
+CHANGES_A_STEP: Final = 100
 PATTERNS_MAX: Final = 4_000
 #: Ways to fill a row that are tried beyond that.
 DRAWS: Final = 48
-CELLS_MAX: Final = 12_000_000
+CELLS_MAX: Final = 6_000_000
 #: Rounds in which prices move: as many as this many looks at the table of patterns allow.
 ROUND_CELLS: Final = 100_000_000
 ROUNDS_MIN: Final = 24
@@ -160,11 +170,12 @@ def _drawn(problem: Problem, kinds: I64, kind: npt.NDArray[np.intp], times: I64)
     return Patterns(times, kind, none.astype(np.int64), none, drawn)
 
 
-def by_prices(problem: Problem, name: str = "the nodes") -> Plan | Infeasible | None:
+def by_prices(problem: Problem, *, only_proof: bool = False) -> Steps[Plan | Infeasible | None]:
     """A plan, a proof that there is none, or neither."""
     if not sum(problem.counts):
         return []
     found = patterns(problem)
+    yield 1 + found.size // CELLS_A_STEP
     shares = problem.needs / np.maximum(problem.free.sum(axis=1, dtype=np.float64), 1.0)
     prices = shares.max(axis=1)
     if not problem.takes_all:
@@ -177,20 +188,23 @@ def by_prices(problem: Problem, name: str = "the nodes") -> Plan | Infeasible | 
     settled = np.zeros(len(prices))
     for number in range(rounds):
         whole = _whole(prices)
+        yield 1 + found.size // CELLS_A_STEP
         best = found.best(whole)
         chosen.append(best)
         supply = (best * found.times[:, None]).sum(axis=0)
         bound = sum(a * b for a, b in zip(supply.tolist(), whole.tolist(), strict=True))
         asked, _ = problem.cheapest(whole)
         if bound < asked and found.drawn is None:
-            return Infeasible(_told(problem, bound, asked, name))
+            return Infeasible(_told(problem, bound, asked))
         short = np.clip((wanted - supply) / np.maximum(wanted, 1.0), -1.0, 1.0)
         prices = prices * np.exp(STEP / (1 + number / 6) * short)
         prices /= prices.max()
         if number >= rounds // 3:
             settled += prices
+    if only_proof:
+        return None
     late = np.array(chosen[rounds // 3 :])
-    return _rounded(found, late, np.array(taken, dtype=np.int64), _whole(settled))
+    return (yield from _rounded(found, late, np.array(taken, dtype=np.int64), _whole(settled)))
 
 
 def _whole(prices: F64) -> I64:
@@ -198,16 +212,16 @@ def _whole(prices: F64) -> I64:
     return np.maximum(np.rint(prices / top * PRICE_MAX), 1).astype(np.int64)
 
 
-def _told(problem: Problem, bound: int, asked: int, name: str) -> str:
+def _told(problem: Problem, bound: int, asked: int) -> str:
     if sum(1 for count in problem.counts if count) == 1:
-        return f"{name} hold fewer than {problem.needed} of its pods"
+        return f"the nodes hold fewer than {problem.needed} of its pods"
     return (
-        f"if its pods are weighed by what they take away from each other, {name} hold"
+        f"if its pods are weighed by what they take away from each other, the nodes hold"
         f" {bound * 100 // max(asked, 1)} % of what it needs, however they are packed"
     )
 
 
-def _rounded(found: Patterns, table: I64, wanted: I64, prices: I64) -> Plan | None:
+def _rounded(found: Patterns, table: I64, wanted: I64, prices: I64) -> Steps[Plan | None]:
     """Rows of a kind share out what the kind took in the later rounds, then are repaired."""
     # A walk that meets all rounds evenly, whichever rows one looks at.
     walk = np.arange(len(found.kind)) * 0.6180339887498949
@@ -216,8 +230,8 @@ def _rounded(found: Patterns, table: I64, wanted: I64, prices: I64) -> Plan | No
         held = table[moment, found.kind]
         extra = held.sum(axis=0) - wanted
         for width in WIDTHS:
-            _swept(found, held, extra, prices, np.maximum(width * wanted, 0.5))
-            if _exchanged(found, held, extra, prices):
+            yield from _swept(found, held, extra, prices, np.maximum(width * wanted, 0.5))
+            if (yield from _exchanged(found, held, extra, prices)):
                 return _plan(held, wanted, prices)
     return None
 
@@ -235,7 +249,7 @@ def _plan(held: I64, wanted: I64, prices: I64) -> Plan:
     return plan
 
 
-def _swept(found: Patterns, held: I64, extra: I64, prices: I64, widths: F64) -> None:
+def _swept(found: Patterns, held: I64, extra: I64, prices: I64, widths: F64) -> Steps[None]:
     """Let each row take the pattern with which all of them together are best off. In place.
 
     What is short is worth the more, the shorter it is: so it is also had by way of exchanges.
@@ -250,6 +264,7 @@ def _swept(found: Patterns, held: I64, extra: I64, prices: I64, widths: F64) -> 
             options = fitting[kind] = found.options(kind)
         if len(options) < 2:
             continue
+        yield ROW_STEPS
         after = extra - held[row] + options
         harm = np.exp(np.clip(-after / widths, -20, 20)) @ (prices * widths)
         best = int(np.argmin(harm))
@@ -257,7 +272,7 @@ def _swept(found: Patterns, held: I64, extra: I64, prices: I64, widths: F64) -> 
         held[row] = options[best]
 
 
-def _exchanged(found: Patterns, held: I64, extra: I64, prices: I64) -> bool:
+def _exchanged(found: Patterns, held: I64, extra: I64, prices: I64) -> Steps[bool]:
     """Whether nothing is missing any more: some rows may have between them what is. In place.
 
     Chains of changes, one row each, from what is missing to what is not; of chains of one length
@@ -272,6 +287,7 @@ def _exchanged(found: Patterns, held: I64, extra: I64, prices: I64) -> bool:
     chains: list[tuple[int, ...]] = [()]
     mixer = np.array([(2 * at + 1) * 7_368_787 for at in range(len(extra))], dtype=np.int64)
     for _ in range(CHAIN_MAX):
+        yield 1 + len(ends) * len(changes) // CHANGES_A_STEP
         every = (ends[:, None, :] + changes[None, :, :]).reshape(-1, len(extra))
         _, distinct = np.unique(every @ mixer, return_index=True)
         harm = np.exp(np.clip(-every[distinct], -20, 20)) @ prices

@@ -6,8 +6,18 @@ from itertools import product
 import numpy as np
 
 from asched.core.gang import plan as plans
-from asched.core.gang.plan import by_prices, by_size, patterns
+from asched.core.gang.plan import by_size, patterns
 from asched.core.gang.problem import Infeasible, Plan, Problem
+
+
+def by_prices(problem: Problem) -> Plan | Infeasible | None:
+    steps = plans.by_prices(problem)
+    while True:
+        try:
+            assert next(steps) > 0
+        except StopIteration as end:
+            found: Plan | Infeasible | None = end.value
+            return found
 
 
 def a_problem(counts: tuple[int, ...], needs: list[list[int]], free: list[list[int]]) -> Problem:

@@ -1,0 +1,108 @@
+"""The search for the places of a gang, played through the machine: others go on, and it ends."""
+
+from asched.core.cycle.group_search import Searches
+from asched.core.framework.effects import Bind, Patch
+from asched.core.gang.search import SPENT
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NODE, POD, POD_GROUP
+from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.model.workload import PodGroup
+from asched.core.state.facts import Gone, Seen
+from tests.builders import a_node, a_pod
+from tests.core.cycle.playbook import Play
+from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member, bound, places, seen_group
+from tests.gangs.planted import planted
+
+#: The name of a node that no member of a planted gang may use.
+ASIDE = "aside"
+
+
+def a_hard_one(seed: int = 1) -> Play:
+    """A gang whose search takes more than a slice, up to the point at which it is tried."""
+    instance = planted(seed, 200)
+    play = Play(**GANGS)
+    play.turn(*(Seen(NODE, decode(Node, one)) for one in instance.nodes))
+    aside = a_node(ASIDE).taints("aside=yes:NoSchedule").allocatable(cpu="4", pods="10")
+    play.turn(Seen(NODE, aside.build()))
+    play.turn(*(Seen(POD, decode(Pod, one)) for one in instance.gang))
+    play.turn(Seen(POD_GROUP, decode(PodGroup, instance.group)))
+    return play
+
+
+def condition_said(play: Play) -> list[str]:
+    patches = [e for e in play.of(Patch) if e.kind is POD_GROUP]
+    return [p.body["status"]["conditions"][0].get("message", "") for p in patches]
+
+
+def to_the_end(play: Play) -> tuple[int, set[str], list[str]]:
+    """(turns, who was bound, what the group's condition said)."""
+    turns, names, said = 0, bound(play), condition_said(play)
+    while play.machine.next_deadline_s() == 0.0:
+        play.turn()
+        turns += 1
+        names |= bound(play)
+        said += condition_said(play)
+    return turns, names, said
+
+
+def test_other_pods_are_bound_while_a_gang_is_searched_for() -> None:
+    play = a_hard_one()
+    assert not condition_said(play), "the search ended in one turn: it shows nothing"
+
+    play.see(a_pod("stranger").tolerates("aside=yes").spec(nodeName="", nodeSelector={}))
+
+    assert bound(play) == {"stranger"}
+    turns, names, said = to_the_end(play)
+    assert turns > 1
+    assert len(names) > 200
+    assert said[-1] == ""
+
+
+def test_nodes_that_go_during_the_search_leave_nothing_held() -> None:
+    play = a_hard_one(seed=1)
+    said: list[str] = []
+    for _, node in list(play.parts.cluster.nodes.nodes())[:60]:
+        play.turn(Gone(NODE, node))
+        said += condition_said(play)
+
+    _, names, more = to_the_end(play)
+
+    assert not names
+    assert (said + more)[-1].startswith("pod group is unschedulable")
+    assert not play.parts.cluster.placed
+
+
+def test_nothing_is_held_once_the_budget_is_spent() -> None:
+    play = Play(a_node("n1").allocatable(cpu="4"), a_node("n2").allocatable(cpu="4"), **GANGS)
+    play.machine.context.gang_search_steps = 1
+    seen_group(play)
+    for name, cpu in (("a", "1"), ("b", "1"), ("c", "4")):
+        play.see(a_member(name, cpu=cpu).priority(-1 if name == "c" else 0))
+
+    assert not places(play)
+    (said,) = condition_said(play)
+    assert said.endswith("no place was found for it: the budget of work for the gang is used up")
+
+
+def test_nobody_is_evicted_for_a_gang_that_fits_without_that() -> None:
+    play = Play(a_node("n1").allocatable(cpu="4"), a_node("n2").allocatable(cpu="4"), **GANGS)
+    play.see(a_pod("weak").requests(cpu="1").priority(-10).on("n1"))
+    play.turn(Seen(POD_GROUP, a_group()))
+    for name, cpu in (("a", "1"), ("b", "2"), ("c", "4")):
+        play.see(a_member(name, cpu=cpu).priority(-1 if name == "c" else 0))
+
+    assert bound(play) == {"a", "b", "c"}
+    assert play.node_of("uid-c") == "n2"
+    assert {type(e) for e in play.of(Bind)} == {Bind}
+
+
+def test_a_search_that_ends_in_nothing_known_costs_half_the_next_time() -> None:
+    searches = Searches(Play().parts.cluster)
+    assert searches.steps("a", 100_000) == 100_000
+    searches.ended("a", SPENT)
+    searches.ended("a", SPENT)
+    assert (searches.steps("a", 100_000), searches.steps("b", 100_000)) == (25_000, 100_000)
+    for _ in range(20):
+        searches.ended("a", SPENT)
+    assert searches.steps("a", 100_000) == 5_000
