@@ -62,16 +62,14 @@ class ApiServer:
         anonymous: bool = True,
         kubelet: bool = False,
         controllers: bool = False,
-        remember_all: bool = False,
         pace: float = 1.0,
         clock: Callable[[], float] = time.time,
         seed: int | None = None,
     ) -> None:
         """`users` maps bearer tokens to users; without it (and without `start(token=...)`)
         everybody is an administrator. `kubelet` runs bound pods, `controllers` makes pods for
-        Deployments and Jobs. `remember_all` lets watches begin at version 1.
-        `pace` stretches every wait, a watch's timeoutSeconds included; tests hurry with less
-        than 1.
+        Deployments and Jobs. `pace` stretches every wait, a watch's timeoutSeconds included; tests
+        hurry with less than 1.
         """
         self.auth = Authenticator(users, anonymous=anonymous)
         self.ctx = Context(auth=self.auth, options=options, clock=clock, seed=seed)
@@ -84,7 +82,6 @@ class ApiServer:
         self.url = ""
         self.token = ""
         self.authority = b""
-        self._remember_all = remember_all
         self._pace = pace
         self._runner: web.ServerRunner | None = None
         self._watches: set[Watch] = set()
@@ -114,8 +111,7 @@ class ApiServer:
         shown = f"[{host}]" if ":" in host else host
         self.url = f"{'https' if context else 'http'}://{shown}:{bound_port}"
         bootstrap.fill(self.ctx, port=bound_port, authority=self.authority.decode())
-        if not self._remember_all:
-            self.store.begin_history()
+        self.store.begin_history()
         for hand in self.hands:
             hand.start()
 

@@ -85,8 +85,6 @@ class Store:
 
     def __init__(self, *, history_max: int = HISTORY_MAX) -> None:
         self.revision = 1
-        #: Exact reads below this revision are refused; what etcd calls the compacted revision.
-        self.compacted = 0
         self._history_max = history_max
         self._tables: dict[tuple[str, str], Table] = {}
         self._new_table_floor = 0
@@ -142,13 +140,9 @@ class Store:
             table.floor = self.revision
             table.history.clear()
 
-    def compact(self) -> None:
-        """Forget the past for exact reads and continued lists; watches keep their own memory."""
-        self.compacted = self.revision
-
     def records_at(self, table: Table, namespace: str, revision: int) -> list[Record] | None:
         """The sorted records of a past revision, or None if it is forgotten."""
-        if revision < max(self.compacted, table.floor):
+        if revision < table.floor:
             return None
         state = dict(table.records)
         for change in reversed(table.history):

@@ -195,9 +195,6 @@ class Watch:
 
     def _forgotten(self, version: int) -> bool:
         """Whether history no longer reaches back to `version`; if so the watch says it and ends."""
-        if self.res.kind == "Event" and version < self.ctx.store.compacted:
-            self.fail(expired("The resourceVersion for the provided watch is too old.").status())
-            return True
         if version < self._table.floor:
             message = f"too old resource version: {version} ({self._table.floor})"
             self.fail(expired(message).status())

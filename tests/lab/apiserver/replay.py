@@ -76,7 +76,6 @@ async def server_of(group: str, scenario: str) -> AsyncIterator[ApiServer]:
         ),
         users={TOKENS[name]: user for name, user in USERS.items()},
         anonymous=group != "noanon",
-        remember_all=group == "compact",
         pace=PACE,
         seed=1,
     )
@@ -140,7 +139,7 @@ class Replay:
         if expired and not self.compacted:
             # The real server writes by itself and was compacted every two seconds.
             self.server.create("leases", {"metadata": {"name": "x", "namespace": "kube-system"}})
-            self.server.store.compact()
+            self.server.store.begin_history()
             self.compacted = True
         if self.group == "inflight" and status == 429:
             self.server.faults.add(Fault("refuse", count=1))
