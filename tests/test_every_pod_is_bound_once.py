@@ -41,7 +41,6 @@ def test_when_the_api_server_burns_every_pod_is_still_bound_exactly_once(seed: i
     pod got a node, and got it once: counted at the server, where nothing can be hidden; and no
     place was given away that might have been taken.
     """
-    world = World(seed, FIRE)
     placements: Counter[str] = Counter()
 
     def count(change: Change) -> None:
@@ -50,16 +49,17 @@ def test_when_the_api_server_burns_every_pod_is_still_bound_exactly_once(seed: i
         if after and after != before:
             placements[change.new.key[1]] += 1
 
-    world.server.store.table(PODS.storage).listeners.append(count)
-    for _ in range(PODS_COUNT // 4):
-        AddPods(count=4).do(world)
-        AddNodes(cpu=(16,), pods=(4,)).do(world)
-        world.run_for(5.0)
-    assert placements, "nothing was bound in the fire"
-    world.troubles.is_on = False
-    world.run_for(120.0)
+    with World(seed, FIRE) as world:
+        world.server.store.table(PODS.storage).listeners.append(count)
+        for _ in range(PODS_COUNT // 4):
+            AddPods(count=4).do(world)
+            AddNodes(cpu=(16,), pods=(4,)).do(world)
+            world.run_for(10.0)
+        assert placements, "nothing was bound in the fire"
+        world.troubles.is_on = False
+        world.run_for(120.0)
 
-    assert len(world.pods()) == PODS_COUNT
-    assert set(placements.values()) == {1}
-    assert len(placements) == PODS_COUNT
-    assert not world.ledger.broken
+        assert len(world.pods()) == PODS_COUNT
+        assert set(placements.values()) == {1}
+        assert len(placements) == PODS_COUNT
+        assert not world.ledger.broken

@@ -5,6 +5,7 @@ wrong usage.
 """
 
 import argparse
+import logging
 import sys
 from typing import Any
 
@@ -39,6 +40,8 @@ def run(args: argparse.Namespace) -> int:
     if args.runs < 1:
         print("asched sim: --runs must be at least 1", file=sys.stderr)
         return 2
+    logging.getLogger("asched").addHandler(logging.NullHandler())
+    logging.getLogger("asched").propagate = False  # bad days are what it is for
     status = 0
     for name in [args.scenario] if args.scenario else SCENARIOS:
         status = max(status, _play(name, range(args.seed, args.seed + args.runs), args.steps))

@@ -25,6 +25,7 @@ from asched.edge.client.fast import FastTransport
 from asched.edge.client.transport import (
     Observer,
     Reply,
+    StreamingTransport,
     Transport,
     no_fence,
     observe_nothing,
@@ -70,9 +71,11 @@ class Session:
         self._observe = observe
         self._pools: list[Transport] = []
         #: For watches and everything rare.
-        self.general = AioTransport(
-            credentials, options.user_agent, observe, distrusted=self._distrust_pools
-        )
+        self.general = self._streaming()
+
+    def _streaming(self) -> StreamingTransport:
+        agent, observe = self.options.user_agent, self._observe
+        return AioTransport(self.credentials, agent, observe, distrusted=self._distrust_pools)
 
     @property
     def url(self) -> str:

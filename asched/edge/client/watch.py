@@ -121,9 +121,9 @@ class ReflectorOptions:
     clock: Callable[[], float] = monotonic
 
 
-def relists() -> TokenBucket:
+def relists(clock: Callable[[], float] = monotonic) -> TokenBucket:
     """What the reflectors of one process share, so that not all of them list at once."""
-    return TokenBucket(RELISTS_PER_S, RELISTS_SAVED)
+    return TokenBucket(RELISTS_PER_S, RELISTS_SAVED, clock)
 
 
 class Reflector:

@@ -1,6 +1,11 @@
-"""The only clocks: time that never jumps, how far calendars are ahead of it, and durations."""
+"""The only clocks: time that never jumps, how far calendars are ahead of it, and durations.
+
+Loops, streams and the election read a `Clock` that they are handed; one made of virtual time makes
+a process whose life can be repeated.
+"""
 
 import time
+from collections.abc import Callable
 
 
 def steady_s() -> float:
@@ -16,19 +21,28 @@ class Clock:
     """Seconds since the epoch as of the start, carried on by a clock that nobody sets.
 
     Backoff and deadlines must not move when somebody sets the wall clock; what is written for
-    people and other programs must (`ahead_s`).
+    people and other programs must (`ahead_s`). `awake_s` are seconds since any moment, those left
+    out in which the machine slept: nobody could be heard meanwhile.
     """
 
-    def __init__(self) -> None:
-        self._offset_s = time.time() - steady_s()
+    def __init__(
+        self,
+        *,
+        steady: Callable[[], float] = steady_s,
+        wall: Callable[[], float] = time.time,
+        awake: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._steady = steady
+        self._wall = wall
+        self._offset_s = wall() - steady()
+        self.awake_s = awake
 
     def now_s(self) -> float:
-        return self._offset_s + steady_s()
+        return self._offset_s + self._steady()
 
     def ahead_s(self) -> float:
         """How far the wall clock has been set, or drifted, since the start."""
-        return time.time() - self.now_s()
+        return self._wall() - self.now_s()
 
 
 counter_s = time.perf_counter
-monotonic_s = time.monotonic

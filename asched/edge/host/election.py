@@ -28,6 +28,8 @@ from asched.core.leader.election import (
     Wait,
     WriteLease,
 )
+from asched.core.queue.queue import SchedulingQueue
+from asched.core.queue.suspects import put_behind
 from asched.edge.client.errors import ApiError, ClientError, Forbidden, TransportError
 from asched.edge.client.leases import LeaseClient
 from asched.edge.client.session import Session
@@ -204,6 +206,51 @@ class Campaign:
                 )
         except (ApiError, TransportError, TimeoutError) as error:
             log.info("The event was not sent", extra={"v": 2, "err": error})
+
+
+class Candidate:
+    """Leads as `loops.Leadership` asks, on the loop that decides; `session` writes the lease.
+
+    `lease_thread.py` leads beside that loop.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        stand: Stand,
+        metrics: LeaderMetrics,
+        *,
+        clock: Clock | None = None,
+        draw: Callable[[], float] = random.random,
+    ) -> None:
+        self.is_leading = asyncio.Event()
+        self.campaign = Campaign(stand, metrics, self._began, clock=clock, draw=draw)
+        self.may_act = self.campaign.may_act
+        self.trouble = self.campaign.trouble
+        self._session = session
+        self._stand = stand
+
+    def beat(self) -> None:
+        """A sign of life of the loop that decides: here it is the one that renews."""
+
+    def be_wary(self, queue: SchedulingQueue, now_s: float) -> None:
+        election = self.campaign.election
+        if election.dead_leaders:
+            put_behind(queue, now_s, election.dead_leaders, died_young=election.died_young)
+
+    async def run(self) -> None:
+        """Campaign and lead; returns when leadership is lost."""
+        try:
+            await self.campaign.run(self._stand.client(self._session))
+        finally:
+            self.is_leading.clear()
+
+    async def release(self) -> None:
+        """Hand the lease on at an orderly end; `run` must not run any more."""
+        await self.campaign.release(self._stand.client(self._session))
+
+    def _began(self) -> None:
+        self.is_leading.set()
 
 
 def _ask(client: LeaseClient, act: Act) -> Awaitable[dict[str, Any] | None]:

@@ -11,12 +11,12 @@ Bounds  a look every LOOK_S; REFUSED_S until a refused first list ends the start
 import asyncio
 import logging
 from collections.abc import Callable, Mapping
+from time import monotonic
 from typing import Final
 
 from asched.core.model.kinds import NODE, POD, Kind
 from asched.edge.client.errors import ClientError, Forbidden, Unauthorized
 from asched.edge.client.watch import Reflector
-from asched.edge.host.clock import monotonic_s
 
 log = logging.getLogger("asched.host")
 
@@ -44,7 +44,7 @@ class Hearing:
     """Watches over reflectors, which may become more."""
 
     def __init__(
-        self, reflectors: Mapping[Kind, Reflector], clock: Callable[[], float] = monotonic_s
+        self, reflectors: Mapping[Kind, Reflector], clock: Callable[[], float] = monotonic
     ) -> None:
         self._reflectors = reflectors
         self._clock = clock

@@ -22,13 +22,11 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Final
 
-from asched.core.queue.queue import SchedulingQueue
-from asched.core.queue.suspects import put_behind
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.transport import Exchange, Observer, observe_nothing
 from asched.edge.host.clock import Clock
-from asched.edge.host.election import Campaign, Stand
+from asched.edge.host.election import Candidate, Stand
 from asched.edge.host.tasks import in_thread, tell_loop
 from asched.edge.telemetry.component_metrics import LeaderMetrics
 from asched.edge.telemetry.log import loop_failed
@@ -49,8 +47,8 @@ def end_process() -> None:
     os._exit(EXIT_STATUS)
 
 
-class LeaseThread:
-    """Leads as `loops.Leadership` asks. Build it on the loop that decides.
+class LeaseThread(Candidate):
+    """Leads beside the loop that decides. Build it on that loop.
 
     `session` is that loop's own, for handing the lease on at an orderly end; `options` are for the
     thread's. `end` is called in the thread when the loop is given up.
@@ -67,12 +65,7 @@ class LeaseThread:
         clock: Clock | None = None,
         end: Callable[[], None] = end_process,
     ) -> None:
-        self.is_leading = asyncio.Event()
-        self.campaign = Campaign(stand, metrics, self._began, clock=clock)
-        self.may_act = self.campaign.may_act
-        self.trouble = self.campaign.trouble
-        self._session = session
-        self._stand = stand
+        super().__init__(session, stand, metrics, clock=clock)
         self._options = options
         self._observe = observe
         self._end = end
@@ -86,11 +79,6 @@ class LeaseThread:
         """A sign of life of the loop that decides."""
         self._beats += 1
 
-    def be_wary(self, queue: SchedulingQueue, now_s: float) -> None:
-        election = self.campaign.election
-        if election.dead_leaders:
-            put_behind(queue, now_s, election.dead_leaders, died_young=election.died_young)
-
     async def run(self) -> None:
         """Campaign and lead; returns when leadership is lost. Cancelled, it leaves no request."""
         over = in_thread("lease", lambda: asyncio.run(self._campaign()))
@@ -101,10 +89,6 @@ class LeaseThread:
             if self._stop is not None:
                 self._stop()
             await asyncio.wait([over], timeout=STOP_S)
-
-    async def release(self) -> None:
-        """Hand the lease on at an orderly end; `run` must not run any more."""
-        await self.campaign.release(self._stand.client(self._session))
 
     # --- in the thread ---------------------------------------------------------------------------
 

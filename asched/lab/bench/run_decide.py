@@ -27,7 +27,7 @@ from asched.core.framework.effects import Bind, Effect, EmitEvent
 from asched.core.framework.meter import SAMPLE_EVERY, Meter
 from asched.core.state.facts import Fact
 from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.loops import GC_THRESHOLD
+from asched.edge.host.memory import GC_THRESHOLD
 from asched.lab.bench.engine_time import Recorder
 from asched.lab.bench.manifests import JsonObject
 from asched.lab.bench.metrics import DataItem, latency

@@ -4,9 +4,10 @@ A `Judge` is one extender's rule. While `SickExtenders` is in force its answers 
 all, as an error, as nonsense, or as a lie; afterwards it is honest and quick. Whatever it grants is
 written down: nobody may be bound to a node that no extender granted.
 
-Source  edge/client/extenders.py, which asks with sockets
+Source  edge/client/extenders.py, which asks with sockets; its place is taken here
 """
 
+import asyncio
 import random
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
@@ -25,13 +26,13 @@ from asched.core.framework.effects import (
 from asched.core.state.facts import Answer, Refused, Replied, Returned, Unknown
 from asched.edge.client.writes import bind as bind_request
 from asched.lab.sim.faults import SickExtenders
-from asched.lab.sim.wire import WAY_S_MAX, send
+from asched.lab.sim.requests import send
+from asched.lab.sim.wire import WAY_S_MAX
 
 if TYPE_CHECKING:
     from asched.lab.sim.world import World
 
 Json = dict[str, Any]
-Hear = Callable[[Answer], None]
 
 #: What sick extenders answer with 200, whatever was asked.
 NONSENSE: Final[tuple[Any, ...]] = (
@@ -82,8 +83,18 @@ class Extenders:
         #: Uids of pods that some extender gave up to a preemptor.
         self.given_up: set[str] = set()
 
-    def ask(self, effect: AskExtender, hear: Hear) -> None:
-        """One question on its way; `hear` gets the answer, or that there is none."""
+    async def ask(self, effect: AskExtender) -> Answer:
+        """One question; its answer, or that there is none. Whoever asks may die meanwhile."""
+        heard: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+
+        def hear(found: Answer) -> None:
+            if not heard.done():
+                heard.set_result(found)
+
+        self._ask(effect, hear)
+        return await heard
+
+    def _ask(self, effect: AskExtender, hear: Callable[[Answer], None]) -> None:
         world, config = self._world, effect.extender
         clock, is_over = world.clock, False
 

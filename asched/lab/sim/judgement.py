@@ -53,15 +53,25 @@ def _unsettled(process: Process) -> list[str]:
     found = [f"{info.pod.key} is still assumed" for info in cluster.placed.values() if info.assumed]
     if not machine.is_idle:
         found.append(f"{machine.bindings} bindings are not over")
-    if process.wire.open_count:
-        found.append(f"{process.wire.open_count} requests are not over")
+    if number := process.unfinished():
+        found.append(f"{number} requests are not over")
     if len(context.queue.in_flight):
         found.append(f"{len(context.queue.in_flight)} attempts are not over")
-    found += [f"the watch of {s.kind.plural} is behind" for s in process.streams if s.is_behind]
+    found += _unheard(process)
     found += [f"{waiting.info.pod.key} still stands at Permit" for waiting in context.waiting]
     if context.waiting.held:
         found.append(f"{context.waiting.held} pods are counted at Permit")
     return found + _empty_promises(process) + _devices(process)
+
+
+def _unheard(process: Process) -> list[str]:
+    """Watches that are behind, and objects that a well-formed server would not have written."""
+    reflectors = process.scheduler.reflectors.values()
+    found = [f"{r.kind.plural} are not listed" for r in reflectors if not r.synced.is_set()]
+    found += [f"some {r.kind.plural} are malformed" for r in reflectors if r.malformed_count]
+    if any(stream.is_behind for stream in process.wire.streams.values()):
+        found.append("a watch is behind")
+    return found
 
 
 def _empty_promises(process: Process) -> list[str]:

@@ -1,34 +1,54 @@
-"""One process of the scheduler in a simulated world: its machine, its streams, its connections.
+"""One process of the scheduler in a simulated world: production's own, on a loop in virtual time.
 
-    streams (late, broken) ──> inbox ─> machine ─> wire (lossy)
+    reflectors ─> inbox ─> turns ─> machine ─> dispatcher      (edge/host/loops.py, edge/client)
+         └──────────── wire (late, broken, lossy) ───────┘      instead of sockets and TLS
 
-Built of production's own parts. With an election it acts while it leads, and takes in facts as a
-standby otherwise. Whoever lost the lease is at its end: the world puts another one in its place.
+With an election it leads on its own loop, where production has a thread for it. Whoever lost the
+lease is at its end: the world puts another one in its place.
 """
 
+import asyncio
+import random
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
-from asched.core.framework.effects import Bind, EmitEvent
+from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
+from asched.core.leader.election import Rules
 from asched.core.model.kinds import KINDS, POD_GROUP
-from asched.core.state.facts import Answer, Fact
+from asched.core.state.facts import Answer
+from asched.edge.client.dispatch import DispatchOptions
+from asched.edge.client.events import EventRecorder
+from asched.edge.client.session import Session
+from asched.edge.client.writes import Request
 from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.inbox import Inbox
+from asched.edge.host.clock import Clock
+from asched.edge.host.election import Candidate, Stand
+from asched.edge.host.hearing import StartOverError
+from asched.edge.host.loops import LostLeadershipError, Scheduler
+from asched.edge.host.measured import MeasuredDispatcher
 from asched.edge.host.user_plugins.catalogue import Catalogue
-from asched.lab.sim.candidate import Candidate
-from asched.lab.sim.streams import Stream
-from asched.lab.sim.wire import Wire
+from asched.edge.telemetry.metrics import Metrics
+from asched.lab.sim.loop import VirtualLoop
+from asched.lab.sim.wire import Wire, WireSession
 
 if TYPE_CHECKING:
     from asched.lab.sim.world import World
 
-#: The machine is woken this long after the first fact of a batch arrived.
-WAKE_S: Final = 0.0005
+#: kube-scheduler's times (s), divided by three: more elections in a life.
+LEASE_S: Final = 5.0
+RENEW_S: Final = 10 / 3
+RETRY_S: Final = 2 / 3
+#: Lanes whose work is over once everything is settled; events may still come in series.
+SETTLED: Final = (Lane.BINDING, Lane.WRITE, Lane.STATUS, Lane.LOCAL)
+#: Rounds of a loop in which a process that is ended has ended.
+END_ROUNDS_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,15 +71,39 @@ class Setup:
         )
 
 
+class Witnessed(MeasuredDispatcher):
+    """Production's dispatcher; its process sees what goes in and what comes out."""
+
+    def __init__(
+        self,
+        session: Session,
+        on_answer: Callable[[Answer], None],
+        *,
+        process: "Process",
+        **options: Any,
+    ) -> None:
+        self._process = process
+
+        def hear(answer: Answer) -> None:
+            process.hears(answer)
+            on_answer(answer)
+
+        super().__init__(session, hear, **options)
+
+    def submit(self, effect: Effect) -> None:
+        self._process.performs(effect)
+        super().submit(effect)
+
+
 class Process:
-    """It lists everything and begins; `cut` is its death. `candidate` is None without election."""
+    """It lists everything and begins; `cut` is its death."""
 
     def __init__(self, world: "World", setup: Setup, name: str, *, is_elected: bool) -> None:
         self.name = name
         self.world = world
-        self._clock = world.clock
+        self.loop = VirtualLoop(world.clock)
         self._paused_until_s = 0.0
-        self._is_woken = self._must_turn = False
+        self._seeds = random.Random(world.troubles.rng.random())
         ticks = count()
         self.parts = Parts.fresh()
         self.machine: Machine = build_machine(
@@ -70,29 +114,67 @@ class Process:
             seed=setup.seed,
             bindings_max=setup.bindings_max,
         )
-        ctx, clock, troubles = world.server.ctx, world.clock, world.troubles
-        self.inbox = Inbox(self._wake)
-        self.wire = Wire(
-            ctx,
-            clock,
-            troubles,
-            hear=self._hear,
-            on_bound=lambda bind, late: world.bound(bind, late=late, by_dead=not self.is_acting),
-            extenders=world.extenders,
-            may_send=lambda: self.may_act,
-        )
-        self._places: set[tuple[str, str]] = set()  # uid and node of bindings that left
         self.kinds = (*KINDS, POD_GROUP) if self.machine.context.tries_groups else KINDS
-        self.streams = [Stream(kind, ctx, clock, troubles, self.inbox.put) for kind in self.kinds]
-        self.candidate = Candidate(world, self) if is_elected else None
+        self.wire = Wire(
+            world.server.ctx,
+            world.clock,
+            world.troubles,
+            lambda bind, late: world.bound(bind, late=late, by_dead=not self.is_acting),
+        )
+        self._places: set[tuple[str, str]] = set()  # uid and node of bindings that were decided
+        self.candidate: Candidate | None = None
+        self.scheduler = self.loop.run_until_complete(self._built(is_elected=is_elected))
+        self._life = self.loop.create_task(self.scheduler.run())
+
+    async def _built(self, *, is_elected: bool) -> Scheduler:
+        now_s, draw = self.world.clock.now_s, self._seeds.random
+        clock = Clock(steady=now_s, wall=now_s, awake=now_s)
+        session, metrics = await WireSession.begun(self.wire, self._leaves), Metrics()
+        if is_elected:
+            rules = Rules(self.name, LEASE_S, RENEW_S, RETRY_S)
+            stand = Stand(rules, "kube-system", "asched", "asched")
+            self.candidate = Candidate(session, stand, metrics.leader, clock=clock, draw=draw)
+        return Scheduler(
+            session,
+            self.machine,
+            make_dispatcher=partial(
+                Witnessed,
+                process=self,
+                options=DispatchOptions(seed=self._seeds.getrandbits(32)),
+                recorder=EventRecorder(self.name, lambda: int(now_s() * 1e9)),
+                extenders=self.world.extenders,
+                metrics=metrics.client,
+                may_send=lambda: self.may_act,
+            ),
+            kinds=self.kinds,
+            clock=clock,
+            leadership=self.candidate,
+            memory=nullcontext(lambda: None),
+            rng=random.Random(draw()),
+        )
 
     def cut(self, late_s_max: float = 0.0) -> None:
         """The process dies: nothing more is heard, and requests under way arrive or do not."""
         self.wire.cut(late_s_max)
-        for stream in self.streams:
-            stream.close()
-        if self.candidate is not None:
-            self.candidate.is_over = True
+        self.end()
+
+    def end(self) -> None:
+        """Nothing of it goes on, nor does anything of it arrive."""
+        self.wire.close()
+        self._life.cancel()
+        for _ in range(END_ROUNDS_MAX):
+            if self._life.done():
+                break
+            self.loop.step()
+        else:
+            raise AssertionError(f"{self.name} does not end")
+        if not self._life.cancelled():
+            self._life.exception()
+        for task in asyncio.all_tasks(self.loop):
+            task.cancel()
+        while self.loop.is_busy:
+            self.loop.step()
+        self.loop.close()
 
     @property
     def is_acting(self) -> bool:
@@ -102,67 +184,64 @@ class Process:
     def cut_off(self, seconds: float) -> None:
         """The network between the process and the server fails for so long."""
         self.wire.cut_off(seconds)
-        for stream in self.streams:
-            stream.stall(seconds)
 
     @property
     def may_act(self) -> bool:
         """Whether nobody else can be leading."""
-        return self.candidate is None or self.candidate.may_act()
+        return self.scheduler.may_act()
+
+    def unfinished(self) -> int:
+        """Effects that wait or are under way, events left out."""
+        lanes = self.scheduler.dispatcher
+        return sum(lanes.queued_count(lane) + lanes.in_flight_count(lane) for lane in SETTLED)
 
     # --- turns -----------------------------------------------------------------------------------
 
     def pause(self, seconds: float) -> None:
         """The process stands still."""
-        self._paused_until_s = max(self._paused_until_s, self._clock.now_s() + seconds)
-
-    def when_awake(self, call: Callable[[], None]) -> None:
-        """Make a call as soon as the process does not stand still."""
-        wait_s = self._paused_until_s - self._clock.now_s()
-        if wait_s > 0:
-            self._clock.after(wait_s, lambda: self.when_awake(call))
-        else:
-            call()
+        self._paused_until_s = max(self._paused_until_s, self.world.clock.now_s() + seconds)
 
     def deadline_s(self) -> float | None:
-        """When the next turn is due; None if never."""
-        deadline_s = self.machine.next_deadline_s()
-        if self.inbox or self._must_turn:
-            deadline_s = self._clock.now_s()
+        """When it has something to do; None if never."""
+        deadline_s = self.loop.next_s()
         return None if deadline_s is None else max(deadline_s, self._paused_until_s)
 
-    def wake(self) -> None:
-        """Take a turn although nothing arrived."""
-        self._must_turn = True
+    def step(self) -> None:
+        """Do what is due. Raises what ended the process, unless ends like this are foreseen."""
+        self.loop.step()
+        if not self._life.done():
+            return
+        try:
+            self._life.result()
+        except LostLeadershipError:
+            self.world.lost_lease(self)
+        except StartOverError as error:
+            self.world.starts_over(self, str(error))
 
-    def turn(self) -> None:
-        """One turn, as the serial loop of production takes it."""
-        facts: list[Fact] = self.inbox.drain()
-        self._is_woken = self._must_turn = False
-        self.machine.is_active = self.may_act
-        for effect in self.machine.handle(facts, self._clock.now_s()):
-            if isinstance(effect, Bind):
-                self._sends(effect)
-            else:
-                self.world.performs(self, effect)
-            if not isinstance(effect, EmitEvent):
-                self.wire.perform(effect)
+    # --- what the world sees of it ---------------------------------------------------------------
 
-    def _sends(self, bind: Bind) -> None:
-        """A binding leaves the machine. Without the lease it is held back on the wire, and that is
-        all right for one that is sent once more; a new one shows that the machine goes on.
+    def performs(self, effect: Effect) -> None:
+        """An effect leaves the machine."""
+        if isinstance(effect, Bind):
+            self._decides(effect)
+        else:
+            self.world.performs(self, effect)
+
+    def _decides(self, bind: Bind) -> None:
+        """Without the lease a binding is held back, and that is all right for one that is sent once
+        more; a new one shows that the machine goes on.
         """
         place = bind.pod.uid, bind.node
         if self.may_act or place not in self._places:
             self.world.sends(self, bind)
         self._places.add(place)
 
-    def _wake(self) -> None:
-        if not self._is_woken:
-            self._is_woken = True
-            self._clock.after(WAKE_S, lambda: None)
+    def _leaves(self, request: Request) -> None:
+        """A request of the lanes is on its way."""
+        if not self.may_act:
+            self.world.ledger.complain(f"{self.name} does not lead and sends {request.path}")
 
-    def _hear(self, answer: Answer) -> None:
+    def hears(self, answer: Answer) -> None:
+        """An answer comes."""
         if self.is_acting:
             self.world.ledger.hears(answer)
-        self.inbox.put(answer)

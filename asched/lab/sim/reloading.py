@@ -1,6 +1,7 @@
 """A change of the configuration of a simulated process, by production's own reloader.
 
-Source  edge/host/reload.py; the scheduler, its metrics and its pages are stood in for
+Source  edge/host/configuration/reload.py; stood in for are the pages, the count of reloads, and the
+        extenders (the judges of a world are fixed)
 """
 
 from collections.abc import Sequence
@@ -12,30 +13,19 @@ from asched.core.model.kinds import Kind
 from asched.edge.host.configuration.reload import Reloader, Wanted
 from asched.edge.host.extenders import Consultants
 from asched.edge.host.inspection import Inspection
-from asched.edge.host.loops import Scheduler
 from asched.edge.telemetry.component_metrics import OwnMetrics
 from asched.lab.sim.world import World
 
 
 class _StandIn:
-    """The scheduler, its pages, its extenders and its metrics as far as a reload touches them."""
+    """Pages, extenders and metrics as far as a reload touches them."""
 
-    def __init__(self, world: World, current: SchedulerConfiguration) -> None:
-        self.machine = world.machine
-        self.clock = world.clock
+    def __init__(self, current: SchedulerConfiguration) -> None:
         self.current = current
         self.outcome = ""
-        self.wake = world.acting.wake
-        self.dispatcher = self.rates = self
 
     def reloaded(self, outcome: str) -> None:
         self.outcome = outcome
-
-    def limit(self, qps: float, burst: int) -> None:
-        """Nothing is sent that could be held back."""
-
-    def watch(self, kind: Kind) -> None:
-        """Every kind is seen."""
 
     def chain(self, extenders: Sequence[Extender]) -> None:
         """The runners come with theirs."""
@@ -50,14 +40,15 @@ class _StandIn:
 def reload(world: World, config: dict[str, Any]) -> str:
     """Take a configuration over between two turns; returns what the metrics would say."""
     wanted = world.effective(config)
-    stand_in: Any = _StandIn(world, world.setup.configuration)
+    stand_in: Any = _StandIn(world.setup.configuration)
     setup = replace(world.setup, configuration=wanted)
 
     async def load() -> Wanted:
         return Wanted(wanted)
 
+    process = world.acting
     reloader = Reloader(
-        cast("Scheduler", stand_in),
+        process.scheduler,
         cast("Inspection", stand_in),
         cast("Consultants", stand_in),
         cast("OwnMetrics", stand_in),
@@ -66,12 +57,7 @@ def reload(world: World, config: dict[str, Any]) -> str:
         build=lambda _wanted, _chain: setup.runners(world.parts),
         files=tuple,
     )
-    try:
-        reloader.reload().send(None)
-    except StopIteration:
-        pass
-    else:
-        raise AssertionError("a reload that lists nothing anew waits for nothing")
+    process.loop.run_until_complete(reloader.reload())
     if stand_in.outcome == "applied":
         world.setup = setup
     outcome: str = stand_in.outcome

@@ -75,33 +75,37 @@ class Scenario:
 
 def play(kind: type[Scenario], seed: int) -> World:
     """Live through a scenario. Raises Broken."""
-    scenario = kind()
-    world = World(
+    with World(
         seed,
         kind.faults,
         kind.config,
         plugins=kind.plugins,
         judges=kind.judges,
         replicas=kind.replicas,
-    )
-    try:
-        scenario.setup(world)
-        for step in scenario.start(world):
-            step.do(world)
-            world.run_for(_pause_s(world, step))
-            _demand(kind, world, world.ledger.broken)
-        world.troubles.is_on = False
-        world.note("all faults end")
-        world.run_for(kind.settle_s)
-        _demand(kind, world, world.ledger.broken + _unfinished(scenario, world, kind.moody))
-        world.run_for(SWEEP_S)
-        _demand(kind, world, world.ledger.broken + _unfinished(scenario, world) + untold(world))
-        scenario.check(world)
-    except Broken:
-        raise
-    except AssertionError as error:
-        raise Broken(kind.__name__, world, [str(error) or repr(error)]) from error
+    ) as world:
+        try:
+            _live(kind, world)
+        except Broken:
+            raise
+        except AssertionError as error:
+            raise Broken(kind.__name__, world, [str(error) or repr(error)]) from error
     return world
+
+
+def _live(kind: type[Scenario], world: World) -> None:
+    scenario = kind()
+    scenario.setup(world)
+    for step in scenario.start(world):
+        step.do(world)
+        world.run_for(_pause_s(world, step))
+        _demand(kind, world, world.ledger.broken)
+    world.troubles.is_on = False
+    world.note("all faults end")
+    world.run_for(kind.settle_s)
+    _demand(kind, world, world.ledger.broken + _unfinished(scenario, world, kind.moody))
+    world.run_for(SWEEP_S)
+    _demand(kind, world, world.ledger.broken + _unfinished(scenario, world) + untold(world))
+    scenario.check(world)
 
 
 def _demand(kind: type[Scenario], world: World, findings: list[str]) -> None:

@@ -13,7 +13,7 @@ from asched.edge.client.writes import Request, bind
 from asched.lab.apiserver import deletion
 from asched.lab.apiserver.resources import NODES, PODS, find
 from asched.lab.sim.checker import EndState
-from asched.lab.sim.wire import send
+from asched.lab.sim.requests import send
 from asched.lab.sim.world import SCHEDULER, World
 
 Json = dict[str, Any]

@@ -1,24 +1,23 @@
-"""Watch streams of a simulation: late, broken, expired, repeated; in order within a kind, always.
+"""Watch streams on a wire: late, broken, expired, repeated; in order within a kind, always.
 
-Lists and watches are the embedded server's own bytes, read by production's codec. Between kinds
-nothing is in order: each stream has its own delay.
+A stream is the embedded server's own watch, its frames, bookmarks and end. It is late as a watch
+cache is that lags: what it tells is old, and its bookmarks claim no more than it told. Between
+kinds nothing is in order, since each stream has its own delay.
 """
 
+import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING, Final
+from urllib.parse import parse_qsl, urlencode
 
-from asched.core.model.kinds import POD, Kind
-from asched.core.state.facts import Fact, Gone, Listed, Seen
-from asched.edge.client import codec
-from asched.edge.client.codec import KindCodec
-from asched.edge.client.watch import POD_FIELD_SELECTOR
+import orjson
+
+from asched.edge.client.errors import ConnectionLost, DeadlineExceeded
+from asched.edge.client.transport import Reply
 from asched.edge.client.writes import Request
-from asched.lab.apiserver.auth import ADMIN
-from asched.lab.apiserver.call import Call
 from asched.lab.apiserver.context import Context
-from asched.lab.apiserver.routing import route
-from asched.lab.apiserver.watching import Watch
-from asched.lab.sim.clock import VirtualClock
+from asched.lab.apiserver.watching import BOOKMARK_BEFORE_END_S, INITIAL_END, Watch
 from asched.lab.sim.faults import (
     BrokenWatches,
     DuplicateSights,
@@ -26,150 +25,223 @@ from asched.lab.sim.faults import (
     StaleWatch,
     Troubles,
 )
-from asched.lab.sim.wire import send
+from asched.lab.sim.requests import ask, send
+
+if TYPE_CHECKING:
+    from asched.lab.sim.wire import Wire
+
+#: A stream's delay becomes another one with so large a share of what it tells.
+LAG_CHANGES: Final = 0.05
+#: What asks for initial events.
+INITIAL: Final = ("sendInitialEvents", "resourceVersionMatch")
+
+
+def begun(ctx: Context, request: Request, troubles: Troubles) -> tuple[list[bytes], Watch] | None:
+    """A watch that a request opens, and what it says before; None if it opens none.
+
+    A list that need not be the newest is not always, while there is trouble.
+    """
+    path, _, text = request.path.partition("?")
+    query = dict(parse_qsl(text))
+    if query.get("watch") != "true":
+        return None
+    version = query.get("resourceVersion", "")
+    if "sendInitialEvents" in query and version and troubles.is_on:
+        version = str(troubles.rng.randint(int(version), ctx.store.revision))
+        first = _listed_at(ctx, path, query, version)
+        since = {key: value for key, value in query.items() if key not in INITIAL}
+        since["resourceVersion"] = version
+        watch = ask(ctx, Request("GET", f"{path}?{urlencode(since)}", None))
+        if first and isinstance(watch, Watch):
+            return first, watch
+    watch = ask(ctx, request)
+    return ([], watch) if isinstance(watch, Watch) else None
+
+
+def _listed_at(ctx: Context, path: str, query: dict[str, str], version: str) -> list[bytes]:
+    """Initial events of a moment that is past; nothing if the server has forgotten it."""
+    asked = {"resourceVersion": version, "resourceVersionMatch": "Exact"}
+    if "fieldSelector" in query:
+        asked["fieldSelector"] = query["fieldSelector"]
+    reply = send(ctx, Request("GET", f"{path}?{urlencode(asked)}", None))
+    if reply.status != 200:
+        return []
+    objects = orjson.loads(reply.body)["items"]
+    end = {"metadata": {"resourceVersion": version, "annotations": INITIAL_END}}
+    events = [{"type": "ADDED", "object": obj} for obj in objects]
+    return [orjson.dumps(event) + b"\n" for event in (*events, {"type": "BOOKMARK", "object": end})]
+
+
+def _version_of(frame: bytes) -> int:
+    return int(orjson.loads(frame)["object"]["metadata"]["resourceVersion"])
+
+
+class Body:
+    """An answer that is no watch, read as if it came in pieces."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+        self.status = reply.status
+        self.header = reply.header
+
+    async def read_all(self) -> bytes:
+        return self._reply.body
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        yield self._reply.body
 
 
 class Stream:
-    """One kind's way from the server to one process. `put` gets each fact; ends with `close`."""
+    """One watch between the server and one process. The world delivers; the process reads."""
+
+    status = 200
 
     def __init__(
-        self,
-        kind: Kind,
-        ctx: Context,
-        clock: VirtualClock,
-        troubles: Troubles,
-        put: Callable[[Fact], None],
+        self, wire: "Wire", watch: Watch, first: list[bytes], on_close: Callable[[], object]
     ) -> None:
-        self.kind = kind
-        self._ctx = ctx
-        self._clock = clock
-        self._troubles = troubles
-        self._put = put
-        self._codec = KindCodec(kind, _must_be_well_formed)
-        self._query = {"fieldSelector": POD_FIELD_SELECTOR} if kind is POD else {}
-        self._version = 0
+        self._wire = wire
+        self._clock = wire.clock
+        self._troubles = wire.troubles
+        self._watch = watch
+        self._on_close = on_close
+        #: When each piece is due, and it: not sent yet, and sent but not read.
+        self._coming: deque[tuple[float, bytes]] = deque()
+        self._arrived: list[bytes] = []
+        #: The last piece that was sent, and the version before the first.
+        self._told = b""
+        self._began = watch.options.version or wire.ctx.store.revision
+        self._last_due_s = self._clock.now_s()
+        self._is_over = self._is_broken = self._is_closed = False
+        self._awake: asyncio.Future[None] | None = None
+        self._end_s = 0.0
         self._lag_s = 0.0
-        self._last_due_s = 0.0
-        self._frames: deque[tuple[float, bytes]] = deque()
-        self._watch: Watch | None = None
-        self._is_closed = False
-        self._stalled_until_s = 0.0
-        self._relist()
+        for frame in (*first, *watch.take()):
+            self._coming.append((self._clock.now_s(), frame))
+        self._lag_s = self._troubles.seconds(StaleWatch, "lag_s_max")
+        watch.wake = self._take
+        self._clock.after(0.0, self._deliver)
+        if watch.lasting_s > BOOKMARK_BEFORE_END_S:
+            self._clock.after(watch.lasting_s - BOOKMARK_BEFORE_END_S, self._bookmark)
+        self._clock.after(watch.lasting_s, self._end)
         self._plan(BrokenWatches, self._break)
         self._plan(ExpiredWatches, self._expire)
-
-    def close(self) -> None:
-        self._is_closed = True
-        self._end_watch()
-
-    def stall(self, seconds: float) -> None:
-        """Nothing is delivered for so long."""
-        self._stalled_until_s = self._clock.now_s() + seconds
-        self._clock.after(seconds, self._deliver)
 
     @property
     def is_behind(self) -> bool:
         """Whether something is still on its way."""
-        return bool(self._frames) or self._watch is None
+        return bool(self._coming or self._arrived)
 
-    # --- lists and watches -----------------------------------------------------------------------
+    # --- the reader's side -----------------------------------------------------------------------
 
-    def _relist(self) -> None:
-        query = dict(self._query)
-        newest = self._ctx.store.revision
-        if self._version and self._troubles.is_on:
-            version = self._troubles.rng.randint(self._version, newest)
-            query |= {"resourceVersion": str(version), "resourceVersionMatch": "Exact"}
-        reply = send(self._ctx, Request("GET", self.kind.path, None), query)
-        assert reply.status == 200, reply
-        page = self._codec.page(reply.body)
-        self._version = int(page.version)
-        self._put(Listed(self.kind, tuple(page.objects)))
-        self._open()
+    def opened(self, end_s: float) -> None:
+        """Somebody reads, until the loop's `end_s` at most."""
+        self._end_s = end_s
 
-    def _open(self) -> None:
-        query = {**self._query, "watch": "true", "resourceVersion": str(self._version)}
-        watch = route(self._ctx, Call("GET", self.kind.path, query, {}, b"", ADMIN))
-        assert isinstance(watch, Watch)
-        self._watch = watch
-        self._lag_s = self._troubles.seconds(StaleWatch, "lag_s_max")
-        watch.wake = self._take
-        self._take()
+    def header(self, _name: str) -> str | None:
+        return None
 
-    def _end_watch(self) -> None:
-        if self._watch is not None:
+    async def read_all(self) -> bytes:
+        raise AssertionError("a watch has no end to wait for")
+
+    def chunks(self) -> "Stream":
+        return self
+
+    def __aiter__(self) -> "Stream":
+        return self
+
+    async def __anext__(self) -> bytes:
+        while not self._arrived:
+            if self._is_broken:
+                raise ConnectionLost("the connection broke")
+            if self._is_over:
+                raise StopAsyncIteration
+            self._awake = asyncio.get_running_loop().create_future()
+            try:
+                async with asyncio.timeout_at(self._end_s):
+                    await self._awake
+            except TimeoutError:
+                raise DeadlineExceeded("the stream did not end in its time") from None
+        piece = b"".join(self._arrived)
+        self._arrived.clear()
+        return piece
+
+    def close(self) -> None:
+        """Nobody reads any more."""
+        if not self._is_closed:
+            self._is_closed = True
             self._watch.wake = lambda: None
             self._watch.end()
-            self._watch = None
-        self._frames.clear()
+            self._coming.clear()
+            self._on_close()
 
-    # --- frames ----------------------------------------------------------------------------------
+    # --- the server's side -----------------------------------------------------------------------
 
     def _take(self) -> None:
         """Give each new frame its time of arrival; none overtakes another."""
-        assert self._watch is not None
-        if self._troubles.rng.random() < 0.05:
+        if self._troubles.rng.random() < LAG_CHANGES:
             self._lag_s = self._troubles.seconds(StaleWatch, "lag_s_max")
         lag_s = self._lag_s if self._troubles.is_on else 0.0
-        due_s = max(self._last_due_s, self._clock.now_s() + lag_s)
-        self._last_due_s = due_s
+        due_s = self._last_due_s = max(self._last_due_s, self._clock.now_s() + lag_s)
         for frame in self._watch.take():
-            self._frames.append((due_s, frame))
+            self._coming.append((due_s, frame))
         self._clock.after(due_s - self._clock.now_s(), self._deliver)
 
     def _deliver(self) -> None:
-        if self._clock.now_s() < self._stalled_until_s:
+        if self._is_closed or not self._wire.when_through(self._deliver):
             return
-        while self._frames and self._frames[0][0] <= self._clock.now_s():
-            frame = self._frames.popleft()[1]
-            for sight in self._codec.sights([frame]):
-                assert sight.type != codec.ERROR, sight
-                self._version = max(self._version, int(sight.version))
-                if sight.obj is None:
-                    continue
-                gone = sight.type == codec.DELETED
-                fact = (Gone if gone else Seen)(self.kind, sight.obj)
-                self._put(fact)
-                if self._troubles.strikes(DuplicateSights):
-                    self._put(fact)
+        while self._coming and self._coming[0][0] <= self._clock.now_s():
+            frame = self._told = self._coming.popleft()[1]
+            self._arrived.append(frame)
+            if self._troubles.strikes(DuplicateSights):
+                self._arrived.append(frame)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._awake is not None and not self._awake.done():
+            self._awake.set_result(None)
+
+    def _bookmark(self) -> None:
+        """Up to where this stream has told everything."""
+        if self._is_closed or not self._watch.options.bookmarks:
+            return
+        version = self._wire.ctx.store.revision
+        if self._coming:
+            version = _version_of(self._coming[0][1]) - 1
+        if version > (_version_of(self._told) if self._told else self._began):
+            event = {"type": "BOOKMARK", "object": {"metadata": {"resourceVersion": str(version)}}}
+            self._coming.appendleft((self._clock.now_s(), orjson.dumps(event) + b"\n"))
+            self._deliver()
+
+    def _end(self) -> None:
+        """Its time is up: what it has not told yet the next one will."""
+        if self._is_closed or not self._wire.when_through(self._end):
+            return
+        self._watch.wake = lambda: None
+        self._watch.end()
+        self._coming.clear()
+        self._is_over = True
+        self._wake()
 
     # --- trouble ---------------------------------------------------------------------------------
 
     def _plan(self, kind: type[BrokenWatches | ExpiredWatches], strike: Callable[[], None]) -> None:
-        """Strike again and again, at random times, while the fault is in force."""
+        """Strike at a random time, if the fault is still in force then."""
         fault = self._troubles.find(kind)
-        if fault is None:
-            return
-
-        def due() -> None:
-            if not self._is_closed and self._troubles.is_on:
-                strike()
-                self._plan(kind, strike)
-
-        self._clock.after(self._troubles.rng.uniform(0.0, 2 * fault.every_s), due)
+        if fault is not None:
+            due_s = self._troubles.rng.uniform(0.0, 2 * fault.every_s)
+            self._clock.after(due_s, lambda: strike() if self._troubles.find(kind) else None)
 
     def _break(self) -> None:
-        if self._watch is not None:
-            self._end_watch()
-            self._clock.after(self._troubles.rng.uniform(0.0, 2.0), self._reopen)
-
-    def _reopen(self) -> None:
-        if self._clock.now_s() < self._stalled_until_s:
-            self._clock.after(self._stalled_until_s - self._clock.now_s(), self._reopen)
-        elif self._watch is None and not self._is_closed:
-            self._open()
+        if not self._is_closed:
+            self._is_broken = True
+            self._end()
 
     def _expire(self) -> None:
-        if self._watch is not None:
-            self._end_watch()
-            self._clock.after(self._troubles.rng.uniform(0.0, 5.0), self._list_again)
-
-    def _list_again(self) -> None:
-        if self._clock.now_s() < self._stalled_until_s:
-            self._clock.after(self._stalled_until_s - self._clock.now_s(), self._list_again)
-        elif self._watch is None and not self._is_closed:
-            self._relist()
-
-
-def _must_be_well_formed(kind: Kind, name: str, why: str) -> None:
-    raise AssertionError(f"the simulated server wrote a malformed {kind.name} {name}: {why}")
+        """The server has forgotten the version that this stream stands at."""
+        if not self._is_closed and not self._is_over:
+            self._watch.wake = lambda: None
+            self._watch.expire()
+            self._coming.clear()
+            self._coming.append((self._clock.now_s(), self._watch.take()[-1]))
+            self._deliver()
+            self._end()

@@ -1,39 +1,39 @@
-"""Between the machine and the simulated API server: requests that arrive, get lost, or come late.
+"""Between a simulated process and the server's handlers: requests that arrive, get lost, come late.
 
-Requests are production's own (`client/writes.py`), and so is the rule for what follows an attempt
-(`client/retries.py`); sockets and lanes are not there. What stays of the lanes: writes of one pod's
-status keep their order, and a binding waits for the one under way and overtakes those that wait.
+Everything above it is production's own: lanes, retries, watches, the lease. In its place are the
+sockets, TLS and the HTTP parsers. The network lives in the world's time: it goes on while a process
+stands still.
 """
 
+import asyncio
 import random
-from collections import deque
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from itertools import count
+from typing import Any, Final
 
-from asched.core.framework.effects import (
-    AskExtender,
-    Bind,
-    CallPlugin,
-    CancelCall,
-    Effect,
-    MarkVictim,
-    PatchPodStatus,
+from asched.core.framework.effects import Bind
+from asched.edge.client.credentials import Credentials
+from asched.edge.client.errors import (
+    ConnectFailed,
+    ConnectionLost,
+    DeadlineExceeded,
+    TransportError,
 )
-from asched.core.state.facts import Answer, Refused
-from asched.edge.client.errors import ConnectFailed, ConnectionLost
-from asched.edge.client.lanes import Job
-from asched.edge.client.retries import Again, Outcome, next_step
-from asched.edge.client.transport import Reply, no_fence
-from asched.edge.client.writes import Request, request_for
-from asched.lab.apiserver.auth import ADMIN
-from asched.lab.apiserver.call import Call, refusal
-from asched.lab.apiserver.call import Reply as ServerReply
+from asched.edge.client.kubeconfig import Login
+from asched.edge.client.session import ConnectionOptions, Session
+from asched.edge.client.transport import (
+    HEADER_TIMEOUT_S,
+    Reply,
+    StreamingTransport,
+    no_fence,
+    observe_nothing,
+)
+from asched.edge.client.writes import Request
 from asched.lab.apiserver.context import Context
 from asched.lab.apiserver.faults import CONFLICT, OVERLOADED
-from asched.lab.apiserver.routing import route
-from asched.lab.apiserver.statuses import ApiError
+from asched.lab.apiserver.watching import Watch
 from asched.lab.sim.clock import VirtualClock
-from asched.lab.sim.coroutines import Running
 from asched.lab.sim.faults import (
     Conflicts,
     LateWrites,
@@ -44,9 +44,8 @@ from asched.lab.sim.faults import (
     Troubles,
     Unreachable,
 )
-
-if TYPE_CHECKING:
-    from asched.lab.sim.extenders import Extenders
+from asched.lab.sim.requests import bind_of, send
+from asched.lab.sim.streams import Body, Stream, begun
 
 #: One way through the network of a healthy cluster, at most.
 WAY_S_MAX: Final = 0.01
@@ -55,209 +54,228 @@ WAY_S_MAX: Final = 0.01
 OnBound = Callable[[Bind, bool], None]
 
 
-def send(ctx: Context, request: Request, query: Mapping[str, str] | None = None) -> Reply:
-    """Have the server answer a request, at once. It never takes so long that a time-out counts."""
-    path = request.path.partition("?")[0]
-    headers = {"content-type": request.content_type}
-    call = Call(request.method, path, query or {}, headers, request.body or b"", ADMIN)
-    try:
-        reply = route(ctx, call)
-    except ApiError as error:
-        reply = refusal(error)
-    assert isinstance(reply, ServerReply)
-    head = b"".join(b"\r\n%s: %s" % (k.encode(), v.encode()) for k, v in reply.headers.items())
-    return Reply(reply.status, reply.body, head)
+class Travel:
+    """A request on its way, and the future that its process waits for."""
+
+    __slots__ = ("heard", "request")
+
+    def __init__(self, request: Request, heard: "asyncio.Future[Outcome]") -> None:
+        self.request = request
+        self.heard = heard
 
 
 class Wire:
-    """The connections of one process. `hear` gets each answer; after `cut` nothing is heard."""
+    """The network of one process. After `cut` nothing of it is heard."""
 
     def __init__(
-        self,
-        ctx: Context,
-        clock: VirtualClock,
-        troubles: Troubles,
-        *,
-        hear: Callable[[Answer], None],
-        on_bound: OnBound,
-        extenders: "Extenders | None" = None,
-        may_send: Callable[[], bool] = no_fence,
+        self, ctx: Context, clock: VirtualClock, troubles: Troubles, on_bound: OnBound
     ) -> None:
-        self._ctx = ctx
-        self._clock = clock
-        self._troubles = troubles
-        self._hear = hear
+        self.ctx = ctx
+        self.clock = clock
+        self.troubles = troubles
         self._on_bound = on_bound
-        self._extenders = extenders
-        self._may_send = may_send
         self._rng = random.Random(troubles.rng.random())
-        self._lines: dict[str, deque[Job]] = {}
-        self._travelling: dict[int, Job] = {}
-        self._running: list[Running] = []
+        self._numbers = count()
+        self._travelling: dict[int, Travel] = {}
+        #: Watches that are open, by number.
+        self.streams: dict[int, Stream] = {}
         self._is_cut = False
         self._cut_off_until_s = 0.0
-        self.open_count = 0
-
-    def perform(self, effect: Effect) -> None:
-        """Send what an effect asks for; events are nobody's business here."""
-        if isinstance(effect, CancelCall):
-            self._cancel(effect.call_id)
-            return
-        self.open_count += 1
-        if isinstance(effect, CallPlugin):
-            self._running = [one for one in self._running if not one.is_over]
-            self._running.append(Running(effect, self._clock, self._hear_of_ours))
-        elif isinstance(effect, AskExtender):
-            assert self._extenders is not None, "no extenders are configured"
-            self._extenders.ask(effect, self._hear_of_ours)
-        else:
-            job = Job(effect.lane, effect, self._clock.now_s(), (effect.id,))
-            if _is_in_line(effect):
-                self._stand_in_line(job)
-            else:
-                self._attempt(job)
-
-    def _cancel(self, call_id: int) -> None:
-        for one in self._running:
-            if one.effect.id == call_id and not one.is_over:
-                one.stop()
-                self.open_count -= 1
 
     def cut(self, late_s_max: float = 0.0) -> None:
         """The process dies: what was sent arrives or does not, and no answer is heard.
 
         It arrives at once, or, if `late_s_max` is given, at any time within that.
         """
-        self._is_cut = True
-        for one in self._running:
-            one.stop()
-        for job in self._travelling.values():
-            if self._rng.random() < 0.5:
+        for travel in self._travelling.values():
+            if travel.request.method == "GET" or self._rng.random() < 0.5:
                 continue
             if late_s_max:
-                self._carry_out_at_last(job, late_s_max)
+                late_s = self._rng.uniform(0.0, late_s_max)
+                self._carry_out_after(late_s, travel.request)
             else:
-                self._carry_out(job, late=False)
+                self._carry_out(travel.request, late=False)
+        self.close()
+
+    def close(self) -> None:
+        """Nothing is heard and nothing arrives any more."""
+        self._is_cut = True
         self._travelling.clear()
+        for stream in tuple(self.streams.values()):
+            stream.close()
 
     def cut_off(self, seconds: float) -> None:
         """Nothing comes through for so long, in either direction."""
-        self._cut_off_until_s = self._clock.now_s() + seconds
+        self._cut_off_until_s = self.clock.now_s() + seconds
 
-    @property
-    def is_cut_off(self) -> bool:
-        return self._clock.now_s() < self._cut_off_until_s
+    def when_through(self, call: Callable[[], None]) -> bool:
+        """Whether anything comes through; if not, the call is made when it does."""
+        wait_s = self._cut_off_until_s - self.clock.now_s()
+        if wait_s > 0.0:
+            self.clock.after(wait_s, call)
+        return wait_s <= 0.0
 
-    def _carry_out_at_last(self, job: Job, late_s_max: float) -> None:
-        late_s = self._rng.uniform(0.0, late_s_max)
-        self._clock.after(late_s, lambda: self._carry_out_late(job))
-
-    def _hear_of_ours(self, answer: Answer) -> None:
-        """The answer of a plugin or an extender."""
-        if not self._is_cut:
-            self.open_count -= 1
-            self._hear(answer)
-
-    # --- order per pod ---------------------------------------------------------------------------
-
-    def _stand_in_line(self, job: Job) -> None:
-        line = self._lines.setdefault(_uid(job), deque())
-        if isinstance(job.effect, Bind):
-            while len(line) > 1:
-                overtaken = line.pop()
-                refused = Refused(overtaken.effect.id, 0, "overtaken by the binding of the pod")
-                self._answer(overtaken, refused)
-        line.append(job)
-        if len(line) == 1:
-            self._attempt(job)
-
-    def _leave_line(self, job: Job) -> None:
-        if not _is_in_line(job.effect):
-            return
-        line = self._lines[_uid(job)]
-        line.popleft()
-        if line:
-            self._attempt(line[0])
+    async def carry(self, request: Request, timeout_s: float) -> "Reply | Stream":
+        """One request and what is heard of it. Raises TransportError."""
+        heard: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        travel, number = Travel(request, heard), next(self._numbers)
+        if self.troubles.strikes(Unreachable):
+            self._after_a_way(lambda: self._hear(travel, ConnectFailed("connection refused")))
         else:
-            del self._lines[_uid(job)]
+            self._travelling[number] = travel
+            self._after_a_way(lambda: self._arrive(number))
+        try:
+            async with asyncio.timeout(timeout_s):
+                outcome = await heard
+        except TimeoutError:
+            raise DeadlineExceeded("the server did not answer in time") from None
+        if isinstance(outcome, TransportError):
+            raise outcome
+        return outcome
 
-    # --- one attempt -----------------------------------------------------------------------------
-
-    def _attempt(self, job: Job) -> None:
-        job.attempt_count += 1
-        if self._troubles.strikes(Unreachable) or self.is_cut_off:
-            self._later(lambda: self._learn(job, ConnectFailed("connection refused")))
-            return
-        if not self._may_send():
-            self._later(lambda: self._learn(job, ConnectFailed("held back")))
-            return
-        self._travelling[id(job)] = job
-        self._later(lambda: self._arrive(job))
-
-    def _later(self, call: Callable[[], None]) -> None:
+    def _after_a_way(self, call: Callable[[], None]) -> None:
         """After one way through the network, unless the process has died by then."""
         way_s = self._rng.uniform(0.0, WAY_S_MAX)
-        way_s += self._troubles.seconds(SlowAnswers, "seconds_max")
-        self._clock.after(way_s, lambda: None if self._is_cut else call())
+        way_s += self.troubles.seconds(SlowAnswers, "seconds_max")
+        self.clock.after(way_s, lambda: None if self._is_cut else call())
 
-    def _arrive(self, job: Job) -> None:
-        self._travelling.pop(id(job), None)
-        outcome: Outcome = ConnectionLost("the connection broke")
-        if not self.is_cut_off:
-            outcome = self._fate(job)
-        self._later(lambda: self._learn(job, outcome))
+    def _arrive(self, number: int) -> None:
+        if number not in self._travelling:
+            return
+        if not self.when_through(lambda: self._arrive(number)):
+            return
+        travel = self._travelling.pop(number)
+        if travel.heard.done() and not self._is_cut:
+            return  # the connection was given up with all that was still on its way
+        outcome = self._fate(travel.request)
+        self._after_a_way(lambda: self._hear(travel, outcome))
 
-    def _fate(self, job: Job) -> Outcome:
-        troubles = self._troubles
+    def _hear(self, travel: Travel, outcome: "Outcome") -> None:
+        if not self.when_through(lambda: self._hear(travel, outcome)):
+            return
+        if travel.heard.done() or self._is_cut:
+            if isinstance(outcome, Stream):
+                outcome.close()
+        else:
+            travel.heard.set_result(outcome)
+
+    def _fate(self, request: Request) -> "Outcome":
+        troubles, is_write = self.troubles, request.method != "GET"
         if (overload := troubles.strikes(Overload)) is not None:
             return Reply(429, OVERLOADED.encode(), b"\r\nRetry-After: %d" % overload.retry_after_s)
-        if troubles.strikes(Conflicts):
+        if is_write and troubles.strikes(Conflicts):
             return Reply(409, CONFLICT.encode())
         if (errors := troubles.strikes(ServerErrors)) is not None:
-            if self._rng.random() < errors.applied_share:
-                self._carry_out(job, late=False)
+            if is_write and self._rng.random() < errors.applied_share:
+                self._carry_out(request, late=False)
             return Reply(500, b"etcdserver: request timed out")
         if (lost := troubles.strikes(LostAnswers)) is not None:
-            if self._rng.random() < lost.applied_share:
-                self._carry_out(job, late=False)
+            if is_write and self._rng.random() < lost.applied_share:
+                self._carry_out(request, late=False)
             return ConnectionLost("the connection broke")
-        if troubles.strikes(LateWrites) is not None:
+        if is_write and troubles.strikes(LateWrites) is not None:
             late_s = troubles.seconds(LateWrites, "late_s_max")
-            self._clock.after(late_s, lambda: self._carry_out_late(job))
+            self._carry_out_after(late_s, request)
             return ConnectionLost("the connection broke")
-        return self._carry_out(job, late=False)
+        return self._carry_out(request, late=False)
 
-    def _carry_out_late(self, job: Job) -> None:
-        self._carry_out(job, late=True)
+    def _carry_out_after(self, late_s: float, request: Request) -> None:
+        def arrive() -> None:
+            self._carry_out(request, late=True)
 
-    def _carry_out(self, job: Job, *, late: bool) -> Reply:
-        reply = send(self._ctx, request_for(job.effect))
-        if isinstance(job.effect, Bind) and 200 <= reply.status < 300:
-            self._on_bound(job.effect, late)
+        self.clock.after(late_s, arrive)
+
+    def _carry_out(self, request: Request, *, late: bool) -> "Reply | Stream":
+        if request.method == "GET":
+            found = begun(self.ctx, request, self.troubles)
+            if found is not None:
+                return self._follow(*found)
+        reply = send(self.ctx, request)
+        if reply.status < 300 and request.path.partition("?")[0].endswith("/binding"):
+            self._on_bound(bind_of(request), late)
         return reply
 
-    def _learn(self, job: Job, outcome: Outcome) -> None:
-        if self.is_cut_off and isinstance(outcome, Reply):
-            outcome = ConnectionLost("the connection broke")
-        step = next_step(job, outcome, self._clock.now_s(), self._rng)
-        if isinstance(step, Again):
-            self._clock.after(step.wait_s, lambda: None if self._is_cut else self._attempt(job))
+    def _follow(self, first: list[bytes], watch: Watch) -> Stream:
+        number = next(self._numbers)
+        stream = Stream(self, watch, first, lambda: self.streams.pop(number, None))
+        self.streams[number] = stream
+        return stream
+
+
+Outcome = Reply | Stream | TransportError
+
+
+class Connection(StreamingTransport):
+    """A transport over a wire. As in production the fence is looked at when a request leaves."""
+
+    def __init__(
+        self,
+        wire: Wire,
+        credentials: Credentials,
+        may_send: Callable[[], bool] = no_fence,
+        on_leave: Callable[[Request], None] = lambda _: None,
+    ) -> None:
+        super().__init__(credentials, observe_nothing, may_send)
+        self._wire = wire
+        self._on_leave = on_leave
+
+    async def _exchange(
+        self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
+    ) -> Reply:
+        request = Request(method, path, body, content_type)
+        self._look_at_fence()
+        self._on_leave(request)
+        reply = await self._wire.carry(request, timeout_s)
+        assert isinstance(reply, Reply), "a watch is asked for as a stream"
+        return reply
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, timeout_s: float) -> AsyncIterator[Any]:
+        loop = asyncio.get_running_loop()
+        end_s = loop.time() + timeout_s
+        answer = await self._wire.carry(Request("GET", path, None), HEADER_TIMEOUT_S)
+        if isinstance(answer, Reply):
+            yield Body(answer)
             return
-        self._answer(job, step)
-        self._leave_line(job)
+        answer.opened(end_s)
+        try:
+            yield answer
+        finally:
+            answer.close()
 
-    def _answer(self, job: Job, answer: Answer) -> None:
-        self.open_count -= 1
-        if job.effect.id:
-            self._hear(answer)
-
-
-def _is_in_line(effect: Effect) -> bool:
-    if isinstance(effect, PatchPodStatus):
-        return not isinstance(effect, MarkVictim)
-    return isinstance(effect, Bind)
+    async def close(self) -> None:
+        """There is nothing to close."""
 
 
-def _uid(job: Job) -> str:
-    assert isinstance(job.effect, PatchPodStatus | Bind)
-    return job.effect.pod.uid
+class WireSession(Session):
+    """A session all of whose connections are one wire's."""
+
+    def __init__(
+        self, wire: Wire, credentials: Credentials, on_leave: Callable[[Request], None]
+    ) -> None:
+        self._wire = wire
+        self._on_leave = on_leave
+        super().__init__(credentials, ConnectionOptions(), observe_nothing)
+
+    @classmethod
+    async def begun(cls, wire: Wire, on_leave: Callable[[Request], None]) -> "WireSession":
+        """A session with credentials that are never asked for; `on_leave` sees what its lanes
+        send.
+        """
+        credentials = Credentials(lambda: Login(server="http://simulated"))
+        await credentials.renew()
+        return cls(wire, credentials, on_leave)
+
+    def _streaming(self) -> StreamingTransport:
+        return Connection(self._wire, self.credentials)
+
+    def pool(
+        self,
+        limit: int,  # noqa: ARG002 - there is room for all
+        *,
+        purpose: str = "",
+        may_send: Callable[[], bool] = no_fence,
+    ) -> StreamingTransport:
+        if purpose:  # the lease's own
+            return Connection(self._wire, self.credentials)
+        return Connection(self._wire, self.credentials, may_send, self._on_leave)

@@ -1,6 +1,6 @@
 """A simulated world: processes of production's parts, the embedded server's handlers, virtual time.
 
-    steps ─> server ──streams (late, broken)──> process (machine) ──wire (lossy)──> server
+    steps ─> server <──wire (late, broken, lossy)──> process: reflectors, loops, machine, dispatcher
 
 Nothing sleeps and nothing is random but the seed: the same seed lives the same life. The world also
 plays everybody else: kubelets that start and end pods, the collector of pods on lost nodes, and a
@@ -11,7 +11,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import count
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Self, TypeVar
 
 from asched.core.config.defaults import configuration
 from asched.core.cycle.machine import Machine
@@ -147,6 +147,11 @@ class World:
         self.note(f"{process.name} lost the lease")
         self._replace(process, late_s_max=LATE_S_MAX)
 
+    def starts_over(self, process: Process, why: str) -> None:
+        """A process gives up all it knows, and begins anew."""
+        self.note(f"{process.name} starts over: {why}")
+        self._replace(process, late_s_max=0.0)
+
     def _replace(self, process: Process, late_s_max: float) -> None:
         process.cut(late_s_max)
         self.processes.remove(process)
@@ -155,6 +160,14 @@ class World:
             self.acting = self._begin_process()
             return
         self.clock.after(self.rng.uniform(0.0, STARTS_S_MAX), self._begin_another)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The world is over; what there is can still be looked at."""
+        for process in self.processes:
+            process.end()
 
     def _begin_another(self) -> None:
         self._begin_process()
@@ -261,7 +274,7 @@ class World:
             for process in tuple(self.processes):
                 deadline_s = process.deadline_s()
                 if deadline_s is not None and deadline_s <= self.clock.now_s():
-                    process.turn()
+                    process.step()
         self.clock.jump(end_s)
 
     def _next_s(self) -> float | None:

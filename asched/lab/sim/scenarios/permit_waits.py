@@ -1,11 +1,11 @@
 """Plugins of users that let pods wait, turn them away, break, and hold on to things."""
 
+from asyncio import sleep
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from asched.core.framework.effects import Bind
 from asched.lab.apiserver.resources import PODS
-from asched.lab.sim.coroutines import sleep
 from asched.lab.sim.faults import LostAnswers, SlowAnswers, StaleWatch
 from asched.lab.sim.process import Process
 from asched.lab.sim.scenario import Scenario

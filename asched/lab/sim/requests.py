@@ -1,0 +1,51 @@
+"""Requests as the embedded server's handlers take them, without a network."""
+
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from asched.core.framework.effects import Bind, PodRef
+from asched.edge.client.transport import Reply
+from asched.edge.client.writes import Request
+from asched.lab.apiserver.auth import ADMIN
+from asched.lab.apiserver.call import Call, refusal
+from asched.lab.apiserver.call import Reply as ServerReply
+from asched.lab.apiserver.context import Context
+from asched.lab.apiserver.routing import route
+from asched.lab.apiserver.statuses import ApiError
+from asched.lab.apiserver.watching import Watch
+
+
+class _Target(msgspec.Struct):
+    name: str
+
+
+class _Binding(msgspec.Struct):
+    metadata: PodRef
+    target: _Target
+
+
+def ask(ctx: Context, request: Request) -> ServerReply | Watch:
+    """Have the server answer a request, at once."""
+    path, _, query = request.path.partition("?")
+    headers = {"content-type": request.content_type}
+    asked = dict(parse_qsl(query, keep_blank_values=True))
+    call = Call(request.method, unquote(path), asked, headers, request.body or b"", ADMIN)
+    try:
+        return route(ctx, call)
+    except ApiError as error:
+        return refusal(error)
+
+
+def send(ctx: Context, request: Request) -> Reply:
+    """The same for whatever is no watch."""
+    reply = ask(ctx, request)
+    assert isinstance(reply, ServerReply)
+    head = b"".join(b"\r\n%s: %s" % (k.encode(), v.encode()) for k, v in reply.headers.items())
+    return Reply(reply.status, reply.body, head)
+
+
+def bind_of(request: Request) -> Bind:
+    """The binding that a request asks for."""
+    body = msgspec.json.decode(request.body or b"", type=_Binding)
+    return Bind(pod=body.metadata, node=body.target.name)

@@ -1,0 +1,162 @@
+"""The wire of a simulated process: what is lost, late, held up, and what a stream claims."""
+
+import random
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import orjson
+import pytest
+
+from asched.core.framework.effects import Bind
+from asched.edge.client.errors import ConnectionLost, DeadlineExceeded
+from asched.edge.client.transport import Reply
+from asched.edge.client.writes import Request
+from asched.lab.apiserver import bootstrap
+from asched.lab.apiserver.server import ApiServer
+from asched.lab.sim.clock import VirtualClock
+from asched.lab.sim.faults import ExpiredWatches, Fault, LostAnswers, StaleWatch, Troubles
+from asched.lab.sim.loop import VirtualLoop
+from asched.lab.sim.streams import Stream
+from asched.lab.sim.wire import Wire
+
+NODES = "/api/v1/nodes"
+WATCH = f"{NODES}?watch=true&allowWatchBookmarks=true&timeoutSeconds=15&resourceVersion="
+
+
+class Bench:
+    """A server and one process's wire to it."""
+
+    def __init__(self, *faults: Fault) -> None:
+        self.clock = VirtualClock()
+        self.loop = VirtualLoop(self.clock)
+        self.server = ApiServer(clock=self.clock.now_s, seed=1)
+        bootstrap.fill(self.server.ctx, port=1, authority="")
+        self.server.store.begin_history()
+        self.bound: list[tuple[Bind, bool]] = []
+        troubles = Troubles(faults, random.Random(1))
+        self.wire = Wire(
+            self.server.ctx, self.clock, troubles, lambda *told: self.bound.append(told)
+        )
+
+    def run(self, work: Awaitable[Any]) -> Any:
+        """Until the work is done; time jumps to whatever is due."""
+
+        async def do() -> Any:
+            return await work
+
+        task = self.loop.create_task(do())
+        while not task.done():
+            moments = [m for m in (self.clock.next_s(), self.loop.next_s()) if m is not None]
+            self.clock.jump(min(moments))
+            self.clock.run_due()
+            self.loop.step()
+        return task.result()
+
+    def send(self, method: str, path: str, obj: Any = None, timeout_s: float = 30.0) -> Any:
+        body = None if obj is None else orjson.dumps(obj)
+        return self.run(self.wire.carry(Request(method, path, body), timeout_s))
+
+    def watch(self) -> Stream:
+        stream = self.send("GET", f"{WATCH}{self.server.store.revision}")
+        assert isinstance(stream, Stream)
+        stream.opened(self.clock.now_s() + 20.0)
+        return stream
+
+    def events(self, stream: Stream) -> list[tuple[str, str]]:
+        """(type, resourceVersion) of the next piece."""
+        lines = [orjson.loads(line) for line in self.run(anext(stream)).splitlines()]
+        return [(e["type"], e["object"]["metadata"]["resourceVersion"]) for e in lines]
+
+
+Make = Callable[..., Bench]
+
+
+@pytest.fixture
+def make() -> Iterator[Make]:
+    made: list[Bench] = []
+
+    def one(*faults: Fault) -> Bench:
+        made.append(Bench(*faults))
+        return made[-1]
+
+    yield one
+    for bench in made:
+        bench.wire.close()
+        bench.loop.close()
+
+
+def a_node(name: str) -> Any:
+    return {"kind": "Node", "apiVersion": "v1", "metadata": {"name": name}}
+
+
+def test_a_request_is_answered_by_the_servers_own_handlers(make: Make) -> None:
+    bench = make()
+    reply = bench.send("POST", NODES, a_node("n1"))
+
+    assert isinstance(reply, Reply)
+    assert reply.status == 201
+    assert bench.server.get("nodes", "", "n1") is not None
+    assert bench.send("GET", f"{NODES}/n2").status == 404
+
+
+def test_a_lost_answer_was_carried_out_or_not(make: Make) -> None:
+    for share, is_there in ((1.0, True), (0.0, False)):
+        bench = make(LostAnswers(rate=1.0, applied_share=share))
+        with pytest.raises(ConnectionLost):
+            bench.send("POST", NODES, a_node("n1"))
+        assert (bench.server.get("nodes", "", "n1") is not None) is is_there
+
+
+def test_what_is_given_up_while_nothing_comes_through_does_not_arrive(make: Make) -> None:
+    bench = make()
+    bench.wire.cut_off(10.0)
+    with pytest.raises(DeadlineExceeded):
+        bench.send("POST", NODES, a_node("n1"), timeout_s=5.0)
+    began_s = bench.clock.now_s()
+    reply = bench.send("POST", NODES, a_node("n2"))
+
+    assert reply.status == 201
+    assert bench.clock.now_s() >= began_s + 5.0
+    assert bench.server.get("nodes", "", "n1") is None
+
+
+def test_a_stale_stream_is_late_and_its_bookmark_claims_no_more_than_it_told(make: Make) -> None:
+    bench = make(StaleWatch(lag_s_max=1000.0))
+    stream = bench.watch()
+    bench.server.create("namespaces", {"metadata": {"name": "other"}})
+    first = bench.server.create("nodes", a_node("n1"))["metadata"]["resourceVersion"]
+    bench.server.create("nodes", a_node("n2"))
+
+    assert bench.events(stream) == [("BOOKMARK", str(int(first) - 1))]
+    with pytest.raises(StopAsyncIteration):
+        bench.run(anext(stream))
+
+
+def test_a_stream_tells_what_happens_and_ends_in_its_time(make: Make) -> None:
+    bench = make()
+    stream, began_s = bench.watch(), bench.clock.now_s()
+    version = bench.server.create("nodes", a_node("n1"))["metadata"]["resourceVersion"]
+
+    assert bench.events(stream) == [("ADDED", version)]
+    with pytest.raises(StopAsyncIteration):
+        bench.run(anext(stream))
+    assert bench.clock.now_s() == pytest.approx(began_s + 15.0, abs=0.1)
+    stream.close()
+    assert not bench.wire.streams
+
+
+def test_an_expired_stream_says_so(make: Make) -> None:
+    bench = make(ExpiredWatches(every_s=1.0))
+    piece = orjson.loads(bench.run(anext(bench.watch())))
+
+    assert (piece["type"], piece["object"]["code"]) == ("ERROR", 410)
+
+
+def test_of_a_dead_process_nothing_is_left(make: Make) -> None:
+    bench = make()
+    stream = bench.watch()
+    bench.wire.cut()
+    bench.server.create("nodes", a_node("n1"))
+
+    assert not bench.wire.streams
+    assert not stream.is_behind
