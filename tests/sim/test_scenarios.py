@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import pytest
 
-from asched.core.cycle import binding, group_cycle
+from asched.core.cycle import binding, group_trial
 from asched.core.framework.effects import Bind
 from asched.core.framework.status import SUCCESS
 from asched.core.plugins.gang_scheduling import GangScheduling
@@ -108,7 +108,7 @@ def test_a_pod_that_is_not_assumed_overcommits(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_gang_that_keeps_what_it_cannot_use_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_cycle, "let_go", lambda *_: iter(()))
+    monkeypatch.setattr(group_trial, "let_go", lambda *_: iter(()))
 
     assert "is still assumed" in findings("Gangs", range(2))
 
