@@ -36,6 +36,11 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("--trace", default="", metavar="NAME", help="for example openb:default")
     parser.add_argument("--policy", default="fgd", metavar="NAME", help="see --list (fgd)")
+    parser.add_argument(
+        "--engine",
+        action="store_true",
+        help="decide by the scheduler's own engine and the plugin GpuSharing",
+    )
     parser.add_argument("--seed", type=int, default=42, metavar="N", help="42 to 51 are published")
     parser.add_argument("--json", action="store_true", help="one line of JSON")
     parser.add_argument("--list", action="store_true", help="print traces and policies")
@@ -67,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.list:
             return _list(folder)
-        outcome = simulate(args.trace, args.policy, args.seed, folder)
+        outcome = simulate(args.trace, args.policy, args.seed, folder, by_engine=args.engine)
         if args.plot:
             curves = [*_published(args.published, outcome), _drawn("asched", outcome.curve)]
             title = f"{outcome.trace}, {outcome.policy}, seed {outcome.seed}: GPUs in use (%)"

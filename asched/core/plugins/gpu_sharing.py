@@ -6,7 +6,7 @@ Prefers   what the strategy of its args prefers. Among equals the first node win
           scores are whole points, and on fresh nodes nearly everything ties.
 Retry     a pod with devices goes; a node appears, or offers or is labelled otherwise.
 Cost      for each changed node and pod class the ways to place the pod there; fragmentation looks
-          at each expected pod for each way (a node: 0.3 ms), the others at none. All nodes are
+          at each expected pod for each way (a node: 0.2 ms), the others at none. All nodes are
           scored again when half as many pods more, or fewer, are placed than were learnt from.
 Bounds    SHAPES_MAX: of the pods seen the most frequent shapes are expected.
 Source    Weng et al., USENIX ATC 2023, for all strategies but CuttingStock, which is ours

@@ -14,6 +14,7 @@ import numpy as np
 
 from asched.lab.trace.arrivals import arrivals
 from asched.lab.trace.curve import curve
+from asched.lab.trace.engine import STRATEGIES, Engine
 from asched.lab.trace.fleet import Fleet
 from asched.lab.trace.openb import Trace, TraceError, TracePod, default_folder, load
 from asched.lab.trace.policies import POLICIES, Policy, policy_named
@@ -65,7 +66,7 @@ class Run:
 
     def __init__(self, fleet: Fleet, policy: Policy) -> None:
         self.fleet = fleet
-        self.kept_out = 0
+        self.kept_out = 0  # turned away although a node had room
         self._policy = policy
         self._kept: dict[Hashable, _Kept] = {}
 
@@ -90,22 +91,33 @@ class Run:
         self._kept.clear()
 
 
-def simulate(trace: str, policy: str, seed: int, folder: Path | None = None) -> Outcome:
-    """Run one policy on one trace, as `openb:default`. Raises TraceError."""
-    return play(load(trace, folder or default_folder()), policy, seed)
+def simulate(
+    trace: str, policy: str, seed: int, folder: Path | None = None, *, by_engine: bool = False
+) -> Outcome:
+    """Run one policy on one trace, as `openb:default`. Raises TraceError.
+
+    `by_engine`: decided by the scheduler's engine with the plugin GpuSharing.
+    """
+    return play(load(trace, folder or default_folder()), policy, seed, by_engine=by_engine)
 
 
-def play(trace: Trace, policy: str, seed: int) -> Outcome:
+def play(trace: Trace, policy: str, seed: int, *, by_engine: bool = False) -> Outcome:
     """The same for a trace at hand."""
     began = time.perf_counter()
     name = policy_named(policy)
     if name is None:
         raise TraceError(f"no policy {policy!r}; there are {', '.join(POLICIES)}")
     setting = arrivals(trace, seed)
-    counts = list(Counter(pod.demand for pod in trace.pods).items())
-    run = Run(Fleet(setting.nodes), POLICIES[name][1](counts, seed))
-    rows = [run.offer(pod) for pod in setting.pods]
-    placed = [row is not None for row in rows]
+    run: Run | Engine
+    if by_engine:
+        if name not in STRATEGIES:
+            raise TraceError(f"{name} is no strategy of the plugin; {', '.join(STRATEGIES)} are")
+        run = Engine(setting.nodes, STRATEGIES[name])
+    else:
+        counts = list(Counter(pod.demand for pod in trace.pods).items())
+        run = Run(Fleet(setting.nodes), POLICIES[name][1](counts, seed))
+    places = [run.offer(pod) for pod in setting.pods]
+    placed = [place is not None for place in places]
     totals = np.array([pod.demand.total for pod in setting.pods], dtype=np.int64)
     used = np.where(placed, totals, 0)
     plain = totals == 0
@@ -113,12 +125,12 @@ def play(trace: Trace, policy: str, seed: int) -> Outcome:
         trace.name,
         name,
         seed,
-        len(rows),
+        len(places),
         sum(placed),
         int(plain[placed].sum()),
         int(plain.sum()),
-        run.kept_out,
-        len({row for row in rows if row is not None}),
+        0 if isinstance(run, Engine) else run.kept_out,
+        len(set(places) - {None}),
         curve(totals.cumsum().tolist(), used.cumsum().tolist(), setting.devices),
         time.perf_counter() - began,
     )

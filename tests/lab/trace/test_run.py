@@ -6,10 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from asched.core.plugins.gpu.ledger import held_by
 from asched.lab.trace.arrivals import arrivals
 from asched.lab.trace.curve import curve
+from asched.lab.trace.engine import STRATEGIES, Engine
 from asched.lab.trace.fleet import Fleet
-from asched.lab.trace.openb import load
+from asched.lab.trace.openb import TraceError, TraceNode, TracePod, load
 from asched.lab.trace.policies import POLICIES, policy_named
 from asched.lab.trace.run import Run, play
 from tests.lab.trace import tiny
@@ -64,6 +66,48 @@ def test_too_much_demand_is_lowered(tmp_path: Path) -> None:
     setting = arrivals(doubled, 42)
     assert len(setting.pods) < len(doubled.pods)
     assert sum(pod.demand.total for pod in setting.pods) <= 1.3 * 12_000
+
+
+@pytest.mark.parametrize("policy", STRATEGIES)
+def test_the_engine_gives_nothing_twice_and_leaves_nobody_out_who_fits(
+    policy: str, tmp_path: Path
+) -> None:
+    trace = load("openb:tiny", tiny.write(tmp_path))
+    setting = arrivals(trace, 3)
+    engine = Engine(setting.nodes, STRATEGIES[policy])
+    using: dict[str, list[TracePod]] = {node.name: [] for node in setting.nodes}
+    for pod in setting.pods:
+        place = engine.offer(pod)
+        if place is not None:
+            using[place].append(pod)
+        else:
+            assert not any(_has_room(node, using[node.name], pod) for node in setting.nodes)
+    for node in setting.nodes:
+        assert _has_room(node, using[node.name], None)
+    assert sum(map(len, using.values())) > len(setting.pods) / 2
+
+
+def _has_room(node: TraceNode, using: list[TracePod], pod: TracePod | None) -> bool:
+    """Whether a node holds these pods, and one more, as tightly as it can."""
+    held = [*using, pod] if pod else using
+    if pod and pod.demand.models and node.model not in pod.demand.models:
+        return False
+    if sum(one.demand.cpu for one in held) > node.cpu or sum(p.memory for p in held) > node.memory:
+        return False
+    before = held_by([one.demand for one in using if one.demand.number], node.devices)
+    after = held_by([one.demand for one in held if one.demand.number], node.devices)
+    total = sum(one.demand.total for one in held)
+    if pod and pod.demand.number:
+        fitting = sum(share >= pod.demand.milli for share in before)
+        return fitting >= pod.demand.number
+    return sum(after) == node.devices * 1000 - total
+
+
+def test_only_strategies_of_the_plugin_are_decided_by_the_engine(tmp_path: Path) -> None:
+    trace = load("openb:tiny", tiny.write(tmp_path))
+    assert play(trace, "stock", 3, by_engine=True).placed > 0
+    with pytest.raises(TraceError, match="random is no strategy of the plugin; dotprod, "):
+        play(trace, "random", 3, by_engine=True)
 
 
 def test_a_seed_repeats_its_run(tmp_path: Path) -> None:
