@@ -51,7 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
 def decided(seed: int) -> Instance:
     """A small instance with brute force's answer."""
     drawn = small(seed)
-    can = is_placeable(drawn.nodes, drawn.others, drawn.gang, drawn.needed, drawn.namespaces)
+    world = drawn.namespaces, drawn.objects
+    can = is_placeable(drawn.nodes, drawn.others, drawn.gang, drawn.needed, *world)
     drawn.expected = "feasible" if can else "infeasible"
     return drawn
 

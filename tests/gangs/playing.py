@@ -6,7 +6,7 @@ from typing import Any
 
 from asched.core.framework.effects import Bind, Patch
 from asched.core.model.decode import decode
-from asched.core.model.kinds import NAMESPACE, NODE, POD, POD_GROUP
+from asched.core.model.kinds import KINDS, NAMESPACE, NODE, POD, POD_GROUP
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace, PodGroup
@@ -49,6 +49,7 @@ def play(instance: Instance, *, search: bool = True, judge: bool = True) -> Play
     if not search:
         table.machine.context.gang_search_steps = 0
     table.turn(*(Seen(NAMESPACE, decode(Namespace, one)) for one in instance.namespaces))
+    table.turn(*(_seen(one) for one in instance.objects))
     table.turn(*(Seen(NODE, decode(Node, one)) for one in instance.nodes))
     table.turn(*(Seen(POD, decode(Pod, one)) for one in instance.others))
     gang = [decode(Pod, one) for one in instance.gang]
@@ -75,11 +76,18 @@ def play(instance: Instance, *, search: bool = True, judge: bool = True) -> Play
     return played
 
 
+def _seen(obj: dict[str, Any]) -> Seen:
+    """Raises KeyError for a kind that no scheduler follows."""
+    kind = {kind.name: kind for kind in KINDS}[obj["kind"]]
+    return Seen(kind, decode(kind.record, obj))
+
+
 def _broken(instance: Instance, places: dict[str, str]) -> str:
     if len(places) < instance.needed:
         return f"{len(places)} of {instance.needed} pods were bound"
     put = [(pod, places[n]) for pod in instance.gang if (n := pod["metadata"]["name"]) in places]
     order = list(places)
     put.sort(key=lambda one: order.index(one[0]["metadata"]["name"]))
-    stuck = can_come_to(instance.nodes, instance.others, put, instance.namespaces)
+    namespaces, objects = instance.namespaces, instance.objects
+    stuck = can_come_to(instance.nodes, instance.others, put, namespaces, objects)
     return f"against the rules: {', '.join(stuck)}" if stuck else ""

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from asched.lab.sim.checker import EndState
+from asched.lab.sim.rules import selects
 
 Json = Mapping[str, Any]
 #: (class of pods, node) of those that have places, in the order of classes and names.
@@ -25,6 +26,7 @@ def is_placeable(
     gang: Sequence[Json],
     needed: int,
     namespaces: Sequence[Json] = (),
+    objects: Sequence[Json] = (),
 ) -> bool:
     """Whether `needed` of the gang's pods can get places one after the other."""
     classes: dict[str, list[Json]] = {}
@@ -38,7 +40,7 @@ def is_placeable(
         state = stack.pop()
         if len(state) >= needed:
             return True
-        for more in _steps(nodes, others, members, state, namespaces):
+        for more in _steps(nodes, others, members, state, namespaces, objects):
             if more not in seen:
                 seen.add(more)
                 stack.append(more)
@@ -51,6 +53,7 @@ def _steps(
     members: list[list[Json]],
     state: State,
     namespaces: Sequence[Json],
+    objects: Sequence[Json],
 ) -> Iterator[State]:
     used = [0] * len(members)
     placed = []
@@ -62,7 +65,7 @@ def _steps(
         if used[c] == len(pods):
             continue
         for name in world.nodes:
-            if world.fits(name, pods[used[c]]):
+            if fits(world, name, pods[used[c]], objects):
                 yield tuple(sorted((*state, (c, name))))
 
 
@@ -71,12 +74,13 @@ def can_come_to(
     others: Sequence[Json],
     places: Sequence[tuple[Json, str]],
     namespaces: Sequence[Json] = (),
+    objects: Sequence[Json] = (),
 ) -> list[str]:
     """Whether pods can get exactly these places, one after the other: the names of those that
     cannot, after all that could. Where whoever can goes first, later ones may be barred (spread):
     then all orders are tried, if they are few.
     """
-    stuck = _at_once(nodes, others, places, namespaces)
+    stuck = _at_once(nodes, others, places, namespaces, objects)
     if not stuck or len(places) > 10:
         return stuck
     seen: set[frozenset[int]] = set()
@@ -87,10 +91,37 @@ def can_come_to(
             return []
         world = EndState(nodes, [*others, *(on(*places[i]) for i in done)], namespaces)
         for i, (pod, node) in enumerate(places):
-            if i not in done and (more := done | {i}) not in seen and world.fits(node, pod):
+            more = done | {i}
+            if i not in done and more not in seen and fits(world, node, pod, objects):
                 seen.add(more)
                 stack.append(more)
     return stuck
+
+
+def fits(world: EndState, node: str, pod: Json, objects: Sequence[Json]) -> bool:
+    """Whether a node takes a pod, by its claims as well: they must be bound, to volumes that can be
+    reached from there, and those for one pod must not be used by another.
+    """
+    if not world.fits(node, pod):
+        return False
+    claims = {o["metadata"]["name"]: o for o in objects if o["kind"] == "PersistentVolumeClaim"}
+    volumes = {o["metadata"]["name"]: o for o in objects if o["kind"] == "PersistentVolume"}
+    for name in claims_of(pod):
+        spec = claims[name]["spec"]
+        affinity = volumes[spec["volumeName"]]["spec"].get("nodeAffinity")
+        asked = {"requiredDuringSchedulingIgnoredDuringExecution": (affinity or {}).get("required")}
+        only = {"spec": {"affinity": {"nodeAffinity": asked}}, "metadata": {}}
+        if affinity and not selects(world.nodes[node], only):
+            return False
+        alone = "ReadWriteOncePod" in spec["accessModes"]
+        if alone and any(name in claims_of(other) for other in world.counted):
+            return False
+    return True
+
+
+def claims_of(pod: Json) -> list[str]:
+    named = (v.get("persistentVolumeClaim") for v in pod["spec"].get("volumes") or ())
+    return [claim["claimName"] for claim in named if claim]
 
 
 def _at_once(
@@ -98,13 +129,14 @@ def _at_once(
     others: Sequence[Json],
     places: Sequence[tuple[Json, str]],
     namespaces: Sequence[Json],
+    objects: Sequence[Json],
 ) -> list[str]:
     world = EndState(nodes, list(others), namespaces)
     left = list(places)
     while left:
         stuck = []
         for pod, node in left:
-            if world.fits(node, pod):
+            if fits(world, node, pod, objects):
                 world.place(pod, node)
             else:
                 stuck.append((pod, node))
