@@ -33,6 +33,10 @@ OUTPUTS: Final = ("text", "wide", "json", "yaml")
 #: Lines of the history that are shown unless all are asked for.
 HISTORY_LINES: Final = 8
 TAINTS_LINES: Final = 5
+#: Nodes named behind a reason.
+NAMED_MAX: Final = 3
+#: Of the longest plugin's name.
+NAME_WIDTH: Final = 32
 
 
 def add_parser(subparsers: Any) -> None:
@@ -48,6 +52,7 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument(
         "-o", "--output", choices=OUTPUTS, default="text", help="default %(default)s"
     )
+    parser.add_argument("--against", default="", metavar="NODE", help="why not on that node")
     parser.add_argument("--all", dest="output", action="store_const", const="wide", help="-o wide")
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="-o json")
     add_cluster_flags(parser)
@@ -66,10 +71,10 @@ def run(args: argparse.Namespace) -> int:
         if args.server:
             namespace = namespace or "default"
             where = quote(namespace)
-            status, body = fetch(args, PATH.format(where, quote(name)), token=own_token(args))
+            status, body = fetch(args, _path(args, where, name), token=own_token(args))
         else:
             where = quote(namespace) or "{namespace}"
-            status, body = leaders_page(args, PATH.format(where, quote(name)))
+            status, body = leaders_page(args, _path(args, where, name))
     except PageError as error:
         return _fail(str(error), 1)
     if status in (401, 403):
@@ -99,17 +104,25 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+def _path(args: argparse.Namespace, namespace: str, name: str) -> str:
+    query = f"?against={quote(args.against, safe='')}" if args.against else ""
+    return PATH.format(namespace, quote(name)) + query
+
+
 def printed(told: Mapping[str, Any], output: str) -> str:
     """An explanation as one of `OUTPUTS`."""
     if output == "json":
         return json.dumps(told, indent=2) + "\n"
     if output == "yaml":
         return str(yaml.safe_dump(told, sort_keys=False))
-    lines = len(told["story"]) if output == "wide" else HISTORY_LINES
-    return "\n".join(explanation(told, lines)) + "\n"
+    is_wide = output == "wide"
+    lines = len(told["story"]) if is_wide else HISTORY_LINES
+    return "\n".join(explanation(told, lines, is_wide=is_wide)) + "\n"
 
 
-def explanation(told: Mapping[str, Any], history_lines: int = HISTORY_LINES) -> Iterator[str]:
+def explanation(
+    told: Mapping[str, Any], history_lines: int = HISTORY_LINES, *, is_wide: bool = False
+) -> Iterator[str]:
     """The lines to print."""
     where = f" on {told['node']}" if told.get("node") else ""
     yield f"pod {told['pod']}: {told['place']}{where}"
@@ -138,6 +151,7 @@ def explanation(told: Mapping[str, Any], history_lines: int = HISTORY_LINES) -> 
         for one in told.get("taints", ())[:TAINTS_LINES]:
             yield f"taint {one['taint']} on {one['nodes']} nodes is not tolerated"
     yield from _changes(told)
+    yield from _scores(told, is_wide=is_wide)
     if told["story"]:
         yield ""
         yield "story"
@@ -151,7 +165,10 @@ def _attempts(number: int) -> str:
 
 def _reasons(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for one in sorted(reasons, key=lambda one: -one["nodes"]):
-        yield f"  {one['nodes']:7d} nodes  {one['plugin'] or 'PreFilter'}: {one['reason']}"
+        named = one.get("named", ())[:NAMED_MAX]
+        which = f" ({', '.join(named)}{', ...' if len(named) < one['nodes'] else ''})"
+        said = f"{one['plugin'] or 'PreFilter'}: {one['reason']}{which if named else ''}"
+        yield f"  {one['nodes']:7d} nodes  {said}"
 
 
 def _now(now: Mapping[str, Any]) -> Iterator[str]:
@@ -197,10 +214,46 @@ def _changes(told: Mapping[str, Any]) -> Iterator[str]:
         yield f"  {one['kind']:{width}}  {one['text']}  ({where})"
 
 
+def _scores(told: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
+    """The last choice among several nodes, plugin by plugin, and what spoke against another."""
+    line = next((one for one in reversed(told["story"]) if one.get("scores")), None)
+    against = told.get("against")
+    if line is not None and (is_wide or against is not None):
+        yield ""
+        yield f"{line['node']} was chosen with {line['score']} of {line['feasible']} that fit"
+        yield f"  {'':{NAME_WIDTH}}  raw, normalized, weighted"
+        yield from _points(line["scores"])
+        for one in line.get("best", ()):
+            if is_wide and one["node"] != line["node"]:
+                yield f"  {one['node']} had {one['score']} at attempt #{line['bestAsOf']}"
+                yield from _points(one["scores"])
+    if against is not None:
+        yield ""
+        said = against.get("refused")
+        yield f"{against['node']} would {f'not take it now: {said}' if said else 'take it now'}"
+        if against.get("scored"):
+            assert line is not None
+            yield f"  it had {against['scored']['score']} at attempt #{line['bestAsOf']}"
+            yield from _points(against["scored"]["scores"])
+        elif "below" in against:
+            yield f"  it was not among the best, the last of which had {against['below']}"
+
+
+def _points(scores: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    for one in scores:
+        numbers = f"{one['raw']}, {one['normalized']}, {one['weighted']}"
+        yield f"  {one['plugin']:{NAME_WIDTH}}  {numbers}"
+
+
 def _details(line: Mapping[str, Any]) -> str:
     if "reasons" in line:
         count = sum(one["nodes"] for one in line["reasons"])
         return f": {count} nodes said no"
+    if "victims" in line:
+        leaving = ", ".join(f"{one['pod']} ({one['priority']})" for one in line["victims"])
+        return f" to {line['node']}" + (f", for which go: {leaving}" if leaving else "")
+    if "feasible" in line:
+        return f": {line['node']}, one of {line['feasible']} that fit"
     details = line.get("details")
     if isinstance(details, list):
         return ": " + ", ".join(str(part) for part in details if part is not None)

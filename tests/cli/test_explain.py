@@ -107,6 +107,40 @@ def test_what_is_missing_and_what_would_help_stands_below_the_funnel():
     ]
 
 
+def scores(points):
+    return [
+        {"plugin": "Fit", "raw": points, "normalized": points, "weight": 2, "weighted": 2 * points}
+    ]
+
+
+def test_a_choice_is_told_plugin_by_plugin_beside_the_node_asked_about():
+    best = [
+        {"node": "n1", "score": 80, "scores": scores(40)},
+        {"node": "n2", "score": 60, "scores": scores(30)},
+    ]
+    line = {"at": 1.0, "attempt": 9, "what": "node chosen", "node": "n1", "score": 80}
+    line |= {"feasible": 12, "scores": scores(40), "best": best, "bestAsOf": 7}
+    told = {"pod": "a/b", "place": "bound", "node": "n1", "story": [line]}
+    about = {"node": "n2", "scored": best[1]}
+    assert list(explanation({**told, "against": about}))[3:10] == [
+        "n1 was chosen with 80 of 12 that fit",
+        "                                    raw, normalized, weighted",
+        "  Fit                               40, 40, 80",
+        "",
+        "n2 would take it now",
+        "  it had 60 at attempt #7",
+        "  Fit                               30, 30, 60",
+    ]
+    about = {"node": "n3", "refused": "Fit: no cpu", "scored": None, "below": 60}
+    assert list(explanation({**told, "against": about}))[7:9] == [
+        "n3 would not take it now: Fit: no cpu",
+        "  it was not among the best, the last of which had 60",
+    ]
+    wide = "\n".join(explanation(told, is_wide=True))
+    assert "n2 had 60 at attempt #7" in wide
+    assert "was chosen with" not in "\n".join(explanation(told))
+
+
 @pytest.fixture
 async def port():
     async with a_port() as opened:

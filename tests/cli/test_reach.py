@@ -93,6 +93,15 @@ async def test_the_namespace_is_the_one_kubectl_would_take(
     assert (ended, err, server.seen[-1].path) == (0, "", page)
 
 
+async def test_the_node_to_compare_with_goes_along(tmp_path: Path) -> None:
+    async with scripted(World().answer) as server:
+        kubeconfig = a_kubeconfig(tmp_path, server.url)
+        ended, _, err = await asched("explain", "web", kubeconfig, "--against=n 7")
+
+    assert (ended, err) == (0, "")
+    assert server.seen[-1].query == {"against": "n 7"}
+
+
 async def test_a_scheduler_without_a_lease_is_found_by_its_label(tmp_path: Path) -> None:
     world = World()
     del world.answers[LEASE]

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from asched.core.cycle.decided import Patterns
 from asched.core.cycle.history import Histories, Step
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import EmitEvent, PodRef
@@ -42,6 +43,7 @@ class SchedulerContext:
     tries_placements: bool = False
     waiting: WaitingPods = field(default_factory=WaitingPods)
     histories: Histories = field(default_factory=Histories)
+    patterns: Patterns = field(default_factory=Patterns)
     #: Whether a pod's status tells where it is going while that takes long.
     announces_places: bool = True
     #: Whether the event of a pod that fits nowhere ends with how to ask why.
@@ -78,9 +80,12 @@ class SchedulerContext:
             return f"skip schedule deleting pod: {now.key}"
         return ""
 
-    def tell(self, attempt: "Attempt", step: Step, details: object = None) -> None:
+    def tell(
+        self, attempt: "Attempt", step: Step, details: object = None, size_bytes: int = 0
+    ) -> None:
         """Add a line to the history of the attempt's pod."""
-        self.histories.tell(attempt.queued.key, self.now_s, attempt.id, step, details)
+        key = attempt.queued.key
+        self.histories.tell(key, self.now_s, attempt.id, step, details, size_bytes)
 
     def contain(self, error: Exception, point: str) -> str:
         """Report what a plugin raised at a point (or nearby); returns what its pod is told."""

@@ -10,11 +10,12 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (handleSchedul
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from asched import names
 from asched.core.cycle.context import Attempt, SchedulerContext, ref_of
 from asched.core.cycle.history import Step
+from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect, PatchPodStatus
 from asched.core.framework.points import Nomination
 from asched.core.model.condition import difference
@@ -35,8 +36,8 @@ KEPT: Final = Nomination(None)
 class Failure:
     """Why an attempt came to nothing, in the words in which it is told.
 
-    Without rejectors the queue takes it for an error, whatever the reason. `summary` is that of the
-    `Rejection` behind it, for the history. `is_patient`: the pod waits out its backoff.
+    Without rejectors the queue takes it for an error, whatever the reason. `rejection` is what
+    stands behind it, for the history. `is_patient`: the pod waits out its backoff.
     `was_nominated`: this attempt wrote a nomination, which the pod as last seen may not show yet.
     `speaks_for_class`: any pod of the class would have failed just so.
     """
@@ -46,7 +47,7 @@ class Failure:
     rejectors: frozenset[str] = frozenset()
     pending: frozenset[str] = frozenset()
     nomination: Nomination = CLEARED
-    summary: tuple[Any, ...] | None = None
+    rejection: Rejection | None = None
     is_patient: bool = False
     was_nominated: bool = False
     speaks_for_class: bool = False
@@ -71,8 +72,12 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
     result = "error" if failure.is_error else "unschedulable"
     context.observer.attempt_ended(result, attempt.profile, context.counter_s() - attempt.started_s)
     context.observer.scheduling_failed(attempt.pod.key, reason, message)
-    step = Step.ERROR if failure.summary is None else Step.REJECTED
-    context.tell(attempt, step, message if failure.summary is None else failure.summary)
+    if failure.rejection is None:
+        context.tell(attempt, Step.ERROR, message)
+    else:
+        woken_by, nodes = attempt.queued.woken_by, context.cluster.nodes
+        kept, size_bytes = context.patterns.refused(failure.rejection, woken_by, nodes)
+        context.tell(attempt, Step.REJECTED, kept, size_bytes)
     now = context.cluster.pods_seen.get(attempt.pod.key)
     if now is None or now.uid != attempt.pod.uid or now.spec.node_name:
         context.queue.done(attempt.pod.uid)

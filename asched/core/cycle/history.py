@@ -1,20 +1,23 @@
 """The history: what happened to each pod, step by step, in bounded memory. `explain` and the logs
 read it.
 
-A line is a tuple of a time, a word from `Step` and the details as they were at hand; texts are made
-when somebody reads.
+A line is a time, a word from `Step` and the details as they were at hand; texts are made when
+somebody reads. Lines stand in a ring, column by column, and each points at the one before it that
+tells of the same pod: so many lines are no objects that the garbage collector would walk through.
 
-Bounds  LINES_MAX lines a pod (the oldest go), PODS_MAX pods (those untouched for longest go).
+Bounds  LINES_MAX lines and BYTES_MAX bytes of details (the oldest go), TOLD_MAX lines of one pod.
 """
 
-from collections import OrderedDict, deque
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-#: About 100 bytes a line: 20,000 pods with 3 lines each are 6 MB, full ones 50 MB. A guess at what
-#: an operator looks back at.
-LINES_MAX: Final = 24
-PODS_MAX: Final = 20_000
+#: The last 100,000 attempts with room to spare: most leave one line or two. 40 bytes each, beside
+#: the pod's name and the details.
+LINES_MAX: Final = 1 << 18
+#: Of details that tell their size: a guess at what an operator would give for looking back.
+BYTES_MAX: Final = 64 << 20
+#: A pod that is tried for days would make reading it slow.
+TOLD_MAX: Final = 1_000
 
 
 class Step(Enum):
@@ -40,19 +43,74 @@ class Line(NamedTuple):
 class Histories:
     """All histories by `namespace/name`."""
 
-    def __init__(self) -> None:
-        self._lines: OrderedDict[str, deque[Line]] = OrderedDict()
+    def __init__(self, lines_max: int = LINES_MAX, bytes_max: int = BYTES_MAX) -> None:
+        self._lines_max = lines_max
+        self._bytes_max = bytes_max
+        #: the line that comes next, and the oldest that is kept; slots are these modulo the bound
+        self._end = self._start = 0
+        self._bytes = 0
+        self._last: dict[str, int] = {}
+        self._keys: list[str] = []
+        self._at_s: list[float] = []
+        self._attempts: list[int] = []
+        self._steps: list[Step] = []
+        self._details: list[Any] = []
+        self._sizes: dict[int, int] = {}
+        self._before: list[int] = []
 
-    def tell(self, key: str, at_s: float, attempt: int, step: Step, details: Any = None) -> None:
-        lines = self._lines.get(key)
-        if lines is None:
-            lines = self._lines[key] = deque(maxlen=LINES_MAX)
-            if len(self._lines) > PODS_MAX:
-                self._lines.popitem(last=False)
-        elif len(self._lines) == PODS_MAX:  # order matters only where something has to go
-            self._lines.move_to_end(key)
-        lines.append(Line(at_s, attempt, step, details))
+    def tell(
+        self,
+        key: str,
+        at_s: float,
+        attempt: int,
+        step: Step,
+        details: Any = None,
+        size_bytes: int = 0,
+    ) -> None:
+        """`size_bytes` of details that are more than a few words."""
+        number, last = self._end, self._last
+        before = last.get(key, -1)
+        if number < self._lines_max:
+            self._keys.append(key)
+            self._at_s.append(at_s)
+            self._attempts.append(attempt)
+            self._steps.append(step)
+            self._details.append(details)
+            self._before.append(before)
+        else:
+            if number - self._start == self._lines_max:
+                self._drop_oldest()
+            slot = number % self._lines_max
+            self._keys[slot] = key
+            self._at_s[slot] = at_s
+            self._attempts[slot] = attempt
+            self._steps[slot] = step
+            self._details[slot] = details
+            self._before[slot] = before
+        last[key] = number
+        self._end = number + 1
+        if size_bytes:
+            self._sizes[number] = size_bytes
+            self._bytes += size_bytes
+            while self._bytes > self._bytes_max and self._start < number:
+                self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        slot = self._start % self._lines_max
+        key = self._keys[slot]
+        if self._last.get(key) == self._start:
+            del self._last[key]
+        self._keys[slot], self._details[slot] = "", None
+        self._bytes -= self._sizes.pop(self._start, 0)
+        self._start += 1
 
     def of(self, key: str) -> tuple[Line, ...]:
-        """The lines of a pod, oldest first; empty if nothing is remembered."""
-        return tuple(self._lines.get(key, ()))
+        """The lines of a pod, oldest first, TOLD_MAX at most; empty if nothing is remembered."""
+        found: list[Line] = []
+        number = self._last.get(key, -1)
+        while number >= self._start and len(found) < TOLD_MAX:
+            slot = number % self._lines_max
+            at_s, attempt, step = self._at_s[slot], self._attempts[slot], self._steps[slot]
+            found.append(Line(at_s, attempt, step, self._details[slot]))
+            number = self._before[slot]
+        return tuple(reversed(found))

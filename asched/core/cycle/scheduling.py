@@ -16,6 +16,7 @@ from typing import NamedTuple
 from asched import names
 from asched.core.cycle.binding import Binding, give_back
 from asched.core.cycle.context import Attempt, SchedulerContext, blame
+from asched.core.cycle.decided import chosen
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
@@ -147,7 +148,9 @@ def make_room(
         context.observer.preemption_tried()
     context.point_ran(attempt, "PostFilter", result.status.code.text, started_s)
     if result.nomination.node:
-        context.tell(attempt, Step.NOMINATED, result.nomination.node)
+        seen = context.cluster.pods_seen
+        victims = tuple([(key, seen[key].priority) for key in result.victims if key in seen])
+        context.tell(attempt, Step.NOMINATED, (result.nomination.node, victims))
     return result
 
 
@@ -159,7 +162,7 @@ def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
         rejectors=rejection.unschedulable_plugins,
         pending=rejection.pending_plugins,
         nomination=CLEARED if result is None else result.nomination,
-        summary=rejection.summary(),
+        rejection=rejection,
     )
 
 
@@ -177,7 +180,9 @@ def _reserve(
 
 def tell_node(context: SchedulerContext, attempt: Attempt, decision: Decision) -> None:
     attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
-    context.tell(attempt, Step.NODE, (decision.node, decision.score, decision.feasible))
+    woken_by = attempt.queued.woken_by
+    kept = chosen(decision, attempt.id, woken_by, context.cluster.nodes)
+    context.tell(attempt, Step.NODE, kept)
 
 
 class Held(NamedTuple):

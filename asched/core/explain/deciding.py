@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.runner import Runner
+from asched.core.framework.status import Status
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
@@ -60,12 +61,17 @@ class Deciding:
 
     def fits_on(self, row: int) -> bool:
         """Whether the pod fits a row as the columns stand in a trial."""
+        return self.status_on(row) is None
+
+    def status_on(self, row: int) -> Status | None:
+        """Why it does not; None if it does."""
         self._left -= 1
         if self._left < 0:
             raise OutOfTurn("too many decisions")
         info = self.info(self.pod)
         state = self._runner.cache.state_of(info)
-        return self._runner.nominated_pods.status_with(info, state, row) is None
+        state.update(info)
+        return self._runner.nominated_pods.status_with(info, state, row)
 
     def refusals(self, stays: Callable[[str, int | None], bool]) -> Mask:
         """bool[N]: live rows refused by some filter of which `stays` (its name, the aspects it

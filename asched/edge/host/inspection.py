@@ -11,7 +11,9 @@ import numpy as np
 
 from asched.core.config.text import without_keys
 from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.decided import read
 from asched.core.cycle.history import Line
+from asched.core.explain.against import against
 from asched.core.explain.changes import changes
 from asched.core.explain.shortfalls import (
     missing_everywhere,
@@ -80,8 +82,12 @@ class Inspection:
 
     # --- one pod ---------------------------------------------------------------------------------
 
-    def explain(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """Its place, its history, its last rejection, and how each node looks at it now."""
+    def explain(
+        self, namespace: str, name: str, against_node: str = ""
+    ) -> Mapping[str, Any] | None:
+        """Its place, its history, its last rejection, and how each node looks at it now; for a
+        placed pod what speaks against another node.
+        """
         key = f"{namespace}/{name}"
         pod = self._context.cluster.pods_seen.get(key)
         history = self._context.histories.of(key)
@@ -95,6 +101,10 @@ class Inspection:
         told["priority"] = pod.priority
         told.update(self._place(pod))
         runner = self._context.runners.get(pod.spec.scheduler_name)
+        if runner is not None and against_node:
+            lines = (line for line in reversed(told["story"]) if "feasible" in line)
+            nominator, chosen = self._context.nominator, next(lines, None)
+            told["against"] = against(runner, nominator, pod, against_node, chosen)
         if runner is not None and not pod.spec.node_name:
             told.update(self._prospects(pod, runner))
         return told
@@ -144,11 +154,9 @@ def _queued(queued: QueuedPod) -> dict[str, Any]:
 
 def _line(line: Line) -> dict[str, Any]:
     told: dict[str, Any] = {"at": line.at_s, "attempt": line.attempt, "what": line.step.value}
-    if isinstance(line.details, tuple) and line.details and isinstance(line.details[0], tuple):
-        told["reasons"] = [
-            {"plugin": plugin, "code": code, "reason": reason, "nodes": count}
-            for plugin, code, reason, count in line.details
-        ]
+    details = read(line)
+    if details is not None:
+        told.update(details.told())
     elif line.details is not None:
         told["details"] = line.details
     return told

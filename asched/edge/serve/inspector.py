@@ -25,5 +25,9 @@ class Inspector(Protocol):
     def cache_dump(self) -> Mapping[str, Any]:
         """Nodes with what is counted on them."""
 
-    def explain(self, namespace: str, name: str) -> Mapping[str, Any] | None:
-        """A pod's history and its last rejection; None if nothing is known of it."""
+    def explain(
+        self, namespace: str, name: str, against_node: str = ""
+    ) -> Mapping[str, Any] | None:
+        """A pod's history and its last rejection, and why not that node; None if nothing is known
+        of it.
+        """

@@ -10,7 +10,7 @@ counted.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from prometheus_client.core import Metric
@@ -85,7 +85,7 @@ class Routes:
             answer = handler(asked)
             return answer if isinstance(answer, Page) else await answer
         if asked.path.startswith(PODS):
-            return self._pod(asked.path.removeprefix(PODS))
+            return self._pod(asked.path.removeprefix(PODS), asked.query.get("against", ()))
         if self._profiling is not None and asked.path.startswith(f"{PREFIX}/"):
             return await self._profiling.page(asked)
         return self._health.page(asked) or NOT_FOUND
@@ -109,10 +109,10 @@ class Routes:
             return RESET
         return _metrics(_slis(self._health, self._started_s), asked)
 
-    def _pod(self, path: str) -> Page:
+    def _pod(self, path: str, against: Sequence[str]) -> Page:
         match path.split("/"):
             case [namespace, name]:
-                told = self._inspector.explain(namespace, name)
+                told = self._inspector.explain(namespace, name, "".join(against[:1]))
                 if told is not None:
                     return as_json(told)
         return NOT_FOUND

@@ -22,10 +22,10 @@ def test_the_configuration_is_shown_without_private_keys() -> None:
     assert b"c2VjcmV0" not in orjson.dumps(shown)
 
 
-def told_of(play: Play, name: str) -> dict[str, Any]:
+def told_of(play: Play, name: str, against: str = "") -> dict[str, Any]:
     scheduler = SimpleNamespace(machine=play.machine)
     inspection = Inspection(cast("Any", scheduler), configuration({}), lambda: True)
-    told = inspection.explain("default", name)
+    told = inspection.explain("default", name, against)
     assert told is not None
     return dict(told)
 
@@ -61,3 +61,38 @@ def test_what_woke_a_pod_is_told_and_its_backoff_does_not_hide_it() -> None:
     play.turn(Seen(NODE, a_node("n3").allocatable(cpu="8").taints("a:NoSchedule").build()))
     play.turn(after_s=30.0)
     assert told_of(play, "web")["wokenBy"].startswith("Node")
+
+
+def test_why_this_node_and_not_that_one() -> None:
+    play = Play(
+        a_node("small").allocatable(cpu="2"),
+        a_node("large").allocatable(cpu="32"),
+        a_node("tainted").taints("team=a:NoSchedule"),
+    )
+    web = a_pod().requests(cpu="1")
+    play.see(web)
+    play.see(web.on("large"))
+    told = told_of(play, "web", "small")["against"]
+    assert told["node"] == "small"
+    assert "refused" not in told
+    chosen = next(line for line in told_of(play, "web")["story"] if "scores" in line)
+    assert (chosen["node"], chosen["score"] > told["scored"]["score"]) == ("large", True)
+    told = told_of(play, "web", "tainted")["against"]
+    assert told["refused"].startswith("TaintToleration: ")
+    assert told["scored"] is None
+    assert told_of(play, "web", "gone")["against"] == {
+        "node": "gone",
+        "refused": "there is no such node now",
+    }
+
+
+def test_a_pod_is_judged_against_another_node_as_if_it_were_nowhere() -> None:
+    play = Play(a_node("n1").allocatable(cpu="2"), a_node("n2").allocatable(cpu="2"))
+    label = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "rack"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [label]}}
+    for name in ("n1", "n2"):
+        rack = a_node(name).allocatable(cpu="2").labels(rack="r")
+        play.turn(Seen(NODE, rack.build()))
+    play.see(a_pod().labels(app="web").spec(affinity=apart).requests(cpu="2").on("n1"))
+    assert "refused" not in told_of(play, "web", "n1")["against"]
+    assert "refused" not in told_of(play, "web", "n2")["against"]

@@ -89,7 +89,7 @@ class Glass:
     def cache_dump(self):
         return {"nodes": []}
 
-    def explain(self, namespace, name):
+    def explain(self, namespace, name, against_node=""):
         return self.told.get(f"{namespace}/{name}")
 
 

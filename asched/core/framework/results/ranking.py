@@ -9,7 +9,7 @@ Points fall into three kinds, and after a decision only the last two are touched
     each time
 """
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +83,31 @@ class Ranking:
         self._remembers = all(one.plugin.depends_on is not None for one in points)
         self._may_be_quick = False
         self._asked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+        self._told: tuple[list[WeightedPoints], tuple[tuple[str, int], ...]] | None = None
+        #: for whoever keeps what was decided: the best nodes when they were looked for last, and
+        #: how many decisions ago that was
+        self.best: Any = None
+        self.told = 0
+
+    @property
+    def totals(self) -> I64:
+        """int64[N] as `update` returned it last."""
+        return self._ranking
+
+    def taking_part(self) -> list[WeightedPoints]:
+        """The scorers that are not skipped."""
+        return [points for points in self.points if points.is_active]
+
+    def points_of(self, row: int) -> tuple[tuple[tuple[str, int], ...], tuple[int, ...]]:
+        """((plugin, weight) of those that take part, raw and weighted points of a row for each)."""
+        if self._told is None:
+            active = self.taking_part()
+            self._told = active, tuple([(points.name, points.weight) for points in active])
+        active, names = self._told
+        found: list[int] = []
+        for points in active:
+            found += points.at(row)
+        return names, tuple(found)
 
     @property
     def asked(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -99,7 +124,7 @@ class Ranking:
         for points in self.points:
             points.refresh(pod, self._cluster, feasible, None, None, self._work)
         self._may_be_quick = False
-        self._asked = None
+        self._asked = self._told = None
         total = self._sum(self.points, base=self._floor)
         return np.where(feasible, total, NOT_FEASIBLE)
 
@@ -123,7 +148,7 @@ class Ranking:
         for points in self._moving:
             is_rebuilt |= points.follow(pod, self._cluster, rows, self._work)
         if is_rebuilt:
-            self._asked = None
+            self._asked = self._told = None
             total = self._still_sum + self._sum((*self._moving, *self._sensitive))
             self._ranking = np.where(feasible, total, NOT_FEASIBLE)
             self.peaks = peaks_of(self._ranking)
@@ -159,7 +184,7 @@ class Ranking:
         for points in self.points:
             points.refresh(pod, self._cluster, feasible, feasible_version, None, self._work)
         self._moving, self._sensitive, still = [], [], []
-        self._asked = None
+        self._asked = self._told = None
         for points in self.points:
             plugin = points.plugin
             follows = plugin.reads_feasible or points.follows_feasible or plugin.is_checked

@@ -51,6 +51,20 @@ class WeightedPoints:
         return self._values
 
     @property
+    def raw(self) -> I64:
+        """int64[N]: what the plugin said of each row."""
+        return self._cached.raw
+
+    @property
+    def weight(self) -> int:
+        return self._scorer.weight
+
+    def at(self, row: int) -> tuple[int, int]:
+        """(raw, final and weighted) points of one row."""
+        same = self._same
+        return self._cached.raw.item(row), self._values.item(row) if same is None else same
+
+    @property
     def name(self) -> str:
         return self._scorer.plugin.name
 

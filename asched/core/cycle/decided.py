@@ -1,0 +1,251 @@
+"""What is kept of a decision: compactly as it falls, in words when somebody reads.
+
+    a node     the points that each plugin gave it, raw and weighted, at each decision; now and
+               then, of each class of pods, those of the best nodes as well
+    no node    which nodes by which verdict, one byte a node, packed; equal ones are kept once
+
+Between two looks at the best nodes of a class, mostly, only those changed that pods were given.
+What is kept are plain tuples, which the garbage collector learns to leave alone; `read` names their
+parts.
+
+Bounds  BEST_MAX nodes, once in BEST_EVERY decisions of a class; PATTERNS_MAX patterns are looked
+        through for an equal one, VERDICTS_MAX verdicts are told apart.
+"""
+
+import zlib
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from asched.core.cycle.history import Line, Step
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.results.ranking import NOT_FEASIBLE, Ranking
+from asched.core.framework.runner import Decision
+from asched.core.state.nodes import NodeTable
+
+BEST_MAX: Final = 5
+#: Looking for the best of 5,000 costs some 60 µs, half a decision.
+BEST_EVERY: Final = 128
+PATTERNS_MAX: Final = 64
+VERDICTS_MAX: Final = 255
+#: Nodes that are named of those with one verdict, when somebody reads.
+NAMED_MAX: Final = 20
+#: Of an object with its head, as CPython makes them.
+_OBJECT_BYTES: Final = 100
+_PACK_LEVEL: Final = 1
+
+
+class Best(NamedTuple):
+    """The best nodes of a class at one attempt: totals, then raw and weighted points of each
+    plugin, int64[1 + 2P, K] in bytes.
+    """
+
+    attempt: int
+    nodes: tuple[str, ...]
+    table: bytes
+
+
+class Chosen(NamedTuple):
+    """`points`: raw and weighted, one pair for each of `plugins`; empty if there was no choice."""
+
+    node: str
+    score: int | None
+    feasible: int
+    evaluated: int
+    woken_by: str
+    plugins: tuple[tuple[str, int], ...]
+    points: tuple[int, ...]
+    best: tuple[int, tuple[str, ...], bytes] | None
+
+    def told(self) -> dict[str, Any]:
+        """In words."""
+        told: dict[str, Any] = {
+            "node": self.node,
+            "score": self.score,
+            "feasible": self.feasible,
+            "evaluated": self.evaluated,
+            "wokenBy": self.woken_by,
+        }
+        if self.points:
+            told["scores"] = _scores(self.plugins, self.points)
+        if self.best is not None:
+            best = Best(*self.best)
+            table = np.frombuffer(best.table, dtype=np.int64).reshape(-1, len(best.nodes))
+            told["bestAsOf"] = best.attempt
+            told["best"] = [
+                {
+                    "node": node,
+                    "score": int(table[0, at]),
+                    "scores": _scores(self.plugins, table[1:, at].tolist()),
+                }
+                for at, node in enumerate(best.nodes)
+            ]
+        return told
+
+
+def _scores(plugins: Sequence[tuple[str, int]], points: Sequence[int]) -> list[dict[str, Any]]:
+    return [
+        {
+            "plugin": name,
+            "raw": points[2 * at],
+            "normalized": points[2 * at + 1] // weight,
+            "weight": weight,
+            "weighted": points[2 * at + 1],
+        }
+        for at, (name, weight) in enumerate(plugins)
+    ]
+
+
+def chosen(decision: Decision, attempt: int, woken_by: str, nodes: NodeTable) -> tuple[Any, ...]:
+    """The parts of a `Chosen`, before the pod counts on its node."""
+    score = decision.score
+    plugins: tuple[tuple[str, int], ...] = ()
+    points: tuple[int, ...] = ()
+    best: tuple[Any, ...] | None = None
+    if score is not None:
+        ranking = decision.state.ranking
+        plugins, points = ranking.points_of(decision.row)
+        best = ranking.best
+        ranking.told += 1
+        if best is None or ranking.told >= BEST_EVERY:
+            best = ranking.best = _best(ranking, decision, attempt, nodes)
+            ranking.told = 0
+    counts = decision.feasible, decision.evaluated
+    return decision.node, score, *counts, woken_by, plugins, points, best
+
+
+def _best(
+    ranking: Ranking, decision: Decision, attempt: int, nodes: NodeTable
+) -> tuple[Any, ...] | None:
+    """The parts of a `Best`; None where the ranking was over part of the nodes, and not kept."""
+    totals = ranking.totals
+    if decision.row >= len(totals) or totals[decision.row] != decision.score:
+        return None
+    count = min(BEST_MAX, len(totals))
+    rows = np.argpartition(totals, len(totals) - count)[-count:]
+    rows = rows[totals[rows] != NOT_FEASIBLE]
+    rows = rows[np.argsort(-totals[rows], kind="stable")]
+    names = [node.name for row in rows.tolist() if (node := nodes.node_at[row]) is not None]
+    lines = [totals[rows]]
+    for points in ranking.taking_part():
+        lines += [points.raw[rows], points.values[rows]]
+    return attempt, tuple(names), np.stack(lines).astype(np.int64).tobytes()
+
+
+class Nominated(NamedTuple):
+    """The node that others leave for a pod, and (key, priority) of each, the most important first:
+    of all nodes the one where, in this order, the fewest are protected by a budget, the most
+    important is the least so, priorities sum up to the least, and the fewest go.
+    """
+
+    node: str
+    victims: tuple[tuple[str, int], ...]
+
+    def told(self) -> dict[str, Any]:
+        """In words."""
+        victims = [{"pod": key, "priority": priority} for key, priority in self.victims]
+        return {"node": self.node, "victims": victims}
+
+
+# --- no node -------------------------------------------------------------------------------------
+
+
+class Pattern:
+    """Which nodes were given which verdict: one byte a row, 0 for none, packed."""
+
+    __slots__ = ("names", "packed")
+
+    def __init__(self, packed: bytes, names: tuple[str, ...]) -> None:
+        self.packed = packed
+        self.names = names
+
+    def nodes(self) -> list[list[str]]:
+        """The names of NAMED_MAX nodes by verdict, the first verdict first."""
+        rows = np.frombuffer(zlib.decompress(self.packed), dtype=np.uint8)
+        count = int(rows.max(initial=0))
+        return [
+            [self.names[row] for row in np.flatnonzero(rows == verdict)[:NAMED_MAX].tolist()]
+            for verdict in range(1, count + 1)
+        ]
+
+
+class Refused(NamedTuple):
+    """`summary` as `Rejection.summary` has it; `pattern`: the nodes of each of its entries."""
+
+    summary: tuple[tuple[str, str, str, int], ...]
+    woken_by: str
+    pattern: Pattern
+
+    def told(self) -> dict[str, Any]:
+        """In words, with NAMED_MAX nodes of each verdict."""
+        nodes = self.pattern.nodes()
+        return {
+            "wokenBy": self.woken_by,
+            "reasons": [
+                {
+                    "plugin": plugin,
+                    "code": code,
+                    "reason": reason,
+                    "nodes": count,
+                    "named": nodes[at] if at < len(nodes) else [],
+                }
+                for at, (plugin, code, reason, count) in enumerate(self.summary)
+            ],
+        }
+
+
+class Patterns:
+    """Makes what is kept of rejections."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[bytes, Pattern] = OrderedDict()
+        self._names: tuple[str, ...] = ()
+        self._names_of = -1
+
+    def refused(
+        self, rejection: Rejection, woken_by: str, nodes: NodeTable
+    ) -> tuple[tuple[Any, ...], int]:
+        """(the parts of a `Refused`, how many bytes this one adds)."""
+        summary = rejection.summary()
+        size = _OBJECT_BYTES * (2 + len(summary))
+        rows = np.zeros(len(rejection.live), dtype=np.uint8)
+        verdicts = 0
+        for _, members in rejection.groups:
+            if len(members):
+                verdicts = min(verdicts + 1, VERDICTS_MAX)
+                rows[members] = verdicts
+        for row in rejection.overrides:
+            verdicts = min(verdicts + 1, VERDICTS_MAX)
+            rows[row] = verdicts
+        if rejection.absent_count and rejection.looked_at is not None:
+            verdicts = min(verdicts + 1, VERDICTS_MAX)
+            rows[np.flatnonzero(rejection.live & ~rejection.looked_at)] = verdicts
+        if self._names_of != nodes.labels_moved:  # grows with every node that comes or goes
+            self._names_of = nodes.labels_moved
+            names = tuple([node.name if node is not None else "" for node in nodes.node_at])
+            if names != self._names:
+                self._names = names
+                self._known.clear()
+                size += 8 * len(names)
+        raw = rows.tobytes()
+        pattern = self._known.get(raw)
+        if pattern is None:
+            pattern = self._known[raw] = Pattern(zlib.compress(raw, _PACK_LEVEL), self._names)
+            size += len(pattern.packed) + _OBJECT_BYTES
+            if len(self._known) > PATTERNS_MAX:
+                self._known.popitem(last=False)
+        return (summary, woken_by, pattern), size
+
+
+def read(line: Line) -> Chosen | Nominated | Refused | None:
+    """The details of a line with their names; None if they are plain."""
+    match line.step:
+        case Step.NODE:
+            return Chosen(*line.details)
+        case Step.NOMINATED:
+            return Nominated(*line.details)
+        case Step.REJECTED:
+            return Refused(*line.details)
+    return None
