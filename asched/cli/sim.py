@@ -1,5 +1,8 @@
 """`asched sim`: live through simulated bad days, or repeat one of them by its seed.
 
+A failure is made smaller before it is printed: what is left of the life is named by options that
+repeat it. Each seed that fails has a line; a rule is shown broken once for each scenario.
+
 Exit status: 0 if no rule was broken, 1 if one was (the first line names scenario and seed), 2 for
 wrong usage.
 """
@@ -7,10 +10,17 @@ wrong usage.
 import argparse
 import logging
 import sys
-from typing import Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import groupby
+from typing import Any, Final
 
-from asched.lab.sim.scenario import Broken, play
+from asched.lab.sim.scenario import Broken, Cut, Scenario, play
 from asched.lab.sim.scenarios import SCENARIOS
+from asched.lab.sim.shrink import Shrinking, kind_of
+
+#: No step at all.
+NONE: Final = "none"
 
 
 def add_parser(subparsers: Any) -> None:
@@ -20,46 +30,111 @@ def add_parser(subparsers: Any) -> None:
         description="The scheduler in virtual time, and a server on which everything goes wrong.",
         epilog="scenarios: " + ", ".join(SCENARIOS),
     )
-    parser.add_argument(
-        "--scenario", default="", metavar="NAME", help="one of those below (all of them)"
-    )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="the first seed (0)")
-    parser.add_argument(
-        "--runs", type=int, default=1, metavar="N", help="how many seeds, from the first on (1)"
-    )
-    parser.add_argument("--steps", action="store_true", help="print everything that happened")
+    add = parser.add_argument
+    add("--scenario", default="", metavar="NAME", help="one of those below (all of them)")
+    add("--seed", type=int, default=0, metavar="N", help="the first seed (0)")
+    add("--runs", type=int, default=1, metavar="N", help="how many seeds, from the first on (1)")
+    add("--steps", action="store_true", help="print everything that happened")
+    add("--whole", action="store_true", help="print failures as they are, not made smaller")
+    add("--without", default="", metavar="FAULTS", help="leave these faults out: names, commas")
+    add("--only", default="", metavar="NUMBERS", help="take these steps only, such as 0-3,7")
+    add("--single", action="store_true", help="where pods are added, add one")
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:
     """Play the scenarios, one line each."""
+    try:
+        cut = _cut(args)
+    except ValueError as error:
+        print(f"asched sim: {error}", file=sys.stderr)
+        return 2
+    with _quiet(logging.getLogger("asched")):
+        names = [args.scenario] if args.scenario else SCENARIOS
+        return max(_play(name, cut, args) for name in names)
+
+
+@contextmanager
+def _quiet(log: logging.Logger) -> Iterator[None]:
+    """Nobody wants to read what a scheduler says of its bad days."""
+    silent, log.propagate = logging.NullHandler(), False
+    log.addHandler(silent)
+    try:
+        yield
+    finally:
+        log.removeHandler(silent)
+        log.propagate = True
+
+
+def _cut(args: argparse.Namespace) -> Cut:
+    """Raises ValueError with one line for words that mean nothing."""
     if args.scenario and args.scenario not in SCENARIOS:
-        known = ", ".join(SCENARIOS)
-        print(f"asched sim: no scenario {args.scenario!r}; there are {known}", file=sys.stderr)
-        return 2
+        raise ValueError(f"no scenario {args.scenario!r}; there are {', '.join(SCENARIOS)}")
     if args.runs < 1:
-        print("asched sim: --runs must be at least 1", file=sys.stderr)
-        return 2
-    logging.getLogger("asched").addHandler(logging.NullHandler())
-    logging.getLogger("asched").propagate = False  # bad days are what it is for
-    status = 0
-    for name in [args.scenario] if args.scenario else SCENARIOS:
-        status = max(status, _play(name, range(args.seed, args.seed + args.runs), args.steps))
-    return status
+        raise ValueError("--runs must be at least 1")
+    without = tuple(filter(None, args.without.split(",")))
+    chosen = [SCENARIOS[args.scenario]] if args.scenario else SCENARIOS.values()
+    known = sorted({type(fault).__name__ for kind in chosen for fault in kind.faults})
+    unknown = next((name for name in without if name not in known), "")
+    if unknown:
+        raise ValueError(f"--without: no fault {unknown!r} here; there are {', '.join(known)}")
+    return Cut(without, tuple(_numbers(args.only)) if args.only else None, args.single)
 
 
-def _play(name: str, seeds: range, shows_steps: bool) -> int:
-    bound = 0
-    for seed in seeds:
+def _numbers(text: str) -> Iterator[int]:
+    for part in text.split(",") if text != NONE else ():
+        first, dash, last = part.partition("-")
+        if not first.isdecimal() or (dash and not last.isdecimal()):
+            raise ValueError(f"--only {text}: numbers of steps are expected, such as 0-3,7")
+        yield from range(int(first), int(last or first) + 1)
+
+
+def _play(name: str, cut: Cut, args: argparse.Namespace) -> int:
+    kind, bound, failed = SCENARIOS[name], 0, 0
+    shown: set[str] = set()
+    for seed in range(args.seed, args.seed + args.runs):
         try:
-            world = play(SCENARIOS[name], seed)
+            world = play(kind, seed, cut)
         except Broken as broken:
-            if shows_steps:
-                print("\n".join(broken.world.trace))
-            print(broken, file=sys.stderr)
-            return 1
+            failed += 1
+            _tell(kind, broken, shown, args)
+            continue
         bound += world.ledger.bound_count
-        if shows_steps:
+        if args.steps:
             print("\n".join(world.trace))
-    print(f"{name}: {len(seeds)} lives, {bound} pods bound, no rule broken")
-    return 0
+    held = f"{args.runs} lives, {bound} pods bound"
+    print(f"{name}: {held}, " + (f"{failed} with a broken rule" if failed else "no rule broken"))
+    return 1 if failed else 0
+
+
+def _tell(kind: type[Scenario], broken: Broken, shown: set[str], args: argparse.Namespace) -> None:
+    """The failure of one seed: one line if the rule was shown broken before."""
+    rule = kind_of(broken.findings[0])
+    if rule in shown:
+        print(f"{broken}".partition("\n")[0], file=sys.stderr)
+        return
+    shown.add(rule)
+    if not args.whole:
+        broken = Shrinking(kind, broken).run()
+    if args.steps:
+        print("\n".join(broken.world.trace))
+    options = f"--scenario {kind.__name__} --seed {broken.world.seed}{_options(broken.cut)}"
+    print(f"{broken}\nagain: asched sim {options} --whole --steps", file=sys.stderr)
+
+
+def _options(cut: Cut) -> str:
+    """What repeats a cut."""
+    words = f" --without {','.join(cut.without)}" if cut.without else ""
+    if cut.only is not None:
+        words += f" --only {_ranges(cut.only)}"
+    return words + (" --single" if cut.single else "")
+
+
+def _ranges(numbers: Iterable[int]) -> str:
+    """As `_numbers` reads them."""
+    runs = [
+        [number for _, number in run]
+        for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+    ]
+    found = ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+    return found or NONE

@@ -4,6 +4,7 @@ import pytest
 
 from asched.cli.main import main
 from asched.core.queue.queue import SchedulingQueue
+from asched.lab.sim import shrink
 
 
 def test_a_scenario_that_holds_says_so_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,11 +26,42 @@ def test_a_broken_rule_names_its_seed_first(
 ) -> None:
     monkeypatch.setattr(SchedulingQueue, "move", lambda *_, **__: 0)
 
-    assert main(["sim", "--scenario", "Preemptors", "--seed", "3"]) == 1
+    assert main(["sim", "--scenario", "Preemptors", "--seed", "3", "--whole"]) == 1
     assert capsys.readouterr().err.startswith("scenario Preemptors, seed 3: ")
 
 
-@pytest.mark.parametrize("words", [["--scenario", "Picnic"], ["--runs", "0"]])
+def test_a_sweep_names_every_seed_that_fails_and_shows_a_rule_broken_once(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ill(*_: object, **__: object) -> None:
+        raise RuntimeError("the queue is ill")
+
+    monkeypatch.setattr(shrink, "PLAYS_MAX", 2)
+    monkeypatch.setattr(SchedulingQueue, "move", ill)
+
+    assert main(["sim", "--scenario", "Churn", "--seed", "3", "--runs", "3"]) == 1
+    told = capsys.readouterr()
+    lines = told.err.splitlines()
+    named = [line.partition(": ")[0] for line in lines if line.startswith("scenario ")]
+    (again,) = [line for line in lines if line.startswith("again: ")]
+    assert named == [f"scenario Churn, seed {seed}" for seed in (3, 4, 5)]
+    assert told.out.endswith("3 with a broken rule\n")
+
+    words = again.removeprefix("again: asched ").split()
+    assert words[:5] == ["sim", "--scenario", "Churn", "--seed", "3"]
+    assert main(words) == 1
+    assert capsys.readouterr().err.splitlines()[0] == lines[0]
+
+
+WRONG = [
+    ["--scenario", "Picnic"],
+    ["--runs", "0"],
+    ["--scenario", "Churn", "--without", "Rain"],
+    ["--only", "1-x"],
+]
+
+
+@pytest.mark.parametrize("words", WRONG)
 def test_wrong_words_are_met_with_one_line(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

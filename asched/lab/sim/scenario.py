@@ -4,17 +4,20 @@
 
 Safety: no rule is broken at any moment (`ledger.py`). Liveness: once faults are over, everything is
 settled, nothing is lost, whoever fits is placed, and the rest was told why. `play` raises `Broken`,
-whose first line names scenario and seed: with these two the run is repeated exactly.
+whose first line names scenario and seed: with these two the run is repeated exactly, and with a
+`Cut` as much of it as is left (`shrink.py`).
 """
 
+import traceback
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Final
 
 from asched.lab.sim.checker import EndState
 from asched.lab.sim.extenders import Judge
 from asched.lab.sim.faults import Fault
 from asched.lab.sim.judgement import audit, lost, sleepers, stale, unsettled, untold
-from asched.lab.sim.steps import Step, is_through
+from asched.lab.sim.steps import AddPods, Step, is_through
 from asched.lab.sim.world import World
 
 Json = dict[str, Any]
@@ -30,15 +33,40 @@ HEEDED: Final = frozenset({"schedulingGates", "schedulingGroup", "volumes", "res
 SHOWN: Final = 25
 
 
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """What is left out of a life: faults by name, all steps but these (time passes all the same,
+    up to the last of them), all pods of a step but one.
+    """
+
+    without: tuple[str, ...] = ()
+    only: tuple[int, ...] | None = None
+    single: bool = False
+
+    def lasts(self, number: int) -> bool:
+        """Whether this step, or one after it, is left."""
+        return self.only is None or number <= max(self.only, default=-1)
+
+    def of(self, step: Step, number: int) -> Step | None:
+        """What is left of a step."""
+        if self.only is not None and number not in self.only:
+            return None
+        return replace(step, count=1) if self.single and isinstance(step, AddPods) else step
+
+
+WHOLE: Final = Cut()
+
+
 class Broken(AssertionError):  # noqa: N818 - it names what happened to a rule
     """A rule did not hold. The first line names the seed."""
 
-    def __init__(self, scenario: str, world: World, findings: list[str]) -> None:
+    def __init__(self, scenario: str, world: World, findings: list[str], cut: Cut = WHOLE) -> None:
         lines = [f"scenario {scenario}, seed {world.seed}: {findings[0]}", *findings[1:]]
         lines += ["last things that happened:", *list(world.trace)[-SHOWN:]]
         super().__init__("\n".join(lines))
         self.findings = findings
         self.world = world
+        self.cut = cut
 
 
 class Scenario:
@@ -73,44 +101,58 @@ class Scenario:
         """What must hold in the end beyond what holds for all scenarios."""
 
 
-def play(kind: type[Scenario], seed: int) -> World:
-    """Live through a scenario. Raises Broken."""
+def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE) -> World:
+    """Live through a scenario. Raises Broken, also for whatever else is raised on the way."""
     with World(
         seed,
-        kind.faults,
+        [fault for fault in kind.faults if type(fault).__name__ not in cut.without],
         kind.config,
         plugins=kind.plugins,
         judges=kind.judges,
         replicas=kind.replicas,
     ) as world:
         try:
-            _live(kind, world)
-        except Broken:
-            raise
+            findings = _live(kind, world, cut)
         except AssertionError as error:
-            raise Broken(kind.__name__, world, [str(error) or repr(error)]) from error
+            raise Broken(kind.__name__, world, [str(error) or repr(error)], cut) from error
+        except Exception as error:
+            raise Broken(kind.__name__, world, [_where(error)], cut) from error
+        if findings:
+            raise Broken(kind.__name__, world, findings, cut)
     return world
 
 
-def _live(kind: type[Scenario], world: World) -> None:
+def _live(kind: type[Scenario], world: World, cut: Cut) -> list[str]:
+    """The rules that were broken, as soon as one was."""
     scenario = kind()
     scenario.setup(world)
-    for step in scenario.start(world):
-        step.do(world)
+    for number, step in enumerate(scenario.start(world)):
+        if not cut.lasts(number):
+            break
+        world.step_count = number + 1
+        left = cut.of(step, number)
+        if left is not None:
+            left.do(world)
         world.run_for(_pause_s(world, step))
-        _demand(kind, world, world.ledger.broken)
+        if world.ledger.broken:
+            return world.ledger.broken
     world.troubles.is_on = False
     world.note("all faults end")
     world.run_for(kind.settle_s)
-    _demand(kind, world, world.ledger.broken + _unfinished(scenario, world, kind.moody))
-    world.run_for(SWEEP_S)
-    _demand(kind, world, world.ledger.broken + _unfinished(scenario, world) + untold(world))
-    scenario.check(world)
-
-
-def _demand(kind: type[Scenario], world: World, findings: list[str]) -> None:
+    findings = world.ledger.broken + _unfinished(scenario, world, kind.moody)
     if findings:
-        raise Broken(kind.__name__, world, findings)
+        return findings
+    world.run_for(SWEEP_S)
+    findings = world.ledger.broken + _unfinished(scenario, world) + untold(world)
+    if not findings:
+        scenario.check(world)
+    return findings
+
+
+def _where(error: Exception) -> str:
+    """What was raised, and by which line of ours."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    return f"{type(error).__name__}: {error} ({last.filename.rpartition('/')[2]}:{last.lineno})"
 
 
 def _unfinished(scenario: Scenario, world: World, moody: frozenset[str] = frozenset()) -> list[str]:
