@@ -67,6 +67,8 @@ def run(args: argparse.Namespace) -> int:
         return _refuse("--trace is missing; --list prints those there are", 2)
     if policy_named(args.policy) is None:
         return _refuse(f"no policy {args.policy!r}; there are {', '.join(POLICIES)}", 2)
+    if args.seed < 0:
+        return _refuse("--seed must not be negative", 2)
     if args.published and not args.plot:
         return _refuse("--published is drawn by --plot FILE, which is missing", 2)
     try:

@@ -196,10 +196,12 @@ def test_a_trial_is_judged_as_it_would_be_and_leaves_no_trace() -> None:
         return plugin.filter(wanted, all_rows(cluster), None).tolist()
 
     there = next(iter(cluster.pods_on(0).values()))
-    cluster.apply(Seen(POD, asks("b", 1, 20).on("n2").build()))  # not read before the trial
+    for name, place in (("b", "n2"), ("d", "n1")):
+        cluster.apply(Seen(POD, asks(name, 1, 10).on(place).build()))  # not read before the trial
     with cluster.without_pods([there], 0):
+        plugin.stamp(wanted, None)
         assert codes() == [0, 0]
-        with cluster.with_pods([pending(cluster, asks("c", 1, 40))], 1):
+        with cluster.with_pods([pending(cluster, asks("c", 1, 50))], 1):
             assert codes() == [0, 1]
     assert codes() == [1, 0]
 

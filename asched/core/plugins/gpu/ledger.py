@@ -44,6 +44,9 @@ class Ledger:
         self.asked: Counter[Demand] = Counter()
 
     def refresh(self) -> None:
+        """Read the rows that changed; not in a trial, of which nothing may be kept."""
+        if self._cluster.topology.on_trial:
+            return
         nodes = self._cluster.nodes
         rows = changed_rows(self._cluster, self._cursor, int(ASPECTS))
         if self._cursor < 0 or rows is None or len(self._devices) != nodes.height:
@@ -61,7 +64,7 @@ class Ledger:
         """The rows of a view, as they are now; in a trial, as they would be."""
         model, column = view.label(self._args.model_label)
         here = view.row_numbers()
-        if self._cluster.topology.on_trial:  # nothing of it may be kept
+        if self._cluster.topology.on_trial:
             held = [held_by(self._using(row), self._number_of(row)) for row in here.tolist()]
             devices = np.array([len(left) for left in held], dtype=np.int64)
             left = np.zeros((len(held), int(devices.max(initial=1))), dtype=np.int64)
