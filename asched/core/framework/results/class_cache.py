@@ -84,16 +84,12 @@ class ClassCache:
         return row * self.cluster.nodes.height + CLASS_BYTES * len(self._states)
 
     def _drop_unused(self) -> None:
-        shared = self._shared
         while len(self._states) > CLASSES_MIN and self.bytes > BYTES_MAX:
-            if shared.unused_row_bytes * self.cluster.nodes.height > BYTES_MAX * UNUSED_SHARE:
-                shared.drop_unused()
-                continue
             key, _ = self._states.popitem(last=False)
             own, held = self._held.pop(key)
             self._own_bytes -= own
-            for one in held:
-                shared.leave(one)
+            self._shared.leave(held)
+            self._shared.drop_unused(UNUSED_SHARE * BYTES_MAX / self.cluster.nodes.height)
 
     def _make(self, keys: Keys) -> ClassState:
         profile, work = self.profile, self.work

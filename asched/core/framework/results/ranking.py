@@ -149,9 +149,7 @@ class Ranking:
             is_rebuilt |= points.follow(pod, self._cluster, rows, self._work)
         if is_rebuilt:
             self._asked = self._told = None
-            total = self._still_sum + self._sum((*self._moving, *self._sensitive))
-            self._ranking = np.where(feasible, total, NOT_FEASIBLE)
-            self.peaks = peaks_of(self._ranking)
+            self._sum_up(feasible)
         elif len(rows) == 1:
             self._rank_row(int(rows[0]), feasible)
             self._find_peak(int(rows[0]) // BLOCK_ROWS)
@@ -203,17 +201,23 @@ class Ranking:
                 else:
                     base += constant
         self._still_sum = self._sum(varied, base=base)
-        total = self._still_sum + self._sum((*self._moving, *self._sensitive))
-        self._ranking = np.where(feasible, total, NOT_FEASIBLE)
-        self.peaks = peaks_of(self._ranking)
+        self._sum_up(feasible)
         self._epoch = self._cluster.epoch
         self._generation = self._cluster.nodes.generation
         self._may_be_quick = self._remembers
         return self._ranking
 
-    def _sum(
-        self, parts: "list[WeightedPoints] | tuple[WeightedPoints, ...]", base: int = 0
-    ) -> I64:
+    def _sum_up(self, feasible: Mask) -> None:
+        """All rows anew, from what is kept of each part."""
+        total = self._still_sum.copy()
+        for points in (*self._moving, *self._sensitive):
+            if points.is_active:
+                total += points.values
+        total[~feasible] = NOT_FEASIBLE
+        self._ranking = total
+        self.peaks = peaks_of(total)
+
+    def _sum(self, parts: list[WeightedPoints], base: int) -> I64:
         total = np.full(self._cluster.nodes.height, base, dtype=np.int64)
         for points in parts:
             if points.is_active:

@@ -1,7 +1,7 @@
 """Cached results of plugins, shared by the classes of which a plugin reads the same."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -45,16 +45,20 @@ class SharedResults:
         found: T = entry.result
         return found
 
-    def leave(self, key: Hashable) -> None:
-        """One class less uses it."""
-        entry = self._entries[key]
-        entry.users -= 1
-        if not entry.users:
-            self._unused[key] = None
-            self.unused_row_bytes += entry.row_bytes
+    def leave(self, keys: Iterable[Hashable]) -> None:
+        """One class less uses these."""
+        entries = self._entries
+        for key in keys:
+            entry = entries[key]
+            entry.users -= 1
+            if not entry.users:
+                self._unused[key] = None
+                self.unused_row_bytes += entry.row_bytes
 
-    def drop_unused(self) -> None:
-        """Forget what has been without users for longest."""
-        entry = self._entries.pop(self._unused.popitem(last=False)[0])
-        self.row_bytes -= entry.row_bytes
-        self.unused_row_bytes -= entry.row_bytes
+    def drop_unused(self, row_bytes_max: float) -> None:
+        """Of those without users keep so many bytes a row; what was left first goes first."""
+        unused = self._unused
+        while self.unused_row_bytes > row_bytes_max:
+            entry = self._entries.pop(unused.popitem(last=False)[0])
+            self.row_bytes -= entry.row_bytes
+            self.unused_row_bytes -= entry.row_bytes

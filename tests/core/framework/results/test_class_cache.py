@@ -7,6 +7,7 @@ import pytest
 
 from asched.core.framework.results import class_cache
 from asched.core.framework.results.class_cache import ClassCache
+from asched.core.framework.results.shared import SharedResults
 from tests.builders import a_node, a_pod
 from tests.core.preemption.stage import Stage
 from tests.weigh import weigh
@@ -57,3 +58,41 @@ def test_dropped_work_is_gone_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
         assert any(answer() is None for answer in answers)
     finally:
         gc.enable()
+
+
+def test_a_class_that_comes_back_finds_the_results_it_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = a_stage(200)
+    work = ask(stage, 0).work
+    monkeypatch.setattr(class_cache, "BYTES_MAX", 7 << 17)
+    for number in range(1, 14):
+        cache = ask(stage, number)
+    assert cache.size < 14
+    passes = work.full_passes
+    for number in range(14):
+        ask(stage, number)
+    assert work.full_passes == passes
+
+
+def test_results_are_shared_by_the_classes_that_use_them_and_kept_for_a_while() -> None:
+    shared = SharedResults()
+    made: list[str] = []
+
+    def make() -> object:
+        made.append("one")
+        return object()
+
+    first = shared.take("a", 8, make)
+    assert shared.take("a", 8, make) is first
+    shared.leave(["a"])
+    shared.drop_unused(0)
+    assert (shared.row_bytes, shared.unused_row_bytes) == (8, 0)  # one class still uses it
+    shared.leave(["a"])
+    shared.drop_unused(8)
+    assert shared.take("a", 8, make) is first
+    assert len(made) == 1
+    shared.leave(["a"])
+    shared.take("b", 4, make)
+    shared.leave(["b"])
+    shared.drop_unused(4)  # what was left first goes first
+    assert (shared.row_bytes, shared.unused_row_bytes) == (4, 4)
+    assert shared.take("a", 8, make) is not first
