@@ -48,8 +48,8 @@ STEP: Final = 0.6
 #: By how much a class may be short or in plenty, of its pods, until that makes its price e times
 #: what it was, in each sweep of repair.
 WIDTHS: Final = (0.03, 0.02, 0.02, 0.01, 0.01, 0.005, 0.005, 0.002, 0.002, 0.001)
-#: Where the rounding begins, one try after the other.
-STARTS: Final = (0.0, 0.4, 0.7)
+#: How often the rounding is tried, each time from elsewhere.
+STARTS: Final = 12
 #: Pods that may be missing when chains of changes are tried; how long those are, how many go on,
 #: and of how many changes, and how many times the same one, they are made.
 MISSING_MAX: Final = 8
@@ -225,8 +225,8 @@ def _rounded(found: Patterns, table: I64, wanted: I64, prices: I64) -> Steps[Pla
     """Rows of a kind share out what the kind took in the later rounds, then are repaired."""
     # A walk that meets all rounds evenly, whichever rows one looks at.
     walk = np.arange(len(found.kind)) * 0.6180339887498949
-    for start in STARTS:
-        moment = ((walk + start) % 1.0 * len(table)).astype(np.intp)
+    for start in range(STARTS):
+        moment = ((walk + start * 0.3819660112501051) % 1.0 * len(table)).astype(np.intp)
         held = table[moment, found.kind]
         extra = held.sum(axis=0) - wanted
         for width in WIDTHS:
