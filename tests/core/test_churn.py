@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.cycle import history
+from asched.core.cycle import decided, history
 from asched.core.framework.results import class_cache, nominated_amounts
 from asched.core.plugins import per_pod
 from asched.core.preemption import search
@@ -23,7 +23,8 @@ def small_memories(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is bounded by its size is full at once."""
     for module in (nodes, object_log):
         monkeypatch.setattr(module, "LOG_ENTRIES_MAX", 32)
-    monkeypatch.setattr(history, "PODS_MAX", 20)
+    monkeypatch.setattr(history, "LINES_MAX", 40)
+    monkeypatch.setattr(decided, "PATTERNS_MAX", 4)
     monkeypatch.setattr(topology, "COUNTERS_MIN", 8)
     monkeypatch.setattr(topology, "CELLS_MAX", 0)
     monkeypatch.setattr(topology, "IDLE_MAX", IDLE_TERMS)

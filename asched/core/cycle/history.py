@@ -43,9 +43,10 @@ class Line(NamedTuple):
 class Histories:
     """All histories by `namespace/name`."""
 
-    def __init__(self, lines_max: int = LINES_MAX, bytes_max: int = BYTES_MAX) -> None:
-        self._lines_max = lines_max
-        self._bytes_max = bytes_max
+    def __init__(self, lines_max: int = 0, bytes_max: int = 0) -> None:
+        """0: LINES_MAX and BYTES_MAX."""
+        self._lines_max = lines_max or LINES_MAX
+        self._bytes_max = bytes_max or BYTES_MAX
         #: the line that comes next, and the oldest that is kept; slots are these modulo the bound
         self._end = self._start = 0
         self._bytes = 0
