@@ -18,7 +18,11 @@ from asched.core.plugins.taint_toleration import TaintToleration
 from asched.core.plugins.volumes.binding import VolumeBinding
 from asched.core.preemption.budgets import Budgets
 from asched.core.state.cluster import Cluster
+from asched.edge.client.dispatch import Dispatcher
+from asched.edge.client.transport import Transport
+from asched.edge.client.watch import Reflector
 from asched.edge.host.configuration import reload
+from asched.edge.host.measured import MeasuredDispatcher
 from asched.lab.sim.scenario import Broken, play
 from asched.lab.sim.scenarios import SCENARIOS
 
@@ -67,7 +71,35 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confirmation, "LANDS_WITHIN_S", 0.0)
 
 
+def unfenced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Transport, "_look_at_fence", lambda _: None)
+    monkeypatch.setattr(MeasuredDispatcher, "_pump", Dispatcher._pump)
+
+
+def list_once(self: Any, objects: Any, version: str) -> None:
+    """Only the first list is handed over; later ones move the version on."""
+    put = self._put
+    if self.list_count:
+        self._put = lambda _: None
+    take_as_all(self, objects, version)
+    self._put = put
+
+
+take_as_all = Reflector._take_as_all
+
 CASES = [
+    Case(
+        "requests that meet no fence",
+        "LeaderChanges",
+        unfenced,
+        "does not lead and sends",
+    ),
+    Case(
+        "a watch that does not hand over what it lists anew",
+        "BurningServer",
+        sets(Reflector, "_take_as_all", list_once),
+        "the API does not know it",
+    ),
     Case(
         "places given back while a lost binding may still show up",
         "LateBindings",

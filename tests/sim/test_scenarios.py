@@ -31,14 +31,10 @@ def test_scenario(name: str, seed: int) -> None:
     assert world.ledger.bound_count, f"seed {seed}: nothing was bound, so nothing was tried"
 
 
-#: Lives in which a rule was broken once, and which.
+#: Lives in which a rule is broken by the code as it was before a defect was mended.
 FOUND: Final = [
-    ("NodeFlapping", 501),  # a lost binding was sent once more to a node that had become ill
-    ("SideBySide", 500),  # ... or whose room a stranger had taken
-    ("BusyDevices", 504),  # devices were given back while it was unknown who got them
-    ("Reloads", 506),  # a pod whose victims left while its profile was gone slept on
-    ("LeaderChanges", 700),  # the simulated wire had no fence
-    ("Budgets", 507),  # the judge took the time of an eviction for that of the decision
+    ("NodeFlapping", 21),  # a lost binding was sent once more to a node that had become ill
+    ("NodeFlapping", 24),  # ... or whose room a stranger had taken
 ]
 
 
