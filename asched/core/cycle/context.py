@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from asched.core.cycle.decided import Patterns
+from asched.core.cycle.decided import FirstLooks, Patterns
 from asched.core.cycle.history import Histories, Step
 from asched.core.cycle.observer import Observer
 from asched.core.framework.effects import EmitEvent, PodRef
@@ -44,6 +44,7 @@ class SchedulerContext:
     waiting: WaitingPods = field(default_factory=WaitingPods)
     histories: Histories = field(default_factory=Histories)
     patterns: Patterns = field(default_factory=Patterns)
+    first_looks: FirstLooks = field(default_factory=FirstLooks)
     #: Whether a pod's status tells where it is going while that takes long.
     announces_places: bool = True
     #: Whether the event of a pod that fits nowhere ends with how to ask why.

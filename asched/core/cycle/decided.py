@@ -8,8 +8,9 @@ Between two looks at the best nodes of a class, mostly, only those changed that 
 What is kept are plain tuples, which the garbage collector learns to leave alone; `read` names their
 parts.
 
-Bounds  BEST_MAX nodes, once in BEST_EVERY decisions of a class; PATTERNS_MAX patterns are looked
-        through for an equal one, VERDICTS_MAX verdicts are told apart.
+Bounds  BEST_MAX nodes, once in BEST_EVERY decisions of a class, and first looks at classes
+        BEST_APART_S apart, since each pod may be the first of its class; PATTERNS_MAX patterns are
+        looked through for an equal one, VERDICTS_MAX verdicts are told apart.
 """
 
 import zlib
@@ -28,6 +29,7 @@ from asched.core.state.nodes import NodeTable
 BEST_MAX: Final = 5
 #: Looking for the best of 5,000 costs some 60 µs, half a decision.
 BEST_EVERY: Final = 128
+BEST_APART_S: Final = 0.01
 PATTERNS_MAX: Final = 64
 VERDICTS_MAX: Final = 255
 #: Nodes that are named of those with one verdict, when somebody reads.
@@ -98,7 +100,30 @@ def _scores(plugins: Sequence[tuple[str, int]], points: Sequence[int]) -> list[d
     ]
 
 
-def chosen(decision: Decision, attempt: int, woken_by: str, nodes: NodeTable) -> tuple[Any, ...]:
+class FirstLooks:
+    """Tells whether a class may be looked at for the first time."""
+
+    __slots__ = ("_last_s",)
+
+    def __init__(self) -> None:
+        self._last_s = -BEST_APART_S
+
+    def may_look(self, now_s: float) -> bool:
+        """If so, the next one has to wait."""
+        if now_s - self._last_s < BEST_APART_S:
+            return False
+        self._last_s = now_s
+        return True
+
+
+def chosen(
+    decision: Decision,
+    attempt: int,
+    woken_by: str,
+    nodes: NodeTable,
+    looks: FirstLooks,
+    now_s: float,
+) -> tuple[Any, ...]:
     """The parts of a `Chosen`, before the pod counts on its node."""
     score = decision.score
     plugins: tuple[tuple[str, int], ...] = ()
@@ -109,7 +134,7 @@ def chosen(decision: Decision, attempt: int, woken_by: str, nodes: NodeTable) ->
         plugins, points = ranking.points_of(decision.row)
         best = ranking.best
         ranking.told += 1
-        if best is None or ranking.told >= BEST_EVERY:
+        if ranking.told >= BEST_EVERY or (best is None and looks.may_look(now_s)):
             best = ranking.best = _best(ranking, decision, attempt, nodes)
             ranking.told = 0
     counts = decision.feasible, decision.evaluated

@@ -181,7 +181,8 @@ def _reserve(
 def tell_node(context: SchedulerContext, attempt: Attempt, decision: Decision) -> None:
     attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
     woken_by = attempt.queued.woken_by
-    kept = chosen(decision, attempt.id, woken_by, context.cluster.nodes)
+    nodes, looks = context.cluster.nodes, context.first_looks
+    kept = chosen(decision, attempt.id, woken_by, nodes, looks, context.now_s)
     context.tell(attempt, Step.NODE, kept)
 
 

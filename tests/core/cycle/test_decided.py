@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from asched.core.cycle.decided import (
+    BEST_APART_S,
     BEST_EVERY,
     BEST_MAX,
     NAMED_MAX,
     Chosen,
+    FirstLooks,
     Refused,
     chosen,
     read,
@@ -64,6 +66,17 @@ def test_the_best_are_looked_for_now_and_then() -> None:
         assert sum(one["weighted"] for one in kept["scores"]) == kept["score"]
     assert len(set(attempts[:BEST_EVERY])) == 1
     assert attempts[-1] > attempts[0]
+
+
+def test_pods_of_many_classes_are_not_each_looked_at_for_the_first_time() -> None:
+    play = Play(*(a_node(f"n{cpu}").allocatable(cpu=cpu) for cpu in SIZES))
+    for number in range(9):
+        play.see(a_pod(f"w{number}").requests(cpu=f"{number + 1}m"))
+    looked = ["best" in told(play, f"w{number}", Step.NODE) for number in range(9)]
+    assert looked == [True] + [False] * 8
+    play.turn(after_s=2 * BEST_APART_S)
+    play.see(a_pod("late").requests(cpu="20m"))
+    assert "best" in told(play, "late", Step.NODE)
 
 
 def test_the_only_node_was_not_chosen_among_others() -> None:
@@ -130,8 +143,10 @@ def test_a_choice_among_part_of_the_nodes_names_no_best() -> None:
     runner, nodes = context.runners["default-scheduler"], context.cluster.nodes
     info = context.cluster.classes.info_of(a_pod().build())
     within = np.array([True, True, False, False])
-    kept = Chosen(*chosen(run_alone(runner.schedule(info, 1, within)), 1, "", nodes))
+    kept = Chosen(
+        *chosen(run_alone(runner.schedule(info, 1, within)), 1, "", nodes, FirstLooks(), 0.0)
+    )
     assert kept.best is None
     assert sum(kept.points[1::2]) == kept.score
-    kept = Chosen(*chosen(run_alone(runner.schedule(info, 1)), 2, "", nodes))
+    kept = Chosen(*chosen(run_alone(runner.schedule(info, 1)), 2, "", nodes, FirstLooks(), 0.0))
     assert kept.best is not None
