@@ -31,7 +31,7 @@ from asched.core.gang.bounds import refuted
 from asched.core.gang.domains import planned
 from asched.core.gang.plan import by_prices
 from asched.core.gang.problem import Infeasible, Plan, Problem, Unknown
-from asched.core.gang.search import MOVED, SPENT, search
+from asched.core.gang.search import MOVED, search
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.workload import PodGroup
 from asched.core.state.budget import OutOfTurn
@@ -45,6 +45,8 @@ PODS_MAX: Final = 250
 KNOWN_MAX: Final = 1_024
 #: What the bounds cost, and each plan: for so many cells of classes by rows one step.
 CELLS_A_STEP: Final = 200
+
+TOO_LARGE: Final = Unknown("no plan came out even, and it is too large to be tried in all orders")
 
 Found = Outcome | Infeasible | Unknown
 
@@ -157,7 +159,7 @@ def _found(
                 return outcome
             yield from undo(context, group, outcome)
     if sum(board.counts) > PODS_MAX:
-        return SPENT
+        return TOO_LARGE
     found = yield from search(board)
     if isinstance(found, list):
         yield from board.clear()
