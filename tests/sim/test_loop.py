@@ -8,6 +8,8 @@ import pytest
 from asched.lab.sim.clock import START_S, VirtualClock
 from asched.lab.sim.loop import VirtualLoop
 
+VIRTUAL_S = 30.0
+
 
 @pytest.fixture
 def clock() -> VirtualClock:
@@ -47,7 +49,7 @@ def test_timers_are_met_at_their_moment_and_take_no_time(
 def test_a_deadline_ends_what_waits(loop: VirtualLoop, clock: VirtualClock) -> None:
     async def live() -> float:
         try:
-            async with asyncio.timeout(30.0):
+            async with asyncio.timeout(VIRTUAL_S):
                 await asyncio.Event().wait()
         except TimeoutError:
             return loop.time()
