@@ -71,6 +71,7 @@ def pod(
         "kind": "Pod",
         "metadata": {"name": name, "labels": labels or {}},
         "spec": {
+            "serviceAccountName": "default",  # whose token it is
             "terminationGracePeriodSeconds": 0,
             "containers": [{"name": "main", "image": image, "resources": {"requests": requests}}],
             "volumes": [volume],
