@@ -19,11 +19,11 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.cycle.confirmation import settle, settle_lost
-from asched.core.cycle.context import Attempt, SchedulerContext, ref_of
+from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
 from asched.core.framework.attempt import fit_error
-from asched.core.framework.effects import Bind, CallPlugin, Effect, PatchPodStatus, WaitFor
+from asched.core.framework.effects import Bind, CallPlugin, Effect, PatchPodStatus, WaitFor, ref_of
 from asched.core.framework.per_node.late import driven, nonsense
 from asched.core.framework.points import Late, PreBindPlugin
 from asched.core.framework.second_look import still_takes

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from asched.core.cycle.decided import FirstLooks, Patterns
 from asched.core.cycle.history import Histories, Step
 from asched.core.cycle.observer import Observer
-from asched.core.framework.effects import EmitEvent, PodRef
+from asched.core.framework.effects import EmitEvent, PodRef, ref_of
 from asched.core.framework.point_table import POINT_OF_METHOD
 from asched.core.framework.points import Plugin, PreBindPlugin
 from asched.core.framework.results.cached import CachedResult
@@ -155,16 +155,6 @@ class Attempt:
             note=note,
             reporting_controller=self.profile,
         )
-
-
-def ref_of(pod: Pod) -> PodRef:
-    metadata = pod.metadata
-    return PodRef(
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )
 
 
 def reference_to(pod: Pod) -> ObjectReference:

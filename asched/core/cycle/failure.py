@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from asched import names
-from asched.core.cycle.context import Attempt, SchedulerContext, ref_of
+from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.history import Step
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.effects import Effect, PatchPodStatus
+from asched.core.framework.effects import Effect, PatchPodStatus, ref_of
 from asched.core.framework.points import Nomination
 from asched.core.model.condition import difference
 from asched.core.model.pod import Pod, PodCondition

@@ -13,7 +13,6 @@ from asched.core.dra.cel.frame import Frame
 from asched.core.model.claim import Device, DeviceAttribute, ResourceSlice
 from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels, NodeSelector, NodeTerm, compile_node_selector
-from asched.core.model.taint import NO_EXECUTE, NO_SCHEDULE
 
 #: Distinct node selectors of slices kept compiled; a guess with room to spare.
 SELECTORS_MAX: Final = 4096
@@ -143,8 +142,3 @@ class ReadyDevice:
             return found
         domain, slash, key = name.partition("/")
         return attributes.get(key) if slash and domain == self.id.driver else None
-
-    @property
-    def has_taints(self) -> bool:
-        """Whether any taint keeps allocations away (unknown effects are ignored)."""
-        return any(t.effect in (NO_SCHEDULE, NO_EXECUTE) for t in self.record.taints or ())

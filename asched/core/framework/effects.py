@@ -15,6 +15,7 @@ import msgspec
 from asched.core.config.v1 import Extender
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectReference
+from asched.core.model.pod import Pod
 from asched.core.state import facts
 
 
@@ -59,6 +60,17 @@ class PodRef(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def key(self) -> str:
         return f"{self.namespace}/{self.name}"
+
+
+def ref_of(pod: Pod) -> PodRef:
+    """A pod in this very version."""
+    metadata = pod.metadata
+    return PodRef(
+        namespace=metadata.namespace,
+        name=metadata.name,
+        uid=metadata.uid,
+        resource_version=metadata.resource_version,
+    )
 
 
 #: A binding is carried out within this time after we gave up its answer, or never. kube-apiserver

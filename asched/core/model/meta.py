@@ -69,9 +69,3 @@ class LabelSelector(Record, frozen=True, gc=False):
 
     match_labels: dict[str, str] | None = None
     match_expressions: tuple[LabelSelectorRequirement, ...] | None = None
-
-
-class Named(Record, frozen=True, gc=False):
-    """An object of which only the metadata matters."""
-
-    metadata: ObjectMeta = ObjectMeta()

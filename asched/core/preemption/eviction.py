@@ -18,8 +18,8 @@ from asched.core.framework.effects import (
     EmitEvent,
     MarkVictim,
     PatchPodStatus,
-    PodRef,
     Together,
+    ref_of,
 )
 from asched.core.framework.points import Expecting, Late
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
@@ -182,7 +182,7 @@ class Eviction:
         if now is None or now.uid != pod.uid or not now.status.nominated_node_name:
             return
         types = tuple(c.type for c in now.status.conditions or ())
-        yield PatchPodStatus(pod=_ref(now), condition_types=types, nominated_node_name="")
+        yield PatchPodStatus(pod=ref_of(now), condition_types=types, nominated_node_name="")
 
     def _evict(self, victim: Pod) -> Late:
         waiting = self._trial.waiting.get(victim.uid)
@@ -199,7 +199,7 @@ class Eviction:
                 return SUCCESS
             if not isinstance(answer, Done):
                 return _failed(now, answer)
-        answer = yield DeletePod(pod=_ref(now))
+        answer = yield DeletePod(pod=ref_of(now))
         if not isinstance(answer, Done):
             return SUCCESS if _is_gone(answer) else _failed(now, answer)
         yield self._event(now)
@@ -222,7 +222,7 @@ class Eviction:
         types = [c.type for c in victim.status.conditions or ()]
         if old is None:
             types.append(names.DISRUPTION_TARGET)
-        return MarkVictim(pod=_ref(victim), condition=condition, condition_types=tuple(types))
+        return MarkVictim(pod=ref_of(victim), condition=condition, condition_types=tuple(types))
 
     def _event(self, victim: Pod, ending: str = "") -> EmitEvent:
         metadata = victim.metadata
@@ -261,16 +261,6 @@ def is_preempted(pod: Pod) -> bool:
         and condition is not None
         and condition.status == "True"
         and condition.reason == names.REASON_PREEMPTION_BY_SCHEDULER
-    )
-
-
-def _ref(pod: Pod) -> PodRef:
-    metadata = pod.metadata
-    return PodRef(
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
     )
 
 

@@ -19,7 +19,6 @@ from asched.lab.sim.rules import (
     includes,
     ports_clash,
     requests_of,
-    selected,
     speaks_of,
     spread_counts,
     terms_of,
@@ -271,14 +270,3 @@ def _constraints(pods: Iterable[JsonObject]) -> list[tuple[JsonObject, JsonObjec
             namespace = pod["metadata"]["namespace"]
             distinct[f"{namespace} {constraint!r}"] = (constraint, pod)
     return list(distinct.values())
-
-
-__all__ = [
-    "EndState",
-    "admits",
-    "amount",
-    "apart",
-    "requests_of",
-    "selected",
-    "skews",
-]

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from asched.core.framework.effects import Bind
 from asched.core.state.facts import Answer
-from asched.lab.sim.checker import amount, apart, requests_of
+from asched.lab.sim.checker import apart
+from asched.lab.sim.rules import amount, requests_of
 
 Json = dict[str, Any]
 

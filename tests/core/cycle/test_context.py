@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.context import Attempt, SchedulerContext, blame, ref_of, reference_to
+from asched.core.cycle.context import Attempt, SchedulerContext, blame, reference_to
 from asched.core.cycle.history import Step
+from asched.core.framework.effects import ref_of
 from asched.core.framework.points import FilterPlugin, PermitPlugin
 from asched.core.framework.status import PluginError, PointError
 from asched.core.model.kinds import POD

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from asched.core.framework.effects import DeletePod, Effect, EmitEvent, MarkVictim
 from asched.lab.apiserver.resources import find
-from asched.lab.sim.checker import EndState, selected
+from asched.lab.sim.checker import EndState
 from asched.lab.sim.faults import LostAnswers, ServerErrors, SlowAnswers
 from asched.lab.sim.process import Process
+from asched.lab.sim.rules import selected
 from asched.lab.sim.scenario import Scenario
 from asched.lab.sim.steps import (
     APPS,

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 from asched.core.framework.effects import Bind
-from asched.lab.sim.checker import EndState, requests_of
+from asched.lab.sim.checker import EndState
 from asched.lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
+from asched.lab.sim.rules import requests_of
 from asched.lab.sim.scenario import Scenario
 from asched.lab.sim.steps import (
     AddNodes,

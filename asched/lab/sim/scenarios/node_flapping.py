@@ -6,9 +6,9 @@ from typing import Any
 
 from asched.core.framework.effects import Bind
 from asched.lab.apiserver.resources import NODES
-from asched.lab.sim.checker import admits
 from asched.lab.sim.faults import LostAnswers, SlowAnswers, StaleWatch
 from asched.lab.sim.process import Process
+from asched.lab.sim.rules import admits
 from asched.lab.sim.scenario import Scenario
 from asched.lab.sim.steps import AddNodes, AddPods, DeletePods, Step, end_pods, remove
 from asched.lab.sim.world import World
