@@ -148,7 +148,7 @@ def _patience(bind: Bind, cluster: Cluster, timeout_s: float) -> WaitFor:
     return WaitFor(
         ready=lambda: _placed_by_watch(bind, cluster) is not None,
         timeout_s=timeout_s,
-        on=((POD.plural, bind.pod.key),),
+        on=((POD.resource, bind.pod.key),),
     )
 
 

@@ -74,7 +74,7 @@ class Waits:
         """A pod or a node has moved; other objects stand in their log, assumed ones too."""
         if self._by_topic and sight.kind in (POD, NODE):
             seen = sight.old if sight.new is None else sight.new
-            self._touch(((sight.kind.plural, seen.metadata.key),))
+            self._touch(((sight.kind.resource, seen.metadata.key),))
 
     def catch_up(self, objects: ObjectLog, decided: list[Topic]) -> None:
         """Take note of the objects that have moved since the last time, and of decisions."""

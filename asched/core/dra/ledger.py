@@ -58,13 +58,13 @@ class DeviceLedger:
         if entries is None:
             self._start_afresh()
             return
-        plurals = {kind.plural: kind for kind in _KINDS}
-        changed = dict.fromkeys(entry for entry in entries if entry[0] in plurals)
+        resources = {kind.resource: kind for kind in _KINDS}
+        changed = dict.fromkeys(entry for entry in entries if entry[0] in resources)
         classes_changed = False
-        for plural, key in changed:
-            if plural == RESOURCE_CLAIM.plural:
+        for resource, key in changed:
+            if resource == RESOURCE_CLAIM.resource:
                 self._claim(key, self._cluster.get(RESOURCE_CLAIM, key))
-            elif plural == RESOURCE_SLICE.plural:
+            elif resource == RESOURCE_SLICE.resource:
                 self._slice(key)
             else:
                 classes_changed = True

@@ -121,7 +121,7 @@ class ExtenderBinder(BindPlugin):
         return failure(f'extender {prefix} bound the pod to node "{found}" instead of "{node}"')
 
     def _wait(self, pod: PodInfo, timeout_s: float) -> WaitFor:
-        on = ((POD.plural, pod.pod.key),)
+        on = ((POD.resource, pod.pod.key),)
         return WaitFor(ready=lambda: self._is_told(pod), timeout_s=timeout_s, on=on)
 
     def _is_told(self, pod: PodInfo) -> bool:

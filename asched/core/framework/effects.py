@@ -179,7 +179,7 @@ class EmitEvent(Effect, frozen=True, kw_only=True):
     related: ObjectReference | None = None
 
 
-#: What a question looks at: a kind's plural and the key of one object of it.
+#: What a question looks at: a kind's `resource` and the key of one object of it.
 Topic = tuple[str, str]
 
 

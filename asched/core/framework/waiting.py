@@ -47,7 +47,7 @@ class WaitingPod:
     @property
     def topic(self) -> Topic:
         """What moves with every decision about it."""
-        return POD.plural, self.info.pod.key
+        return POD.resource, self.info.pod.key
 
     @property
     def decision(self) -> Status | None:

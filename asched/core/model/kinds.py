@@ -139,6 +139,16 @@ POD_GROUP: Final = Kind(
     "scheduling.k8s.io/PodGroup",
 )
 
+#: The PodGroup of kubernetes-sigs/scheduler-plugins, by which pods are told with a label.
+COSCHEDULING_GROUP: Final = Kind(
+    "PodGroup",
+    "podgroups",
+    "scheduling.x-k8s.io/v1alpha1",
+    workload.CoschedulingGroup,
+    True,
+    "scheduling.x-k8s.io/PodGroup",
+)
+
 #: Everything a scheduler with the default profile listens to, the order in which it starts
 #: listening.
 KINDS: Final[tuple[Kind, ...]] = (
@@ -162,3 +172,5 @@ KINDS: Final[tuple[Kind, ...]] = (
     POD,
 )
 BY_PLURAL: Final = {kind.plural: kind for kind in (*KINDS, POD_GROUP)}
+#: Every kind that may be followed; two of them have one plural.
+BY_RESOURCE: Final = {kind.resource: kind for kind in (*KINDS, POD_GROUP, COSCHEDULING_GROUP)}

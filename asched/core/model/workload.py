@@ -1,6 +1,7 @@
-"""Namespaces, owners of pods, disruption budgets and priority classes."""
+"""Namespaces, owners of pods, disruption budgets and pod groups."""
 
 from asched.core.model.meta import LabelSelector, ObjectMeta, Record
+from asched.core.model.pod import ResourceList
 
 
 class Namespace(Record, frozen=True, gc=False):
@@ -88,6 +89,31 @@ class PodGroupConstraints(Record, frozen=True, gc=False):
 class PodGroupSpec(Record, frozen=True, gc=False):
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()
     scheduling_constraints: PodGroupConstraints | None = None
+
+
+class CoschedulingSpec(Record, frozen=True, gc=False):
+    """`min_resources`: of the whole group, its pods' requests together."""
+
+    min_member: int = 0
+    min_resources: ResourceList | None = None
+    schedule_timeout_seconds: int | None = None
+
+
+class CoschedulingStatus(Record, frozen=True, gc=False):
+    phase: str = ""
+    occupied_by: str = ""
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    schedule_start_time: str | None = None
+
+
+class CoschedulingGroup(Record, frozen=True, gc=False):
+    """A PodGroup of scheduling.x-k8s.io, as kubernetes-sigs/scheduler-plugins defines it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CoschedulingSpec = CoschedulingSpec()
+    status: CoschedulingStatus = CoschedulingStatus()
 
 
 class PodGroupStatus(Record, frozen=True, gc=False):

@@ -94,7 +94,7 @@ class Budgets:
         if entries is None:
             changed = stored.keys() | self._budgets.keys()
         else:
-            changed = {key for plural, key in entries if plural == POD_DISRUPTION_BUDGET.plural}
+            changed = {key for what, key in entries if what == POD_DISRUPTION_BUDGET.resource}
         for key in sorted(changed):
             self._take(key, stored.get(key))
         if self.generation != self._indexed:
@@ -157,7 +157,7 @@ class Budgets:
         if old is None or new is None or old.selector != new.selector:
             self.generation += 1
         else:
-            self.log.add(POD_DISRUPTION_BUDGET.plural, key)
+            self.log.add(POD_DISRUPTION_BUDGET.resource, key)
         self._is_counted = False
 
     def _lay_out(self) -> None:

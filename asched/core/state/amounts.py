@@ -7,11 +7,21 @@ place on axis R; what pods ask of them is kept by row, and moves to the axis whe
 """
 
 from collections.abc import Mapping
+from typing import Protocol
 
 from asched.core.model.quantity import INT64_MAX
 from asched.core.state.columns import Columns
-from asched.core.state.pods import PodClass
 from asched.core.state.vocab import Vocab
+
+
+class Accounted(Protocol):
+    """What a row loses to a pod (`PodClass`), or to whom room is held for."""
+
+    @property
+    def accounted(self) -> Mapping[str, int]: ...
+
+    @property
+    def accounted_nonzero(self) -> tuple[int, int]: ...
 
 
 class PodAmounts:
@@ -48,7 +58,7 @@ class PodAmounts:
 
     # --- for the owner ---------------------------------------------------------------------------
 
-    def move(self, cls: PodClass, row: int, sign: int) -> None:
+    def move(self, cls: Accounted, row: int, sign: int) -> None:
         """A pod appeared on (+1) or left (-1) a row."""
         find, write = self._resources.find, self._columns.write
         requested, nonzero = write["requested"], write["nonzero"]

@@ -20,9 +20,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from asched.core.model.kinds import BY_PLURAL, NODE, POD, Kind
+from asched.core.model.kinds import BY_RESOURCE, NODE, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.state.cluster import Cluster
+from asched.core.state.holds import HeldPlace
 from asched.core.state.pods import PodInfo
 from asched.core.state.tally import Tally
 from asched.core.state.vocab import Vocab
@@ -99,13 +100,22 @@ def _sights(cluster: Cluster, kind: Kind) -> dict[str, Any]:
 def _twin_of(cluster: Cluster) -> Cluster:
     """A cluster that is told the same objects, all at once."""
     twin = Cluster()
-    for plural, objects in cluster._objects.items():
+    for resource, objects in cluster._objects.items():
         for obj in objects.values():
-            twin._put_object(BY_PLURAL[plural], obj)
+            twin._put_object(BY_RESOURCE[resource], obj)
     for _, node in cluster.nodes.nodes():
         twin._see_node(node)
     for info in cluster.placed.values():
         twin._put(PodInfo(info.pod, twin.classes.class_of(info.pod)), info.node_name)
+    for hold in cluster.holds:
+        assert not hold.is_lifted
+        places = [
+            HeldPlace(
+                twin.classes.info_of(what.pod) if isinstance(what, PodInfo) else what, node_name
+            )
+            for what, node_name in hold.places
+        ]
+        twin.holds.put(hold.owner, places, hold.until_s)
     for key in cluster.topology._counters:
         twin.topology.counter(key)
     return twin

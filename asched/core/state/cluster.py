@@ -2,7 +2,9 @@
 
     facts ──> apply ──> Sight(kind, old, new) …        what the queue makes changes of
     assume / forget                                    the scheduling cycle reserves, failures give
-    back with_pods / without_pods                           trials that undo themselves
+                                                       back
+    holds                                              room kept for pods to come (`holds.py`)
+    with_pods / without_pods                           trials that undo themselves
 
 A pod's life here:
 
@@ -26,6 +28,7 @@ from asched.core.model.storage import NO_STORAGE
 from asched.core.state.budget import Budget
 from asched.core.state.counters import CounterKey, PodCounter
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
+from asched.core.state.holds import HeldAmounts, Holds
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, START_TIMES, NodeTable
 from asched.core.state.objects import Objects
 from asched.core.state.occupancy import Occupancy
@@ -64,6 +67,7 @@ class Cluster(Objects):
         self.occupancy = Occupancy()
         self.volumes = VolumeIndex(self.nodes, self.told)
         self.pod_groups = PodGroups()
+        self.holds = Holds(self.nodes, self._count_held)
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
@@ -185,6 +189,7 @@ class Cluster(Objects):
                 if old.labels.get(key) != node.labels.get(key)
             }
             self.topology.relabel(row, changed)
+        self.holds.row_moved(row)
         return Sight(NODE, old, node)
 
     def _lose_node(self, node: Node) -> list[Sight]:
@@ -198,6 +203,7 @@ class Cluster(Objects):
             info.row = -1
         if stranded:
             self._orphans[node.name] = stranded
+        self.holds.node_goes(row, node.name)
         self.volumes.node_goes(node.name, row)
         self.nodes.remove(node.name)
         self.topology.forget_uncarried(old.labels)
@@ -309,6 +315,7 @@ class Cluster(Objects):
         info.row = row
         self._count(info, row, 1)
         self.nodes.log.add(row, PODS_MOVED)
+        self.holds.row_moved(row)
 
     def _displace(self, info: PodInfo) -> None:
         self._count(info, info.row, -1)
@@ -316,13 +323,16 @@ class Cluster(Objects):
 
     def _count(self, info: PodInfo, row: int, sign: int) -> None:
         """Move every column and index that pods move, by one pod."""
-        cls = info.cls
-        self.nodes.pod_amounts.move(cls, row, sign)
-        self.nodes.columns.write["pod_count"][row] += sign
         if sign > 0:
             self._rows[row][info.pod.uid] = info
         else:
             del self._rows[row][info.pod.uid]
+        self._count_unlisted(info, row, sign)
+
+    def _count_unlisted(self, info: PodInfo, row: int, sign: int) -> None:
+        cls = info.cls
+        self.nodes.pod_amounts.move(cls, row, sign)
+        self.nodes.columns.write["pod_count"][row] += sign
         if cls.host_ports or cls.claim_names:
             self.occupancy.move(info, row, sign, on_trial=self.topology.on_trial)
             self.counts += 1
@@ -330,6 +340,15 @@ class Cluster(Objects):
             self.volumes.move(info, row, sign, on_trial=self.topology.on_trial)
         if self.topology.move(info, row, sign):
             self.counts += 1
+
+    def _count_held(self, what: HeldAmounts | PodInfo, row: int, sign: int) -> None:
+        """As for pods, but nobody finds a pod there whom he could evict."""
+        if isinstance(what, HeldAmounts):
+            self.nodes.pod_amounts.move(what, row, sign)
+            self.nodes.columns.write["pod_count"][row] += sign * what.pods
+        else:
+            self._count_unlisted(what, row, sign)
+        self.nodes.log.add(row, PODS_MOVED)
 
     # --- trials ----------------------------------------------------------------------------------
 

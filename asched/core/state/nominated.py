@@ -75,4 +75,4 @@ class Nominator:
 
     def _touch(self, node: str) -> None:
         self.generation += 1
-        self.log.add(NODE.plural, node)
+        self.log.add(NODE.resource, node)

@@ -12,7 +12,7 @@ LOG_ENTRIES_MAX: Final = 1 << 16
 
 
 class ObjectLog:
-    """(plural, key) of every object that appeared, changed, was assumed or went."""
+    """(resource, key) of every object that appeared, changed, was assumed or went."""
 
     __slots__ = ("_base", "_entries", "end")
 
@@ -22,8 +22,8 @@ class ObjectLog:
         #: moves with every entry; for readers alone
         self.end = 0
 
-    def add(self, plural: str, key: str) -> None:
-        self._entries.append((plural, key))
+    def add(self, resource: str, key: str) -> None:
+        self._entries.append((resource, key))
         self.end += 1
         if len(self._entries) > LOG_ENTRIES_MAX:
             cut = LOG_ENTRIES_MAX // 2

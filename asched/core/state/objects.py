@@ -13,10 +13,12 @@ from asched.core.state.object_log import ObjectLog
 
 
 class Objects:
-    """Stores by kind and key."""
+    """Stores by kind and key. Two API groups may have kinds of one plural: `Kind.resource` tells
+    all apart, and is one for all versions of a kind.
+    """
 
     def __init__(self) -> None:
-        self._objects: dict[str, dict[str, Record]] = {}  # plural -> key -> object
+        self._objects: dict[str, dict[str, Record]] = {}  # resource -> key -> object
         self._assumed_objects: dict[str, dict[str, Record]] = {}
         self._epochs: dict[str, int] = {}
         #: moves with every change of any of them
@@ -26,34 +28,34 @@ class Objects:
 
     def get(self, kind: Kind, key: str) -> Any:
         """The newest version of an object, an assumed one included; None if there is none."""
-        assumed = self._assumed_objects.get(kind.plural)
+        assumed = self._assumed_objects.get(kind.resource)
         if assumed and key in assumed:
             return assumed[key]
-        return self._objects.get(kind.plural, {}).get(key)
+        return self._objects.get(kind.resource, {}).get(key)
 
     def told(self, kind: Kind, key: str) -> Any:
         """The newest version the API told, whatever is assumed; None if there is none."""
-        return self._objects.get(kind.plural, {}).get(key)
+        return self._objects.get(kind.resource, {}).get(key)
 
     def all(self, kind: Kind) -> Mapping[str, Any]:
         """All objects of a kind by key, assumed versions in place of those they replace."""
-        stored = self._objects.get(kind.plural, {})
-        assumed = self._assumed_objects.get(kind.plural)
+        stored = self._objects.get(kind.resource, {})
+        assumed = self._assumed_objects.get(kind.resource)
         return {**stored, **assumed} if assumed else stored
 
     def epoch_of(self, kind: Kind) -> int:
         """A number that moves with every change of an object of this kind."""
-        return self._epochs.get(kind.plural, 0)
+        return self._epochs.get(kind.resource, 0)
 
     # --- what the API told -----------------------------------------------------------------------
 
     def _stored(self, kind: Kind) -> Mapping[str, Any]:
-        return self._objects.get(kind.plural, {})
+        return self._objects.get(kind.resource, {})
 
     def _put_object(self, kind: Kind, obj: Any) -> Any:
         """Store a version; returns the one before it."""
         key = obj.metadata.key
-        store = self._objects.setdefault(kind.plural, {})
+        store = self._objects.setdefault(kind.resource, {})
         old = store.get(key)
         store[key] = obj
         self._settle_assumed(kind, key, obj.metadata)
@@ -62,14 +64,14 @@ class Objects:
 
     def _drop_object(self, kind: Kind, key: str) -> Any:
         """Forget an object with its assumed version; returns what was stored."""
-        old = self._objects.get(kind.plural, {}).pop(key, None)
-        self._assumed_objects.get(kind.plural, {}).pop(key, None)
+        old = self._objects.get(kind.resource, {}).pop(key, None)
+        self._assumed_objects.get(kind.resource, {}).pop(key, None)
         self._touch(kind, key)
         return old
 
     def _touch(self, kind: Kind, key: str) -> None:
-        self.object_log.add(kind.plural, key)
-        self._epochs[kind.plural] = self._epochs.get(kind.plural, 0) + 1
+        self.object_log.add(kind.resource, key)
+        self._epochs[kind.resource] = self._epochs.get(kind.resource, 0) + 1
         self.epoch += 1
 
     # --- what we assume --------------------------------------------------------------------------
@@ -81,23 +83,23 @@ class Objects:
         """
         ours = _metadata(obj)
         key = ours.key
-        told = self._objects.get(kind.plural, {}).get(key)
+        told = self._objects.get(kind.resource, {}).get(key)
         if told is not None and _is_over(ours, _metadata(told)):
             return
-        self._assumed_objects.setdefault(kind.plural, {})[key] = obj
+        self._assumed_objects.setdefault(kind.resource, {})[key] = obj
         self._touch(kind, key)
 
     def restore_object(self, kind: Kind, key: str) -> None:
         """Go back to the version the API told."""
-        if self._assumed_objects.get(kind.plural, {}).pop(key, None) is not None:
+        if self._assumed_objects.get(kind.resource, {}).pop(key, None) is not None:
             self._touch(kind, key)
 
     def _settle_assumed(self, kind: Kind, key: str, metadata: ObjectMeta) -> None:
-        assumed = self._assumed_objects.get(kind.plural, {}).get(key)
+        assumed = self._assumed_objects.get(kind.resource, {}).get(key)
         if assumed is None:
             return
         if _is_over(_metadata(assumed), metadata):
-            del self._assumed_objects[kind.plural][key]
+            del self._assumed_objects[kind.resource][key]
 
 
 def _metadata(obj: Any) -> ObjectMeta:

@@ -147,12 +147,12 @@ class VolumeIndex:
         return _counted(CsiVolume(driver, f"\0{use.key}"))
 
     def names_of(self, use: ClaimUse) -> tuple[tuple[str, str], ...]:
-        """(plural, key) of the objects that decide what a claim is counted as."""
+        """(resource, key) of the objects that decide what a claim is counted as."""
         return self._names(use)
 
     def is_named(self, kind: Kind, key: str) -> bool:
         """Whether an object decides what a claim of some placed pod is counted as."""
-        return (kind.plural, key) in self._named_by
+        return (kind.resource, key) in self._named_by
 
     # --- pods ------------------------------------------------------------------------------------
 
@@ -195,13 +195,13 @@ class VolumeIndex:
             del self._uses[use], self._volume_of[use], self._names_of[use]
 
     def _names(self, use: ClaimUse) -> tuple[tuple[str, str], ...]:
-        """(plural, key) of the objects that decide what a claim is counted as."""
-        named = (PERSISTENT_VOLUME_CLAIM.plural, use.key)
+        """(resource, key) of the objects that decide what a claim is counted as."""
+        named = (PERSISTENT_VOLUME_CLAIM.resource, use.key)
         claim = self._lookup(PERSISTENT_VOLUME_CLAIM, use.key)
         if claim is None:
             return (named,)
-        volume = (PERSISTENT_VOLUME.plural, claim.spec.volume_name)
-        return (named, volume, (STORAGE_CLASS.plural, claim_class(claim)))
+        volume = (PERSISTENT_VOLUME.resource, claim.spec.volume_name)
+        return (named, volume, (STORAGE_CLASS.resource, claim_class(claim)))
 
     def _rename(self, use: ClaimUse, names: tuple[tuple[str, str], ...]) -> None:
         for name in self._names_of.get(use, ()):
@@ -253,7 +253,7 @@ class VolumeIndex:
             for attachment in tuple(self._attachments_of.get(key, ())):
                 self._read_attachment(attachment)
         if kind in _NAMING:
-            for use in tuple(self._named_by.get((kind.plural, key), ())):
+            for use in tuple(self._named_by.get((kind.resource, key), ())):
                 self._name_anew(use)
 
     def _name_anew(self, use: ClaimUse) -> None:

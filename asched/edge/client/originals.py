@@ -71,17 +71,17 @@ class Originals:
         missing = tuple(
             kind
             for kind in kinds
-            if kind.plural not in self._kept or (kind.plural == POD.plural and adds_pods)
+            if kind.resource not in self._kept or (kind.resource == POD.resource and adds_pods)
         )
-        self._kept = {kind.plural: self._kept.get(kind.plural, {}) for kind in kinds}
+        self._kept = {kind.resource: self._kept.get(kind.resource, {}) for kind in kinds}
         self._with_placed_pods = with_placed_pods
         return missing
 
     def wants(self, kind: Kind) -> bool:
-        return kind.plural in self._kept
+        return kind.resource in self._kept
 
     def count(self, kind: Kind) -> int:
-        return len(self._kept.get(kind.plural, ()))
+        return len(self._kept.get(kind.resource, ()))
 
     # --- from the watch --------------------------------------------------------------------------
 
@@ -91,10 +91,10 @@ class Originals:
             return
         metadata: Any = obj.metadata  # type: ignore[attr-defined]
         if isinstance(obj, Pod) and obj.spec.node_name and not self._with_placed_pods:
-            self._kept[kind.plural].pop(metadata.key, None)
+            self._kept[kind.resource].pop(metadata.key, None)
             return
         original = _Original(metadata.uid, content, is_line=is_line)
-        self._kept[kind.plural][metadata.key] = original
+        self._kept[kind.resource][metadata.key] = original
 
     def hear(self, fact: Fact) -> None:
         """Drop what is gone."""
@@ -102,13 +102,13 @@ class Originals:
             return
         if isinstance(fact, Gone) and self.wants(fact.kind):
             metadata: Any = fact.obj.metadata  # type: ignore[attr-defined]
-            kept = self._kept[fact.kind.plural]
+            kept = self._kept[fact.kind.resource]
             known = kept.get(metadata.key)
             if known is not None and known.uid == metadata.uid:
                 del kept[metadata.key]
         elif isinstance(fact, Listed) and self.wants(fact.kind):
             listed = {obj.metadata.key for obj in fact.objects}  # type: ignore[attr-defined]
-            kept = self._kept[fact.kind.plural]
+            kept = self._kept[fact.kind.resource]
             for key in kept.keys() - listed:
                 del kept[key]
 
@@ -117,14 +117,14 @@ class Originals:
     def splice(self, stand_in: Any) -> msgspec.Raw:
         """The bytes a `Whole` or `Wholes` stands for. Raises MissingOriginalError."""
         if isinstance(stand_in, Whole):
-            original = self._kept.get(stand_in.kind.plural, {}).get(stand_in.key)
+            original = self._kept.get(stand_in.kind.resource, {}).get(stand_in.key)
             if original is None or stand_in.uid not in ("", original.uid):
                 raise MissingOriginalError(
                     f'{stand_in.kind.plural} "{stand_in.key.rpartition("/")[2]}" not found'
                 )
             return msgspec.Raw(original.trimmed())
         if isinstance(stand_in, Wholes):
-            kept = self._kept.get(stand_in.kind.plural, {})
+            kept = self._kept.get(stand_in.kind.resource, {})
             parts = (kept[key].trimmed() for key in stand_in.keys if key in kept)
             return msgspec.Raw(b"[" + b",".join(parts) + b"]")
         raise TypeError(f"{type(stand_in).__name__} cannot be written as JSON")

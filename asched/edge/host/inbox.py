@@ -25,14 +25,14 @@ class Inbox:
     def put(self, fact: Fact) -> None:
         """Take a fact; a newer sight of an object takes the place of the older one."""
         if isinstance(fact, Seen):
-            key = (fact.kind.plural, fact.obj.metadata.uid)  # type: ignore[attr-defined]
+            key = (fact.kind.resource, fact.obj.metadata.uid)  # type: ignore[attr-defined]
             at = self._seen_at.get(key)
             if at is not None:
                 self._facts[at] = fact
                 return
             self._seen_at[key] = len(self._facts)
         elif isinstance(fact, Gone):
-            self._seen_at.pop((fact.kind.plural, fact.obj.metadata.uid), None)  # type: ignore[attr-defined]
+            self._seen_at.pop((fact.kind.resource, fact.obj.metadata.uid), None)  # type: ignore[attr-defined]
         elif isinstance(fact, Listed):
             self._forget_sights(fact.kind)
         self._facts.append(fact)
@@ -46,5 +46,5 @@ class Inbox:
         return facts
 
     def _forget_sights(self, kind: Kind) -> None:
-        for key in [key for key in self._seen_at if key[0] == kind.plural]:
+        for key in [key for key in self._seen_at if key[0] == kind.resource]:
             del self._seen_at[key]

@@ -202,7 +202,7 @@ def test_nothing_is_sent_once_more_for_somebody_else() -> None:
 def test_the_watch_may_settle_it(heard: tuple[Answer, ...], node: str) -> None:
     course = Course(a_cluster()).hear(*heard)
     assert isinstance(course.effect, WaitFor)
-    assert course.effect.on == (("pods", "default/web"),)
+    assert course.effect.on == (("Pod", "default/web"),)
     assert not course.effect.ready()
     course.see(a_pod("web").metadata(resourceVersion="2").build().on(node))
     assert course.effect.ready()

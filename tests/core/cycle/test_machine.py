@@ -276,7 +276,7 @@ class Disks(PreBindPlugin):
         return SUCCESS if pod.pod.metadata.name.startswith("disk") else SKIP
 
     def pre_bind(self, pod, node):
-        yield WaitFor(ready=lambda: False, timeout_s=600.0, on=(("persistentvolumes", "pv"),))
+        yield WaitFor(ready=lambda: False, timeout_s=600.0, on=(("PersistentVolume", "pv"),))
         return failure("no disk")
 
 

@@ -38,7 +38,7 @@ class Asking:
 
 
 def pod(name: str) -> Topic:
-    return "pods", f"default/{name}"
+    return "Pod", f"default/{name}"
 
 
 def test_a_turn_asks_those_whom_it_concerns_and_nobody_else() -> None:
@@ -67,15 +67,15 @@ def test_a_topic_named_twice_is_followed_once() -> None:
 
 def test_nodes_objects_and_decisions_move_questions_too() -> None:
     asking = Asking()
-    asking.wait(1, ("nodes", "n1"))
-    asking.wait(2, (RESOURCE_CLAIM.plural, "default/c"))
+    asking.wait(1, ("Node", "n1"))
+    asking.wait(2, (RESOURCE_CLAIM.resource, "default/c"))
     asking.wait(3, pod("web"))
     asking.look()
     asking.is_so = {1, 2, 3}
     assert asking.look() == []
     asking.waits.saw(Sight(NODE, a_node("n1").build(), None))
     assert asking.look() == [Done(1)]
-    asking.log.add(RESOURCE_CLAIM.plural, "default/c")
+    asking.log.add(RESOURCE_CLAIM.resource, "default/c")
     assert asking.look() == [Done(2)]
     asking.decided.append(pod("web"))
     assert asking.look() == [Done(3)]
@@ -92,12 +92,12 @@ def test_a_question_that_names_nothing_is_asked_every_time() -> None:
 
 def test_a_log_that_has_forgotten_has_everybody_asked() -> None:
     asking = Asking()
-    asking.wait(1, (RESOURCE_CLAIM.plural, "default/c"))
+    asking.wait(1, (RESOURCE_CLAIM.resource, "default/c"))
     asking.look()
     asking.is_so = {1}
     for _ in range(70_000):
-        asking.log.add("persistentvolumes", "other")
-    asking.log.add(RESOURCE_CLAIM.plural, "default/c")
+        asking.log.add("PersistentVolume", "other")
+    asking.log.add(RESOURCE_CLAIM.resource, "default/c")
     assert asking.look() == [Done(1)]
 
 

@@ -2,7 +2,13 @@
 
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
-from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.model.kinds import (
+    COSCHEDULING_GROUP,
+    POD_GROUP,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+)
+from asched.core.model.workload import CoschedulingGroup, PodGroup
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
 
@@ -69,7 +75,7 @@ def test_every_change_is_told() -> None:
     cluster.assume_object(RESOURCE_CLAIM, a_claim("2"))
     cluster.restore_object(RESOURCE_CLAIM, "d/c")
     cluster.restore_object(RESOURCE_CLAIM, "d/c")  # nothing left to take back
-    assert cluster.object_log.since(cursor) == [("resourceclaims", "d/c")] * 3
+    assert cluster.object_log.since(cursor) == [("resource.k8s.io/ResourceClaim", "d/c")] * 3
     assert (cluster.epoch, cluster.epoch_of(RESOURCE_CLAIM)) == (epoch + 3, 3)
     assert cluster.epoch_of(RESOURCE_SLICE) == 0
 
@@ -84,3 +90,19 @@ def test_companions_are_made_once() -> None:
     cluster = Cluster()
     assert cluster.singleton(make) is cluster.singleton(make)
     assert made == [cluster]
+
+
+def test_kinds_of_one_plural_are_told_apart() -> None:
+    cluster = Cluster()
+    metadata = {"name": "g", "namespace": "d", "uid": "u"}
+    upstream = decode(PodGroup, {"metadata": metadata})
+    ours = decode(CoschedulingGroup, {"metadata": metadata, "spec": {"minMember": 2}})
+
+    cluster.apply(Seen(POD_GROUP, upstream))
+    cluster.apply(Seen(COSCHEDULING_GROUP, ours))
+    assert cluster.get(POD_GROUP, "d/g") is upstream
+    assert cluster.get(COSCHEDULING_GROUP, "d/g") is ours
+    cluster.apply(Gone(POD_GROUP, upstream))
+
+    assert cluster.get(POD_GROUP, "d/g") is None
+    assert cluster.get(COSCHEDULING_GROUP, "d/g") is ours

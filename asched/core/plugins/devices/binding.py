@@ -220,7 +220,7 @@ class ClaimBinding:
             return _is_newer(known.metadata.resource_version, version)
 
         if not moved():
-            on = ((RESOURCE_CLAIM.plural, key),)
+            on = ((RESOURCE_CLAIM.resource, key),)
             answer = yield WaitFor(ready=moved, timeout_s=REFRESH_S_MAX, on=on, in_doubt=True)
             if isinstance(answer, TimedOut):
                 return None
@@ -314,7 +314,7 @@ class ClaimBinding:
         answer = yield WaitFor(
             ready=lambda: self._verdict(waiting) is not None,
             timeout_s=self._timeout_s,
-            on=tuple((RESOURCE_CLAIM.plural, claim.metadata.key) for claim in waiting),
+            on=tuple((RESOURCE_CLAIM.resource, claim.metadata.key) for claim in waiting),
         )
         verdict = self._verdict(waiting) or BOUND
         if isinstance(answer, TimedOut):

@@ -194,7 +194,7 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         """The object decides what a claim counts as: one of the pod's, or of a placed pod's."""
         key = (new or old).metadata.key
         mine = any(
-            (kind.plural, key) in self._cluster.volumes.names_of(use)
+            (kind.resource, key) in self._cluster.volumes.names_of(use)
             for use in storage_of(pod).claims
         )
         return Hint.QUEUE if mine or self._cluster.volumes.is_named(kind, key) else Hint.SKIP

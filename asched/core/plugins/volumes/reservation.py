@@ -184,15 +184,15 @@ class Check:
         return self.is_settled() or self._topics() != self._followed
 
     def _topics(self) -> tuple[Topic, ...]:
-        reservation, claims = self._reservation, PERSISTENT_VOLUME_CLAIM.plural
-        found = [(POD.plural, self._pod.pod.key), (NODE.plural, reservation.node)]
+        reservation, claims = self._reservation, PERSISTENT_VOLUME_CLAIM.resource
+        found = [(POD.resource, self._pod.pod.key), (NODE.resource, reservation.node)]
         for write, key in reservation.bindings:
-            found += [(PERSISTENT_VOLUME.plural, write.name), (claims, key)]
+            found += [(PERSISTENT_VOLUME.resource, write.name), (claims, key)]
         for write in reservation.provisions:
             found.append((claims, write.key))
             claim = self._cluster.told(PERSISTENT_VOLUME_CLAIM, write.key)
             if claim is not None and claim.spec.volume_name:
-                found.append((PERSISTENT_VOLUME.plural, claim.spec.volume_name))
+                found.append((PERSISTENT_VOLUME.resource, claim.spec.volume_name))
         return tuple(found)
 
     def is_settled(self) -> bool:

@@ -65,7 +65,7 @@ class VolumeStore:
             for name, volume in self._cluster.all(PERSISTENT_VOLUME).items():
                 self._put(name, volume)
             return
-        changed = dict.fromkeys(k for plural, k in entries if plural == PERSISTENT_VOLUME.plural)
+        changed = dict.fromkeys(k for what, k in entries if what == PERSISTENT_VOLUME.resource)
         for name in changed:
             volume = self._cluster.get(PERSISTENT_VOLUME, name)
             self._remove(name)

@@ -1,0 +1,189 @@
+from random import Random
+
+import pytest
+
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.selector import Selector
+from asched.core.state.audit import recount
+from asched.core.state.cluster import Cluster
+from asched.core.state.counters import CounterKey, PodPredicate
+from asched.core.state.facts import Gone, Seen
+from asched.core.state.holds import HeldAmounts, HeldPlace
+from tests.builders import a_cluster, a_node, a_pod
+
+ONE_CPU = HeldAmounts({"cpu": 1000, "memory": 1 << 30}, pods=1)
+
+
+def amounts_on(cluster: Cluster, node: str) -> tuple[int, int, int]:
+    """(milli-CPU, bytes, pods) that count as taken."""
+    read, row = cluster.nodes.columns.read, cluster.nodes.row_of[node]
+    cpu, memory = read("requested")[:2, row].tolist()
+    return cpu, memory, int(read("pod_count")[row])
+
+
+def test_held_room_counts_as_taken_until_it_is_dropped() -> None:
+    cluster = a_cluster(a_node("n1"), a_node("n2"), pods=[a_pod().requests(cpu="2").on("n1")])
+
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n2")], until_s=10)
+
+    assert amounts_on(cluster, "n1") == (3000, 1 << 30, 2)
+    assert amounts_on(cluster, "n2") == (1000, 1 << 30, 1)
+    assert recount(cluster) == []
+    assert [place.node_name for place in cluster.holds.drop("a")] == ["n1", "n2"]
+    assert amounts_on(cluster, "n1") == (2000, 0, 1)
+    assert not cluster.holds
+
+
+def test_a_held_pod_counts_wherever_pods_count_but_is_nobody_to_evict() -> None:
+    cluster = a_cluster(a_node("n1").labels({"kubernetes.io/hostname": "n1"}))
+    to_come = a_pod("to-come").labels(app="x").host_port(80).requests(cpu="1")
+    everybody = CounterKey(
+        (PodPredicate(frozenset({"default"}), Selector(())),), counts_terminating=False
+    )
+    counter = cluster.counter(everybody)
+
+    cluster.holds.put("a", [HeldPlace(cluster.classes.info_of(to_come.build()), "n1")], 10)
+
+    assert counter.total == 1
+    assert cluster.occupancy.ports
+    assert not cluster.pods_on(0)
+    assert recount(cluster) == []
+    cluster.holds.drop("a")
+    assert counter.total == 0
+    assert not cluster.occupancy.ports
+
+
+def test_a_lifted_hold_counts_nowhere_until_it_is_restored() -> None:
+    cluster = a_cluster(a_node("n1"))
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")], 10)
+    changed_up_to = cluster.nodes.log.end
+
+    assert cluster.holds.lift("a")
+    assert not cluster.holds.lift("a")
+    assert amounts_on(cluster, "n1") == (0, 0, 0)
+    assert not list(cluster.holds.owners_on(0))
+    cluster.holds.restore("a")
+
+    assert amounts_on(cluster, "n1") == (1000, 1 << 30, 1)
+    assert {row for row, _ in cluster.nodes.log.since(changed_up_to) or ()} == {0}
+
+
+def test_a_node_takes_its_places_along_and_the_owner_is_looked_at() -> None:
+    n1, n2 = a_node("n1"), a_node("n2")
+    cluster = a_cluster(n1, n2)
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n2")], 10)
+
+    cluster.apply(Gone(NODE, n1.build()))
+
+    hold = cluster.holds.of("a")
+    assert hold is not None
+    assert [place.node_name for place in hold.places] == ["n2"]
+    assert list(cluster.holds.touched) == ["a"]
+    assert recount(cluster) == []
+
+
+def test_a_node_that_goes_while_its_places_are_lifted_is_missed_at_their_return() -> None:
+    n1 = a_node("n1")
+    cluster = a_cluster(n1, a_node("n2"))
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n2")], 10)
+    cluster.holds.lift("a")
+
+    cluster.apply(Gone(NODE, n1.build()))
+    cluster.holds.restore("a")
+
+    assert list(cluster.holds.touched) == ["a"]
+    assert amounts_on(cluster, "n2") == (1000, 1 << 30, 1)
+    assert recount(cluster) == []
+
+
+@pytest.mark.parametrize(
+    ("cpu", "touched"), [("2", []), ("4", ["a"])], ids=["beside it", "on top of it"]
+)
+def test_an_owner_is_looked_at_when_somebody_lies_on_its_room(cpu: str, touched: list) -> None:
+    cluster = a_cluster(a_node("n1").allocatable(cpu="4"))
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")], 10)
+
+    cluster.apply(Seen(POD, a_pod("stranger").requests(cpu=cpu).on("n1").build()))
+
+    assert list(cluster.holds.touched) == touched
+
+
+def test_an_owner_is_looked_at_when_its_node_shrinks() -> None:
+    cluster = a_cluster(a_node("n1").allocatable(cpu="4"))
+    cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")], 10)
+
+    cluster.apply(Seen(NODE, a_node("n1").allocatable(cpu="500m").build()))
+
+    assert list(cluster.holds.touched) == ["a"]
+
+
+def test_owners_expire_in_order_and_by_their_last_word() -> None:
+    cluster = a_cluster(a_node("n1"))
+    place = [HeldPlace(ONE_CPU, "n1")]
+    cluster.holds.put("late", place, until_s=30)
+    cluster.holds.put("early", place, until_s=10)
+    cluster.holds.put("gone", place, until_s=5)
+    cluster.holds.put("extended", place, until_s=6)
+    cluster.holds.put("extended", place, until_s=40)
+    cluster.holds.drop("gone")
+
+    assert cluster.holds.next_deadline_s == 10
+    assert list(cluster.holds.expired(9.9)) == []
+    assert list(cluster.holds.expired(30)) == ["early", "late"]
+    assert cluster.holds.next_deadline_s == 40
+
+
+def test_places_on_a_node_that_nobody_knows_are_refused_and_change_nothing() -> None:
+    cluster = a_cluster(a_node("n1"))
+
+    with pytest.raises(KeyError):
+        cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1"), HeldPlace(ONE_CPU, "n9")], 10)
+
+    assert amounts_on(cluster, "n1") == (0, 0, 0)
+
+
+def test_deadlines_of_owners_that_change_their_mind_do_not_pile_up() -> None:
+    cluster = a_cluster(a_node("n1"))
+    for at in range(10_000):
+        cluster.holds.put("a", [HeldPlace(ONE_CPU, "n1")], until_s=at)
+    assert len(cluster.holds._deadlines) < 100
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_any_history_counts_as_a_fresh_count_would(seed: int) -> None:
+    rng, cluster = Random(seed), a_cluster()
+    names, owners = [f"n{i}" for i in range(5)], [f"o{i}" for i in range(4)]
+    for step in range(200):
+        name, owner = rng.choice(names), rng.choice(owners)
+        match rng.randrange(7):
+            case 0:
+                cluster.apply(Seen(NODE, a_node(name).allocatable(cpu=rng.choice("24")).build()))
+            case 1:
+                cluster.apply(Gone(NODE, a_node(name).build()))
+            case 2:
+                pod = a_pod(f"p{step}").requests(cpu="1").on(name)
+                cluster.apply(Seen(POD, pod.build()))
+            case 3 if cluster.pods_seen:
+                known = rng.choice(sorted(cluster.pods_seen))
+                cluster.apply(Gone(POD, cluster.pods_seen[known]))
+            case 4:
+                cluster.holds.drop(owner)
+            case 5:
+                if not cluster.holds.lift(owner):
+                    cluster.holds.restore(owner)
+            case _:
+                to_come = a_pod(f"h{step}").labels(app="x").host_port(80).build()
+                whats = (ONE_CPU, cluster.classes.info_of(to_come))
+                known_nodes = sorted(cluster.nodes.row_of)
+                count = rng.randrange(3) if known_nodes else 0
+                places = [
+                    HeldPlace(rng.choice(whats), rng.choice(known_nodes)) for _ in range(count)
+                ]
+                cluster.holds.put(owner, places, until_s=step)
+    for owner in owners:
+        cluster.holds.restore(owner)
+    assert recount(cluster) == []
+    for owner in owners:
+        cluster.holds.drop(owner)
+    assert recount(cluster) == []
+    assert not cluster.holds._owners_on
