@@ -324,6 +324,6 @@ class RandomWorld(World):
         away = rng.sample(there, rng.randint(0, min(3, len(there))))
         added = [self.info(self.some_pod("")) for _ in range(rng.randint(0, 2))]
         with ExitStack() as stack:
-            stack.enter_context(cluster.without_pods(away, row))
-            stack.enter_context(cluster.with_pods(added, row))
+            stack.enter_context(cluster.supposing().gone(away, row))
+            stack.enter_context(cluster.supposing().there(added, row))
             yield name, [i.pod for i in away], [i.pod for i in added]

@@ -95,7 +95,7 @@ def test_a_trial_is_judged_like_the_real_thing_and_leaves_no_trace(name: str) ->
     for pod in world.waiting:
         info, twin = (w.cluster.classes.info_of(pod) for w in (world, real))
         before = asking.codes(plugin, info, all_rows(world.cluster))
-        with world.cluster.with_pods([pending(world.cluster, extra)], row):
+        with world.cluster.supposing().there([pending(world.cluster, extra)], row):
             during = asking.codes(plugin, info, all_rows(world.cluster))
         after = asking.codes(plugin, info, all_rows(world.cluster))
         expected = asking.codes(other, twin, all_rows(real.cluster))

@@ -71,12 +71,7 @@ class GroupBoard:
 
     def feasible(self, c: int) -> Mask:
         """bool[N]. Raises PointError, OutOfTurn."""
-        pod, state = self.example(c), self.state(c)
-        if state.update(pod).rejection is not None:
-            return np.zeros(self.cluster.nodes.height, dtype=np.bool_)
-        mask: Mask = state.feasible & self.within
-        mask[self._group.runner.nominated_pods.refused(pod, state).rows] = False
-        return mask
+        return self._group.runner.fitting(self.example(c)).rows(self.within)
 
     def is_order_free(self, c: int) -> bool:
         """Of the class as it is now: whom others speak of may change with them."""

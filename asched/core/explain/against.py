@@ -26,12 +26,9 @@ def against(
     deciding = Deciding(runner, nominator, pod.on(""))
     placed = cluster.placed.get(pod.uid)
     try:
-        with deciding.within_budget():
-            if placed is None or placed.row < 0:
-                status = deciding.status_on(row)
-            else:
-                with cluster.without_pods((placed,), placed.row):
-                    status = deciding.status_on(row)
+        with deciding.within_budget(), cluster.supposing() as suppose:
+            suppose.without(() if placed is None else (placed,))
+            status = deciding.status_on(row)
     except (OutOfTurn, PointError) as error:
         return {**told, "refused": str(error)}
     if status is not None:

@@ -212,8 +212,8 @@ def _labels(deciding: Deciding) -> Iterator[Change]:
             return
         node = nodes.node_at[row]
         assert node is not None
-        with deciding.supposing(relabelled(node, change)) as there:
-            fits = bool(deciding.rows()[there])
+        with deciding.cluster.supposing().node(relabelled(node, change)):
+            fits = bool(deciding.rows()[row])
         if fits:
             parts = [f"{k}={v}" if v is not None else f"{k}-" for k, v in change.items()]
             details = {"node": node.name, "labels": change}
@@ -241,8 +241,9 @@ def _nodes(deciding: Deciding) -> Iterator[Change]:
     for tries, (_, _, node) in enumerate(ordered):
         if tries == TRIES_MAX:
             return
-        with deciding.supposing(another(node, cluster.nodes.row_of)) as row:
-            fits = bool(deciding.rows()[row])
+        more = another(node, cluster.nodes.row_of)
+        with cluster.supposing().node(more):
+            fits = bool(deciding.rows()[cluster.nodes.row_of[more.name]])
         if fits:
             said = f"one more node like {node.name}"
             yield Change("node", said, {"like": node.name}, 1, node.name)
@@ -301,7 +302,7 @@ def _evictions(deciding: Deciding) -> Iterator[Change]:
         for _, index in fewest:
             row = int(rows[index])
             leaving = [p for p in lines.pods(row) if p.pod.priority <= level]
-            with cluster.without_pods(leaving, row):
+            with cluster.supposing().gone(leaving, row):
                 fits = deciding.fits_on(row)
             if fits:
                 yield _evicted(deciding, row, level, [p.pod.key for p in leaving])

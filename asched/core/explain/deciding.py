@@ -1,7 +1,8 @@
 """Deciding on supposition: would this pod fit, were it or a node a little different?
 
 A runner of its own, whose cached results go with it, over the same columns: what is supposed of the
-pod touches nothing, and what is supposed of a node undoes itself. Extenders are not asked.
+pod touches nothing, and what is supposed of the cluster undoes itself (`Cluster.supposing`).
+Extenders are not asked.
 
 Bounds  DECISIONS_MAX decisions and STEPS_MAX steps of the cluster's budget; then OutOfTurn.
 """
@@ -13,14 +14,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.framework.fitting import Fitting
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import Status
-from asched.core.model.kinds import NODE
-from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone, Seen
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
 
@@ -45,41 +44,24 @@ class Deciding:
 
     def rows(self, pod: Pod | None = None) -> Mask:
         """bool[N]: where the pod, or another in its place, fits. Raises OutOfTurn."""
-        self._left -= 1
-        if self._left < 0:
-            raise OutOfTurn("too many decisions")
-        info = self.info(pod or self.pod)
-        state = self._runner.cache.state_of(info)
-        if state.update(info).rejection is not None:
-            return np.zeros(self.cluster.nodes.height, dtype=np.bool_)
-        fits = state.feasible.copy()
-        fits[self._runner.nominated_pods.refused(info, state).rows] = False
-        return fits
+        return self._fitting(pod or self.pod).rows()
 
     def fits(self, pod: Pod | None = None) -> bool:
         return bool(self.rows(pod).any())
 
     def fits_on(self, row: int) -> bool:
-        """Whether the pod fits a row as the columns stand in a trial."""
+        """Whether the pod fits a row, within a supposition about it."""
         return self.status_on(row) is None
 
     def status_on(self, row: int) -> Status | None:
         """Why it does not; None if it does."""
-        self._left -= 1
-        if self._left < 0:
-            raise OutOfTurn("too many decisions")
-        info = self.info(self.pod)
-        state = self._runner.cache.state_of(info)
-        state.update(info)
-        return self._runner.nominated_pods.status_with(info, state, row)
+        return self._fitting(self.pod).status_on(row)
 
     def refusals(self, stays: Callable[[str, int | None], bool]) -> Mask:
         """bool[N]: live rows refused by some filter of which `stays` (its name, the aspects it
         depends on) holds; rows that PreFilter left out among them.
         """
-        info = self.info(self.pod)
-        self.rows()
-        state = self._runner.cache.state_of(info)
+        state = self._fitting(self.pod).state
         nodes = self.cluster.nodes
         refused: Mask = ~nodes.columns.read("live")[: nodes.height]
         if state.outcome.rejection is not None:
@@ -93,16 +75,11 @@ class Deciding:
                 refused |= verdict.codes[: nodes.height] != 0
         return refused
 
-    @contextmanager
-    def supposing(self, node: Node) -> Iterator[int]:
-        """As if a node were this one, or were there at all, until the block ends: its row."""
-        before = self.cluster.node_of(node.name)
-        self.cluster.apply(Seen(NODE, node))
-        try:
-            yield self.cluster.nodes.row_of[node.name]
-        finally:
-            undo = Gone(NODE, node) if before is None else Seen(NODE, before)
-            self.cluster.apply(undo)
+    def _fitting(self, pod: Pod) -> Fitting:
+        self._left -= 1
+        if self._left < 0:
+            raise OutOfTurn("too many decisions")
+        return self._runner.fitting(self.info(pod))
 
     @contextmanager
     def within_budget(self) -> Iterator[None]:

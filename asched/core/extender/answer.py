@@ -132,9 +132,8 @@ class Advisor:
         self, runner: Runner, info: PodInfo
     ) -> tuple[ClassState, dict[int, Status], Rejection]:
         """(the class as it stands, rows refused by nominated pods, who rejects which row)."""
-        state = runner.cache.state_of(info)
-        outcome = state.update(info)
-        refused = {} if outcome.rejection is not None else runner.nominated_pods.judge(info, state)
+        fitting = runner.fitting(info)
+        state, refused = fitting.state, fitting.in_words()
         return state, refused, runner.rejection(info, state, refused)
 
     def _fits_without(
@@ -148,7 +147,7 @@ class Advisor:
             return False
         here = self._cluster.pods_on(row)
         victims = [here[uid] for uid in uids if uid in here]
-        with self._cluster.without_pods(victims, row):
+        with self._cluster.supposing().gone(victims, row):
             return runner.nominated_pods.status_with(info, state, row) is None
 
     def _rows(self, names: Iterable[str], height: int) -> Mask:

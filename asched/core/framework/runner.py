@@ -23,6 +23,7 @@ from asched import names
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.extender_chain import ExtenderChain
+from asched.core.framework.fitting import Fitting
 from asched.core.framework.meter import Meter
 from asched.core.framework.per_node.late import driven
 from asched.core.framework.placements import Placement
@@ -185,8 +186,9 @@ class Runner:
         if asked_count and self._extenders.has_filter:
             granted, no = yield from self._extenders.filter(pod, asked)
             turned_away = int(np.count_nonzero(granted)) != asked_count
-            granted, told = self._still(pod, state, granted)
-            refused = {**told, **no}
+            now = self.fitting(pod)
+            granted = now.rows(granted)
+            refused = {**now.refused.told, **no}
         count = int(np.count_nonzero(granted))
         if meter is not None:
             rows = outcome.rows
@@ -199,10 +201,11 @@ class Runner:
         if count > 1 and self._extenders.has_prioritize:
             before = list(self.cluster.nodes.node_at)
             extra = yield from self._extenders.prioritize(pod, granted)
-            granted, told = self._still(pod, state, self._same(granted, before))
+            now = self.fitting(pod)
+            granted = now.rows(self._same(granted, before))
             count = int(np.count_nonzero(granted))
             if count == 0:
-                return self.rejection(pod, state, told, within=within)
+                return self.rejection(pod, state, now.refused.told, within=within)
         if count == 1:
             return self._decision(state, int(np.argmax(granted)), 1, None)
         is_all = np.array_equal(granted, state.feasible)
@@ -226,18 +229,13 @@ class Runner:
                 kept[row] = False
         return kept
 
-    def _still(
-        self, pod: PodInfo, state: ClassState, granted: Mask
-    ) -> tuple[Mask, dict[int, Status]]:
-        """(the granted rows that fit as things stand now, `RefusedRows.told` of nominated pods)."""
-        outcome = state.update(pod)
-        refused = self.nominated_pods.refused(pod, state)
-        now = np.zeros(len(state.feasible), dtype=np.bool_)
-        if outcome.rejection is None:
-            common = min(len(now), len(granted))
-            now[:common] = granted[:common] & state.feasible[:common]
-            now[refused.rows] = False
-        return now, refused.told
+    def fitting(self, pod: PodInfo, *, spares: bool = False) -> Fitting:
+        """The filter half of an attempt as things stand now. `spares`: as for `ClassState.update`.
+        Raises PointError.
+        """
+        state = self.cache.state_of(pod)
+        state.update(pod, spares=spares)
+        return Fitting(pod, state, self.cluster, self.nominated_pods)
 
     def post_filter(
         self, pod: PodInfo, rejection: Rejection, trial: Trial
@@ -366,8 +364,7 @@ class Runner:
             granted, _ = yield from self._extenders.filter(pod, only)
             if not granted.any():
                 self._extenders.note_in_vain(pod)
-            left, _ = self._still(pod, state, granted)
-            if not left.any():
+            if not self.fitting(pod).rows(granted).any():
                 return None
         return self._decision(state, row, 1, None)
 

@@ -1,14 +1,12 @@
 """Would an unschedulable pod fit now? Asked about extra events, before the pod is woken.
 And would one that holds a place get it again? Asked before its binding is sent once more.
 
-It is the filter half of an attempt and nothing more: cached results are brought up to date (the
-attempt that may follow finds them so), nothing is measured, scored, reserved or written.
+It is the filter half of an attempt (`Fitting`) and nothing more; nor is it measured.
 """
 
 from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated_filter import first_rejection, is_plain
+from asched.core.framework.results.nominated_filter import is_plain
 from asched.core.framework.runner import Runner
-from asched.core.framework.status import Status
 from asched.core.model.pod import Pod
 from asched.core.state.pods import PodInfo
 
@@ -28,17 +26,16 @@ def blamed(runner: Runner, pod: Pod, left: str = "") -> frozenset[str] | None:
     meter, work.meter = work.meter, None
     try:
         info = runner.cluster.classes.info_of(pod)
-        state = runner.cache.state_of(info)
-        told: dict[int, Status] = {}
-        if state.update(info).rejection is None:
+        fitting = runner.fitting(info)
+        state = fitting.state
+        if fitting.rejection is None:
             if state.feasible_count and runner.consults(info):
                 return None
             if left and is_plain(state):
                 return _blamed_at(runner, info, state, left)
-            rows, told = runner.nominated_pods.refused(info, state)
-            if len(rows) < state.feasible_count:
+            if fitting.count:
                 return None
-        return runner.rejection(info, state, told).unschedulable_plugins
+        return runner.rejection(info, state, fitting.refused.told).unschedulable_plugins
     except Exception:  # noqa: BLE001 - whatever it is, the attempt reports it where it belongs
         return None
     finally:
@@ -53,12 +50,9 @@ def still_takes(runner: Runner, pod: PodInfo) -> bool:
     if row < 0:  # the node went
         return False
     try:
-        state = runner.cache.state_of(pod)
-        outcome = state.update(pod, spares=True)
-        if outcome.rejection is not None or (outcome.rows is not None and row not in outcome.rows):
-            return False
-        with runner.cluster.without_pods((pod,), row):
-            return first_rejection(pod, state, runner.cluster, row) is None
+        fitting = runner.fitting(pod, spares=True)
+        with runner.cluster.supposing().gone((pod,), row):
+            return fitting.status_on(row, heeds_promises=False) is None
     except Exception:  # noqa: BLE001 - what cannot be judged is not sent
         return False
 

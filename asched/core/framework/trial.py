@@ -1,7 +1,7 @@
 """What a PostFilter plugin may try and use: the class's verdicts, trials on rows, nominations.
 
 It is the narrow door for making room: reading is free, taking pods away happens under
-`Cluster.without_pods` and undoes itself, and everything else leaves as effects.
+`Cluster.supposing` and undoes itself, and everything else leaves as effects.
 """
 
 from dataclasses import dataclass

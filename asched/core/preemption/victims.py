@@ -13,7 +13,6 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreem
 """
 
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -51,7 +50,7 @@ def dry_run(pod: PodInfo, row: int, trial: Trial, budgets: Budgets) -> DryRun:
     lower = in_line(i for i in cluster.pods_on(row).values() if i.pod.priority < priority)
     if not lower:
         return DryRun((), 0, NO_VICTIMS.status)
-    with cluster.without_pods(lower, row):
+    with cluster.supposing().gone(lower, row) as suppose:
         status = trial.status_of(pod, row)
         if status is not None:
             return DryRun((), 0, status)
@@ -61,13 +60,10 @@ def dry_run(pod: PodInfo, row: int, trial: Trial, budgets: Budgets) -> DryRun:
         order += [i for i, v in zip(lower, over, strict=True) if not v]
         victims: list[PodInfo] = []
         violations = 0
-        with ExitStack() as spared:
-            for position, info in enumerate(order):
-                with ExitStack() as back:
-                    back.enter_context(cluster.with_pods((info,), row))
-                    if trial.status_of(pod, row) is None:
-                        spared.push(back.pop_all())
-                        continue
+        for position, info in enumerate(order):
+            suppose.there((info,), row)
+            if trial.status_of(pod, row) is not None:
+                suppose.back()
                 victims.append(info)
                 violations += position < protected
     return DryRun(tuple(in_line(victims)), violations, None)

@@ -4,7 +4,7 @@
     assume / forget                                    the scheduling cycle reserves, failures give
                                                        back
     holds                                              room kept for pods to come (`holds.py`)
-    with_pods / without_pods                           trials that undo themselves
+    supposing                                          what if: undoes itself
 
 A pod's life here:
 
@@ -17,7 +17,6 @@ pod on a node nobody knows waits among the orphans and counts nowhere until the 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
 from asched.core.model.kinds import NODE, POD, Kind
@@ -34,6 +33,7 @@ from asched.core.state.objects import Objects
 from asched.core.state.occupancy import Occupancy
 from asched.core.state.pod_groups import PodGroups, by_age
 from asched.core.state.pods import PodClass, PodClasses, PodInfo
+from asched.core.state.supposition import Supposition
 from asched.core.state.topology import Topology
 from asched.core.state.view import NodeView
 from asched.core.state.volumes import VolumeIndex
@@ -350,41 +350,11 @@ class Cluster(Objects):
             self._count_unlisted(what, row, sign)
         self.nodes.log.add(row, PODS_MOVED)
 
-    # --- trials ----------------------------------------------------------------------------------
+    # --- suppositions ----------------------------------------------------------------------------
 
-    @contextmanager
-    def with_pods(self, added: Iterable[PodInfo], row: int) -> Iterator[None]:
-        """Count pods on a row until the block ends. No cached answer learns of it."""
-        added = tuple(added)
-        done = []
-        ports = self.occupancy.ports_of(added, row)
-        with self.topology.trial():
-            try:
-                for info in added:
-                    self._count(info, row, 1)
-                    done.append(info)
-                yield
-            finally:
-                for info in reversed(done):
-                    self._count(info, row, -1)
-                self.occupancy.put_back(ports, row)
-
-    @contextmanager
-    def without_pods(self, removed: Iterable[PodInfo], row: int) -> Iterator[None]:
-        """Do without pods of a row until the block ends. No cached answer learns of it."""
-        removed = tuple(removed)
-        done = []
-        ports = self.occupancy.ports_of(removed, row)
-        with self.topology.trial():
-            try:
-                for info in removed:
-                    self._count(info, row, -1)
-                    done.append(info)
-                yield
-            finally:
-                for info in reversed(done):
-                    self._count(info, row, 1)
-                self.occupancy.put_back(ports, row)
+    def supposing(self) -> Supposition:
+        """What if: a block at whose end all that was supposed is taken back."""
+        return Supposition(self, self._count, self._put, self._unplace)
 
 
 def _holds_as_much(old: PodClass, new: PodClass) -> bool:

@@ -13,7 +13,6 @@ one. Which counters a pod moves is remembered per set of labels. An index by nam
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from itertools import islice
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -162,21 +161,19 @@ class Topology:
                 moved = True
         return moved
 
-    @contextmanager
-    def trial(self) -> Iterator[None]:
-        """What moves inside must have moved back at its end: the versions from before hold again.
-
-        Trials may be nested, but not crossed.
+    def begin_trial(self) -> None:
+        """What moves until `end_trial` must have moved back by then. Trials may be nested, but not
+        crossed.
         """
         self._trials.append(CountTrial())
-        try:
-            yield
-        finally:
-            trial = self._trials.pop()
-            for tally, version in trial.versions.items():
-                tally.version = version
-            if trial.made:  # filled in the middle of it, and not by the trial's rules
-                self._drop(trial.made)
+
+    def end_trial(self) -> None:
+        """The versions from before hold again."""
+        trial = self._trials.pop()
+        for tally, version in trial.versions.items():
+            tally.version = version
+        if trial.made:  # filled in the middle of it, and not by the trial's rules
+            self._drop(trial.made)
 
     def relabel(self, row: int, keys: Iterable[str]) -> None:
         """Labels with these keys changed on a row."""

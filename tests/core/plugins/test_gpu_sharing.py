@@ -198,10 +198,10 @@ def test_a_trial_is_judged_as_it_would_be_and_leaves_no_trace() -> None:
     there = next(iter(cluster.pods_on(0).values()))
     for name, place in (("b", "n2"), ("d", "n1")):
         cluster.apply(Seen(POD, asks(name, 1, 10).on(place).build()))  # not read before the trial
-    with cluster.without_pods([there], 0):
+    with cluster.supposing().gone([there], 0):
         plugin.stamp(wanted, None)
         assert codes() == [0, 0]
-        with cluster.with_pods([pending(cluster, asks("c", 1, 50))], 1):
+        with cluster.supposing().there([pending(cluster, asks("c", 1, 50))], 1):
             assert codes() == [0, 1]
     assert codes() == [1, 0]
 

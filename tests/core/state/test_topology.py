@@ -119,7 +119,7 @@ def test_a_trial_takes_what_never_counted() -> None:
     counter = world.cluster.counter(key("app=web", "default", terminating=False))
     info = next(iter(world.cluster.pods_on(0).values()))
 
-    with world.cluster.without_pods([info], 0):
+    with world.cluster.supposing().gone([info], 0):
         inside = counter.rows().tolist()
 
     assert inside == [-1]
@@ -130,7 +130,7 @@ def test_a_counter_first_asked_for_in_a_trial_does_not_outlive_it() -> None:
     world = World(a_node("n1"), a_pod("p", "app=web", node="n1", terminating=True))
     info = next(iter(world.cluster.pods_on(0).values()))
 
-    with world.cluster.without_pods([info], 0):
+    with world.cluster.supposing().gone([info], 0):
         made = world.cluster.counter(key("app=web", terminating=False))
 
     assert made.is_dropped
@@ -143,7 +143,7 @@ def test_a_failing_trial_is_undone() -> None:
     version = counter.version
     info = next(iter(world.cluster.pods_on(0).values()))
 
-    with pytest.raises(ZeroDivisionError), world.cluster.without_pods([info], 0):
+    with pytest.raises(ZeroDivisionError), world.cluster.supposing().gone([info], 0):
         _ = 1 // 0
 
     assert (counter.version, counter.rows().tolist()) == (version, [1])

@@ -86,7 +86,7 @@ def test_assumed_pods_and_trials_count() -> None:
 
     cluster.assume(pod, "n1")
     assert count(cluster) == 1
-    with cluster.without_pods([pod], 0):
+    with cluster.supposing().gone([pod], 0):
         assert count(cluster) == 0
         assert cluster.volumes.on_trial == {"c": -1}
     assert count(cluster) == 1

@@ -55,7 +55,7 @@ async def test_columns_on_trial_are_waited_for(
 ) -> None:
     monkeypatch.setattr(debugger, "LOOK_S", 0.001)
     guest = cluster.classes.info_of(a_pod("guest").requests(cpu="1").build())
-    with cluster.with_pods([guest], 0):
+    with cluster.supposing().there([guest], 0):
         counting = asyncio.create_task(a_debugger(cluster).count_again())
         await asyncio.sleep(0.01)
         assert said() == []
@@ -69,7 +69,7 @@ async def test_columns_that_stay_on_trial_are_left_alone(
 ) -> None:
     monkeypatch.setattr(debugger, "TRIAL_S", 0.01)
     guest = cluster.classes.info_of(a_pod("guest").requests(cpu="1").build())
-    with cluster.with_pods([guest], 0):
+    with cluster.supposing().there([guest], 0):
         await a_debugger(cluster).count_again()
 
     assert [message for message, _ in said()] == ["Nothing was recounted: columns are on trial"]

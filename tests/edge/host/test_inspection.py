@@ -86,6 +86,14 @@ def test_why_this_node_and_not_that_one() -> None:
     }
 
 
+def test_a_node_does_not_take_a_pod_whose_claim_is_gone() -> None:
+    play = Play(*(a_node(name).allocatable(cpu="2") for name in ("n1", "n2")))
+    claim = {"name": "v", "persistentVolumeClaim": {"claimName": "gone"}}
+    play.see(a_pod("web").requests(cpu="1").spec(volumes=[claim]).on("n1"))
+    told = told_of(play, "web", "n2")["against"]
+    assert told["refused"].endswith(': persistentvolumeclaim "gone" not found')
+
+
 def test_a_pod_is_judged_against_another_node_as_if_it_were_nowhere() -> None:
     play = Play(a_node("n1").allocatable(cpu="2"), a_node("n2").allocatable(cpu="2"))
     label = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "rack"}

@@ -218,7 +218,7 @@ class NominatedPods:
             infos = self.nominated_amounts.on(row, pod)
             if not infos:
                 continue
-            with self._cluster.with_pods(infos, row):
+            with self._cluster.supposing().there(infos, row):
                 status = first_rejection(pod, state, self._cluster, row)
             if status is not None:
                 refused[row] = status

@@ -24,7 +24,7 @@ def by_trial(stage: Stage, pod: Pod) -> dict[int, Status]:
         ]
         if row is None or not others:
             continue
-        with stage.cluster.with_pods(others, row):
+        with stage.cluster.supposing().there(others, row):
             status = first_rejection(info, state, stage.cluster, row)
         if status is not None:
             refused[row] = status

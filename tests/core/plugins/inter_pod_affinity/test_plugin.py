@@ -110,7 +110,7 @@ def test_stamps_hold_through_a_trial() -> None:
     stamps = plugin.stamp(info, data), plugin.stamp(info, points)
     there = list(world.cluster.pods_on(0).values())
 
-    with world.cluster.without_pods(there, 0):
+    with world.cluster.supposing().gone(there, 0):
         assert plugin.filter(info, world.cluster.view(), data).tolist() == [0]
         assert plugin.stamp(info, data) != stamps[0]
 

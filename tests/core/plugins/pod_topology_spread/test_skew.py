@@ -178,9 +178,9 @@ def test_on_trial_an_empty_selector_counts() -> None:
     side = plugin.pre_filter(info).data
     there = list(world.cluster.pods_on(0).values())
 
-    with world.cluster.with_pods([world.info(a_pod("nominated"))], 0):
+    with world.cluster.supposing().there([world.info(a_pod("nominated"))], 0):
         added = plugin.filter(info, world.cluster.view(), side).tolist()
-    with world.cluster.without_pods(there, 0):
+    with world.cluster.supposing().gone(there, 0):
         removed = plugin.filter(info, world.cluster.view(), side).tolist()
 
     assert (added, removed) == ([SKEWED, FITS], [FITS, SKEWED])

@@ -145,7 +145,7 @@ def test_on_trial_a_pod_of_another_namespace_counts_as_a_user_of_the_name() -> N
     row = cluster.nodes.row_of["n1"]
     stranger = [p for p in cluster.pods_on(row).values() if p.pod.metadata.name == "stranger"]
 
-    with cluster.without_pods(stranger, row):
+    with cluster.supposing().gone(stranger, row):
         codes = plugin.filter(pod, cluster.view(), data)
 
     assert codes.tolist() == [0]

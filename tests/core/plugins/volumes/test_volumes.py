@@ -73,7 +73,7 @@ def test_under_a_trial_a_rule_sees_the_pods_that_are_left(rule: str, seed: int) 
         before = told(judge(plugin, cluster, pod))
         if not result.status.is_success or not gone:
             continue
-        with cluster.without_pods(gone, row):
+        with cluster.supposing().gone(gone, row):
             code = int(plugin.filter(info, view_of(cluster, node.name), result.data)[0])
             found = plugin.explain(info, code) if code else None
         expected = slow(pod, world.storage, [other.pod for other in gone])

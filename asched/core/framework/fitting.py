@@ -1,0 +1,85 @@
+"""The filter half of an attempt: where one pod fits, room promised to others respected.
+
+    Runner.fitting(pod) ─> Fitting    rows it fits on as the cluster stands, or is supposed to stand
+                                      one row judged from scratch, within a supposition about it
+
+Cached results are brought up to date, so that an attempt that follows finds them so. Nobody is
+asked for scores, nothing is reserved or written, and no extender has a say. It holds until the
+cluster changes.
+"""
+
+from functools import cached_property
+
+import numpy as np
+
+from asched.core.framework.placements import Mask
+from asched.core.framework.results.classes import ClassState
+from asched.core.framework.results.nominated_filter import (
+    NOBODY_REFUSED,
+    NominatedPods,
+    RefusedRows,
+    first_rejection,
+)
+from asched.core.framework.status import Status
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import PodInfo
+
+
+class Fitting:
+    """Where a pod fits. `state` is that of its class, brought up to date."""
+
+    def __init__(
+        self, pod: PodInfo, state: ClassState, cluster: Cluster, nominated_pods: NominatedPods
+    ) -> None:
+        self.pod = pod
+        self.state = state
+        self._cluster = cluster
+        self._nominated_pods = nominated_pods
+
+    @property
+    def rejection(self) -> Status | None:
+        """PreFilter's, of all nodes."""
+        return self.state.outcome.rejection
+
+    @cached_property
+    def refused(self) -> RefusedRows:
+        """Rows on which the room is promised to others."""
+        if self.rejection is not None:
+            return NOBODY_REFUSED
+        return self._nominated_pods.refused(self.pod, self.state)
+
+    def in_words(self) -> dict[int, Status]:
+        """Row to status: what these rows are told."""
+        if self.rejection is not None:
+            return {}
+        return self._nominated_pods.judge(self.pod, self.state)
+
+    @property
+    def count(self) -> int:
+        """On how many rows it fits."""
+        if self.rejection is not None:
+            return 0
+        return self.state.feasible_count - len(self.refused.rows)
+
+    def rows(self, within: Mask | None = None) -> Mask:
+        """bool[N]: where it fits. `within` may be shorter than N: later rows are outside then."""
+        if self.rejection is not None:
+            return np.zeros(self._cluster.nodes.height, dtype=np.bool_)
+        fits = self.state.feasible.copy()
+        fits[self.refused.rows] = False
+        if within is not None:
+            common = min(len(fits), len(within))
+            fits[:common] &= within[:common]
+            fits[common:] = False
+        return fits
+
+    def status_on(self, row: int, *, heeds_promises: bool = True) -> Status | None:
+        """Why not on this row, the filters asked anew; None if it fits."""
+        outcome = self.state.outcome
+        if outcome.rejection is not None:
+            return outcome.rejection
+        if outcome.rows is not None and row not in outcome.rows:
+            return outcome.absent
+        if heeds_promises:
+            return self._nominated_pods.status_with(self.pod, self.state, row)
+        return first_rejection(self.pod, self.state, self._cluster, row)

@@ -1,0 +1,115 @@
+"""The cluster, supposing that these pods were there, those gone, and this node so.
+
+    with cluster.supposing().gone(victims, row) as suppose:     supposed on a row:
+        suppose.there((guest,), row)                              the columns know, cached
+        suppose.back()                                            results do not
+    with cluster.supposing().without(pods): ...                 supposed as a fact:
+    with cluster.supposing().node(node): ...                      cached results follow
+
+Every step may be taken back by itself, the last one first; the end of the block takes back what is
+left of them, whatever happened. Suppositions may stand inside each other, but not cross.
+
+On a row is for questions about that row alone, put to the filters themselves: upstream's dry runs
+and nominated pods are asked so, and by upstream's rules (a port is free with one of its users, a
+terminating pod counts). As a fact is for all other questions: it costs what the fact would, twice.
+
+Nothing may yield inside the block: facts that come in must find the cluster as it is. A place that
+is held while others have their turn, as a gang's are, is no supposition but an assumed pod.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, Self
+
+from asched.core.model.kinds import NODE
+from asched.core.model.node import Node
+from asched.core.state.facts import Gone, Seen
+from asched.core.state.occupancy import PortsUsed
+from asched.core.state.pods import PodInfo
+
+if TYPE_CHECKING:
+    from asched.core.state.cluster import Cluster
+
+
+class Supposition:
+    """What is supposed of a cluster, step by step: for `Cluster.supposing`.
+
+    `count` moves columns and indexes by a pod; `place` and `displace` put one on its node and take
+    it away as facts do.
+    """
+
+    __slots__ = ("_cluster", "_count", "_displace", "_place", "_steps")
+
+    def __init__(
+        self,
+        cluster: "Cluster",
+        count: Callable[[PodInfo, int, int], None],
+        place: Callable[[PodInfo, str], None],
+        displace: Callable[[PodInfo], None],
+    ) -> None:
+        self._cluster = cluster
+        self._count = count
+        self._place = place
+        self._displace = displace
+        self._steps: list[Callable[[], object]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        while self._steps:
+            self.back()
+
+    def back(self) -> None:
+        """Take back the last step that still stands."""
+        self._steps.pop()()
+
+    # --- on a row --------------------------------------------------------------------------------
+
+    def there(self, pods: Iterable[PodInfo], row: int) -> Self:
+        """Count pods on a row; they may be nowhere, or elsewhere as well."""
+        return self._move(tuple(pods), row, 1)
+
+    def gone(self, pods: Iterable[PodInfo], row: int) -> Self:
+        """Do without pods of a row."""
+        return self._move(tuple(pods), row, -1)
+
+    def _move(self, pods: tuple[PodInfo, ...], row: int, sign: int) -> Self:
+        occupancy, topology = self._cluster.occupancy, self._cluster.topology
+        ports = occupancy.ports_of(pods, row)
+        topology.begin_trial()
+        done: list[PodInfo] = []
+        self._steps.append(partial(self._move_back, done, row, sign, ports))
+        try:
+            for info in pods:
+                self._count(info, row, sign)
+                done.append(info)
+        except BaseException:  # the block that would take it back may not have begun
+            self.__exit__()
+            raise
+        return self
+
+    def _move_back(self, done: list[PodInfo], row: int, sign: int, ports: PortsUsed) -> None:
+        for info in reversed(done):
+            self._count(info, row, -sign)
+        self._cluster.occupancy.put_back(ports, row)
+        self._cluster.topology.end_trial()
+
+    # --- as facts --------------------------------------------------------------------------------
+
+    def without(self, pods: Iterable[PodInfo]) -> Self:
+        """Do without placed pods, wherever they are."""
+        assert not self._cluster.topology.on_trial
+        for info in tuple(pods):
+            self._steps.append(partial(self._place, info, info.node_name))
+            self._displace(info)
+        return self
+
+    def node(self, node: Node) -> Self:
+        """A node is this one, or is there at all."""
+        assert not self._cluster.topology.on_trial
+        cluster, before = self._cluster, self._cluster.node_of(node.name)
+        undo = Gone(NODE, node) if before is None else Seen(NODE, before)
+        cluster.apply(Seen(NODE, node))
+        self._steps.append(partial(cluster.apply, undo))
+        return self

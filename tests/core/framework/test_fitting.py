@@ -1,0 +1,64 @@
+"""The filter half of an attempt says what an attempt would find."""
+
+import numpy as np
+import pytest
+
+from asched.core.framework.attempt import Rejection
+from asched.core.framework.runner import run_alone
+from asched.core.model.kinds import POD
+from asched.core.state.facts import Seen
+from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.framework.test_second_look import a_runner
+
+NODES = (
+    a_node("n1").allocatable(cpu="1", memory="1Gi", pods="10"),
+    a_node("n2").allocatable(cpu="2", memory="1Gi", pods="10"),
+    a_node("n3").allocatable(cpu="4", memory="1Gi", pods="10").cordoned(),
+)
+PROMISED = a_pod("other").requests(cpu="1500m").status(nominatedNodeName="n2")
+
+
+@pytest.mark.parametrize(
+    ("pod", "fits"),
+    [
+        (a_pod().requests(cpu="1"), ["n1"]),
+        (a_pod().requests(cpu="2"), []),
+        (a_pod().requests(cpu="2").priority(9), ["n2"]),
+        (a_pod().requests(cpu="1").tolerates("node.kubernetes.io/unschedulable"), ["n1", "n3"]),
+        (a_pod().spec(volumes=[{"persistentVolumeClaim": {"claimName": "no"}, "name": "v"}]), []),
+    ],
+)
+def test_it_fits_where_an_attempt_would_go(pod: PodBuilder, fits: list[str]) -> None:
+    runner = a_runner(*NODES, waiting=PROMISED)
+    cluster = runner.cluster
+    info = cluster.classes.info_of(pod.build())
+
+    fitting = runner.fitting(info)
+
+    found = [cluster.nodes.node_at[row].name for row in np.flatnonzero(fitting.rows())]
+    assert found == fits
+    assert fitting.count == len(fits)
+    for name, row in cluster.nodes.row_of.items():
+        assert (fitting.status_on(row) is None) == (name in fits)
+    attempted = run_alone(runner.schedule(info, 0))
+    assert isinstance(attempted, Rejection) == (not fits)
+
+
+def test_a_row_is_judged_as_it_is_supposed_to_be() -> None:
+    runner = a_runner(*NODES)
+    cluster = runner.cluster
+    cluster.apply(Seen(POD, a_pod("big").requests(cpu="1").on("n1").build()))
+    fitting = runner.fitting(cluster.classes.info_of(a_pod().requests(cpu="1").build()))
+
+    assert fitting.status_on(0).reasons == ("Insufficient cpu",)
+    with cluster.supposing().gone(cluster.pods_on(0).values(), 0):
+        assert fitting.status_on(0) is None
+    assert fitting.status_on(0).reasons == ("Insufficient cpu",)
+
+
+def test_rows_may_be_restricted_by_a_mask_from_before_a_node_came() -> None:
+    runner = a_runner(*NODES)
+    fitting = runner.fitting(runner.cluster.classes.info_of(a_pod().requests(cpu="1").build()))
+
+    assert fitting.rows(np.array([False, True])).tolist() == [False, True, False]
+    assert fitting.rows(np.array([True])).tolist() == [True, False, False]

@@ -1,0 +1,146 @@
+"""What is supposed of a cluster is so while it is supposed, and leaves nothing behind."""
+
+import pytest
+
+from asched.core.model.kinds import NODE
+from asched.core.state.audit import recount
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Gone
+from asched.core.state.supposition import Supposition
+from tests.builders import a_cluster, a_node, a_pod, pending
+from tests.topology_world import RandomWorld
+
+
+def two_nodes() -> Cluster:
+    return a_cluster(
+        a_node("n1").allocatable(cpu="4", memory="8Gi", pods="10"),
+        a_node("n2").allocatable(cpu="4", memory="8Gi", pods="10"),
+        pods=(
+            a_pod("a").requests(cpu="1").host_port(80).on("n1"),
+            a_pod("b").requests(cpu="2").on("n1"),
+        ),
+    )
+
+
+def asked(cluster: Cluster, row: int = 0) -> tuple[int, int]:
+    """(milli-CPU, pods) on a row."""
+    read = cluster.nodes.columns.read
+    return int(read("requested")[0, row]), int(read("pod_count")[row])
+
+
+def test_a_step_is_taken_back_by_itself_and_the_rest_at_the_end() -> None:
+    cluster = two_nodes()
+    there = {info.pod.metadata.name: info for info in cluster.pods_on(0).values()}
+    guest = pending(cluster, a_pod("guest").requests(cpu="500m"))
+
+    with cluster.supposing().gone(there.values(), 0) as suppose:
+        assert asked(cluster) == (0, 0)
+        suppose.there((there["b"],), 0)
+        assert asked(cluster) == (2000, 1)
+        with cluster.supposing().there((guest,), 0):
+            assert asked(cluster) == (2500, 2)
+        suppose.back()
+        assert asked(cluster) == (0, 0)
+        suppose.there((there["a"],), 0)
+        assert set(cluster.pods_on(0)) == {there["a"].pod.uid}
+
+    assert asked(cluster) == (3000, 2)
+    assert recount(cluster) == []
+
+
+def test_a_port_is_free_with_one_of_its_users_and_both_have_it_again() -> None:
+    """No two should have it; upstream's dry runs free it with the first that goes."""
+    cluster = a_cluster(
+        a_node("n1"), pods=(a_pod("a").host_port(80).on("n1"), a_pod("b").host_port(80).on("n1"))
+    )
+    first, _ = cluster.pods_on(0).values()
+    before = cluster.occupancy.ports_of((first,), 0)
+    with cluster.supposing().gone((first,), 0):
+        assert cluster.occupancy.ports_of((first,), 0) == {("TCP", 80): {}}
+    assert cluster.occupancy.ports_of((first,), 0) == before == {("TCP", 80): {"0.0.0.0": 2}}
+
+
+def test_nothing_of_a_row_is_logged_and_everything_of_a_fact_is() -> None:
+    cluster = two_nodes()
+    there = tuple(cluster.pods_on(0).values())
+    end = cluster.nodes.log.end
+    with cluster.supposing().gone(there, 0):
+        pass
+    assert cluster.nodes.log.end == end
+    with cluster.supposing().without(there):
+        assert cluster.nodes.log.end > end
+        assert not cluster.placed
+        end = cluster.nodes.log.end
+    assert cluster.nodes.log.end > end  # and back again
+    assert {info.node_name for info in cluster.placed.values()} == {"n1"}
+
+
+def test_pods_of_a_lost_node_are_supposed_away_and_are_orphans_again() -> None:
+    cluster = two_nodes()
+    there = tuple(cluster.pods_on(0).values())
+    cluster.apply(Gone(NODE, cluster.node_of("n1")))
+    with cluster.supposing().without(there):
+        assert not cluster.placed
+    assert [info.row for info in cluster.placed.values()] == [-1, -1]
+    assert recount(cluster) == []
+
+
+def test_a_node_is_another_one_or_there_at_all() -> None:
+    cluster = two_nodes()
+    smaller = a_node("n1").allocatable(cpu="1", memory="1Gi", pods="1").build()
+    with cluster.supposing().node(smaller).node(a_node("n3").build()):
+        assert cluster.nodes.columns.read("allocatable")[0, 0] == 1000
+        assert cluster.nodes.count == 3
+        assert asked(cluster) == (3000, 2)
+    assert cluster.nodes.columns.read("allocatable")[0, 0] == 4000
+    assert cluster.nodes.count == 2
+    assert recount(cluster) == []
+
+
+def test_what_fails_while_it_is_supposed_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No block has begun then, whose end would take it back."""
+    cluster = two_nodes()
+    pods = tuple(cluster.pods_on(0).values())
+    count, calls = cluster._count, []
+
+    def failing(*args: object) -> None:
+        calls.append(args)
+        if len(calls) == 2:
+            raise ZeroDivisionError
+        count(*args)
+
+    with pytest.raises(ZeroDivisionError):
+        Supposition(cluster, failing, cluster._put, cluster._unplace).gone(pods, 0)
+
+    assert not cluster.topology.on_trial
+    assert asked(cluster) == (3000, 2)
+    assert recount(cluster) == []
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_random_suppositions_leave_no_trace(seed: int) -> None:
+    """Facts first, then rows, steps taken back now and then: as a fresh count has it in the end."""
+    world = RandomWorld(7000 + seed)
+    rng, cluster = world.rng, world.cluster
+    for _ in range(12):
+        world.step()
+        if not world.nodes:
+            continue
+        before = {uid: (i.node_name, i.row) for uid, i in cluster.placed.items()}
+        with cluster.supposing() as suppose:
+            for _ in range(rng.randint(0, 3)):
+                placed = [i for i in cluster.placed.values() if not i.assumed]
+                suppose.without(rng.sample(placed, min(len(placed), rng.randint(0, 4))))
+            if rng.random() < 0.3:
+                suppose.node(a_node(rng.choice((*world.nodes, "new"))).labels(zone="z").build())
+            for _ in range(rng.randint(0, 4)):
+                row = cluster.nodes.row_of[rng.choice(list(world.nodes))]
+                there = list(cluster.pods_on(row).values())
+                if there and rng.random() < 0.5:
+                    suppose.gone(rng.sample(there, rng.randint(1, len(there))), row)
+                else:
+                    suppose.there([world.info(world.some_pod(""))], row)
+                if rng.random() < 0.4:
+                    suppose.back()
+        assert {uid: (i.node_name, i.row) for uid, i in cluster.placed.items()} == before
+        assert recount(cluster) == []
