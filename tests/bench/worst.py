@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from asched.core.cycle.turn_limit import TimeLimit
 from asched.core.model.kinds import (
     DEVICE_CLASS,
     NODE,
@@ -47,7 +48,7 @@ Case = tuple[Play, list[Fact], Pod | None]
 
 def a_world(nodes: int, pods: int, **config: Any) -> Play:
     play = Play(**config)
-    play.machine.context.counter_s = time.perf_counter
+    play.machine.limit = TimeLimit(time.perf_counter)
     keys = {f"n{k}": "v" for k in range(20)}
     play.turn(
         *(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.cycle import binding, confirmation, scheduling
+from asched.core.cycle import binding, confirmation, orders, scheduling
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.extender.consult import Chain
 from asched.core.framework.status import SUCCESS
@@ -21,7 +21,6 @@ from asched.core.state.cluster import Cluster
 from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.transport import Transport
 from asched.edge.client.watch import Reflector
-from asched.edge.host.configuration import reload
 from asched.edge.host.measured import MeasuredDispatcher
 from asched.lab.sim.scenario import Broken, play
 from asched.lab.sim.scenarios import SCENARIOS
@@ -141,7 +140,7 @@ CASES = [
     Case(
         "a queue that is not told of new profiles",
         "Reloads",
-        sets(reload, "reprofile", lambda *_: None),
+        sets(orders, "reprofile", lambda *_: None),
         "is queued and does not wait",
         seed=2,
     ),

@@ -6,7 +6,8 @@
                             return the effects that came of all this
 
 It owns nobody's clock and no connection. `edge/host/loops.py` drives it in production, simulation
-and replay drive it in theirs; equal facts at equal times give equal effects.
+and replay drive it in theirs. Equal facts at equal times, to turns that end after as many cycles
+(`turn_limit.py`), give equal effects.
 
 One cycle runs at a time, save that an extender's thinking costs only pods of its own their turn:
 meanwhile those run that consult nobody, and what the extender granted is judged again. An attempt
@@ -30,8 +31,10 @@ from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.group_cycle import schedule_group
+from asched.core.cycle.orders import Order
 from asched.core.cycle.parked import Parked
 from asched.core.cycle.scheduling import Background, schedule_one
+from asched.core.cycle.turn_limit import TimeLimit, TurnLimit
 from asched.core.cycle.waits import QUESTIONS, Waits
 from asched.core.framework.effects import (
     CallPlugin,
@@ -49,9 +52,6 @@ from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change
 from asched.core.state.cluster import Sight
 from asched.core.state.facts import Answer, Done, Fact, Returned
 
-#: How long one turn runs cycles before the driver may look at its sockets again. Measured on 2
-#: cores with a real API server: shorter turns cost throughput, longer ones delay answers.
-TURN_S: Final = 0.004
 #: Requests of bindings at most: eight times what the client keeps on the wire, so that its lanes
 #: never run dry, and few enough that a pod of high priority that arrives now is not behind
 #: thousands.
@@ -75,14 +75,12 @@ class _Task:
 class Machine:
     """`is_active` is False while another replica leads: facts are taken in, nothing is decided."""
 
-    def __init__(
-        self, context: SchedulerContext, *, bindings_max: int = BINDINGS_MAX, turn_s: float = TURN_S
-    ) -> None:
+    def __init__(self, context: SchedulerContext, *, bindings_max: int = BINDINGS_MAX) -> None:
         self.context = context
         self.is_active = True
+        self.limit: TurnLimit = TimeLimit(context.counter_s)
         self.bindings = 0
-        self._bindings_max = bindings_max
-        self._turn_s = turn_s
+        self.bindings_max = bindings_max
         self._out: list[Effect] = []
         self._open: dict[int, _Task] = {}
         self._waits = Waits()
@@ -114,15 +112,17 @@ class Machine:
                 self._follow_sights(listed)
             elif isinstance(fact, Answer):
                 self._take_answer(fact)
+            elif isinstance(fact, Order):
+                fact.carry_out(context)
             else:
                 self._take_in(fact)
         context.queue.tick(now_s)
         self._look_at_waits()
         self._has_more = False
-        until_s = context.counter_s() + self._turn_s
-        self._follow_on(until_s)
+        self.limit.begin()
+        self._follow_on()
         if self.is_active and not self._backlog:
-            self._run_cycles(until_s)
+            self._run_cycles()
             self._has_more |= bool(self._paused)
             self._look_at_waits()  # a pod may have let others go
         self._has_more |= self._waits.has_due or bool(self._followers)
@@ -307,11 +307,11 @@ class Machine:
 
     # --- cycles ----------------------------------------------------------------------------------
 
-    def _run_cycles(self, until_s: float) -> None:
+    def _run_cycles(self) -> None:
         context = self.context
         if self._paused:
             self._take_answer(Done(self._paused.popleft()))
-        while len(self._on_wire) < self._bindings_max:
+        while len(self._on_wire) < self.bindings_max:
             attempt = self._next_attempt()
             if attempt is None:
                 return
@@ -320,10 +320,10 @@ class Machine:
                 self._parked.open_groups.add(attempt.key)
                 ended = partial(self._group_ended, attempt.key)
                 self._advance(_Task(schedule_group(context, attempt), ended), None)
-                self._follow_on(until_s)
+                self._follow_on()
             else:
                 self._advance(_Task(schedule_one(context, attempt), self._cycle_ended), None)
-            if context.counter_s() >= until_s:
+            if self.limit.is_over():
                 self._has_more = True
                 return
 
@@ -374,11 +374,11 @@ class Machine:
         self._open_cycles -= 1
         self._follow(result)
 
-    def _follow_on(self, until_s: float) -> None:
+    def _follow_on(self) -> None:
         """Begin what the cycles of groups led to: bindings of a large one take several turns."""
         while self._followers:
             self._follow(self._followers.popleft())
-            if self.context.counter_s() >= until_s:
+            if self.limit.is_over():
                 return
 
     def _follow(self, result: Any) -> None:

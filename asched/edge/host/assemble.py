@@ -4,7 +4,7 @@ The only place that knows concrete plugins. Simulation, what-if, conformance and
 assemble here, so they run the same code.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -13,10 +13,12 @@ from asched import names
 from asched.core.config.construct import in_order_of_use
 from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.merge import UnusableProfileError, resolve
+from asched.core.config.text import effective
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.machine import BINDINGS_MAX, Machine
 from asched.core.cycle.observer import Observer, Silent
+from asched.core.cycle.orders import Reconfigured
 from asched.core.extender.consult import Chain
 from asched.core.framework import profile as framework
 from asched.core.framework.extender_chain import ExtenderChain
@@ -131,6 +133,23 @@ def build_machine(
         announces_places=configuration.gates.get("NominatedNodeNameForExpectation", True),
     )
     return Machine(context, bindings_max=bindings_max)
+
+
+def reconfigured(
+    configuration: SchedulerConfiguration,
+    runners: Mapping[str, Runner],
+    edition: Iterable[tuple[str, str, str]],
+    observer: Observer,
+) -> Reconfigured:
+    """The order by which a running machine takes over what a configuration says now."""
+    return Reconfigured(
+        runners,
+        queue_profiles(runners, observer),
+        Backoff(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
+        Gangs(*group_rules(configuration, runners)),
+        effective(configuration),
+        tuple(sorted(edition)),
+    )
 
 
 def group_rules(

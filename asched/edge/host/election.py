@@ -18,6 +18,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from asched.core.cycle.orders import LeaderDied
 from asched.core.leader.election import (
     Act,
     CreateLease,
@@ -28,8 +29,6 @@ from asched.core.leader.election import (
     Wait,
     WriteLease,
 )
-from asched.core.queue.queue import SchedulingQueue
-from asched.core.queue.suspects import put_behind
 from asched.edge.client.errors import ApiError, ClientError, Forbidden, TransportError
 from asched.edge.client.leases import LeaseClient
 from asched.edge.client.session import Session
@@ -101,6 +100,13 @@ class Campaign:
         if self._clock.now_s() - election.renewed_s > limit_s:
             return "failed election to renew leadership on lease " + self._label
         return ""
+
+    def predecessor(self) -> LeaderDied | None:
+        """The death of the leader before us, if it did not hand the lease on."""
+        election = self.election
+        if not election.dead_leaders:
+            return None
+        return LeaderDied(election.dead_leaders, election.died_young)
 
     async def run(self, client: LeaseClient) -> None:
         """Campaign and lead; returns when leadership is lost."""
@@ -233,10 +239,8 @@ class Candidate:
     def beat(self) -> None:
         """A sign of life of the loop that decides: here it is the one that renews."""
 
-    def be_wary(self, queue: SchedulingQueue, now_s: float) -> None:
-        election = self.campaign.election
-        if election.dead_leaders:
-            put_behind(queue, now_s, election.dead_leaders, died_young=election.died_young)
+    def predecessor(self) -> LeaderDied | None:
+        return self.campaign.predecessor()
 
     async def run(self) -> None:
         """Campaign and lead; returns when leadership is lost."""

@@ -7,8 +7,8 @@
 `Scheduler.run` lives through: list everything, stand by until we lead, schedule until told to stop,
 drain, hand the lease on. A standby takes in facts as a leader does, so its columns are current. The
 serial loop is `_turns`: it is the only caller of the machine, and between two calls it waits for
-facts or for the machine's next deadline. This file is the only one that turns an effect into an
-await.
+facts or for the machine's next deadline. Effects become awaits here alone, and in
+`plugin_calls.py`.
 
 Bounds  DRAIN_S for a shutdown; SYNC_WARN_S after which a start-up that waits says for what;
         BEAT_S between two signs of life to the election, and two looks at the wall clock.
@@ -22,10 +22,10 @@ from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
 from asched.core.cycle.machine import Machine
+from asched.core.cycle.orders import LeaderDied, Reconfigured
 from asched.core.framework.effects import CallPlugin, CancelCall, Effect
 from asched.core.model.kinds import KINDS, POD, Kind
-from asched.core.queue.queue import SchedulingQueue
-from asched.core.state.facts import Answer, Fact, Raised, Returned, TimedOut, WallClock
+from asched.core.state.facts import Answer, Fact, WallClock
 from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.errors import ClientError, HistoryChanged
 from asched.edge.client.history import History
@@ -37,6 +37,7 @@ from asched.edge.host.clock import Clock
 from asched.edge.host.hearing import DeafError, Hearing, StartOverError
 from asched.edge.host.inbox import Inbox
 from asched.edge.host.memory import own_process
+from asched.edge.host.plugin_calls import PluginCalls
 from asched.edge.host.tasks import Tasks
 
 log = logging.getLogger("asched.host")
@@ -70,8 +71,8 @@ class Leadership(Protocol):
     def beat(self) -> None:
         """A sign of life of the loop that decides; without any it must not lead for ever."""
 
-    def be_wary(self, queue: SchedulingQueue, now_s: float) -> None:
-        """Before the first attempt: if the leader before us died, it may be of a pod that waits."""
+    def predecessor(self) -> LeaderDied | None:
+        """Before the first attempt: whether the leader before us died, and maybe of a pod."""
 
     async def run(self) -> None:
         """Campaign and lead; returns when leadership is lost."""
@@ -104,8 +105,7 @@ class Scheduler:
         self.clock = clock or Clock()
         self.inbox = Inbox(self._wake)
         self.tasks = Tasks()
-        #: coroutines of plugins under way, by the id of what asked for them
-        self._calls: dict[int, asyncio.Task[None]] = {}
+        self._calls = PluginCalls(self.tasks, self.inbox.put)
         self._is_following = False
         self.dispatcher = make_dispatcher(session, self.inbox.put)
         self._originals = originals
@@ -190,7 +190,9 @@ class Scheduler:
                     if not self._delay_cache:
                         await self._until_leading()
                     if self._leadership is not None:
-                        self._leadership.be_wary(self.machine.context.queue, self.clock.now_s())
+                        died = self._leadership.predecessor()
+                        if died is not None:
+                            self.inbox.put(died)
                         self.tasks.spawn("hearing", self.hearing.watch_over(self.may_act))
                     self._is_open = was_active
                     self._wake()
@@ -260,9 +262,10 @@ class Scheduler:
                 self.inbox.put(WallClock(ahead_s))
             await asyncio.sleep(BEAT_S)
 
-    def wake(self) -> None:
-        """The machine has something to do that no fact tells of."""
-        self._wake()
+    async def reconfigure(self, order: Reconfigured) -> None:
+        """Let other profiles judge from the next turn on, and wait for it."""
+        self.inbox.put(order)
+        await self._taken_in()
 
     def _wake(self) -> None:
         if self._waker is not None and not self._waker.done():
@@ -270,31 +273,11 @@ class Scheduler:
 
     def _perform(self, effect: Effect) -> None:
         if isinstance(effect, CallPlugin):
-            task = self.tasks.spawn(f"plugin {effect.plugin}", self._call(effect))
-            self._calls[effect.id] = task
-            task.add_done_callback(lambda _: self._calls.pop(effect.id, None))
+            self._calls.begin(effect)
         elif isinstance(effect, CancelCall):
-            if effect.call_id in self._calls:
-                self._calls[effect.call_id].cancel()
+            self._calls.cancel(effect)
         else:
             self.dispatcher.submit(effect)
-
-    async def _call(self, effect: CallPlugin) -> None:
-        """Run a coroutine of a user's plugin; whatever it raises becomes its answer."""
-        answer: Fact
-        try:
-            async with asyncio.timeout(effect.timeout_s) as limit:
-                answer = Returned(effect.id, await effect.call())
-        except TimeoutError as error:
-            answer = TimedOut(effect.id) if limit.expired() else Raised(effect.id, error)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise  # it is us who are to end
-            answer = Raised(effect.id, RuntimeError("its coroutine was cancelled"))
-        except Exception as error:  # noqa: BLE001 - the machine tells the pod and the operator
-            answer = Raised(effect.id, error)
-        self.inbox.put(answer)
 
     # --- start -----------------------------------------------------------------------------------
 

@@ -254,7 +254,7 @@ def test_a_pod_that_must_be_near_another_of_its_gang_may_be_tried_before_it() ->
 
 def test_a_gang_may_be_larger_than_what_may_be_under_way() -> None:
     play = a_play(room_for(9))
-    play.machine._bindings_max = 2
+    play.machine.bindings_max = 2
     seen_group(play, min_count=6)
 
     for number in range(6):

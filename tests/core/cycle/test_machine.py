@@ -260,7 +260,7 @@ def test_nothing_is_decided_while_another_replica_leads() -> None:
 
 def test_no_more_bindings_are_under_way_than_allowed() -> None:
     play = Play(a_node("n1"))
-    play.machine._bindings_max = 2
+    play.machine.bindings_max = 2
     play.turn(*(Seen(POD, a_pod(f"p{i}").build()) for i in range(5)))
     assert len(play.of(Bind)) == 2
     play.bound(play.of(Bind)[0])
@@ -283,7 +283,7 @@ class Disks(PreBindPlugin):
 def test_pods_that_wait_in_pre_bind_hold_nobody_up() -> None:
     """More of them than requests of bindings may be open: those who need no disk are bound."""
     play = Play(a_node("n1"), plugins=[Disks])
-    play.machine._bindings_max = 2
+    play.machine.bindings_max = 2
     play.turn(*(Seen(POD, a_pod(f"disk{i}").build()) for i in range(20)))
     assert play.machine.bindings == 20
     play.see(a_pod("web"))

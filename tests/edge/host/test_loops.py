@@ -91,8 +91,8 @@ class Lead:
     def beat(self):
         self.beats += 1
 
-    def be_wary(self, queue, now_s):
-        pass
+    def predecessor(self):
+        return None
 
     async def run(self):
         await asyncio.Event().wait()
@@ -110,7 +110,7 @@ async def test_nothing_is_decided_behind_the_fence(server, tmp_path):
         lead.is_fresh = False
         server.create("pods", a_pod("late"))
         await until(lambda: "default/late" in scheduler.machine.context.cluster.pods_seen)
-        scheduler.wake()
+        scheduler._wake()
         await scheduler._turn()
 
         assert not scheduler.machine.is_active

@@ -29,11 +29,8 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import POD_GROUP, Kind
-from asched.core.queue.backoff import Backoff
-from asched.core.queue.gangs import Gangs
-from asched.core.queue.reprofile import reprofile
 from asched.edge.client.errors import ConnectError
-from asched.edge.host.assemble import BUILD_ERRORS, group_rules, queue_profiles
+from asched.edge.host.assemble import BUILD_ERRORS, reconfigured
 from asched.edge.host.configuration.file import ConfigError, UnreadableFileError
 from asched.edge.host.extenders import Consultants
 from asched.edge.host.inspection import Inspection
@@ -186,7 +183,7 @@ class Reloader:
         if missing:
             await self._list_again(missing)
         self._consultants.adopt(extenders, chain)
-        self._take_over(wanted, runners)
+        await self._take_over(wanted, runners)
 
     async def _list_again(self, missing: Sequence[Kind]) -> None:
         try:
@@ -197,32 +194,18 @@ class Reloader:
             text = f"the {listed} that its extenders are sent could not be read in {LIST_S:.0f} s"
             raise CannotListError(text) from None
 
-    def _take_over(self, wanted: Wanted, runners: dict[str, Runner]) -> None:
-        """Between two turns: nothing else runs meanwhile."""
-        configuration = wanted.configuration
-        machine = self._scheduler.machine
-        context, now_s = machine.context, self._scheduler.clock.now_s()
-        context.runners = runners
-        context.tries_groups, context.tries_placements = group_rules(configuration, runners)
-        context.queue.gangs = Gangs(context.tries_groups, context.tries_placements)
-        reprofile(
-            context.queue,
-            queue_profiles(runners, context.observer),
-            Backoff(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
-            now_s,
-        )
-        for pod in list(context.cluster.pods_seen.values()):
-            is_waiting = not pod.spec.node_name and pod.uid not in context.cluster.placed
-            is_known = pod.key in context.queue.places or pod.uid in context.queue.in_flight
-            if is_waiting and not is_known and context.owns(pod):
-                context.queue.add(pod, now_s)
-        if context.tries_groups:
-            self._scheduler.watch(POD_GROUP)
-        self._scheduler.dispatcher.rates.limit(wanted.qps, wanted.burst)
+    async def _take_over(self, wanted: Wanted, runners: dict[str, Runner]) -> None:
+        """Between two turns, wherever the order stands among the facts that arrived."""
+        configuration, scheduler = wanted.configuration, self._scheduler
+        observer = scheduler.machine.context.observer
+        order = reconfigured(configuration, runners, wanted.plugins.edition, observer)
+        if order.gangs.tries_groups:
+            scheduler.watch(POD_GROUP)
+        await scheduler.reconfigure(order)
+        scheduler.dispatcher.rates.limit(wanted.qps, wanted.burst)
         self._inspection.current = configuration
         self._current = wanted
         drop_old_modules(wanted.plugins)
-        self._scheduler.wake()
 
     def _look(self) -> dict[str, Version | None]:
         """What tells one state of the files from another; symbolic links are followed."""

@@ -1,0 +1,65 @@
+"""Orders: what the process around the machine has it do, as facts in line with all others.
+
+What a reload changes, or whom a death makes suspect, decides as much as what a watch sees. Taken in
+like a fact it has one place among them, and whoever repeats the facts repeats it.
+"""
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any
+
+from asched.core.cycle.context import SchedulerContext
+from asched.core.framework.runner import Runner
+from asched.core.queue.backoff import Backoff
+from asched.core.queue.gangs import Gangs
+from asched.core.queue.profile import QueueProfile
+from asched.core.queue.reprofile import reprofile
+from asched.core.queue.suspects import put_behind
+from asched.core.state.facts import Fact
+
+
+class Order(Fact, frozen=True):
+    """Base of all orders."""
+
+    @abstractmethod
+    def carry_out(self, context: SchedulerContext) -> None:
+        """Between two attempts, at the time of the turn."""
+
+
+class LeaderDied(Order, frozen=True):
+    """The leader before us died, maybe of a pod that waits. `life` is another number in each."""
+
+    life: int
+    died_young: bool
+
+    def carry_out(self, context: SchedulerContext) -> None:
+        put_behind(context.queue, context.now_s, self.life, died_young=self.died_young)
+
+
+class Reconfigured(Order, frozen=True):
+    """Other profiles judge from now on. `document` is the configuration that they came of, as
+    `--write-config-to` has it, and `edition` tells the plugins that users wrote.
+
+    Cycles under way end with what they began with; every waiting pod keeps its place, and
+    unschedulable ones are tried again, because whoever rejected them may be gone.
+    """
+
+    runners: Mapping[str, Runner]
+    profiles: Mapping[str, QueueProfile]
+    backoff: Backoff
+    gangs: Gangs
+    document: Mapping[str, Any]
+    edition: tuple[tuple[str, str, str], ...] = ()
+
+    def carry_out(self, context: SchedulerContext) -> None:
+        queue, now_s = context.queue, context.now_s
+        context.runners = self.runners
+        context.tries_groups = self.gangs.tries_groups
+        context.tries_placements = self.gangs.tries_placements
+        queue.gangs = self.gangs
+        reprofile(queue, self.profiles, self.backoff, now_s)
+        for pod in list(context.cluster.pods_seen.values()):
+            is_waiting = not pod.spec.node_name and pod.uid not in context.cluster.placed
+            is_known = pod.key in queue.places or pod.uid in queue.in_flight
+            if is_waiting and not is_known and context.owns(pod):
+                queue.add(pod, now_s)
