@@ -73,7 +73,8 @@ class Plan:
     files: Callable[[], Iterable[str]] = tuple
     gates: Mapping[str, bool] = field(default_factory=dict)
     exposition: Exposition = field(default_factory=Exposition)
-    version: str = ""
+    #: Asked when somebody wants to know.
+    version: Callable[[], str] = str
 
     @property
     def wanted(self) -> Wanted:
