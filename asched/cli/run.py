@@ -125,7 +125,7 @@ def plan_of(options: RunOptions) -> Plan:
         ),
         gates=options.gates,
         exposition=exposition,
-        version=installed_version,
+        version=installed_version(),
     )
 
 

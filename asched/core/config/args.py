@@ -171,6 +171,20 @@ class GpuSharingArgs:
     workload: tuple[ExpectedPod, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class CoschedulingArgs:
+    """As kubernetes-sigs/scheduler-plugins has them, and two of our own: how long what is left of a
+    group's minResources is held after the last of its pods was placed, and whether asched writes
+    the status of PodGroups. `pod_group_reject_percentage` changes nothing: no pod waits at Permit.
+    """
+
+    permit_waiting_time_s: int = 60
+    pod_group_backoff_s: int = 0
+    pod_group_reject_percentage: int = 10
+    min_resources_hold_s: int = 300
+    status_controller: bool = True
+
+
 PluginArgs = (
     NodeResourcesFitArgs
     | NodeResourcesBalancedAllocationArgs
@@ -181,10 +195,12 @@ PluginArgs = (
     | DynamicResourcesArgs
     | DefaultPreemptionArgs
     | GpuSharingArgs
+    | CoschedulingArgs
 )
 
 #: The in-tree plugins that have args; each kind is called `<plugin>Args`.
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
+    names.COSCHEDULING: CoschedulingArgs,
     names.DEFAULT_PREEMPTION: DefaultPreemptionArgs,
     names.DYNAMIC_RESOURCES: DynamicResourcesArgs,
     names.GPU_SHARING: GpuSharingArgs,
@@ -198,6 +214,7 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
 
 #: What args of the internal version mean: Go's zero values, since no default is filled in.
 BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
+    names.COSCHEDULING: CoschedulingArgs(0, 0, 0),
     names.DEFAULT_PREEMPTION: DefaultPreemptionArgs(0, 0),
     names.DYNAMIC_RESOURCES: DynamicResourcesArgs(None, None),
     names.GPU_SHARING: GpuSharingArgs(),

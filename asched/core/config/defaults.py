@@ -257,6 +257,19 @@ def _gpu_sharing(given: Document, _: Mapping[str, bool]) -> plugin_args.GpuShari
     )
 
 
+def _coscheduling(given: Document, _: Mapping[str, bool]) -> plugin_args.CoschedulingArgs:
+    default = plugin_args.CoschedulingArgs()
+    return plugin_args.CoschedulingArgs(
+        permit_waiting_time_s=_of(given, "permitWaitingTimeSeconds", default.permit_waiting_time_s),
+        pod_group_backoff_s=_of(given, "podGroupBackoffSeconds", default.pod_group_backoff_s),
+        pod_group_reject_percentage=_of(
+            given, "podGroupRejectPercentage", default.pod_group_reject_percentage
+        ),
+        min_resources_hold_s=_of(given, "minResourcesHoldSeconds", default.min_resources_hold_s),
+        status_controller=_of(given, "statusController", default.status_controller),
+    )
+
+
 def _balanced_allocation(
     given: Document, _: Mapping[str, bool]
 ) -> plugin_args.NodeResourcesBalancedAllocationArgs:
@@ -334,6 +347,7 @@ def _shape(
 
 
 _BUILDERS: Final = {
+    names.COSCHEDULING: _coscheduling,
     names.DEFAULT_PREEMPTION: _default_preemption,
     names.DYNAMIC_RESOURCES: _dynamic_resources,
     names.GPU_SHARING: _gpu_sharing,

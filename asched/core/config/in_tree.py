@@ -43,7 +43,15 @@ IN_TREE_POINTS: Final[KnownPlugins] = {
         names.TOPOLOGY_PLACEMENT_GENERATOR: PLACEMENT_GENERATE,
         names.POD_GROUP_PODS_COUNT: PLACEMENT_SCORE,
         names.GPU_SHARING: "filter score",
+        names.COSCHEDULING: "queueSort preEnqueue preFilter postFilter reserve permit",
     }.items()
+}
+
+#: Plugins with one rule in several parts: wherever a user enables them, they run at these points,
+#: and of all others at queueSort alone. Upstream's Coscheduling rejects at PreFilter and gives up
+#: at PostFilter and Reserve; here nothing of it is left to be done there.
+WHOLE: Final[Mapping[str, frozenset[str]]] = {
+    names.COSCHEDULING: frozenset({"preEnqueue", "permit"}),
 }
 
 #: (plugin, weight, gate that must be on or None), in the order of the default multiPoint list.

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from asched.core.config.in_tree import KnownPlugins, default_multi_point
+from asched.core.config.in_tree import WHOLE, KnownPlugins, default_multi_point
 from asched.core.config.problem import Path, Problem, StartStage, did_you_mean, quoted
 from asched.core.config.replaced import ADVICE
 from asched.core.config.v1 import (
@@ -156,10 +156,24 @@ def resolve(profile: KubeSchedulerProfile, known: KnownPlugins, index: int = 0) 
             faults.append(fault)
     if faults:
         raise UnusableProfileError(faults)
+    _run_whole(points)
     for point in POINTS:
         own = weights.get(point, {})
         resolved[point] = tuple(WeightedPlugin(name, own.get(name, 0)) for name in points[point])
     return ResolvedProfile(profile, resolved)
+
+
+def _run_whole(points: dict[str, tuple[str, ...]]) -> None:
+    """Plugins that run at certain points or not at all (`WHOLE`)."""
+    for name, whole in WHOLE.items():
+        if not any(name in at for at in points.values()):
+            continue
+        for point in points.keys() - {"queueSort"}:
+            others = tuple(one for one in points[point] if one != name)
+            if point not in whole:
+                points[point] = others
+            elif name not in points[point]:
+                points[point] = (*others, name)
 
 
 def _fault(text: str, path: Path, hint: str = "") -> Problem:

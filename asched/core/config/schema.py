@@ -234,6 +234,13 @@ _EXPECTED_POD: Final = Struct(
 )
 
 _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
+    names.COSCHEDULING: {
+        "permitWaitingTimeSeconds": _I64,
+        "podGroupBackoffSeconds": _I64,
+        "podGroupRejectPercentage": _I32,
+        "minResourcesHoldSeconds": _I64,
+        "statusController": _B,
+    },
     names.DEFAULT_PREEMPTION: {
         "minCandidateNodesPercentage": _I32,
         "minCandidateNodesAbsolute": _I32,

@@ -127,6 +127,14 @@ def _plugin_config(entry: PluginConfig) -> dict[str, Any]:
 def args_fields(args: Any) -> dict[str, Any]:
     """The fields of one args record in their v1 spelling."""
     match args:
+        case plugin_args.CoschedulingArgs():
+            return {
+                "minResourcesHoldSeconds": args.min_resources_hold_s,
+                "permitWaitingTimeSeconds": args.permit_waiting_time_s,
+                "podGroupBackoffSeconds": args.pod_group_backoff_s,
+                "podGroupRejectPercentage": args.pod_group_reject_percentage,
+                "statusController": args.status_controller,
+            }
         case plugin_args.DefaultPreemptionArgs():
             return {
                 "minCandidateNodesAbsolute": args.min_candidate_nodes_absolute,

@@ -88,6 +88,24 @@ def balanced_allocation(
     return faults
 
 
+def coscheduling(args: plugin_args.CoschedulingArgs, path: Path, _: Gates) -> list[Problem]:
+    seconds = {
+        "permitWaitingTimeSeconds": args.permit_waiting_time_s,
+        "podGroupBackoffSeconds": args.pod_group_backoff_s,
+        "minResourcesHoldSeconds": args.min_resources_hold_s,
+    }
+    faults = [
+        invalid((*path, field), value, "must not be negative")
+        for field, value in seconds.items()
+        if value < 0
+    ]
+    share = args.pod_group_reject_percentage
+    if not 0 <= share <= PERCENT_MAX:
+        here = (*path, "podGroupRejectPercentage")
+        faults.append(invalid(here, share, "not in valid range [0, 100]"))
+    return faults
+
+
 def gpu_sharing(args: plugin_args.GpuSharingArgs, path: Path, _: Gates) -> list[Problem]:
     faults = []
     if args.strategy not in plugin_args.GPU_STRATEGIES:
@@ -323,6 +341,7 @@ def _is_int64(text: str) -> bool:
 CHECKS: Final[Mapping[str, Callable[[Any, Path, Gates], list[Problem]]]] = {
     names.DEFAULT_PREEMPTION: default_preemption,
     names.DYNAMIC_RESOURCES: dynamic_resources,
+    names.COSCHEDULING: coscheduling,
     names.GPU_SHARING: gpu_sharing,
     names.INTER_POD_AFFINITY: inter_pod_affinity,
     names.NODE_AFFINITY: node_affinity,

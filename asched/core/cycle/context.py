@@ -17,6 +17,7 @@ from asched.core.framework.status import PluginError, PointError, Status
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
+from asched.core.queue.gangs import Gangs
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.cluster import Cluster
@@ -26,10 +27,7 @@ from asched.core.state.pods import PodInfo
 
 @dataclass
 class SchedulerContext:
-    """`counter_s` measures durations, `now_s` is the time of this turn (both in seconds).
-    `tries_groups`: whether the pods of a group are tried as one; `tries_placements`: in parts of
-    the cluster that plugins name.
-    """
+    """`counter_s` measures durations, `now_s` is the time of this turn (both in seconds)."""
 
     cluster: Cluster
     queue: SchedulingQueue
@@ -39,8 +37,6 @@ class SchedulerContext:
     counter_s: Callable[[], float]
     seed: int = 0
     now_s: float = 0.0
-    tries_groups: bool = False
-    tries_placements: bool = False
     waiting: WaitingPods = field(default_factory=WaitingPods)
     histories: Histories = field(default_factory=Histories)
     patterns: Patterns = field(default_factory=Patterns)
@@ -52,6 +48,11 @@ class SchedulerContext:
     #: Steps of the budget that the search for a gang's places may cost an attempt: three seconds of
     #: work. 0: its pods are tried one after the other, as kube-scheduler does, and that is all.
     gang_search_steps: int = 300_000
+
+    @property
+    def gangs(self) -> Gangs:
+        """Whose pods are tried as one, and how."""
+        return self.queue.gangs
 
     def owns(self, pod: Pod) -> bool:
         """Whether a pod is ours to place just now. Nobody else decides that."""

@@ -39,7 +39,7 @@ class Failure:
     Without rejectors the queue takes it for an error, whatever the reason. `rejection` is what
     stands behind it, for the history. `is_patient`: the pod waits out its backoff.
     `was_nominated`: this attempt wrote a nomination, which the pod as last seen may not show yet.
-    `speaks_for_class`: any pod of the class would have failed just so.
+    `pause_s`: so long at least. `speaks_for_class`: any pod of the class would have failed just so.
     """
 
     message: str
@@ -51,6 +51,7 @@ class Failure:
     is_patient: bool = False
     was_nominated: bool = False
     speaks_for_class: bool = False
+    pause_s: float = 0.0
 
     @property
     def is_error(self) -> bool:
@@ -86,6 +87,7 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
         context.queue.done(now.uid)
         return
     if attempt.profile in context.runners:
+        attempt.queued.pause_s = failure.pause_s
         context.queue.return_failed(
             attempt.queued,
             now,

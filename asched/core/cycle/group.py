@@ -147,6 +147,8 @@ class Outcome:
     tried: list[Tried] = field(default_factory=list)
     #: some pod has a place only once others have gone
     needs_room: bool = False
+    #: what keeps pods that have places from starting, where that is not for want of others
+    refusal: Failure | None = None
 
     @property
     def failure(self) -> Failure:

@@ -19,6 +19,7 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
 from asched.core.cycle.group_condition import condition_patch
+from asched.core.cycle.group_hold import on_lifted, refuse_if_short
 from asched.core.cycle.group_placements import try_placements
 from asched.core.cycle.group_search import search_if_due
 from asched.core.cycle.group_trial import free, try_group
@@ -27,12 +28,22 @@ from asched.core.framework.effects import Effect
 from asched.core.framework.points import Nomination
 from asched.core.framework.waiting import Stage
 from asched.core.state.facts import Answer
+from asched.core.state.pod_groups import is_coscheduled
+
+Next = list[Binding | Background]
 
 
 def schedule_group(
     context: SchedulerContext, group: GroupAttempt
-) -> Generator[Effect, Answer, list[Binding | Background]]:
+) -> Generator[Effect, Answer, Next]:
     """Try one group. Every way out has told the queue what becomes of each of its pods."""
+    steps = _schedule(context, group)
+    if is_coscheduled(group.key):
+        steps = on_lifted(context, group.key, steps)
+    return (yield from steps)
+
+
+def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, Next]:
     if group.disagreement:
         failure = error(group.disagreement)
         for attempt in group.attempts:
@@ -44,14 +55,16 @@ def schedule_group(
     if not group.attempts:
         return []
     started_s = context.counter_s()
-    if context.tries_placements:
+    if context.gangs.tries_placements and not is_coscheduled(group.key):
         outcome = yield from try_placements(context, group)
     else:
         outcome = yield from try_group(context, group)
         outcome = yield from search_if_due(context, group, outcome)
+    if is_coscheduled(group.key):
+        refuse_if_short(context, group, outcome)
     context.observer.group_algorithm_ran(context.counter_s() - started_s)
-    blamed = _blamed(outcome)
-    follows: list[Binding | Background] = []
+    blamed, pause_s = _blamed(outcome), _pause_s(context, group, outcome)
+    follows: Next = []
     if outcome.result is not Result.SCHEDULED:
         yield from free(context, group, outcome)
     for tried in outcome.tried:
@@ -62,10 +75,12 @@ def schedule_group(
         if outcome.result is Result.SCHEDULED and tried.fits:
             follows.append(_cached(context, tried))
         else:
-            yield from fail(context, tried.attempt, _with(blamed, _failure(outcome, tried)))
+            yield from fail(
+                context, tried.attempt, _with(blamed, _failure(outcome, tried), pause_s)
+            )
     for attempt in group.attempts[len(outcome.tried) :]:
         attempt.started_s = context.counter_s()
-        yield from fail(context, attempt, _with(blamed, outcome.failure))
+        yield from fail(context, attempt, _with(blamed, outcome.failure, pause_s))
     patch = condition_patch(context.cluster, group.key, outcome, context.cluster.wall_clock_s)
     if patch is not None:
         yield patch
@@ -106,8 +121,18 @@ def _blamed(outcome: Outcome) -> frozenset[str]:
     return frozenset().union(*(failure.rejectors | failure.pending for failure in failures))
 
 
-def _with(blamed: frozenset[str], failure: Failure) -> Failure:
-    return replace(failure, rejectors=failure.rejectors | blamed) if blamed else failure
+def _with(blamed: frozenset[str], failure: Failure, pause_s: float) -> Failure:
+    if not blamed and not pause_s:
+        return failure
+    return replace(failure, rejectors=failure.rejectors | blamed, pause_s=pause_s)
+
+
+def _pause_s(context: SchedulerContext, group: GroupAttempt, outcome: Outcome) -> float:
+    """How long a group that did not fit waits at least, whatever changes."""
+    if outcome.result is Result.SCHEDULED or not is_coscheduled(group.key):
+        return 0.0
+    rule = context.gangs.coscheduled.get(group.runner.profile.scheduler_name)
+    return float(rule.pod_group_backoff_s) if rule is not None else 0.0
 
 
 def _failure(outcome: Outcome, tried: Tried) -> Failure:
@@ -119,6 +144,8 @@ def _failure(outcome: Outcome, tried: Tried) -> Failure:
     if own is None and is_waiting:
         assert tried.decision is not None
         return unschedulable(outcome.message, Nomination(tried.decision.node))
+    if own is None and outcome.refusal is not None:
+        return outcome.refusal
     if own is None or (tried.needs_room and not is_waiting):
         return tried.unschedulable()
     return own

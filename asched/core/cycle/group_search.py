@@ -32,12 +32,12 @@ from asched.core.gang.domains import planned
 from asched.core.gang.plan import by_prices
 from asched.core.gang.problem import Infeasible, Plan, Problem, Unknown
 from asched.core.gang.search import MOVED, search
-from asched.core.model.kinds import POD_GROUP
-from asched.core.model.workload import PodGroup
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
+from asched.core.state.gang import gang_of
+from asched.core.state.pod_groups import is_coscheduled
 
 STEPS_MIN: Final = 5_000
 #: More pods than this are planned, but not moved about one by one. A guess.
@@ -95,11 +95,11 @@ def told(found: Infeasible | Unknown) -> str:
 
 def missing(context: SchedulerContext, group: GroupAttempt) -> int:
     """How many pods of a gang must get places; 0 if there is nothing to be searched for."""
-    known: PodGroup | None = context.cluster.get(POD_GROUP, group.key)
-    gang = known.spec.scheduling_policy.gang if known is not None else None
+    gang = gang_of(context.cluster, group.key)
     if gang is None or group.consults or not context.gang_search_steps:
         return 0
-    count = gang.min_count - len(context.cluster.pod_groups.get(group.key).placed)
+    pods = context.cluster.pod_groups.get(group.key)
+    count = gang.min_count - (pods.staying if is_coscheduled(group.key) else len(pods.placed))
     waiting = sum(1 for a in group.attempts if not context.cluster.is_assumed(a.pod.uid))
     # While its places are held they count as placed.
     count += len(group.attempts) - waiting

@@ -31,8 +31,10 @@ from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.group_cycle import schedule_group
+from asched.core.cycle.holding import keep
 from asched.core.cycle.orders import Order
 from asched.core.cycle.parked import Parked
+from asched.core.cycle.queue_steps import take_step
 from asched.core.cycle.scheduling import Background, schedule_one
 from asched.core.cycle.turn_limit import TimeLimit, TurnLimit
 from asched.core.cycle.waits import QUESTIONS, Waits
@@ -45,10 +47,8 @@ from asched.core.framework.effects import (
     Together,
     WaitFor,
 )
-from asched.core.model.pod import Pod
 from asched.core.queue import event_handlers
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change
 from asched.core.state.cluster import Sight
 from asched.core.state.facts import Answer, Done, Fact, Returned
 
@@ -118,6 +118,7 @@ class Machine:
                 self._take_in(fact)
         context.queue.tick(now_s)
         self._look_at_waits()
+        keep(context)
         self._has_more = False
         self.limit.begin()
         self._follow_on()
@@ -136,7 +137,12 @@ class Machine:
         """
         if self._has_more or self._backlog:
             return 0.0
-        deadlines = (self._waits.next_deadline_s, self.context.queue.next_deadline_s())
+        cluster, queue = self.context.cluster, self.context.queue
+        deadlines = (
+            self._waits.next_deadline_s,
+            queue.next_deadline_s(),
+            cluster.holds.next_deadline_s,
+        )
         return min((until_s for until_s in deadlines if until_s is not None), default=None)
 
     @property
@@ -178,68 +184,8 @@ class Machine:
                 announces_arrivals=self._announces_arrivals,
             )
             for step in steps:
-                label = self._take_step(step)
+                label = take_step(context, step)
         return label
-
-    def _take_step(self, step: event_handlers.Step) -> str:
-        context = self.context
-        queue = context.queue
-        match step:
-            case event_handlers.Announce():
-                queue.move(step.change, context.now_s)
-                return step.change.trigger.label
-            case event_handlers.Enqueue():
-                queue.add(step.pod, context.now_s)
-                return "UnschedulablePodAdd"
-            case event_handlers.Refresh():
-                self._refresh(step.old, step.new)
-                return "UnschedulablePodUpdate"
-            case event_handlers.Withdraw():
-                self._withdraw(step.pod)
-            case event_handlers.Release():
-                self._release(step.pod.uid)
-        return ""
-
-    def _refresh(self, old: Pod, new: Pod) -> None:
-        """A waiting pod has a new version. If room is promised to it, it may need less now."""
-        context = self.context
-        context.queue.update(old, new, context.now_s)
-        node = context.nominator.node_of(new.uid)
-        if node and old.status.nominated_node_name in ("", new.status.nominated_node_name):
-            actions = {trigger.action for trigger in event_handlers.pod_triggers(old, new)}
-            if actions & {Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN}:
-                self._room_is_free(old, node)
-
-    def _withdraw(self, pod: Pod) -> None:
-        """A pod waits no longer. Room that was promised to it, and maybe nowhere written, is
-        free unless the pod took it.
-        """
-        context = self.context
-        node = context.nominator.node_of(pod.uid) or pod.status.nominated_node_name
-        context.queue.delete(pod)
-        info = context.cluster.placed.get(pod.uid)
-        if node and (info is None or info.node_name != node):
-            self._room_is_free(pod, node)
-
-    def _room_is_free(self, pod: Pod, node: str) -> None:
-        """Pods that had to respect a promise to another hear of it, upstream's silence or not."""
-        freed = Change(
-            ASSIGNED_POD_DELETE, pod.on(node), priority_at_most=pod.priority, only_if_fits=True
-        )
-        self.context.queue.move(freed, self.context.now_s)
-
-    def _release(self, uid: str) -> None:
-        """An assumed pod went away before it was bound."""
-        waiting = self.context.waiting.get(uid)
-        if waiting is not None:
-            waiting.withdraw()
-            if waiting.deadlines:  # its end gives everything back
-                return
-        info = self.context.cluster.placed.get(uid)
-        if info is not None and info.assumed:
-            held = info.pod.on(info.node_name)
-            self.context.cluster.forget(info)
-            self.context.queue.move(Change(ASSIGNED_POD_DELETE, held), self.context.now_s)
 
     # --- tasks -----------------------------------------------------------------------------------
 
@@ -312,6 +258,7 @@ class Machine:
         if self._paused:
             self._take_answer(Done(self._paused.popleft()))
         while len(self._on_wire) < self.bindings_max:
+            keep(context)
             attempt = self._next_attempt()
             if attempt is None:
                 return
@@ -347,7 +294,7 @@ class Machine:
             if attempt is None:
                 continue
             found: Attempt | GroupAttempt = attempt
-            if context.tries_groups and attempt.pod.spec.scheduling_group is not None:
+            if context.gangs.has(attempt.pod):
                 found = gather(context, attempt, self._begin)
             if not self._parked.has_to_wait(found, is_deciding=self.is_deciding):
                 return found

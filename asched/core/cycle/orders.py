@@ -54,8 +54,6 @@ class Reconfigured(Order, frozen=True):
     def carry_out(self, context: SchedulerContext) -> None:
         queue, now_s = context.queue, context.now_s
         context.runners = self.runners
-        context.tries_groups = self.gangs.tries_groups
-        context.tries_placements = self.gangs.tries_placements
         queue.gangs = self.gangs
         reprofile(queue, self.profiles, self.backoff, now_s)
         for pod in list(context.cluster.pods_seen.values()):

@@ -140,7 +140,7 @@ def make_room(
         return None
     state = runner.cache.state_of(attempt.info)
     trial = runner.trial(state, context.waiting, context.seed + attempt.id, context.now_s)
-    if context.tries_placements and attempt.pod.spec.scheduling_group is not None:
+    if context.gangs.tries_placements and attempt.pod.spec.scheduling_group is not None:
         trial = replace(trial, in_placements=True)
     started_s = context.counter_s()
     result = yield from runner.post_filter(attempt.info, rejection, trial)

@@ -23,12 +23,12 @@ import numpy as np
 from asched import names
 from asched.core.explain.deciding import Deciding, smallest
 from asched.core.explain.labels import fewest_changes, keys_read, relabelled
-from asched.core.explain.words import spelt, written
+from asched.core.explain.words import spelt
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.node import Node
 from asched.core.model.pod import Container, Pod, PodSpec
-from asched.core.model.requests import CPU, MEMORY, pod_requests
+from asched.core.model.requests import CPU, MEMORY, pod_requests, written
 from asched.core.model.taint import NO_SCHEDULE, Taint, Toleration, tolerated
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.state.budget import OutOfTurn

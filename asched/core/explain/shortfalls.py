@@ -7,10 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.explain.changes import UNSCHEDULABLE
-from asched.core.explain.words import spelt, written
+from asched.core.explain.words import spelt
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.model.requests import PODS
+from asched.core.model.requests import PODS, written
 from asched.core.model.taint import Taint, tolerated
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo

@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from asched.core.gang.problem import I64, Problem
+from asched.core.model.requests import written
 
 #: Distinct kinds of rows up to which the flow is computed. A guess: 20 ms.
 FLOW_ROWS_MAX: Final = 4_000
@@ -45,7 +46,8 @@ def _too_much(problem: Problem, resources: list[str]) -> str:
         # Exact: sums of 64 bits over all rows may not fit into 64 bits.
         have = sum(problem.free[at, usable].tolist())
         if have < wanted:
-            return f"it needs {wanted} of {name}, and the nodes that take it have {have} left"
+            left = f"the nodes that take it have {written(name, have)} left"
+            return f"it needs {written(name, wanted)} of {name}, and {left}"
     return ""
 
 

@@ -27,6 +27,7 @@ DEFAULT_CPU: Final = "100m"
 DEFAULT_MEMORY: Final = str(200 * 1024 * 1024)
 
 _NANO: Final = 10**9
+_UNITS: Final = (("Gi", 1 << 30), ("Mi", 1 << 20), ("Ki", 1 << 10))
 _NATIVE_PREFIX: Final = "kubernetes.io/"
 _QUALIFIED: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _LENGTH_MAX: Final = 63
@@ -48,6 +49,16 @@ def to_units(exact: Mapping[str, int]) -> dict[str, int]:
         name: min(-(-amount // (_NANO // 1000 if name == CPU else _NANO)), INT64_MAX)
         for name, amount in exact.items()
     }
+
+
+def written(resource: str, amount: int) -> str:
+    """An exact amount (milli-CPU, else whole units) as the API writes it."""
+    if resource == CPU:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    for suffix, size in _UNITS:
+        if amount and amount % size == 0:
+            return f"{amount // size}{suffix}"
+    return str(amount)
 
 
 def is_extended(name: str) -> bool:

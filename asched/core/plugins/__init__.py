@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.framework.points import Plugin
+from asched.core.plugins.coscheduling import Coscheduling
 from asched.core.plugins.default_binder import DefaultBinder
 from asched.core.plugins.default_preemption import DefaultPreemption
 from asched.core.plugins.devices.plugin import DynamicResources
@@ -64,6 +65,7 @@ IN_TREE: Final[dict[str, Factory]] = {
     names.TOPOLOGY_PLACEMENT_GENERATOR: lambda _args, cluster: TopologyPlacementGenerator(cluster),
     names.POD_GROUP_PODS_COUNT: lambda _args, cluster: PodGroupPodsCount(cluster),
     names.GPU_SHARING: GpuSharing,
+    names.COSCHEDULING: Coscheduling,
 }
 
 

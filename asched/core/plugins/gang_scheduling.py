@@ -15,90 +15,48 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from asched import names
-from asched.core.framework.points import Hint, PermitPlugin, PreEnqueuePlugin, Registration
-from asched.core.framework.status import SUCCESS, Code, Status, failure, unresolvable
-from asched.core.framework.waiting import WaitingPods
+from asched.core.framework.points import Hint, Registration
+from asched.core.framework.status import Code, Status, unresolvable
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
+from asched.core.plugins.gang_rule import GangRule
 from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.pod_groups import group_key
-from asched.core.state.pods import PodInfo
+from asched.core.state.gang import Gang
+from asched.core.state.pod_groups import GroupPods
 
 #: How long a pod with a place waits for the rest of its gang (upstream's permitTimeoutDuration).
 PERMIT_TIMEOUT_S: Final = 5 * 60.0
 
-TOO_FEW_PODS: Final = unresolvable(
-    "waiting for minCount pods from a gang to appear in scheduling queue"
-)
-TOO_FEW_PLACES: Final = Status(
-    Code.WAIT, ("waiting for minCount pods from a gang to be scheduled",)
-)
 
-
-class GangScheduling(PreEnqueuePlugin, PermitPlugin):
+class GangScheduling(GangRule):
     name = names.GANG_SCHEDULING
-    awaits_pods = True
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._waiting = cluster.singleton(WaitingPods.of)
+    is_coscheduled = False
+    too_few_pods = unresolvable(
+        "waiting for minCount pods from a gang to appear in scheduling queue"
+    )
+    too_few_places = Status(Code.WAIT, ("waiting for minCount pods from a gang to be scheduled",))
 
     def registrations(self) -> Sequence[Registration]:
         return (
-            Registration(Trigger(POD.resource, Action.ADD), self._pod_appeared),
+            Registration(Trigger(POD.resource, Action.ADD), self.pod_appeared),
             Registration(Trigger(POD_GROUP.resource, Action.ADD), self._group_appeared),
         )
 
-    def pre_enqueue(self, pod: Pod) -> Status:
-        key = group_key(pod)
-        if not key:
-            return SUCCESS
-        group: PodGroup | None = self._cluster.get(POD_GROUP, key)
-        if group is None:
-            name = key.rpartition("/")[2]
-            return unresolvable(
-                f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
-            )
-        return SUCCESS if self._has_all_pods(group) else TOO_FEW_PODS
+    def unknown_group(self, name: str) -> str:
+        return f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
 
-    def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:  # noqa: ARG002
-        key = group_key(pod.pod)
-        if not key:
-            return SUCCESS, 0.0
-        group: PodGroup | None = self._cluster.get(POD_GROUP, key)
-        if group is None:
-            kind = 'podgroup.scheduling.k8s.io "{}" not found'.format(key.rpartition("/")[2])
-            return failure(f"failed to get podGroup {key}: {kind}"), 0.0
-        gang = group.spec.scheduling_policy.gang
-        if gang is None:
-            return SUCCESS, 0.0
-        pods = self._cluster.pod_groups.get(key)
-        if len(pods.placed) < gang.min_count:
-            self._cluster.pod_groups.hold(pod.pod)
-            return TOO_FEW_PLACES, PERMIT_TIMEOUT_S
-        for uid in self._cluster.pod_groups.let_go(key):
-            mate = self._waiting.get(uid)
-            if mate is not None:
-                mate.allow(self.name)
-        return SUCCESS, 0.0
+    def not_found(self, name: str) -> str:
+        return f'podgroup.scheduling.k8s.io "{name}" not found'
 
-    def _has_all_pods(self, group: PodGroup) -> bool:
-        gang = group.spec.scheduling_policy.gang
-        if gang is None:
-            return True
-        return self._cluster.pod_groups.get(group.metadata.key).count >= gang.min_count
+    def ready(self, pods: GroupPods) -> int:
+        return pods.count
 
-    def _pod_appeared(self, pod: Pod, _old: Any, new: Pod) -> Hint:
-        """Worth a try if it is of the same group, and the group is complete: a pod of a group that
-        is not would be stopped at the gate at once.
-        """
-        key = group_key(pod)
-        if not key or key != group_key(new):
-            return Hint.SKIP
-        group: PodGroup | None = self._cluster.get(POD_GROUP, key)
-        return Hint.QUEUE if group is not None and self._has_all_pods(group) else Hint.SKIP
+    def placed(self, pods: GroupPods) -> int:
+        return len(pods.placed)
+
+    def patience_s(self, gang: Gang) -> float:  # noqa: ARG002
+        return PERMIT_TIMEOUT_S
 
     def _group_appeared(self, pod: Pod, _old: Any, new: PodGroup) -> Hint:
-        return Hint.QUEUE if group_key(pod) == new.metadata.key else Hint.SKIP
+        return Hint.QUEUE if self.key_of(pod) == new.metadata.key else Hint.SKIP

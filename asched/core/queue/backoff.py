@@ -32,6 +32,7 @@ class Backoff(NamedTuple):
     def until_s(self, queued: QueuedPod) -> float | None:
         """The whole second up to which the pod backs off; None if it does not."""
         pause_s = self.duration_s(queued.consecutive_errors or queued.unschedulable_count)
+        pause_s = max(pause_s, queued.pause_s)
         return float(floor(queued.timestamp_s + pause_s)) if pause_s > 0 else None
 
 

@@ -7,9 +7,12 @@ Whoever had to wait at a gate for the rest of its group came when that was compl
 which one pod came early and the last one late would go before one that was complete in between.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
+from asched.core.config.args import CoschedulingArgs
+from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
+from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.waking import Woken
 from asched.core.state.pod_groups import group_key
@@ -17,17 +20,36 @@ from asched.core.state.pod_groups import group_key
 
 @dataclass(frozen=True, slots=True)
 class Gangs:
-    """Whether pods of groups are tried as one, and whether in several placements."""
+    """Whether pods of groups are tried as one, and whether in several placements. Those of groups
+    that a label tells are where their profile, one of `coscheduled` by name, says so.
+    """
 
     tries_groups: bool = False
     tries_placements: bool = False
+    coscheduled: Mapping[str, CoschedulingArgs] = field(default_factory=dict)
 
-    def has(self, queued: QueuedPod) -> bool:
-        return self.tries_groups and queued.pod.spec.scheduling_group is not None
+    @property
+    def are_tried(self) -> bool:
+        """Whether any pods are tried as one."""
+        return self.tries_groups or bool(self.coscheduled)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of objects that make groups."""
+        upstream = (POD_GROUP,) if self.tries_groups else ()
+        return (*upstream, COSCHEDULING_GROUP) if self.coscheduled else upstream
+
+    def has(self, pod: Pod) -> bool:
+        if pod.spec.scheduling_group is not None:
+            return self.tries_groups
+        return pod.spec.scheduler_name in self.coscheduled and bool(group_key(pod))
 
     def brings_back(self, queued: QueuedPod) -> bool:
         """Whether it comes back by time alone."""
-        return self.has(queued) and (self.tries_placements or queued.is_promised)
+        if not self.has(queued.pod):
+            return False
+        in_placements = self.tries_placements and queued.pod.spec.scheduling_group is not None
+        return in_placements or queued.is_promised
 
     def complete(self, woken: Iterable[Woken], newcomer: QueuedPod | None) -> None:
         """These are woken at once, and gates may let them go: all of a group came with its last

@@ -150,7 +150,7 @@ class SchedulingQueue:
         moved = 0
         groups = self.places.unschedulable.groups()
         woken = self._waking.woken(groups, change, except_uid)
-        if woken and self.gangs.tries_groups:
+        if woken and self.gangs.are_tried:
             self.gangs.complete(woken, self.places.get(getattr(change.new, "key", "")))
         for found, worth in woken:
             if isinstance(found, Equals):
@@ -383,7 +383,7 @@ class SchedulingQueue:
         if not self._gates.admit(queued):
             return self._to_rest(queued, label)
         places = self.places
-        is_patient = queued.is_patient or self.gangs.has(queued)
+        is_patient = queued.is_patient or self.gangs.has(queued.pod)
         may_be_early = queued.rejectors and not is_patient
         places.into(queued, places.backoff if may_be_early else places.errors)
         self._observer.incoming("backoff", label, queued)

@@ -8,6 +8,7 @@ from collections.abc import Hashable
 from typing import TYPE_CHECKING
 
 from asched.core.model.pod import Pod
+from asched.core.state.pod_groups import group_key
 
 if TYPE_CHECKING:
     from asched.core.queue.active import ActiveQueue
@@ -29,6 +30,7 @@ class QueuedPod:
     also_blamed       plugins that stood against it at later looks: it follows what they hear of
                       only if it fits then
     gated_by          the plugin that keeps it from becoming active, or ""
+    pause_s           it backs off at least so long after its last failure
     is_patient        it had room and was turned away later: its backoff is never cut short
     is_promised       its last attempt found room that others have to leave first
     woken_by          the change that made it leave its rest last, in the words of the metrics
@@ -50,6 +52,7 @@ class QueuedPod:
         "is_promised",
         "key",
         "lane",
+        "pause_s",
         "pending_on",
         "pod",
         "rejected_by",
@@ -75,6 +78,7 @@ class QueuedPod:
         self.pending_on = NOBODY
         self.also_blamed = NOBODY
         self.gated_by = ""
+        self.pause_s = 0.0
         self.is_patient = self.is_promised = False
         self.was_flushed = False
         self.woken_by = ""
@@ -97,7 +101,7 @@ class QueuedPod:
             self.is_patient
             or self.is_promised
             or bool(pod.status.nominated_node_name)
-            or pod.spec.scheduling_group is not None
+            or bool(group_key(pod))
         )
 
     @property

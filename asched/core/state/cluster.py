@@ -19,7 +19,7 @@ pod on a node nobody knows waits among the orphans and counts nowhere until the 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from asched.core.model.kinds import NODE, POD, Kind
+from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
@@ -31,7 +31,7 @@ from asched.core.state.holds import HeldAmounts, Holds
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, START_TIMES, NodeTable
 from asched.core.state.objects import Objects
 from asched.core.state.occupancy import Occupancy
-from asched.core.state.pod_groups import PodGroups, by_age
+from asched.core.state.pod_groups import PodGroups, by_age, coscheduled_key
 from asched.core.state.pods import PodClass, PodClasses, PodInfo
 from asched.core.state.supposition import Supposition
 from asched.core.state.topology import Topology
@@ -169,6 +169,8 @@ class Cluster(Objects):
 
     def _touch(self, kind: Kind, key: str) -> None:
         super()._touch(kind, key)
+        if kind is COSCHEDULING_GROUP:
+            self.pod_groups.object_moved(coscheduled_key(key))
         self.volumes.touch(kind, key)
 
     # --- nodes -----------------------------------------------------------------------------------
@@ -218,7 +220,7 @@ class Cluster(Objects):
             sights.append(self._lose_pod(old, old))
             old = None
         self.pods_seen[pod.key] = pod
-        self.pod_groups.see(pod)
+        self.pod_groups.see(pod, old)
         if pod.spec.node_name:
             self._settle(pod)
         return [*sights, Sight(POD, old, pod)]

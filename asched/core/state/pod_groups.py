@@ -1,43 +1,99 @@
 """Pod groups: which pods say that they belong together, and which of them have a place.
 
-A pod names its group in `spec.schedulingGroup.podGroupName`, once and for all. Every pod that the
-watch shows counts, whoever schedules it, whether or not the PodGroup object exists. A place is a
-node, assumed or told.
+A pod names its group in `spec.schedulingGroup.podGroupName`, once and for all; or, for PodGroups of
+scheduling.x-k8s.io, in a label. Every pod that the watch shows counts, whoever schedules it,
+whether or not the PodGroup object exists. A place is a node, assumed or told.
 
 Bounds  one entry per pod of a group; a group without pods is forgotten.
-Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/cache (state of pod groups)
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/cache (state of pod groups);
+        kubernetes-sigs/scheduler-plugins pkg/coscheduling (the label)
 """
 
 from collections.abc import Iterator, Mapping
 from heapq import heapify, heappop
+from typing import Final
 
 from asched.core.model.pod import Pod
 
+COSCHEDULING_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+#: Before keys of groups that are told by the label: no name has a colon.
+COSCHEDULED: Final = "scheduling.x-k8s.io:"
+
 
 def group_key(pod: Pod) -> str:
-    """The "namespace/name" of the pod's group; empty if it belongs to none."""
+    """The key of the pod's group: "namespace/name", for groups told by the label behind
+    COSCHEDULED; empty if it belongs to none.
+    """
     group = pod.spec.scheduling_group
-    if group is None or not group.pod_group_name:
-        return ""
-    return f"{pod.metadata.namespace}/{group.pod_group_name}"
+    if group is not None and group.pod_group_name:
+        return f"{pod.metadata.namespace}/{group.pod_group_name}"
+    labels = pod.metadata.labels
+    if labels and (name := labels.get(COSCHEDULING_LABEL)):
+        return f"{COSCHEDULED}{pod.metadata.namespace}/{name}"
+    return ""
+
+
+def is_coscheduled(key: str) -> bool:
+    """Whether it is the key of a group of scheduling.x-k8s.io."""
+    return key.startswith(COSCHEDULED)
+
+
+def coscheduled_key(key: str) -> str:
+    """The key of the group that a PodGroup of scheduling.x-k8s.io makes."""
+    return COSCHEDULED + key
 
 
 class GroupPods:
     """The pods of one group by uid: those with a place, and those without.
 
-    `held`: those of the former that wait at Permit for the rest of their gang.
+    Of the former, `held` wait at Permit for the rest of their gang, and `leaving` terminate; of the
+    latter, `gated` may not be scheduled yet.
     """
 
-    __slots__ = ("held", "placed", "unplaced")
+    __slots__ = ("gated", "held", "leaving", "placed", "unplaced")
 
     def __init__(self) -> None:
         self.placed: dict[str, Pod] = {}
         self.unplaced: dict[str, Pod] = {}
         self.held: set[str] = set()
+        self.leaving: set[str] = set()
+        self.gated: set[str] = set()
 
     @property
     def count(self) -> int:
         return len(self.placed) + len(self.unplaced)
+
+    @property
+    def staying(self) -> int:
+        """How many have a place and keep it."""
+        return len(self.placed) - len(self.leaving)
+
+    @property
+    def ready(self) -> int:
+        """How many have a place and keep it, or may be given one."""
+        return self.staying + len(self.unplaced) - len(self.gated)
+
+    def put(self, pod: Pod, *, placed: bool) -> None:
+        uid, spec = pod.uid, pod.spec
+        (self.placed if placed else self.unplaced)[uid] = pod
+        (self.unplaced if placed else self.placed).pop(uid, None)
+        _mark(self.leaving, uid, placed and pod.is_terminating)
+        _mark(self.gated, uid, not placed and bool(spec.scheduling_gates or pod.is_terminating))
+        if not placed:
+            self.held.discard(uid)
+
+    def drop(self, uid: str) -> None:
+        for pods in (self.placed, self.unplaced):
+            pods.pop(uid, None)
+        for marks in (self.held, self.leaving, self.gated):
+            marks.discard(uid)
+
+
+def _mark(marks: set[str], uid: str, is_marked: bool) -> None:
+    if is_marked:
+        marks.add(uid)
+    else:
+        marks.discard(uid)
 
 
 class PodGroups:
@@ -47,6 +103,8 @@ class PodGroups:
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupPods] = {}
+        #: coscheduled groups of which pods came, went or moved, for whoever keeps their holds
+        self.moved: dict[str, None] = {}
 
     def get(self, key: str) -> GroupPods:
         """The pods of a group, none if nobody knows it."""
@@ -55,41 +113,54 @@ class PodGroups:
     def __len__(self) -> int:
         return len(self._groups)
 
-    def see(self, pod: Pod) -> None:
-        """A pod appeared, or has a new version."""
-        if pod.spec.scheduling_group is None or not (key := group_key(pod)):
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._groups)
+
+    def see(self, pod: Pod, old: Pod | None = None) -> None:
+        """A pod appeared, or has a new version in place of `old`: it may have changed its group."""
+        key, is_placed = group_key(pod), False
+        if old is not None and old.metadata.labels != pod.metadata.labels:
+            before = group_key(old)
+            if before != key and before in self._groups:
+                is_placed = pod.uid in self._groups[before].placed
+                self.lose(old)
+        if not key:
             return
-        group = self._groups.setdefault(key, GroupPods())
-        (group.placed if pod.uid in group.placed else group.unplaced)[pod.uid] = pod
+        group = self._groups.get(key)
+        if group is None:
+            group = self._groups[key] = GroupPods()
+        group.put(pod, placed=is_placed or pod.uid in group.placed)
+        if is_placed:
+            self._note(key)
 
     def lose(self, pod: Pod) -> None:
         """A pod is gone."""
-        if pod.spec.scheduling_group is None or (group := self._of(pod)) is None:
+        if not (key := group_key(pod)) or (group := self._groups.get(key)) is None:
             return
-        group.placed.pop(pod.uid, None)
-        group.unplaced.pop(pod.uid, None)
-        group.held.discard(pod.uid)
+        group.drop(pod.uid)
+        self._note(key)
         if not group.count:
-            del self._groups[group_key(pod)]
+            del self._groups[key]
 
     def place(self, pod: Pod) -> None:
         """A pod has a place now. One that is gone already counts no more."""
-        if pod.spec.scheduling_group is None or (group := self._of(pod)) is None:
+        if not (key := group_key(pod)) or (group := self._groups.get(key)) is None:
             return
-        if group.unplaced.pop(pod.uid, None) is not None:
-            group.placed[pod.uid] = pod
+        if (known := group.unplaced.get(pod.uid)) is not None:
+            group.put(known, placed=True)
+            self._note(key)
 
     def displace(self, pod: Pod) -> None:
         """A pod gave its place back."""
-        if pod.spec.scheduling_group is None or (group := self._of(pod)) is None:
+        if not (key := group_key(pod)) or (group := self._groups.get(key)) is None:
             return
-        if group.placed.pop(pod.uid, None) is not None:
-            group.unplaced[pod.uid] = pod
-            group.held.discard(pod.uid)
+        if (known := group.placed.get(pod.uid)) is not None:
+            group.put(known, placed=False)
+            self._note(key)
 
     def hold(self, pod: Pod) -> None:
         """A pod with a place waits for the others."""
-        group = self._of(pod)
+        group = self._groups.get(group_key(pod))
         if group is not None and pod.uid in group.placed:
             group.held.add(pod.uid)
 
@@ -102,8 +173,14 @@ class PodGroups:
         group.held.clear()
         return held
 
-    def _of(self, pod: Pod) -> GroupPods | None:
-        return self._groups.get(group_key(pod))
+    def object_moved(self, key: str) -> None:
+        """The object that makes a group appeared, changed or went."""
+        if key in self._groups:
+            self._note(key)
+
+    def _note(self, key: str) -> None:
+        if is_coscheduled(key):
+            self.moved[key] = None
 
 
 def by_age(listed: Mapping[str, Pod]) -> Iterator[tuple[str, Pod]]:

@@ -31,6 +31,7 @@ from asched.core.framework.second_look import blamed
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.pod import Pod
 from asched.core.plugins import IN_TREE, in_tree
+from asched.core.plugins.coscheduling import Coscheduling
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.guarded_key import Guard
@@ -108,7 +109,6 @@ def build_machine(
     """The machine around the runners. `counter_s` measures durations, it never decides."""
     observer = observer or Silent()
     parts.cluster.singleton(PluginReports).observer = observer
-    tries_groups, tries_placements = group_rules(configuration, runners)
     queue = SchedulingQueue(
         queue_profiles(runners, observer),
         parts.nominator,
@@ -117,7 +117,7 @@ def build_machine(
         observer=observer,
         counter_s=counter_s,
         class_key_of=lambda pod: waiting_key(parts.cluster, pod),
-        gangs=Gangs(tries_groups, tries_placements),
+        gangs=group_rules(configuration, runners),
     )
     context = SchedulerContext(
         cluster=parts.cluster,
@@ -127,8 +127,6 @@ def build_machine(
         observer=observer,
         counter_s=counter_s,
         seed=seed,
-        tries_groups=tries_groups,
-        tries_placements=tries_placements,
         waiting=parts.cluster.singleton(WaitingPods.of),
         announces_places=configuration.gates.get("NominatedNodeNameForExpectation", True),
     )
@@ -146,18 +144,16 @@ def reconfigured(
         runners,
         queue_profiles(runners, observer),
         Backoff(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
-        Gangs(*group_rules(configuration, runners)),
+        group_rules(configuration, runners),
         effective(configuration),
         tuple(sorted(edition)),
     )
 
 
-def group_rules(
-    configuration: SchedulerConfiguration, runners: Mapping[str, Runner]
-) -> tuple[bool, bool]:
-    """(`tries_groups`, `tries_placements`): pods of a group are tried as one if the gate says so,
-    or if a profile knows of gangs; in placements if their gate says so, or if a profile knows how
-    to make them.
+def group_rules(configuration: SchedulerConfiguration, runners: Mapping[str, Runner]) -> Gangs:
+    """Pods of a group are tried as one if the gate says so, or if a profile knows of gangs; in
+    placements if their gate says so, or if a profile knows how to make them. Those of a group that
+    a label tells are in profiles with Coscheduling.
     """
     gates, gangs = configuration.gates, names.GANG_SCHEDULING
     profiles = [runner.profile for runner in runners.values()]
@@ -165,7 +161,12 @@ def group_rules(
     tries_groups |= any(gangs in profile.plugins for profile in profiles)
     tries_placements = gates.get("TopologyAwareWorkloadScheduling", False)
     tries_placements |= any(profile.placement_generators for profile in profiles)
-    return tries_groups, tries_placements
+    coscheduled = {
+        profile.scheduler_name: plugin.args
+        for profile in profiles
+        if isinstance(plugin := profile.plugins.get(names.COSCHEDULING), Coscheduling)
+    }
+    return Gangs(tries_groups, tries_placements, coscheduled)
 
 
 def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:

@@ -25,7 +25,7 @@ from asched.core.framework.meter import Meter
 from asched.core.framework.profile import Profile
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
-from asched.core.model.kinds import KINDS, POD_GROUP
+from asched.core.model.kinds import KINDS
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.edge.client.dispatch import CONCURRENCY, DispatchOptions
 from asched.edge.client.session import ConnectionOptions, Session, connect
@@ -73,8 +73,7 @@ class Plan:
     files: Callable[[], Iterable[str]] = tuple
     gates: Mapping[str, bool] = field(default_factory=dict)
     exposition: Exposition = field(default_factory=Exposition)
-    #: Asked when somebody wants to know.
-    version: Callable[[], str] = str
+    version: str = ""
 
     @property
     def wanted(self) -> Wanted:
@@ -142,7 +141,7 @@ async def _schedule(plan: Plan, parts: Parts, consultants: Consultants, metrics:
         max_in_unschedulable_s=plan.max_in_unschedulable_s,
     )
     machine.context.advises = plan.advises
-    if machine.context.tries_groups:
+    if machine.context.gangs.are_tried:
         metrics.scheduler.know_groups()
     # A serving process waits for its API server and tells so on /readyz, as upstream.
     session = await connect(
@@ -186,7 +185,7 @@ def _scheduler(
             metrics=metrics.client,
             may_send=may_send,
         ),
-        kinds=(*KINDS, POD_GROUP) if machine.context.tries_groups else KINDS,
+        kinds=(*KINDS, *machine.context.gangs.kinds),
         originals=consultants.originals,
         clashes=Clashes(
             session,

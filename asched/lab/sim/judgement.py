@@ -7,9 +7,9 @@ from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.runner import NoNodesError
 from asched.core.model.decode import decode
-from asched.core.model.kinds import POD_GROUP
 from asched.core.queue.queued import QueuedPod
 from asched.core.state import audit as state_audit
+from asched.core.state.gang import gang_of
 from asched.core.state.pod_groups import group_key
 from asched.core.state.pods import PodInfo
 from asched.lab.sim.process import Process
@@ -136,9 +136,8 @@ def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
     """Whether so many pods of the gang find nodes, one after the other, that it may start."""
     cluster = world.parts.cluster
     key = group_key(queued.pod)
-    group = cluster.get(POD_GROUP, key) if key else None
-    gang = group.spec.scheduling_policy.gang if group is not None else None
-    if gang is None or not world.machine.context.tries_groups:
+    gang = gang_of(cluster, key) if key else None
+    if gang is None or not world.machine.context.gangs.has(queued.pod):
         return True
     pods = cluster.pod_groups.get(key)
     lacking: int = max(gang.min_count - len(pods.placed), 1)

@@ -21,7 +21,7 @@ from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
-from asched.core.model.kinds import KINDS, POD_GROUP
+from asched.core.model.kinds import KINDS
 from asched.core.state.facts import Answer
 from asched.edge.client.dispatch import DispatchOptions
 from asched.edge.client.events import EventRecorder
@@ -114,7 +114,7 @@ class Process:
             seed=setup.seed,
             bindings_max=setup.bindings_max,
         )
-        self.kinds = (*KINDS, POD_GROUP) if self.machine.context.tries_groups else KINDS
+        self.kinds = (*KINDS, *self.machine.context.gangs.kinds)
         self.wire = Wire(
             world.server.ctx,
             world.clock,

@@ -12,6 +12,9 @@ from asched.core.config.defaults import (
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
 
+#: Plugins in no default profile.
+NOT_BY_DEFAULT = (names.GPU_SHARING, names.COSCHEDULING)
+
 
 def one(name: str, given: object, **gates: bool) -> object:
     document = {"profiles": [{"pluginConfig": [{"name": name, "args": given}]}]}
@@ -31,7 +34,7 @@ def test_the_records_own_defaults_are_what_an_empty_document_gives() -> None:
     for name, kind in args.ARGS_TYPES.items():
         assert one(name, {}) == kind()
         listed = built.profiles[0].plugin_config.get(name)
-        assert listed == (None if name == names.GPU_SHARING else kind())  # in no default profile
+        assert listed == (None if name in NOT_BY_DEFAULT else kind())
 
 
 def test_zero_means_not_given_for_rates_and_durations() -> None:
@@ -73,7 +76,7 @@ def test_default_args_come_after_the_users_sorted_by_name() -> None:
     built = configuration({"profiles": [{"pluginConfig": [{"name": "VolumeBinding"}, {}]}]})
     listed = [entry.name for entry in built.profiles[0].plugin_configs]
     assert listed[:2] == ["VolumeBinding", ""]
-    assert listed[2:] == sorted(set(args.ARGS_TYPES) - {"VolumeBinding", names.GPU_SHARING})
+    assert listed[2:] == sorted(set(args.ARGS_TYPES) - {"VolumeBinding", *NOT_BY_DEFAULT})
 
 
 def test_a_strategy_is_completed_but_its_type_is_not() -> None:

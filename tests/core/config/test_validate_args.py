@@ -34,6 +34,16 @@ def test_weights_of_pod_affinity_are_per_cent() -> None:
     ]
 
 
+def test_times_of_coscheduling_are_not_negative_and_its_share_is_one() -> None:
+    assert texts("Coscheduling", {"podGroupRejectPercentage": 100}) == []
+    wrong = {"permitWaitingTimeSeconds": -1, "minResourcesHoldSeconds": -2}
+    assert texts("Coscheduling", {**wrong, "podGroupRejectPercentage": 101}) == [
+        "permitWaitingTimeSeconds: Invalid value: -1: must not be negative",
+        "minResourcesHoldSeconds: Invalid value: -2: must not be negative",
+        "podGroupRejectPercentage: Invalid value: 101: not in valid range [0, 100]",
+    ]
+
+
 def test_gpu_strategies_and_the_pods_they_expect() -> None:
     assert texts("GpuSharing", {}) == []
     assert texts("GpuSharing", {"strategy": "FGD"})[0].startswith('strategy: Unsupported value: "F')

@@ -6,7 +6,7 @@ from asched.core.explain.shortfalls import (
     missing_shares,
     taints_in_the_way,
 )
-from asched.core.explain.words import written
+from asched.core.model.requests import written
 from tests.builders import a_cluster, a_node, a_pod, pending
 
 

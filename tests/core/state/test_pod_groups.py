@@ -1,5 +1,5 @@
 from asched.core.model.pod import Pod
-from asched.core.state.pod_groups import PodGroups, group_key
+from asched.core.state.pod_groups import PodGroups, group_key, is_coscheduled
 from tests.builders import a_pod
 
 
@@ -79,3 +79,63 @@ def test_pods_without_a_group_leave_no_trace() -> None:
         step(pod)
 
     assert len(groups) == 0
+
+
+def labelled(name: str, group: str, *, gated: bool = False, leaving: bool = False) -> Pod:
+    pod = a_pod(name).labels({"scheduling.x-k8s.io/pod-group": group})
+    if gated:
+        pod.gated("wait")
+    if leaving:
+        pod.metadata(deletionTimestamp="2026-01-01T00:00:00Z")
+    return pod.build()
+
+
+def test_groups_told_by_the_label_are_others_than_those_told_in_the_spec() -> None:
+    key = group_key(labelled("a", "crew"))
+    assert key == "scheduling.x-k8s.io:default/crew"
+    assert is_coscheduled(key)
+    assert not is_coscheduled(group_key(a_member("a")))
+    both = a_pod("a").labels({"scheduling.x-k8s.io/pod-group": "x"})
+    assert group_key(both.spec(schedulingGroup={"podGroupName": "crew"}).build()) == "default/crew"
+
+
+def test_gated_and_terminating_pods_are_told_apart() -> None:
+    groups = PodGroups()
+    placed, leaving = labelled("a", "crew"), labelled("b", "crew")
+    for pod in (placed, leaving, labelled("c", "crew"), labelled("d", "crew", gated=True)):
+        groups.see(pod)
+    groups.place(placed)
+    groups.place(leaving)
+    groups.see(labelled("b", "crew", leaving=True), leaving)
+
+    group = groups.get("scheduling.x-k8s.io:default/crew")
+    assert (group.count, group.staying, group.ready) == (4, 1, 2)
+    groups.see(labelled("d", "crew"))
+    assert group.ready == 3
+    groups.displace(placed)
+    assert (group.staying, group.ready) == (0, 3)
+
+
+def test_a_pod_takes_its_place_along_to_another_group() -> None:
+    groups = PodGroups()
+    before, after = labelled("a", "crew"), labelled("a", "other")
+    groups.see(before)
+    groups.place(before)
+    groups.moved.clear()
+
+    groups.see(after, before)
+
+    assert list(groups) == ["scheduling.x-k8s.io:default/other"]
+    assert groups.get("scheduling.x-k8s.io:default/other").staying == 1
+    assert len(groups.moved) == 2
+
+
+def test_who_moved_is_noted_for_groups_told_by_the_label_alone() -> None:
+    groups = PodGroups()
+    for pod in (a_member("x"), labelled("a", "crew")):
+        groups.see(pod)
+        groups.place(pod)
+    assert list(groups.moved) == ["scheduling.x-k8s.io:default/crew"]
+    groups.moved.clear()
+    groups.object_moved("scheduling.x-k8s.io:default/nobody")
+    assert not groups.moved

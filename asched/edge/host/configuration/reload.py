@@ -28,7 +28,7 @@ from asched.core.config.text import effective
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.runner import Runner
-from asched.core.model.kinds import POD_GROUP, Kind
+from asched.core.model.kinds import Kind
 from asched.edge.client.errors import ConnectError
 from asched.edge.host.assemble import BUILD_ERRORS, reconfigured
 from asched.edge.host.configuration.file import ConfigError, UnreadableFileError
@@ -199,8 +199,8 @@ class Reloader:
         configuration, scheduler = wanted.configuration, self._scheduler
         observer = scheduler.machine.context.observer
         order = reconfigured(configuration, runners, wanted.plugins.edition, observer)
-        if order.gangs.tries_groups:
-            scheduler.watch(POD_GROUP)
+        for kind in order.gangs.kinds:
+            scheduler.watch(kind)
         await scheduler.reconfigure(order)
         scheduler.dispatcher.rates.limit(wanted.qps, wanted.burst)
         self._inspection.current = configuration

@@ -1,0 +1,33 @@
+"""Who keeps what is held: each kind of owner has a keeper, who decides what its hold is now.
+
+The ledger (`state/holds.py`) counts and notes; here is whom it concerns. Whatever moved is settled
+before anybody is decided for.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from asched.core.cycle import group_hold
+from asched.core.cycle.context import SchedulerContext
+from asched.core.state.pod_groups import COSCHEDULED
+
+#: What stands before the first colon of an owner's name -> who settles what it is due now.
+KEEPERS: Final[Mapping[str, Callable[[SchedulerContext, str], None]]] = {
+    COSCHEDULED.rstrip(":"): group_hold.settle,
+}
+
+
+def keep(context: SchedulerContext) -> None:
+    """Look at every owner whose time is up, whose room was disturbed, or who took some of it."""
+    holds, moved = context.cluster.holds, context.cluster.pod_groups.moved
+    if len(holds):
+        for owner in tuple(holds.expired(context.now_s)):
+            _settle(context, owner)
+        for owner in tuple(holds.touched):
+            _settle(context, owner)
+    for owner in tuple(moved) if moved else ():
+        _settle(context, owner)
+
+
+def _settle(context: SchedulerContext, owner: str) -> None:
+    KEEPERS[owner.partition(":")[0]](context, owner)

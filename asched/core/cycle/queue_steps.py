@@ -1,0 +1,69 @@
+"""What follows for the queue from what was seen: the steps of `event_handlers`, carried out."""
+
+from asched.core.cycle.context import SchedulerContext
+from asched.core.model.pod import Pod
+from asched.core.queue import event_handlers
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Action, Change
+
+
+def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
+    """Carry out one step; the label that metrics know it by, if there is one."""
+    queue = context.queue
+    match step:
+        case event_handlers.Announce():
+            queue.move(step.change, context.now_s)
+            return step.change.trigger.label
+        case event_handlers.Enqueue():
+            queue.add(step.pod, context.now_s)
+            return "UnschedulablePodAdd"
+        case event_handlers.Refresh():
+            _refresh(context, step.old, step.new)
+            return "UnschedulablePodUpdate"
+        case event_handlers.Withdraw():
+            _withdraw(context, step.pod)
+        case event_handlers.Release():
+            _release(context, step.pod.uid)
+    return ""
+
+
+def _refresh(context: SchedulerContext, old: Pod, new: Pod) -> None:
+    """A waiting pod has a new version. If room is promised to it, it may need less now."""
+    context.queue.update(old, new, context.now_s)
+    node = context.nominator.node_of(new.uid)
+    if node and old.status.nominated_node_name in ("", new.status.nominated_node_name):
+        actions = {trigger.action for trigger in event_handlers.pod_triggers(old, new)}
+        if actions & {Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN}:
+            _room_is_free(context, old, node)
+
+
+def _withdraw(context: SchedulerContext, pod: Pod) -> None:
+    """A pod waits no longer. Room that was promised to it, and maybe nowhere written, is
+    free unless the pod took it.
+    """
+    node = context.nominator.node_of(pod.uid) or pod.status.nominated_node_name
+    context.queue.delete(pod)
+    info = context.cluster.placed.get(pod.uid)
+    if node and (info is None or info.node_name != node):
+        _room_is_free(context, pod, node)
+
+
+def _room_is_free(context: SchedulerContext, pod: Pod, node: str) -> None:
+    """Pods that had to respect a promise to another hear of it, upstream's silence or not."""
+    freed = Change(
+        ASSIGNED_POD_DELETE, pod.on(node), priority_at_most=pod.priority, only_if_fits=True
+    )
+    context.queue.move(freed, context.now_s)
+
+
+def _release(context: SchedulerContext, uid: str) -> None:
+    """An assumed pod went away before it was bound."""
+    waiting = context.waiting.get(uid)
+    if waiting is not None:
+        waiting.withdraw()
+        if waiting.deadlines:  # its end gives everything back
+            return
+    info = context.cluster.placed.get(uid)
+    if info is not None and info.assumed:
+        held = info.pod.on(info.node_name)
+        context.cluster.forget(info)
+        context.queue.move(Change(ASSIGNED_POD_DELETE, held), context.now_s)

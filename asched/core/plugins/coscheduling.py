@@ -1,0 +1,95 @@
+"""Coscheduling: pods of a PodGroup of scheduling.x-k8s.io start together, or not at all.
+
+A pod belongs to the PodGroup that its label names; minMember says how many have to start together,
+and minResources what has to be free for the whole group before the first of them starts. What of
+that its pods do not take at once is held for them (`core/cycle/group_hold.py`).
+
+Rejects   a pod before it enters the queue, while its PodGroup or minMember of its pods are missing
+          (gated and terminating ones do not count); a group while minResources are not free.
+Orders    by priority, then by the time since which the group waits, then by group: its pods stand
+          next to each other.
+Waits     a pod that has its place, within the cycle of its group, until minMember have theirs.
+Retry     a pod of the same group appears, or the group appears or changes; for minResources, a pod
+          goes or a node comes, if the free amounts then suffice.
+Cost      two look-ups; for minResources a sum over the nodes after each change.
+Source    kubernetes-sigs/scheduler-plugins pkg/coscheduling; that it plans a group as a whole and
+          holds minResources is our own
+"""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from asched import names
+from asched.core.config.args import CoschedulingArgs
+from asched.core.framework.points import Hint, QueueSortPlugin, Registration
+from asched.core.framework.status import Code, Status, unresolvable
+from asched.core.gang.holding import Shortages
+from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
+from asched.core.model.pod import Pod
+from asched.core.model.workload import CoschedulingGroup
+from asched.core.plugins.gang_rule import GangRule
+from asched.core.state.changes import ASSIGNED_POD, Action, Trigger
+from asched.core.state.cluster import Cluster
+from asched.core.state.gang import Gang
+from asched.core.state.pod_groups import GroupPods, coscheduled_key, group_key
+
+POD_JOINS: Final = (
+    Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
+)
+NODE_GROWS: Final = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_TAINT
+
+
+class Coscheduling(GangRule, QueueSortPlugin):
+    name = names.COSCHEDULING
+    is_coscheduled = True
+    too_few_pods = unresolvable("waiting for minMember pods of the PodGroup to appear")
+    too_few_places = Status(
+        Code.WAIT, ("waiting for minMember pods of the PodGroup to be scheduled",)
+    )
+
+    def __init__(self, args: CoschedulingArgs | None, cluster: Cluster) -> None:
+        super().__init__(cluster)
+        self.args = args or CoschedulingArgs()
+        self._shortages = cluster.singleton(Shortages)
+
+    def registrations(self) -> Sequence[Registration]:
+        return (
+            Registration(Trigger(POD.resource, POD_JOINS), self.pod_appeared),
+            Registration(
+                Trigger(COSCHEDULING_GROUP.resource, Action.ADD | Action.UPDATE),
+                self._group_changed,
+            ),
+            Registration(Trigger(ASSIGNED_POD, Action.DELETE), self._room_came),
+            Registration(Trigger(NODE.resource, NODE_GROWS), self._room_came),
+        )
+
+    def sort_key(self, pod: Pod, timestamp_s: float) -> tuple[int, float, str]:
+        return (-pod.priority, timestamp_s, group_key(pod) or pod.key)
+
+    def unknown_group(self, name: str) -> str:
+        return f'waiting for the PodGroup "{name}" of scheduling.x-k8s.io to appear'
+
+    def not_found(self, name: str) -> str:
+        return f'podgroup.scheduling.x-k8s.io "{name}" not found'
+
+    def ready(self, pods: GroupPods) -> int:
+        return pods.ready
+
+    def placed(self, pods: GroupPods) -> int:
+        return pods.staying
+
+    def patience_s(self, gang: Gang) -> float:
+        if gang.timeout_s is None:
+            return float(self.args.permit_waiting_time_s)
+        return float(gang.timeout_s)
+
+    def _group_changed(self, pod: Pod, _old: Any, new: CoschedulingGroup) -> Hint:
+        key = coscheduled_key(new.metadata.key)
+        if self.key_of(pod) != key or not self.has_all_pods(key):
+            return Hint.SKIP
+        return Hint.QUEUE
+
+    def _room_came(self, pod: Pod, _old: Any, _new: Any) -> Hint:
+        key = self.key_of(pod)
+        is_short = key in self._shortages
+        return Hint.QUEUE if is_short and self._shortages.may_fit(key) else Hint.SKIP

@@ -1,0 +1,98 @@
+"""What the rules of gangs have in common, whichever object makes the gang.
+
+A pod stays outside the queue until its PodGroup and enough pods of it are there. One that has its
+place is let go as soon as enough of its gang have theirs: the cycle of a group tries all of them at
+once, so that this is settled within one cycle, and nobody holds a place while others look for
+theirs.
+"""
+
+from abc import abstractmethod
+from typing import Any, ClassVar
+
+from asched.core.framework.points import Hint, PermitPlugin, PreEnqueuePlugin
+from asched.core.framework.status import SUCCESS, Status, failure, unresolvable
+from asched.core.framework.waiting import WaitingPods
+from asched.core.model.pod import Pod
+from asched.core.state.cluster import Cluster
+from asched.core.state.gang import Gang, gang_of, object_of
+from asched.core.state.pod_groups import COSCHEDULED, GroupPods, group_key, is_coscheduled
+from asched.core.state.pods import PodInfo
+
+
+class GangRule(PreEnqueuePlugin, PermitPlugin):
+    awaits_pods = True
+    #: Whether groups told by the label are this rule's business, or the others.
+    is_coscheduled: ClassVar[bool]
+    too_few_pods: ClassVar[Status]
+    too_few_places: ClassVar[Status]
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._waiting = cluster.singleton(WaitingPods.of)
+
+    @abstractmethod
+    def unknown_group(self, name: str) -> str:
+        """What is told of a pod whose PodGroup nobody knows."""
+
+    @abstractmethod
+    def not_found(self, name: str) -> str:
+        """The same once the pod has a place: the error of whoever looks the object up."""
+
+    @abstractmethod
+    def ready(self, pods: GroupPods) -> int:
+        """How many pods count towards the gang."""
+
+    @abstractmethod
+    def placed(self, pods: GroupPods) -> int:
+        """How many of them have their places."""
+
+    @abstractmethod
+    def patience_s(self, gang: Gang) -> float:
+        """How long a pod with a place waits for the others."""
+
+    def key_of(self, pod: Pod) -> str:
+        """Of the pod's group; empty if that is none of ours."""
+        key = group_key(pod)
+        return key if key and is_coscheduled(key) is self.is_coscheduled else ""
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        key = self.key_of(pod)
+        if not key:
+            return SUCCESS
+        if object_of(self._cluster, key) is None:
+            return unresolvable(self.unknown_group(key.rpartition("/")[2]))
+        return SUCCESS if self.has_all_pods(key) else self.too_few_pods
+
+    def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:  # noqa: ARG002
+        key = self.key_of(pod.pod)
+        if not key:
+            return SUCCESS, 0.0
+        gang = gang_of(self._cluster, key)
+        if gang is None:
+            if object_of(self._cluster, key) is not None:
+                return SUCCESS, 0.0
+            name = key.rpartition("/")[2]
+            text = f"failed to get podGroup {key.removeprefix(COSCHEDULED)}: {self.not_found(name)}"
+            return failure(text), 0.0
+        groups = self._cluster.pod_groups
+        if self.placed(groups.get(key)) < gang.min_count:
+            groups.hold(pod.pod)
+            return self.too_few_places, self.patience_s(gang)
+        for uid in groups.let_go(key):
+            mate = self._waiting.get(uid)
+            if mate is not None:
+                mate.allow(self.name)
+        return SUCCESS, 0.0
+
+    def has_all_pods(self, key: str) -> bool:
+        gang = gang_of(self._cluster, key)
+        return gang is None or self.ready(self._cluster.pod_groups.get(key)) >= gang.min_count
+
+    def pod_appeared(self, pod: Pod, _old: Any, new: Pod) -> Hint:
+        """Worth a try if it is of the same group, and the group is complete: a pod of a group that
+        is not would be stopped at the gate at once.
+        """
+        key = self.key_of(pod)
+        if not key or key != group_key(new) or object_of(self._cluster, key) is None:
+            return Hint.SKIP
+        return Hint.QUEUE if self.has_all_pods(key) else Hint.SKIP

@@ -1,0 +1,102 @@
+"""Where amounts are held: never more than is free, never less than could be, on few nodes."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from asched.core.gang.holding import Room, Shortages, amounts_of, spread, told
+from asched.core.model.quantity import INT64_MAX
+from tests.builders import a_cluster, a_node, a_pod
+
+SAME = np.zeros(3, dtype=np.int64)
+
+
+def table(*rows: list[int]) -> np.ndarray:
+    return np.array(rows, dtype=np.int64)
+
+
+def test_the_fewest_nodes_in_proportion_are_taken() -> None:
+    free = table([2, 8, 4], [2, 8, 4])
+    held, missing = spread(free, np.array([10, 10]), SAME)
+    assert held.tolist() == [[0, 8, 2], [0, 8, 2]]
+    assert missing.tolist() == [0, 0]
+
+
+def test_rows_of_a_lower_tier_come_first() -> None:
+    free = table([2, 8, 4])
+    held, _ = spread(free, np.array([5]), np.array([0, 1, 0]))
+    assert held.tolist() == [[1, 0, 4]]
+
+
+def test_a_cluster_with_cpu_here_and_memory_there_will_do_as_it_does_for_scheduler_plugins() -> (
+    None
+):
+    free = table([4, 0, 0], [0, 0, 4])
+    held, missing = spread(free, np.array([4, 4]), SAME)
+    assert held.tolist() == free.tolist()
+    assert missing.tolist() == [0, 0]
+
+
+def test_what_finds_no_room_is_told_and_the_rest_is_held() -> None:
+    held, missing = spread(table([1, 1, 1], [9, 9, 9]), np.array([4, 4]), SAME)
+    assert missing.tolist() == [1, 0]
+    assert held.sum(axis=1).tolist() == [3, 4]
+
+
+def test_no_node_at_all() -> None:
+    _, missing = spread(np.zeros((1, 0), np.int64), np.array([3]), np.zeros(0, np.int64))
+    assert missing.tolist() == [3]
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_it_finds_room_whenever_the_sums_suffice_and_never_takes_more(seed: int) -> None:
+    rng = Random(seed)
+    rows, resources = rng.randint(1, 12), rng.randint(1, 3)
+    largest = rng.choice([5, 1000, 1 << 40, INT64_MAX])
+    free = table(*[[rng.randint(0, largest) for _ in range(rows)] for _ in range(resources)])
+    wanted = np.array([rng.randint(1, largest) for _ in range(resources)], dtype=np.int64)
+    tier = np.array([rng.randint(0, 2) for _ in range(rows)], dtype=np.int64)
+
+    held, missing = spread(free, wanted, tier)
+
+    assert (held >= 0).all()
+    assert (held <= free).all()
+    for at in range(resources):
+        total, asked = sum(free[at].tolist()), int(wanted[at])
+        assert sum(held[at].tolist()) == min(total, asked)
+        assert int(missing[at]) == max(asked - total, 0)
+
+
+def test_amounts_are_read_as_the_columns_count_them() -> None:
+    read = amounts_of(
+        {"cpu": "1500m", "memory": "1Gi", "pods": "3", "nvidia.com/gpu": 2, "x": "-1"}
+    )
+    assert read == {"cpu": 1500, "memory": 1 << 30, "nvidia.com/gpu": 2}
+    assert told(read) == "cpu 1500m, memory 1Gi, nvidia.com/gpu 2"
+
+
+def test_cordoned_and_full_nodes_have_no_room_to_hold() -> None:
+    cluster = a_cluster(
+        a_node("cordoned").cordoned(),
+        a_node("full").allocatable(pods="1"),
+        a_node("free").allocatable(cpu="4"),
+        pods=[a_pod().on("full")],
+    )
+    room = Room.of(cluster, {"cpu": 1, "nvidia.com/gpu": 2})
+    assert room.free.tolist() == [[0, 0, 4000]]
+    assert room.unknown == {"nvidia.com/gpu": 2}
+
+
+def test_a_group_short_of_room_hears_only_what_makes_the_sum_suffice() -> None:
+    cluster = a_cluster(a_node("n1").allocatable(cpu="4"))
+    shortages = Shortages(cluster)
+    assert shortages.may_fit("g")
+    shortages.note("g", {"cpu": 6000})
+
+    assert not shortages.may_fit("g")
+    cluster.nodes.put(a_node("n2").allocatable(cpu="2").build())
+
+    assert shortages.may_fit("g")
+    shortages.drop("g")
+    assert "g" not in shortages
