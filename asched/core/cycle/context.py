@@ -15,6 +15,7 @@ from asched.core.framework.results.weighted import WeightedPoints
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PluginError, PointError, Status
 from asched.core.framework.waiting import WaitingPods
+from asched.core.model.kinds import KINDS, Kind
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
 from asched.core.queue.gangs import Gangs
@@ -23,6 +24,12 @@ from asched.core.queue.queued import QueuedPod
 from asched.core.state.cluster import Cluster
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
+
+
+def kinds_read(gangs: Gangs, runners: Mapping[str, Runner]) -> tuple[Kind, ...]:
+    """The kinds of objects that are read with these profiles, each once."""
+    theirs = [kind for one in runners.values() for kind in one.profile.kinds]
+    return tuple(dict.fromkeys((*KINDS, *gangs.kinds, *theirs)))
 
 
 @dataclass
@@ -53,6 +60,11 @@ class SchedulerContext:
     def gangs(self) -> Gangs:
         """Whose pods are tried as one, and how."""
         return self.queue.gangs
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of objects to follow: everybody's, those of groups, those of plugins."""
+        return kinds_read(self.gangs, self.runners)
 
     def owns(self, pod: Pod) -> bool:
         """Whether a pod is ours to place just now. Nobody else decides that."""

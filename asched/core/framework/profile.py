@@ -13,6 +13,7 @@ from asched.core.framework.placements import PlacementGeneratePlugin, PlacementS
 from asched.core.framework.point_table import POINTS
 from asched.core.framework.points import (
     BindPlugin,
+    CachedPlugin,
     FilterPlugin,
     PermitPlugin,
     Plugin,
@@ -28,7 +29,7 @@ from asched.core.framework.points import (
     ScorePlugin,
 )
 from asched.core.framework.results.unprepared import Unprepared
-from asched.core.model.kinds import NODE
+from asched.core.model.kinds import NODE, Kind
 from asched.core.state.changes import WILDCARD, Action, Trigger
 from asched.core.state.cluster import Cluster
 
@@ -80,6 +81,12 @@ class Profile:
     placement_scorers: tuple[PlacementScorer, ...] = ()
     registrations: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
     extra_events: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What its plugins read besides pods and nodes, each kind once."""
+        cached = (one for one in self.plugins.values() if isinstance(one, CachedPlugin))
+        return tuple(dict.fromkeys(kind for one in cached for kind in one.kinds))
 
 
 def build(

@@ -10,7 +10,10 @@ from asched.core.model.meta import Record
 
 
 class Kind(NamedTuple):
-    """One kind. `resource` is what changes and queueing hints call it (runtime reference 1.6)."""
+    """One kind. `resource` is what changes and queueing hints call it (runtime reference 1.6).
+
+    `poll_s`: how often it is listed, where the API cannot be watched; 0: it is watched.
+    """
 
     name: str
     plural: str
@@ -18,6 +21,7 @@ class Kind(NamedTuple):
     record: type[Record]
     namespaced: bool
     resource: str
+    poll_s: float = 0.0
 
     @property
     def path(self) -> str:

@@ -2,7 +2,7 @@
 
 from asched.core.model.meta import ObjectMeta, Record
 from asched.core.model.pod import NO_LABELS, ResourceList
-from asched.core.model.quantity import check
+from asched.core.model.quantity import Quantity, check
 from asched.core.model.taint import Taint
 
 
@@ -22,8 +22,15 @@ class NodeSpec(Record, frozen=True, gc=False):
     provider_id: str = ""
 
 
+class NodeCapacity(Record, frozen=True, gc=False):
+    """Of all that a machine has, what rules read that look at what it uses."""
+
+    cpu: Quantity | None = None
+
+
 class NodeStatus(Record, frozen=True, gc=False):
     allocatable: ResourceList | None = None
+    capacity: NodeCapacity | None = None
     conditions: tuple[NodeCondition, ...] | None = None
     images: tuple[ContainerImage, ...] | None = None
     declared_features: tuple[str, ...] | None = None
@@ -31,6 +38,8 @@ class NodeStatus(Record, frozen=True, gc=False):
     def __post_init__(self) -> None:
         if self.allocatable is not None:
             check(self.allocatable.values())
+        if self.capacity is not None:
+            check((self.capacity.cpu,))
 
 
 class Node(Record, frozen=True, gc=False):

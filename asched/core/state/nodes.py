@@ -287,6 +287,8 @@ class NodeTable:
         if old is None or old.status.allocatable != node.status.allocatable:
             self._write_allocatable(row, old, node)
             aspects |= Aspect.ALLOCATABLE
+        elif old.status.capacity != node.status.capacity:
+            aspects |= Aspect.ALLOCATABLE
         if old is None or old.labels != node.labels:
             self._write_labels(row, old.labels if old is not None else {}, node.labels)
             aspects |= Aspect.LABELS

@@ -30,6 +30,7 @@ from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.errors import ClientError, HistoryChanged
 from asched.edge.client.history import History
 from asched.edge.client.originals import Originals
+from asched.edge.client.polling import Poller
 from asched.edge.client.session import Session
 from asched.edge.client.watch import POD_FIELD_SELECTOR, Reflector, ReflectorOptions, relists
 from asched.edge.host.clashes import Clashes
@@ -111,6 +112,7 @@ class Scheduler:
         self._originals = originals
         self._clashes = clashes
         self.reflectors: dict[Kind, Reflector] = {}
+        self._pollers: dict[Kind, Poller] = {}
         self.hearing = Hearing(self.reflectors, self.clock.awake_s)
         self._history, self._relists = History(session.general), relists(self.clock.awake_s)
         self._memory = memory or own_process()
@@ -137,7 +139,12 @@ class Scheduler:
 
     def watch(self, kind: Kind) -> None:
         """Follow this kind, too; at once if the others are followed already."""
-        if kind in self.reflectors:
+        if kind in self.reflectors or kind in self._pollers:
+            return
+        if kind.poll_s:
+            self._pollers[kind] = Poller(kind, self.session.general, self.inbox.put, self._rng)
+            if self._is_following:
+                self._poll(kind)
             return
         originals, clashes = self._originals, self._clashes
         put = self.inbox.put if originals is None else self._keeping(originals)
@@ -182,6 +189,8 @@ class Scheduler:
                 self._is_following = True
                 for kind in self.reflectors:
                     self._follow(kind)
+                for kind in self._pollers:
+                    self._poll(kind)
                 await self._until_synced()
                 settle_memory()
                 if not self._stop.is_set():
@@ -306,6 +315,9 @@ class Scheduler:
 
     def _follow(self, kind: Kind) -> None:
         self.tasks.spawn(f"watch {kind.plural}", self.reflectors[kind].run())
+
+    def _poll(self, kind: Kind) -> None:
+        self.tasks.spawn(f"list {kind.name}", self._pollers[kind].run())
 
     async def list_again(self, kinds: Iterable[Kind]) -> None:
         """Let the watches of these kinds begin with everything there is, and wait for it.

@@ -25,7 +25,6 @@ from asched.core.framework.meter import Meter
 from asched.core.framework.profile import Profile
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
-from asched.core.model.kinds import KINDS
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.edge.client.dispatch import CONCURRENCY, DispatchOptions
 from asched.edge.client.session import ConnectionOptions, Session, connect
@@ -185,7 +184,7 @@ def _scheduler(
             metrics=metrics.client,
             may_send=may_send,
         ),
-        kinds=(*KINDS, *machine.context.gangs.kinds),
+        kinds=machine.context.kinds,
         originals=consultants.originals,
         clashes=Clashes(
             session,

@@ -21,7 +21,6 @@ from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
-from asched.core.model.kinds import KINDS
 from asched.core.state.facts import Answer
 from asched.edge.client.dispatch import DispatchOptions
 from asched.edge.client.events import EventRecorder
@@ -114,7 +113,7 @@ class Process:
             seed=setup.seed,
             bindings_max=setup.bindings_max,
         )
-        self.kinds = (*KINDS, *self.machine.context.gangs.kinds)
+        self.kinds = self.machine.context.kinds
         self.wire = Wire(
             world.server.ctx,
             world.clock,

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from asched.core.model.decode import decode
-from asched.core.model.kinds import NODE
+from asched.core.model.kinds import KINDS, NODE
 from asched.core.model.node import Node
 from asched.core.state.facts import Seen
 from asched.edge.client.session import ConnectionOptions, connect
@@ -15,6 +15,7 @@ from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import Clock, counter_s
 from asched.edge.host.configuration.file import load_config
 from asched.edge.host.loops import Scheduler
+from asched.hardware.load.metrics import NODE_METRICS
 from asched.lab.apiserver.server import ApiServer
 from tests.edge.host.test_election import CONFIGURATION, a_node, a_pod, bound, until
 from tests.patience import HANG_S
@@ -143,3 +144,12 @@ async def test_what_is_written_follows_the_wall_clock(server, tmp_path):
 def conditions(server):
     (pod,) = server.list("pods")
     return pod["status"].get("conditions", [])
+
+
+async def test_what_can_only_be_polled_holds_up_nobody(server, tmp_path):
+    """The embedded server knows no metrics.k8s.io: pods are placed all the same."""
+    kinds = (*KINDS, NODE_METRICS)
+    async with a_scheduler(tmp_path, kinds=kinds) as scheduler:
+        await until(lambda: scheduler.is_synced)
+        server.create("pods", a_pod("web"))
+        await until(lambda: bound(server) == {"web"})

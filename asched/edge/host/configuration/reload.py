@@ -26,6 +26,7 @@ from typing import Any, Final
 
 from asched.core.config.text import effective
 from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.context import kinds_read
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.runner import Runner
 from asched.core.model.kinds import Kind
@@ -199,7 +200,7 @@ class Reloader:
         configuration, scheduler = wanted.configuration, self._scheduler
         observer = scheduler.machine.context.observer
         order = reconfigured(configuration, runners, wanted.plugins.edition, observer)
-        for kind in order.gangs.kinds:
+        for kind in kinds_read(order.gangs, runners):
             scheduler.watch(kind)
         await scheduler.reconfigure(order)
         scheduler.dispatcher.rates.limit(wanted.qps, wanted.burst)

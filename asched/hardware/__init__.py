@@ -1,0 +1,5 @@
+"""Plugins for machines that cost more than a CPU: written as users write theirs, and found as
+theirs are, by entry points of this distribution. None runs unless a profile names it.
+
+Rules   nobody imports this room; it imports `asched.plugin` and the deciding half.
+"""

@@ -1,0 +1,88 @@
+"""What pods ask for and may use at most, of CPU and memory, as the load plugins add it up.
+
+Containers together, or the largest init container alone, and overhead. Sidecars count as init
+containers.
+
+Source  kubernetes-sigs/scheduler-plugins pkg/trimaran/resourcestats.go (GetEffectiveResource,
+        SetMaxLimits)
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.results.cached import changed_rows
+from asched.core.model.pod import Container, Pod
+from asched.core.model.quantity import Quantity, milli, whole
+from asched.core.plugins.per_class import PerClass
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodClass
+
+I64 = npt.NDArray[np.int64]
+Pair = tuple[int, int]
+
+
+class Amounts(NamedTuple):
+    """Each (milli-CPU, bytes); a limit is never below the request."""
+
+    requests: Pair
+    limits: Pair
+
+
+def amounts_of(pod: Pod) -> Amounts:
+    """Of the spec alone."""
+    requests = _effective(pod, limits=False)
+    limits = _effective(pod, limits=True)
+    return Amounts(requests, (max(requests[0], limits[0]), max(requests[1], limits[1])))
+
+
+def _effective(pod: Pod, *, limits: bool) -> Pair:
+    spec = pod.spec
+    each = [_of_container(one, limits=limits) for one in spec.containers or ()]
+    first = [_of_container(one, limits=limits) for one in spec.init_containers or ()]
+    cpu = max(sum(one[0] for one in each), max((one[0] for one in first), default=0))
+    memory = max(sum(one[1] for one in each), max((one[1] for one in first), default=0))
+    overhead = _pair(spec.overhead)
+    return cpu + overhead[0], memory + overhead[1]
+
+
+def _of_container(container: Container, *, limits: bool) -> Pair:
+    return _pair(container.resources.limits if limits else container.resources.requests)
+
+
+def _pair(amounts: Mapping[str, Quantity] | None) -> Pair:
+    amounts = amounts or {}
+    return milli(amounts.get("cpu", 0)), whole(amounts.get("memory", 0))
+
+
+class PlacedAmounts:
+    """Sums over the pods on each row, brought up to date for the rows that changed."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._cursor = -1
+        self._sums: I64 = np.zeros((4, 0), dtype=np.int64)
+        self.of = PerClass(_of_class)
+
+    def by_row(self) -> I64:
+        """int64[4, N]: requests of CPU and memory, then limits."""
+        height = self._cluster.nodes.height
+        aspects = int(Aspect.POD_AMOUNTS | Aspect.LIVE)
+        rows = changed_rows(self._cluster, self._cursor, aspects)
+        if self._cursor < 0 or rows is None or self._sums.shape[1] > height:
+            self._sums = np.zeros((4, height), dtype=np.int64)
+            rows = np.arange(height, dtype=np.int32)
+        self._sums = np.pad(self._sums, ((0, 0), (0, height - self._sums.shape[1])))
+        for row in rows.tolist():
+            there = [self.of(info.cls) for info in self._cluster.pods_on(row).values()]
+            held = [(*one.requests, *one.limits) for one in there]
+            self._sums[:, row] = np.array(held, dtype=np.int64).reshape(-1, 4).sum(axis=0)
+        self._cursor = self._cluster.nodes.log.end
+        return self._sums
+
+
+def _of_class(cls: PodClass) -> Amounts:
+    return amounts_of(cls.example)

@@ -1,0 +1,88 @@
+"""What pods placed lately will use, of which no measurement can tell yet.
+
+A measurement is a mean over a window: a pod that was scheduled less than WINDOW_S before its end,
+or after it, is in it in part or not at all. Such pods are counted with what they are expected to
+use.
+
+Bounds  one entry a pod that is on a node.
+"""
+
+from collections.abc import Callable
+from typing import Final
+
+import numpy as np
+
+from asched.core.framework.results.cached import changed_rows
+from asched.core.model.pod import Pod
+from asched.core.model.timestamp import microseconds
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodClass
+from asched.hardware.load.usage import F64, Usage
+
+#: As upstream's plugins have it, whatever the provider's own interval.
+WINDOW_S: Final = 60.0
+
+
+class ExpectedUse:
+    """`predict(cls)` is what a pod of a class will use; one number."""
+
+    def __init__(self, cluster: Cluster, usage: Usage, predict: Callable[[PodClass], int]) -> None:
+        self._cluster = cluster
+        self._usage = usage
+        self._predict = predict
+        self._cursor = -1
+        self._end_s: F64 = np.zeros(0)  # of the measurements that sums were made with
+        self._since_s: list[dict[str, float]] = []  # row -> uid -> when it was scheduled
+        self._expected: F64 = np.zeros(0)
+
+    def by_row(self) -> F64:
+        """float64[N]; `usage` is up to date."""
+        height = self._cluster.nodes.height
+        rows = changed_rows(self._cluster, self._cursor, int(Aspect.PODS | Aspect.LIVE))
+        if self._cursor < 0 or rows is None or len(self._since_s) > height:
+            self._since_s, self._expected = [], np.zeros(0)
+            self._end_s = np.zeros(0)
+            rows = np.arange(height, dtype=np.int32)
+        more = height - len(self._since_s)
+        self._since_s += [{} for _ in range(more)]
+        self._expected = np.pad(self._expected, (0, more))
+        self._end_s = np.pad(self._end_s, (0, more))
+        for row in rows.tolist():
+            self._note(row)
+        self._cursor = self._cluster.nodes.log.end
+        measured = np.flatnonzero(self._end_s != self._usage.end_s)
+        self._end_s = self._usage.end_s.copy()
+        for row in {*rows.tolist(), *measured.tolist()}:
+            self._sum(row)
+        return self._expected
+
+    def _note(self, row: int) -> None:
+        """Who is there, and since when."""
+        here, known = self._cluster.pods_on(row), self._since_s[row]
+        for uid in known.keys() - here.keys():
+            del known[uid]
+        for uid, info in here.items():
+            if uid not in known:
+                known[uid] = _scheduled_s(info.pod, self._cluster.wall_clock_s)
+
+    def _sum(self, row: int) -> None:
+        known = self._since_s[row]
+        if not known:
+            self._expected[row] = 0.0
+            return
+        after_s = self._end_s[row] - WINDOW_S
+        pods = self._cluster.pods_on(row)
+        late = (pods[uid] for uid, since_s in known.items() if since_s > after_s)
+        self._expected[row] = sum(self._predict(info.cls) for info in late)
+
+
+def _scheduled_s(pod: Pod, now_s: float) -> float:
+    """Since 1970; now for a pod whose binding the API has not told yet."""
+    for condition in pod.status.conditions or ():
+        if condition.type == "PodScheduled" and condition.status == "True":
+            try:
+                return microseconds(condition.last_transition_time or "") / 1e6
+            except ValueError:
+                break
+    return now_s

@@ -1,0 +1,141 @@
+"""LowRiskOverCommitment: nodes on which little can go wrong if all pods use what they may.
+
+Prefers   nodes with a small risk: that limits exceed what the node offers, weighed against that its
+          measured use exceeds what its pods ask for (the upper tail of a Beta distribution with the
+          mean and deviation that were measured); CPU or memory decides, whichever is worse. Pods
+          without requests and limits, and nodes that were not measured, get 0.
+Retry     nothing: it rejects nobody.
+Cost      two evaluations of the incomplete Beta function a row at each measurement; a placement
+          looks at its row.
+Source    kubernetes-sigs/scheduler-plugins pkg/trimaran/lowriskovercommitment; the function is
+          SciPy's. Deliberately other: as `variation.py` says of measurements.
+"""
+
+import math
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from asched.core.framework.points import I64
+from asched.hardware.load.amounts import PlacedAmounts
+from asched.hardware.load.metrics import NODE_METRICS
+from asched.hardware.load.packing import rounded
+from asched.hardware.load.provider import READS_METRICS, LoadArgs
+from asched.hardware.load.usage import F64, Usage
+from asched.plugin import Aspect, Cluster, NodeView, PodInfo, Registration, ScorePlugin
+
+RESOURCES: Final = ("cpu", "memory")
+#: Of the largest variance that a Beta distribution with this mean can have.
+VARIANCE_ALLOWANCE: Final = 0.99
+
+
+@dataclass(frozen=True, slots=True)
+class LowRiskOverCommitmentArgs(LoadArgs):
+    """`smoothing_window_size`: over how many samples the provider smooths; `risk_limit_weights`:
+    how much the risk from limits counts, 0..1, for cpu and memory; the rest is the risk from load.
+    """
+
+    smoothing_window_size: int = 5
+    risk_limit_weights: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        LoadArgs.__post_init__(self)
+        if self.smoothing_window_size <= 0:
+            raise ValueError("smoothingWindowSize must be at least 1")
+        for name, weight in self.risk_limit_weights.items():
+            if name not in RESOURCES:
+                raise ValueError(f"riskLimitWeights.{name}: there are cpu and memory")
+            if not 0 <= weight <= 1:
+                raise ValueError(f"riskLimitWeights.{name}: {weight} is not in 0..1")
+
+
+class LowRiskOverCommitment(ScorePlugin):
+    """See the module."""
+
+    name = "LowRiskOverCommitment"
+    depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
+    kinds = (NODE_METRICS,)
+    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [READS_METRICS]
+
+    def __init__(self, args: LowRiskOverCommitmentArgs, cluster: Cluster) -> None:
+        try:
+            from scipy.special import betainc  # type: ignore[import-untyped]
+        except ImportError:
+            raise ValueError("it needs SciPy: install asched[load]") from None
+        self._below = betainc
+        self._weights = [args.risk_limit_weights.get(name, 0.5) for name in RESOURCES]
+        self._smoothing = math.sqrt(args.smoothing_window_size)
+        self._usage = cluster.singleton(Usage)
+        self._placed = cluster.singleton(PlacedAmounts)
+
+    def registrations(self) -> Sequence[Registration]:
+        return ()
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        return self._placed.of(pod.cls)
+
+    def stamp(self, pod: PodInfo, data: Any) -> int:  # noqa: ARG002
+        self._usage.refresh()
+        return self._usage.version
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        self._usage.refresh()
+        found: I64 = np.zeros(nodes.size, dtype=np.int64)
+        amounts = self._placed.of(pod.cls)
+        known = np.flatnonzero(nodes.gather(self._usage.known))
+        if not any(amounts.requests + amounts.limits) or not len(known):
+            return found
+        rows = nodes.row_numbers()[known]
+        mean, deviation = self._usage.mean()[:, rows], self._usage.deviation()[:, rows]
+        held = self._placed.by_row()[:, rows].astype(np.float64)
+        worst = np.zeros(len(known))
+        for at, weight in enumerate(self._weights):
+            offered = nodes.allocatable(at)[known].astype(np.float64)
+            request, limit = held[at], held[2 + at]
+            asked, allowed = amounts.requests[at], amounts.limits[at]
+            from_limits = limit_risk(request + asked, limit + allowed, offered)
+            from_load = self._load_risk(mean[at], deviation[at], request, limit, offered)
+            risk = weight * from_limits + (1 - weight) * from_load
+            worst = np.maximum(worst, np.clip(risk, 0, 1))
+        found[known] = rounded((1 - worst) * 100).astype(np.int64)
+        return found
+
+    def _load_risk(self, mean: F64, deviation: F64, request: F64, limit: F64, offered: F64) -> F64:
+        """How likely more is used than the pods that are there ask for; without the new pod."""
+        divisor = np.where(offered > 0, offered, 1.0)
+        mu = np.where(offered > 0, np.clip(mean / divisor, 0, 1), 0.0)
+        sigma = np.where(offered > 0, np.clip(deviation / divisor, 0, 1), 0.0)
+        largest = np.sqrt(mu * (1 - mu) * VARIANCE_ALLOWANCE)
+        sigma = np.minimum(sigma * self._smoothing, largest)
+        request = np.minimum(request, offered)
+        asked = np.where(offered > 0, request / divisor, 0.0)
+        within = self._probability(mu, sigma, asked)
+        bounded = (limit < offered) & (request <= limit)
+        allowed = np.where(bounded, limit / divisor, 1.0)
+        has_shape = (mu > 0) & (sigma > 0)
+        below_limit = self._probability(mu, sigma, allowed)
+        conditional = bounded & has_shape & (below_limit > 0)
+        within = np.where(
+            conditional, np.clip(within / np.where(conditional, below_limit, 1.0), 0, 1), within
+        )
+        return 1 - np.where(bounded & (allowed == 0), 1.0, within)
+
+    def _probability(self, mu: F64, sigma: F64, threshold: F64) -> F64:
+        """That use is at most a share of the node: of a Beta distribution with these moments."""
+        found: F64 = ((mu == 0) | (mu <= threshold)).astype(np.float64)  # without any deviation
+        shaped = (mu > 0) & (sigma > 0)
+        mean, variance = mu[shaped], sigma[shaped] ** 2
+        spread = mean * (1 - mean) / variance - 1
+        at = np.clip(threshold[shaped], 0, 1)
+        found[shaped] = np.nan_to_num(self._below(mean * spread, (1 - mean) * spread, at))
+        return found
+
+
+def limit_risk(request: F64, limit: F64, offered: F64) -> F64:
+    """float64[N], 0..1: what limits exceed the node by, as a share of what is not asked for."""
+    over = limit > offered
+    beyond = np.where(over, limit - np.minimum(request, offered), 1.0)
+    found: F64 = np.where(over, (limit - offered) / beyond, 0.0)
+    return found

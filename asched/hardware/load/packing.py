@@ -1,0 +1,131 @@
+"""TargetLoadPacking: nodes are filled up to a target of used CPU, and spared beyond it.
+
+Prefers   nodes whose CPU, with the pod on them, is used as near to the target as can be, from below
+          rather than from above. What pods will use is guessed: a container's limit, or its request
+          times a factor, or a default; those scheduled less than a minute before the last
+          measurement ended are counted so, too. A node that was not measured gets 0.
+Retry     nothing: it rejects nobody.
+Cost      a few passes over the rows at each measurement; a placement looks at its row.
+Source    kubernetes-sigs/scheduler-plugins pkg/trimaran/targetloadpacking. Deliberately other: a
+          pod counts from when it was scheduled, not from when we heard of it; metrics older than
+          180 s are none.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+
+from asched.core.framework.points import I64
+from asched.core.model.pod import Container
+from asched.core.model.quantity import QuantityError, milli
+from asched.core.plugins.per_class import PerClass
+from asched.core.state.pods import PodClass
+from asched.hardware.load.expected import ExpectedUse
+from asched.hardware.load.metrics import NODE_METRICS
+from asched.hardware.load.provider import READS_METRICS, LoadArgs
+from asched.hardware.load.usage import CPU, F64, Usage
+from asched.plugin import Aspect, Cluster, NodeView, PodInfo, Registration, ScorePlugin
+
+
+@dataclass(frozen=True, slots=True)
+class TargetLoadPackingArgs(LoadArgs):
+    """`target_utilization` in percent of a node's CPU; `default_requests` of a container that names
+    neither request nor limit; `default_requests_multiplier` a number as text, as upstream has it.
+    """
+
+    target_utilization: int = 40
+    default_requests: dict[str, str | int] = field(default_factory=lambda: {"cpu": "1000m"})
+    default_requests_multiplier: str = "1.5"
+
+    def __post_init__(self) -> None:
+        LoadArgs.__post_init__(self)
+        if not 0 < self.target_utilization < 100:
+            raise ValueError(f"targetUtilization {self.target_utilization} is not in 1..99")
+        try:
+            milli(self.default_requests.get("cpu", 0))
+        except QuantityError as error:
+            raise ValueError(f"defaultRequests.cpu: {error}") from error
+        _ = self.multiplier
+
+    @property
+    def multiplier(self) -> float:
+        """Raises ValueError if it is no number that makes sense."""
+        text = self.default_requests_multiplier
+        try:
+            found = float(text)
+        except ValueError:
+            found = math.nan
+        if not 0 <= found < math.inf:
+            raise ValueError(f'defaultRequestsMultiplier "{text}" is not a number from 0 on')
+        return found
+
+
+class TargetLoadPacking(ScorePlugin):
+    """See the module."""
+
+    name = "TargetLoadPacking"
+    depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
+    kinds = (NODE_METRICS,)
+    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [READS_METRICS]
+
+    def __init__(self, args: TargetLoadPackingArgs, cluster: Cluster) -> None:
+        self._args = args
+        self._factor = args.multiplier
+        self._default = milli(args.default_requests.get("cpu", 0))
+        self._usage = cluster.singleton(Usage)
+        self._predicted = PerClass(self._predict)
+        self._expected = ExpectedUse(cluster, self._usage, self._predicted)
+
+    def registrations(self) -> Sequence[Registration]:
+        return ()
+
+    def share_key(self, pod: PodInfo) -> int:
+        return self._predicted(pod.cls)
+
+    def stamp(self, pod: PodInfo, data: Any) -> int:  # noqa: ARG002
+        self._usage.refresh()
+        return self._usage.version
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        self._usage.refresh()
+        capacity = nodes.gather(self._usage.capacity)
+        used = nodes.gather(self._usage.latest[CPU])
+        more = nodes.gather(self._expected.by_row()) + self._predicted(pod.cls)
+        points = packed(used + more, capacity, self._args.target_utilization)
+        points[~nodes.gather(self._usage.known)] = 0
+        return points
+
+    def _predict(self, cls: PodClass) -> int:
+        """Milli-CPU, of containers alone and overhead."""
+        spec = cls.example.spec
+        total = sum(self._of_container(one) for one in spec.containers or ())
+        return total + milli((spec.overhead or {}).get("cpu", 0))
+
+    def _of_container(self, container: Container) -> int:
+        limits, requests = container.resources.limits or {}, container.resources.requests or {}
+        if "cpu" in limits:
+            return milli(limits["cpu"])
+        if "cpu" in requests:
+            return math.floor(milli(requests["cpu"]) * self._factor + 0.5)
+        return self._default
+
+
+def packed(used: F64, capacity: F64, target: int) -> I64:
+    """int64[N], 0..100: up to the target the more the better, from there on the less."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        percent = np.where(capacity > 0, 100 * used / capacity, 0.0)
+    below = (100 - target) * percent / target + target
+    above = target * (100 - percent) / (100 - target)
+    points = np.where(percent > target, above, below)
+    points[~(percent <= 100)] = 0  # unknown ones, too
+    found: I64 = rounded(points).astype(np.int64)
+    return found
+
+
+def rounded(values: F64) -> F64:
+    """To whole numbers, halves away from zero; nothing below zero comes here."""
+    whole: F64 = np.floor(values)
+    return whole + (values - whole >= 0.5)

@@ -1,0 +1,62 @@
+"""Where measured use comes from, as args of these plugins spell it.
+
+Rules   `metricProvider.type` KubernetesMetricsServer, through the API server, is the only one: what
+        is read with asched's own rights needs no address and no token. Others are refused by name.
+"""
+
+from dataclasses import dataclass, field
+from typing import Final
+
+METRICS_SERVER: Final = "KubernetesMetricsServer"
+API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
+#: What reading it takes; for `rbac_rules`.
+READS_METRICS: Final = {
+    "apiGroups": ["metrics.k8s.io"],
+    "resources": ["nodes"],
+    "verbs": ["list"],
+}
+
+
+@dataclass(frozen=True, slots=True)
+class MetricProvider:
+    """Raises ValueError for anything but the metrics server."""
+
+    type: str = METRICS_SERVER
+    address: str = ""
+    token: str = ""
+    insecure_skip_verify: bool = True
+
+    def __post_init__(self) -> None:
+        if self.type != METRICS_SERVER:
+            raise ValueError(
+                f'metricProvider.type "{self.type}" is not implemented: there is {METRICS_SERVER},'
+                " which every provider of metrics.k8s.io serves (prometheus-adapter is one)"
+            )
+        if self.address or self.token:
+            raise ValueError(
+                f"metricProvider.address and .token have no meaning with {METRICS_SERVER}:"
+                " it is read through the API server"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class LoadArgs:
+    """What the args of all load plugins have in common. Raises ValueError for what has no meaning
+    here; they may say of what kind they are.
+    """
+
+    metric_provider: MetricProvider = field(default_factory=MetricProvider)
+    watcher_address: str = ""
+    api_version: str = ""
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        mine = type(self).__name__
+        if self.kind not in {"", mine} or self.api_version not in {"", API_VERSION}:
+            given = f"{self.api_version or API_VERSION} {self.kind or mine}"
+            raise ValueError(f"these are args of {given}, not of {API_VERSION} {mine}")
+        if self.watcher_address:
+            raise ValueError(
+                "watcherAddress is not implemented: the metrics server is asked through the API"
+                " server"
+            )

@@ -1,0 +1,141 @@
+"""What nodes use, by row: the last samples of each, and what follows from them.
+
+    NodeMetrics ──> samples [SAMPLES, 2, N] ──> latest, mean, deviation, percentile [2, N]
+
+A sample that is older than STALE_S says nothing any more: such a row counts as not measured, and so
+does one without metrics. What was measured of an earlier node of the name is not this one's.
+"""
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.results.cached import changed_rows
+from asched.core.model.node import Node
+from asched.core.model.quantity import milli
+from asched.core.model.timestamp import microseconds
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.hardware.load.metrics import NODE_METRICS, SAMPLES, NodeMetrics
+
+F64 = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
+
+STALE_S: Final = 180.0
+ASPECTS: Final = Aspect.LIVE | Aspect.ALLOCATABLE
+#: Places on the axis of resources.
+CPU: Final = 0  # milli-CPU
+MEMORY: Final = 1  # bytes
+
+
+class Usage:
+    """One for all plugins and profiles: `cluster.singleton(Usage)`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._rows_seen = -1
+        self._objects_seen = -1
+        self._samples: F64 = np.full((SAMPLES, 2, 0), np.nan)
+        self._stale_at_s = np.inf
+        #: float64[N]: when the window of the last sample ended, in seconds since 1970; 0: never.
+        self.end_s: F64 = np.zeros(0)
+        #: bool[N]: measured, and not too long ago.
+        self.known: Mask = np.zeros(0, dtype=np.bool_)
+        #: float64[N]: milli-CPU of the whole machine, what the kubelet keeps back included.
+        self.capacity: F64 = np.zeros(0)
+        #: Moves when anything here does.
+        self.version = 0
+
+    @property
+    def latest(self) -> F64:
+        """float64[2, N]: milli-CPU and bytes; NaN where nothing was measured."""
+        found: F64 = self._samples[0]
+        return found
+
+    def mean(self) -> F64:
+        """float64[2, N] over the samples there are; NaN where there is none."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            found: F64 = np.nansum(self._samples, axis=0) / self._counts()
+        return found
+
+    def deviation(self) -> F64:
+        """float64[2, N]: the standard deviation of the samples there are; 0 for a single one."""
+        with np.errstate(invalid="ignore", divide="ignore"):
+            apart = np.nansum((self._samples - self.mean()) ** 2, axis=0)
+            found: F64 = np.sqrt(apart / self._counts())
+        return found
+
+    def percentile(self, percent: float) -> F64:
+        """float64[2, N]: the smallest sample that so many percent do not exceed."""
+        ordered = np.sort(self._samples, axis=0)  # NaN last
+        at = np.maximum(np.ceil(self._counts() * percent / 100).astype(np.int64) - 1, 0)
+        found: F64 = np.take_along_axis(ordered, at[np.newaxis], axis=0)[0]
+        return found
+
+    def _counts(self) -> npt.NDArray[np.int64]:
+        found: npt.NDArray[np.int64] = np.count_nonzero(~np.isnan(self._samples), axis=0)
+        return found
+
+    def refresh(self) -> None:
+        """Take in what was measured since, and forget what is too old."""
+        nodes = self._cluster.nodes
+        rows = changed_rows(self._cluster, self._rows_seen, int(ASPECTS))
+        told = self._cluster.object_log.since(self._objects_seen)
+        if self._rows_seen < 0 or rows is None or told is None or len(self.known) > nodes.height:
+            self._resize(0)
+            touched = set(range(nodes.height))
+        else:
+            names = {key for resource, key in told if resource == NODE_METRICS.resource}
+            found = (nodes.row_of.get(name) for name in names)
+            touched = {row for row in found if row is not None}.union(rows.tolist())
+        self._resize(nodes.height)
+        for row in touched:
+            self._read(row)
+        self._rows_seen = nodes.log.end
+        self._objects_seen = self._cluster.object_log.end
+        if touched or self._cluster.wall_clock_s >= self._stale_at_s:
+            self._judge_age()
+
+    def _resize(self, height: int) -> None:
+        """New rows are not measured; all are forgotten with 0."""
+        before = len(self.known) if height else 0
+        more = height - before
+        if not more and before == len(self.known):
+            return
+        aside = ((0, 0), (0, 0), (0, more))
+        self._samples = np.pad(self._samples[:, :, :before], aside, constant_values=np.nan)
+        self.end_s = np.pad(self.end_s[:before], (0, more))
+        self.capacity = np.pad(self.capacity[:before], (0, more))
+        self.known = np.pad(self.known[:before], (0, more))
+
+    def _read(self, row: int) -> None:
+        node = self._cluster.nodes.node_at[row]
+        self._samples[:, :, row] = np.nan
+        self.end_s[row] = self.capacity[row] = 0.0
+        if node is None:
+            return
+        capacity = node.status.capacity
+        self.capacity[row] = milli(capacity.cpu or 0) if capacity is not None else 0
+        told: NodeMetrics | None = self._cluster.get(NODE_METRICS, node.name)
+        made_s = _made_s(node)
+        samples = [one for one in (told.samples if told is not None else ()) if one.end_s > made_s]
+        for at, one in enumerate(samples[:SAMPLES]):
+            self._samples[at, :, row] = one.cpu, one.memory
+        if samples:
+            self.end_s[row] = samples[0].end_s
+
+    def _judge_age(self) -> None:
+        """Which rows count as measured now, and when that changes by itself."""
+        until_s = self.end_s + STALE_S
+        self.known = until_s > self._cluster.wall_clock_s
+        self._stale_at_s = float(until_s[self.known].min(initial=np.inf))
+        self.version += 1
+
+
+def _made_s(node: Node) -> float:
+    """Since 1970; 0 if it does not say."""
+    try:
+        return microseconds(node.metadata.creation_timestamp or "") / 1e6
+    except ValueError:
+        return 0.0

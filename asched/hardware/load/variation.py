@@ -1,0 +1,105 @@
+"""LoadVariationRiskBalancing: nodes that use little, and always about as little.
+
+Prefers   nodes whose mean use with the pod on them, and the deviation of their use, are small
+          shares of what they offer; CPU or memory decides, whichever is worse. A node that was not
+          measured gets 0.
+Retry     nothing: it rejects nobody.
+Cost      a few passes over the rows and their samples at each measurement.
+Source    kubernetes-sigs/scheduler-plugins pkg/trimaran/loadvariationriskbalancing. Deliberately
+          other: mean and deviation are those of our own samples (the metrics server has none), use
+          is compared with allocatable as it was measured, metrics older than 180 s are none.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from asched.core.framework.points import I64
+from asched.core.plugins.per_class import PerClass
+from asched.core.state.pods import PodClass
+from asched.hardware.load.amounts import Amounts, amounts_of
+from asched.hardware.load.metrics import NODE_METRICS
+from asched.hardware.load.packing import rounded
+from asched.hardware.load.provider import READS_METRICS, LoadArgs
+from asched.hardware.load.usage import F64, Usage
+from asched.plugin import Aspect, Cluster, NodeView, PodInfo, Registration, ScorePlugin
+
+
+@dataclass(frozen=True, slots=True)
+class LoadVariationRiskBalancingArgs(LoadArgs):
+    """`safe_variance_margin` multiplies the deviation, after the root of degree
+    `safe_variance_sensitivity` was taken of it.
+    """
+
+    safe_variance_margin: float = 1.0
+    safe_variance_sensitivity: float = 1.0
+
+    def __post_init__(self) -> None:
+        LoadArgs.__post_init__(self)
+        for name in ("margin", "sensitivity"):
+            if not getattr(self, f"safe_variance_{name}") >= 0:
+                raise ValueError(f"safeVariance{name.capitalize()} must not be negative")
+
+
+class LoadVariationRiskBalancing(ScorePlugin):
+    """See the module."""
+
+    name = "LoadVariationRiskBalancing"
+    depends_on = Aspect.ALLOCATABLE | Aspect.LIVE
+    kinds = (NODE_METRICS,)
+    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [READS_METRICS]
+
+    def __init__(self, args: LoadVariationRiskBalancingArgs, cluster: Cluster) -> None:
+        self._args = args
+        self._usage = cluster.singleton(Usage)
+        self._amounts = PerClass(_amounts)
+
+    def registrations(self) -> Sequence[Registration]:
+        return ()
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        return self._amounts(pod.cls).requests
+
+    def stamp(self, pod: PodInfo, data: Any) -> int:  # noqa: ARG002
+        self._usage.refresh()
+        return self._usage.version
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        self._usage.refresh()
+        requests = self._amounts(pod.cls).requests
+        mean, deviation = self._usage.mean(), self._usage.deviation()
+        args, worst = self._args, np.full(nodes.size, np.inf)
+        for resource in range(2):
+            points = variation_points(
+                nodes.gather(mean[resource]),
+                nodes.gather(deviation[resource]),
+                nodes.allocatable(resource).astype(np.float64),
+                requests[resource],
+                args.safe_variance_margin,
+                args.safe_variance_sensitivity,
+            )
+            worst = np.minimum(worst, points)
+        found: I64 = np.zeros(nodes.size, dtype=np.int64)
+        known = nodes.gather(self._usage.known)
+        found[known] = rounded(worst[known]).astype(np.int64)
+        return found
+
+
+def variation_points(
+    mean: F64, deviation: F64, offered: F64, request: int, margin: float, sensitivity: float
+) -> F64:
+    """float64[N], 0..100, of one resource; 0 where nothing is offered."""
+    has_any = offered > 0
+    divisor = np.where(has_any, offered, 1.0)
+    mu = np.clip((np.clip(mean, 0, offered) + request) / divisor, 0, 1)
+    sigma = np.clip(np.clip(deviation, 0, offered) / divisor, 0, 1)
+    # The zeroth root: what is below 1 vanishes, as in Go's Pow(x, +Inf).
+    sigma = sigma ** (1 / sensitivity) if sensitivity else np.where(sigma < 1, 0.0, 1.0)
+    risk = (mu + np.clip(sigma * margin, 0, 1)) / 2
+    return np.where(has_any, (1 - risk) * 100, 0.0)
+
+
+def _amounts(cls: PodClass) -> Amounts:
+    return amounts_of(cls.example)
