@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from asched import names
 from asched.cli.reach import LEASE
 from asched.cli.reach import READER as READER_ACCOUNT
 from asched.core.config.defaults import default_configuration, default_profile
@@ -115,6 +116,21 @@ def test_the_option_for_pod_groups_grants_what_their_gate_takes_and_nothing_else
     wanted = {need.right for need in needed(default_plugins(), ELECTION, tries_groups=True)}
     granted = list(rights_in(manifests))
     assert len(granted) == len(set(granted))
+    assert set(granted) == wanted - without
+    (binding,) = [m for m in manifests if m["kind"] == "ClusterRoleBinding"]
+    assert binding["roleRef"]["name"] == manifests[0]["metadata"]["name"]
+    assert [(s["namespace"], s["name"]) for s in binding["subjects"]] == [
+        ("asched-system", "asched")
+    ]
+
+
+def test_the_option_for_coscheduling_grants_what_the_plugin_takes_and_nothing_else() -> None:
+    manifests = documents(DEPLOY / "components/coscheduling/rbac.yaml")
+    without = {need.right for need in needed(default_plugins(), ELECTION)}
+    plugins = [*default_plugins(), names.COSCHEDULING]
+    wanted = {need.right for need in needed(plugins, ELECTION)}
+    granted = list(rights_in(manifests))
+    assert len(granted) == len(set(granted)) == 3
     assert set(granted) == wanted - without
     (binding,) = [m for m in manifests if m["kind"] == "ClusterRoleBinding"]
     assert binding["roleRef"]["name"] == manifests[0]["metadata"]["name"]

@@ -14,6 +14,7 @@ import pytest
 import pytest_asyncio
 
 from asched.lab.apiserver.context import Options
+from asched.lab.apiserver.resources import POD_GROUPS
 from asched.lab.apiserver.server import ApiServer
 from tests.bench.real import assets
 from tests.e2e.control_plane import ControlPlane, refusal
@@ -76,7 +77,7 @@ async def until(holds: Callable[[], bool]) -> None:
 async def test_gangs_are_bound_whole_or_not_at_all_and_their_groups_are_told(
     tmp_path: Path,
 ) -> None:
-    server = ApiServer(options=Options(alpha=True))
+    server = ApiServer(options=Options(alpha=POD_GROUPS))
     await server.start()
     try:
         kubeconfig = tmp_path / "kubeconfig"

@@ -33,14 +33,14 @@ class Options:
 
     service_accounts  pods must have an account, and get its token volume (ServiceAccount admission)
     node_taints       new nodes start with the not-ready taint (TaintNodesByCondition admission)
-    alpha             kinds of resources.ALPHA_TABLE are served
+    alpha             group versions of resources.ALPHA_TABLE that are served
     managed_fields    plain writes are recorded in metadata.managedFields; applied ones always are
     """
 
     service_accounts: bool = False
     node_taints: bool = False
     managed_fields: bool = False
-    alpha: bool = False
+    alpha: frozenset[str] = frozenset()
 
 
 class Context:
@@ -57,6 +57,8 @@ class Context:
         self.store = Store()
         self.auth = auth
         self.options = options or Options()
+        #: may change while the server runs, as after an upgrade
+        self.alpha = set(self.options.alpha)
         self.clock = clock
         self.random = random.Random(seed)
         #: Kinds that no controller cares for; whoever creates one is warned.

@@ -7,7 +7,7 @@ import orjson
 from asched.lab.apiserver import apply, bodies, crud, patches, schema, shapes, validation
 from asched.lab.apiserver.call import Call, Reply
 from asched.lab.apiserver.context import Context
-from asched.lab.apiserver.resources import Resource
+from asched.lab.apiserver.resources import CUSTOM, Resource
 from asched.lab.apiserver.statuses import (
     ApiError,
     FieldError,
@@ -32,6 +32,8 @@ def handle_patch(
 ) -> Reply:
     media = call.headers.get("content-type", "").partition(";")[0].strip()
     if media not in {MERGE, JSON_PATCH, STRATEGIC, APPLY}:
+        raise unsupported_patch()
+    if media == STRATEGIC and res.group in CUSTOM:
         raise unsupported_patch()
     if media == APPLY:
         validation.check_write_options("PatchOptions", call.query)

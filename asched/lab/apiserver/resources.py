@@ -113,12 +113,20 @@ flowschemas FlowSchema C - - * status
 prioritylevelconfigurations PriorityLevelConfiguration C - - * status
 """
 
-#: Kinds behind feature gates that are off: served if `Options.alpha` says so. Only discovery by
-#: group version shows them.
+#: Kinds behind feature gates that are off, and custom ones: their group versions are served if
+#: `Options.alpha` names them. Only discovery by group version shows them.
 ALPHA_TABLE: Final = """
 [scheduling.k8s.io/v1alpha2]
 podgroups PodGroup N - - * status
+[scheduling.k8s.io/v1alpha3]
+podgroups PodGroup N - - * status
+[scheduling.k8s.io/v1beta1]
+podgroups PodGroup N - - * status
+[scheduling.x-k8s.io/v1alpha1]
+podgroups PodGroup N pg,pgs - * status
 """
+#: Groups of custom resources: kept as they were sent, and no strategic merge patch for them.
+CUSTOM: Final = frozenset({"scheduling.x-k8s.io"})
 
 USUAL_VERBS: Final = (
     "create",
@@ -301,6 +309,8 @@ def parse(table: str) -> tuple[Resource, ...]:
 
 RESOURCES: Final = parse(TABLE)
 ALPHA: Final = parse(ALPHA_TABLE)
+#: What the kinds of the first releases with pod groups are served under.
+POD_GROUPS: Final = frozenset({"scheduling.k8s.io/v1alpha2", "scheduling.x-k8s.io/v1alpha1"})
 _ALL: Final = (*RESOURCES, *ALPHA)
 #: (group, version, plural) -> resource: how a path is looked up.
 BY_PATH: Final = {(res.group, res.version, res.plural): res for res in _ALL}
@@ -316,9 +326,11 @@ for _res in RESOURCES:
 
 
 def find(plural: str) -> Resource:
-    """The resource of a plural name, for callers in the same process; the first group wins."""
+    """The resource of a plural name, for callers in the same process; the first group wins, unless
+    the name is qualified (`podgroups.scheduling.x-k8s.io`).
+    """
     for res in _ALL:
-        if res.plural == plural and res.stored:
+        if plural in (res.plural, res.qualified) and res.stored:
             return res
     raise KeyError(f"no resource is called {plural!r}")
 

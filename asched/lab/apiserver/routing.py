@@ -24,7 +24,7 @@ from asched.lab.apiserver import (
 )
 from asched.lab.apiserver.call import Call, Reply
 from asched.lab.apiserver.context import Context
-from asched.lab.apiserver.resources import ALPHA, BY_PATH, GROUPS, Resource
+from asched.lab.apiserver.resources import ALPHA, BY_PATH, CUSTOM, GROUPS, Resource
 from asched.lab.apiserver.statuses import (
     ApiError,
     method_not_allowed,
@@ -62,7 +62,7 @@ def parse(path: str) -> Target | None:
         group, version, rest = parts[1], parts[2], parts[3:]
     else:
         return None
-    if group not in GROUPS:
+    if group not in GROUPS and group not in CUSTOM:
         raise page_not_found()
     watch = rest[0] == "watch" and len(rest) > 1
     rest = rest[1:] if watch else rest
@@ -111,7 +111,7 @@ def route(ctx: Context, call: Call) -> Reply | Watch:
     if target is None:
         auth.check_path(ctx, call)
         return discovery.route(ctx, call)
-    if target.res in ALPHA and not ctx.options.alpha:
+    if target.res in ALPHA and target.res.api_version not in ctx.alpha:
         raise no_such_resource()
     verb = verb_of(call, target)
     name = target.name or chosen_name(call)

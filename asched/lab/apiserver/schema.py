@@ -22,7 +22,7 @@ from functools import cache
 from typing import Any, Final
 
 from asched.lab.apiserver import quantities, types_cluster, types_pod
-from asched.lab.apiserver.resources import Resource
+from asched.lab.apiserver.resources import CUSTOM, Resource
 
 JsonObject = dict[str, Any]
 #: Reads one value: (value, path, paths of unknown fields) -> stored form.
@@ -71,7 +71,7 @@ def type_name(res: Resource) -> str:
     """The type that describes a resource; `Anything` for those kept as they were sent."""
     if res.kind == "Event" and res.group:
         return "EventV1"
-    return res.kind if res.kind in TYPES else "Anything"
+    return res.kind if res.kind in TYPES and res.group not in CUSTOM else "Anything"
 
 
 def _wrong(value: object, path: str, wanted: str) -> DecodeError:

@@ -7,9 +7,10 @@ import yaml
 
 from asched.lab.apiserver.call import User
 from asched.lab.apiserver.context import Options
+from asched.lab.apiserver.resources import POD_GROUPS as POD_GROUPS_SERVED
 from asched.lab.apiserver.server import ApiServer
 from asched.lab.apiserver.statuses import ApiError
-from tests.lab.apiserver.client import PODS, STRATEGIC, Client, a_binding, a_node, a_pod
+from tests.lab.apiserver.client import MERGE, PODS, STRATEGIC, Client, a_binding, a_node, a_pod
 
 RULES = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews"
 
@@ -151,7 +152,7 @@ POD_GROUPS = "/apis/scheduling.k8s.io/v1alpha2/namespaces/default/podgroups"
 
 async def test_alpha_kinds_are_there_only_where_they_are_asked_for() -> None:
     group = {"metadata": {"name": "crew"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 3}}}}
-    for alpha in (False, True):
+    for alpha in (frozenset(), POD_GROUPS_SERVED):
         server = ApiServer(options=Options(alpha=alpha))
         await server.start()
         try:
@@ -169,3 +170,29 @@ async def test_alpha_kinds_are_there_only_where_they_are_asked_for() -> None:
                     assert stored["spec"] == patched["spec"]
         finally:
             await server.stop()
+
+
+CUSTOM_GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
+
+
+async def test_custom_kinds_are_kept_as_sent_beside_others_of_their_plural() -> None:
+    server = ApiServer(options=Options(alpha=POD_GROUPS_SERVED))
+    await server.start()
+    group = {"metadata": {"name": "crew"}, "spec": {"minMember": 3, "minResources": {"cpu": "3"}}}
+    try:
+        async with Client(server.url) as client:
+            listed, document = await client.get("/apis/scheduling.x-k8s.io/v1alpha1")
+            made, stored = await client.post(CUSTOM_GROUPS, group)
+            assert (listed, made) == (200, 201)
+            assert document["resources"][0]["name"] == "podgroups"
+            assert (await client.get(f"{POD_GROUPS}/crew"))[0] == 404
+            path, patch = f"{CUSTOM_GROUPS}/crew/status", {"status": {"phase": "Pending"}}
+            refused, _ = await client.ask("PATCH", path, patch, media=STRATEGIC)
+            status, patched = await client.ask("PATCH", path, patch, media=MERGE)
+            assert (refused, status) == (415, 200)
+            assert patched["status"] == {"phase": "Pending"}
+            assert patched["spec"] == stored["spec"] == group["spec"]
+            server.ctx.alpha.clear()
+            assert (await client.get(CUSTOM_GROUPS))[0] == 404
+    finally:
+        await server.stop()

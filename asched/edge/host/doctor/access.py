@@ -13,9 +13,9 @@ from typing import Any, Final
 from asched.edge.client.errors import ClientError
 from asched.edge.host.doctor.notes import Finding, Identity, JsonObject, Reader, State, unreadable
 from asched.edge.host.doctor.permissions import (
+    COMPONENTS,
     GRANT,
     LEADER_ELECTION,
-    POD_GROUPS,
     SCHEDULING,
     SERVING,
     Need,
@@ -99,8 +99,8 @@ def _permission(
         text = f"{purpose}: may not {listed}; its pods may fail"
         return Finding(PERMISSIONS, State.WARNING, text, cure)
     state = State.PROBLEM if stops else State.WARNING
-    if purpose == POD_GROUPS:
-        cure = "add deploy/components/pod-groups to the components of your overlay"
+    if purpose in COMPONENTS:
+        cure = f"add deploy/components/{COMPONENTS[purpose]} to the components of your overlay"
         return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", cure)
     return Finding(PERMISSIONS, state, f"{purpose}: may not {listed}", GRANT)
 

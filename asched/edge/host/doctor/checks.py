@@ -14,10 +14,11 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
 
+from asched import names
 from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
-from asched.core.config.merge import UnusableProfileError, resolve
+from asched.core.config.merge import UnusableProfileError, needed_plugins, resolve
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.core.model.kinds import KINDS, POD_GROUP, Kind
+from asched.core.model.kinds import COSCHEDULING_GROUP, KINDS, POD_GROUP, Kind
 from asched.edge.client.errors import ClientError, ConnectError, NotFound
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.transport import Reply
@@ -93,7 +94,7 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
         found.append(Finding("account", State.OK, f'the rights of "{identity.user}" are examined'))
     except ClientError as error:
         found.append(unreadable("account", "who we are (SelfSubjectReview)", error))
-    found += await _check_kinds(reader, with_groups=examination.tries_groups)
+    found += await _check_kinds(reader, _kinds(examination))
     found += await _check_access(reader, examination, identity)
     now = datetime.fromtimestamp(examination.clock_s(), UTC)
     found += await check_rivals(reader, examination.configuration, examination.other, now)
@@ -171,9 +172,15 @@ def _check_version(reply: Reply) -> list[Finding]:
     return [Finding("versions", State.OK, text)]
 
 
-async def _check_kinds(reader: Reader, *, with_groups: bool = False) -> list[Finding]:
+def _kinds(examination: Examination) -> tuple[Kind, ...]:
+    upstream = (POD_GROUP,) if examination.tries_groups else ()
+    profiles = examination.configuration.profiles
+    is_coscheduled = any(names.COSCHEDULING in needed_plugins(profile) for profile in profiles)
+    return (*KINDS, *upstream, *((COSCHEDULING_GROUP,) if is_coscheduled else ()))
+
+
+async def _check_kinds(reader: Reader, kinds: tuple[Kind, ...]) -> list[Finding]:
     """Does the server have every kind we watch? A missing one counts as "there are none"."""
-    kinds = (*KINDS, POD_GROUP) if with_groups else KINDS
     groups = tuple(dict.fromkeys(kind.group_version for kind in kinds))
     try:
         served = await asyncio.gather(*(_resources(reader, group) for group in groups))
@@ -202,6 +209,13 @@ def _missing_kind(kind: Kind) -> Finding:
         cure = (
             "start the API server with --feature-gates=GenericWorkload=true"
             f" --runtime-config={kind.group_version}=true, or switch the scheduler's gate off"
+        )
+        return Finding("kinds", State.WARNING, text, cure)
+    if kind is COSCHEDULING_GROUP:
+        text = f"{text}; pods whose label names a group are not scheduled"
+        cure = (
+            "install the CRD of kubernetes-sigs/scheduler-plugins (Trainer, training-operator, MPI"
+            " and Spark operators want it, too), or take Coscheduling out of the profile"
         )
         return Finding("kinds", State.WARNING, text, cure)
     cure = f"nothing to do unless {READERS[kind]} must see some; then upgrade the cluster"

@@ -4,9 +4,9 @@
 compares deploy/base/rbac.yaml with the same list, so that the manifests grant exactly this.
 
 Rules   every kind of core.model.kinds is listed and watched, whatever the profiles enable, because
-        a profile may change while the process runs; pod groups only behind their gate, and what a
-        plugin writes, or a user's plugin declares, only where a profile enables it; rights of a
-        user's plugin are the user's to grant.
+        a profile may change while the process runs; pod groups only behind their gate or
+        plugin, and what a plugin writes, or a user's plugin declares, only where a profile enables
+        it; rights of a user's plugin are the user's to grant.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 from asched import names
 from asched.core.config.v1 import LeaderElection
 from asched.core.model.kinds import (
+    COSCHEDULING_GROUP,
     CSI_DRIVER,
     CSI_NODE,
     CSI_STORAGE_CAPACITY,
@@ -68,6 +69,8 @@ class Need(NamedTuple):
 SCHEDULING: Final = "scheduling"
 SPREADING: Final = "default spreading"
 POD_GROUPS: Final = "pod groups"
+#: Purposes whose rights a component of deploy/ grants, and its name.
+COMPONENTS: Final = {POD_GROUPS: "pod-groups", names.COSCHEDULING: "coscheduling"}
 #: The cure for a missing right of our own.
 GRANT: Final = "grant it, as deploy/base/rbac.yaml does (kubectl apply -k deploy/base)"
 LEADER_ELECTION: Final = "leader election"
@@ -148,6 +151,14 @@ GROUP_RIGHTS: Final = (
 )
 
 
+#: The same for those of scheduling.x-k8s.io, where a profile enables Coscheduling.
+COSCHEDULING_RIGHTS: Final = (
+    Right("list", group_of(COSCHEDULING_GROUP), COSCHEDULING_GROUP.plural),
+    Right("watch", group_of(COSCHEDULING_GROUP), COSCHEDULING_GROUP.plural),
+    Right("patch", group_of(COSCHEDULING_GROUP), f"{COSCHEDULING_GROUP.plural}/status"),
+)
+
+
 def needed(
     plugins: Iterable[str],
     election: LeaderElection,
@@ -169,6 +180,8 @@ def needed(
     if tries_groups or names.GANG_SCHEDULING in enabled:
         for right in GROUP_RIGHTS:
             found.setdefault(right, POD_GROUPS)
+    for right in COSCHEDULING_RIGHTS if names.COSCHEDULING in enabled else ():
+        found.setdefault(right, names.COSCHEDULING)
     for right in CORE:
         found.setdefault(right, SCHEDULING)
     for plugin, rights in WRITES.items():

@@ -433,3 +433,25 @@ async def test_pod_groups_are_missed_only_where_they_are_to_be_followed(clinic: 
     rights = "list, watch podgroups.scheduling.k8s.io; patch podgroups.scheduling.k8s.io/status"
     assert rights in said["permissions"].text
     assert "deploy/components/pod-groups" in said["permissions"].cure
+
+
+async def test_groups_of_scheduler_plugins_are_missed_where_a_profile_wants_them(
+    clinic: Clinic,
+) -> None:
+    plugins = {
+        "multiPoint": {
+            "enabled": [{"name": "Coscheduling"}],
+            "disabled": [{"name": "PrioritySort"}],
+        }
+    }
+    document = {"profiles": [{"schedulerName": "asched", "plugins": plugins}]}
+    wants = replace(configuration(document), leader_election=ELECTION)
+
+    found = await clinic.examine(configuration=wants)
+
+    said = {finding.check: finding for finding in found if "podgroups" in finding.text}
+    assert said["kinds"].state is State.WARNING
+    assert "install the CRD of kubernetes-sigs/scheduler-plugins" in said["kinds"].cure
+    assert said["permissions"].state is State.PROBLEM
+    assert "patch podgroups.scheduling.x-k8s.io/status" in said["permissions"].text
+    assert "deploy/components/coscheduling" in said["permissions"].cure
