@@ -1,148 +1,170 @@
-"""`asched simulate`: offer the pods of a recorded cluster to a placement policy, without a server.
+"""`asched simulate`: what would be. A cluster as it is, or a dump of it, with supposed changes.
 
-Exit status: 0 done; 1 a trace cannot be read; 2 wrong usage.
+  asched simulate -f web.yaml --replicas 40          would they fit, where, and what not and why
+  asched simulate --drain node-7 --like node-1=2     could these be drained, with two more like this
+  asched simulate --lose node-7                      and if it were gone
+  asched simulate --config new.yaml --against-config now.yaml    where two schedulers differ
+  asched simulate --dump cluster.json.gz -f web.yaml the same of a dump, without a cluster
+  asched simulate --trace openb:default              a recorded GPU cluster (docs/hardware.md)
+
+The scheduler's own machine decides, on the objects a scheduler would read; nothing is written to
+the cluster. Pods that wait there already are tried as well. It ends at once: how long containers
+take to start and to end is not supposed.
+
+Exit status: 0 told; 1 the cluster or a file cannot be read; 2 wrong usage.
 """
 
 import argparse
-import csv
 import json
 import sys
 from pathlib import Path
 from typing import Any, Final
 
-from asched.lab.bench.plot import Curve, picture
-from asched.lab.trace.curve import POINTS
-from asched.lab.trace.openb import TraceError, default_folder, known
-from asched.lab.trace.policies import POLICIES, policy_named
-from asched.lab.trace.run import Outcome, simulate
+import yaml
 
-#: How the published table calls the policies.
-PUBLISHED: Final = {
-    "random": "01-Random",
-    "dotprod": "02-DotProd",
-    "gpuclustering": "03-GpuClustering",
-    "gpupacking": "04-GpuPacking",
-    "bestfit": "05-BestFit",
-    "fgd": "06-FGD",
-}
+from asched.cli import simulate_trace
+from asched.cli.simulate_text import told
+from asched.cli.supposed import (
+    INPUT_ERRORS,
+    USAGE_ERRORS,
+    add_input_flags,
+    fail,
+    manifests,
+    scheduler,
+    snapshot,
+)
+from asched.lab.whatif.changes import Scenario
+from asched.lab.whatif.engine import suppose
+from asched.lab.whatif.picture import picture
+from asched.lab.whatif.result import Result, differences
+
+#: How results are printed: for people, for people with room, for programs.
+OUTPUTS: Final = ("text", "wide", "json", "yaml")
+#: Flags of recorded clusters, and of supposed ones: nothing is taken and then ignored.
+OF_TRACES: Final = ("policy", "engine", "traces", "plot", "published")
+OF_CLUSTERS: Final = (
+    "dump",
+    "kubeconfig",
+    "context",
+    "filename",
+    "namespace",
+    "replicas",
+    "config",
+    "against_config",
+    "without_extenders",
+    "feature_gates",
+    "plugin",
+    "plugin_dir",
+    "like",
+    "drain",
+    "lose",
+    "picture",
+)
 
 
 def add_parser(subparsers: Any) -> None:
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "simulate",
-        help="place the pods of a recorded GPU cluster by a policy, and see what it allocates",
-        description="Every pod is offered once, in the published order of the seed; none ends.",
-        epilog="docs/hardware.md says what the policies are, and what they reach.",
+        help="what would be: more pods, more or fewer nodes, another configuration",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--trace", default="", metavar="NAME", help="for example openb:default")
-    parser.add_argument("--policy", default="fgd", metavar="NAME", help="see --list (fgd)")
+    add_input_flags(parser)
     parser.add_argument(
-        "--engine",
-        action="store_true",
-        help="decide by the scheduler's own engine and the plugin GpuSharing",
+        "--against-config", default="", metavar="FILE", help="tell where this one decides otherwise"
     )
-    parser.add_argument("--seed", type=int, default=42, metavar="N", help="42 to 51 are published")
-    parser.add_argument("--json", action="store_true", help="one line of JSON")
-    parser.add_argument("--list", action="store_true", help="print traces and policies")
+    supposed = parser.add_argument_group("what is supposed of the nodes")
+    supposed.add_argument(
+        "--like",
+        action="append",
+        type=_like,
+        default=[],
+        metavar="NODE=N",
+        help="N more nodes like this one, empty but for its DaemonSets' pods; repeatable",
+    )
+    for name, text in (
+        ("drain", "cordoned, and its pods go elsewhere; repeatable"),
+        ("lose", "gone with everything on it; repeatable"),
+    ):
+        supposed.add_argument(f"--{name}", action="append", default=[], metavar="NODE", help=text)
+    parser.add_argument("-o", "--output", choices=OUTPUTS, default="text", help="default: text")
     parser.add_argument(
-        "--traces",
-        type=Path,
-        metavar="DIR",
-        help="folder that holds openb/ (traces below ASCHED_SHARED, or ../shared/traces)",
+        "--picture", type=Path, metavar="FILE", help="write the nodes by fullness there, as SVG"
     )
-    parser.add_argument("--plot", type=Path, metavar="FILE", help="write the curve there, as SVG")
-    parser.add_argument(
-        "--published",
-        type=Path,
-        metavar="FILE",
-        help="the published analysis_allo_discrete.csv, to draw beside it",
-    )
+    simulate_trace.add_trace_flags(parser.add_argument_group("a recorded GPU cluster"))
     parser.set_defaults(run=run)
 
 
+def _like(text: str) -> tuple[str, int]:
+    node, _, count = text.rpartition("=")
+    if not node or not count.isdecimal() or int(count) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not of the form NODE=N")
+    return node, int(count)
+
+
 def run(args: argparse.Namespace) -> int:
-    """Play one run, or list what there is."""
-    folder = args.traces or default_folder()
-    if not args.list and not args.trace:
-        return _refuse("--trace is missing; --list prints those there are", 2)
-    if policy_named(args.policy) is None:
-        return _refuse(f"no policy {args.policy!r}; there are {', '.join(POLICIES)}", 2)
-    if args.seed < 0:
-        return _refuse("--seed must not be negative", 2)
-    if args.published and not args.plot:
-        return _refuse("--published is drawn by --plot FILE, which is missing", 2)
+    """Suppose and tell; or play a recorded cluster."""
+    is_trace = bool(args.trace or args.list)
+    strange = [name for name in (OF_CLUSTERS if is_trace else OF_TRACES) if getattr(args, name)]
+    if strange:
+        flag = f"--{strange[0].replace('_', '-')}"
+        said = "means nothing with --trace" if is_trace else "goes with --trace NAME"
+        return fail("simulate", f"{flag} {said}", 2)
+    if is_trace:
+        return simulate_trace.run(args)
     try:
-        if args.list:
-            return _list(folder)
-        outcome = simulate(args.trace, args.policy, args.seed, folder, by_engine=args.engine)
-        if args.plot:
-            curves = [*_published(args.published, outcome), _drawn("asched", outcome.curve)]
-            title = f"{outcome.trace}, {outcome.policy}, seed {outcome.seed}: GPUs in use (%)"
-            args.plot.write_text(picture(title, "GPUs asked for (%)", curves), encoding="utf-8")
-    except TraceError as problem:
-        return _refuse(str(problem), 1)
-    except OSError as problem:
-        return _refuse(f"cannot write {args.plot}: {problem.strerror}", 1)
-    print(_json(outcome) if args.json else _text(outcome))
+        asked = manifests(args.filename)
+        cluster = snapshot(args)
+        scenario = Scenario(
+            like=dict(args.like),
+            drain=tuple(args.drain),
+            lose=tuple(args.lose),
+            workloads=asked,
+            replicas=args.replicas,
+            namespace=args.namespace,
+        )
+        result = suppose(cluster, scenario, scheduler(args, cluster, asked, args.config))
+        other = None
+        if args.against_config:
+            against = scheduler(args, cluster, asked, args.against_config)
+            other = suppose(cluster, scenario, against)
+    except INPUT_ERRORS as error:
+        return fail("simulate", error, 1)
+    except USAGE_ERRORS as error:
+        return fail("simulate", error, 2)
+    if args.picture:
+        try:
+            args.picture.write_text(picture(_title(args), result), encoding="utf-8")
+        except OSError as error:
+            return fail("simulate", f"cannot write {args.picture}: {error.strerror}", 1)
+    for kind, why in cluster.left_out.items():
+        sys.stderr.write(f"asched simulate: not read: {kind}: {why}\n")
+    sys.stdout.write(printed(args, result, other))
     return 0
 
 
-def _refuse(text: str, status: int) -> int:
-    print(f"asched simulate: {text}", file=sys.stderr)
-    return status
+def printed(args: argparse.Namespace, result: Result, other: Result | None) -> str:
+    """The result, and where another one differs, in the form that was asked for."""
+    if args.output in ("text", "wide"):
+        lines = told(result, other, against=args.against_config, is_wide=args.output == "wide")
+        return "\n".join(lines) + "\n"
+    body = result.told()
+    if other is not None:
+        body["against"] = other.told()
+        body["differences"] = [
+            {"pod": one.pod, "here": one.here, "against": one.there}
+            for one in differences(result, other)
+        ]
+    if args.output == "json":
+        return json.dumps(body, indent=2) + "\n"
+    return str(yaml.safe_dump(body, sort_keys=False))
 
 
-def _list(folder: Path) -> int:
-    print("\n".join(["traces", *(f"  {name}" for name in known(folder)), "policies"]))
-    for name, (summary, _) in POLICIES.items():
-        print(f"  {name:14} {summary}")
-    return 0
-
-
-def _json(outcome: Outcome) -> str:
-    return json.dumps(
-        {
-            "trace": outcome.trace,
-            "policy": outcome.policy,
-            "seed": outcome.seed,
-            "pods": outcome.pods,
-            "gpu_allocation": {str(percent): outcome.curve[percent] for percent in POINTS},
-            "curve": outcome.curve,
-            "seconds": round(outcome.seconds, 3),
-        }
-    )
-
-
-def _text(outcome: Outcome) -> str:
-    allocated = ", ".join(f"{outcome.curve[percent]} % at {percent} %" for percent in POINTS)
-    return (
-        f"{outcome.trace} by {outcome.policy}, seed {outcome.seed}: {outcome.pods} pods"
-        f" in {outcome.seconds:.1f} s\n"
-        f"  GPUs in use, by GPUs asked for: {allocated}\n"
-        f"  placed {outcome.placed} pods on {outcome.nodes_used} nodes,"
-        f" {outcome.placed_plain} of {outcome.plain} that ask for no GPU;"
-        f" {outcome.kept_out} turned away although a node had room"
-    )
-
-
-def _published(path: Path | None, outcome: Outcome) -> list[Curve]:
-    """The curve of the same run as published; of the best published policy beside one of ours."""
-    if path is None:
-        return []
-    name = PUBLISHED.get(outcome.policy, PUBLISHED["fgd"])
-    wanted = f"openb_pod_list_{outcome.trace.partition(':')[2]}", name, str(outcome.seed)
-    try:
-        with path.open(newline="", encoding="utf-8") as stream:
-            for line in csv.DictReader(stream):
-                if (line["workload"], line["sc_policy"], line["seed"]) == wanted:
-                    values = [line[str(at)] for at in range(len(outcome.curve))]
-                    found = [float(value) if value else None for value in values]
-                    return [_drawn(f"published, {name[3:]}", found)]
-    except (OSError, KeyError, ValueError) as problem:
-        raise TraceError(f"{path}: cannot read published curves: {problem!r}") from None
-    raise TraceError(f"{path}: no published curve of {' '.join(wanted)}")
-
-
-def _drawn(name: str, values: list[float | None]) -> Curve:
-    points = [(float(at), value) for at, value in enumerate(values) if value is not None]
-    return name, points, 0.0
+def _title(args: argparse.Namespace) -> str:
+    supposed = [
+        *(f"{count} more like {node}" for node, count in args.like),
+        *(f"{node} drained" for node in args.drain),
+        *(f"{node} lost" for node in args.lose),
+        *(Path(name).name for name in args.filename),
+    ]
+    return f"supposed: {', '.join(supposed)}" if supposed else "the cluster as it is"

@@ -60,8 +60,8 @@ def test_a_plot_has_the_published_curve_beside_it(policy: str, tmp_path: Path) -
     [
         (["--trace", "openb:none"], 1, "no trace 'openb:none'"),
         (["--trace", "openb:tiny", "--policy", "best"], 2, "no policy 'best'; there are random"),
-        ([], 2, "--trace is missing"),
-        (["--trace", "openb:tiny", "--seed", "-1"], 2, "--seed must not be negative"),
+        (["--policy", "fgd"], 2, "--policy goes with --trace NAME"),
+        (["--trace", "openb:tiny", "--drain", "n1"], 2, "--drain means nothing with --trace"),
         (["--trace", "openb:tiny", "--policy", "random", "--engine"], 1, "random is no strategy"),
         (["--trace", "openb:tiny", "--published", "x.csv"], 2, "is drawn by --plot FILE"),
     ],

@@ -1,0 +1,1 @@
+"""What would be: a cluster as it is or was, hypothetical changes, and the scheduler itself."""

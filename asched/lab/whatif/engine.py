@@ -1,0 +1,60 @@
+"""The what-if engine: a snapshot, a scenario and a scheduler in; what would be, out.
+
+from asched.whatif import ...      the same for programs (asched/whatif.py)
+"""
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NODE, POD
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Listed
+from asched.edge.host.memory import GC_THRESHOLD
+from asched.lab.apiserver.resources import PODS
+from asched.lab.whatif.changes import Scenario, apply
+from asched.lab.whatif.result import Result, result_of
+from asched.lab.whatif.room import amounts
+from asched.lab.whatif.snapshot import Snapshot
+from asched.lab.whatif.store import Store
+from asched.lab.whatif.world import Scheduler, World
+
+
+def suppose(snapshot: Snapshot, scenario: Scenario, scheduler: Scheduler) -> Result:
+    """What would be. The snapshot stays as it is. Raises ScenarioError, BUILD_ERRORS."""
+    with _collected_seldom():
+        return _suppose(snapshot, scenario, scheduler)
+
+
+@contextmanager
+def _collected_seldom() -> Iterator[None]:
+    """Records are not tracked, so little garbage is cyclic: looking for it took a fifth."""
+    before = gc.get_threshold()
+    gc.set_threshold(GC_THRESHOLD, 50, 1000)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+
+
+def _suppose(snapshot: Snapshot, scenario: Scenario, scheduler: Scheduler) -> Result:
+    store = Store(snapshot, seed=scheduler.seed)
+    before = {
+        f"{pod['metadata']['namespace']}/{pod['metadata']['name']}": pod["spec"].get("nodeName", "")
+        for pod in store.listed(PODS)
+    }
+    amounts_before = amounts(_counted(snapshot))
+    world = World(store, scheduler)
+    applied = apply(scenario, store)
+    world.run()
+    return result_of(world, applied, before, amounts_before)
+
+
+def _counted(snapshot: Snapshot) -> Cluster:
+    """The cluster as it stands."""
+    cluster = Cluster()
+    for kind in (NODE, POD):
+        records = tuple(decode(kind.record, obj) for obj in snapshot.of(kind))
+        cluster.apply(Listed(kind, records))
+    return cluster

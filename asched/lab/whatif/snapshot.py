@@ -1,0 +1,248 @@
+"""A cluster's objects at one moment, as far as a scheduler reads them, and the file they are in.
+
+    live cluster (`listing.py`) ─┐
+    file of `asched dump`        ├─> Snapshot ──write──> JSON lines or a List, gzipped or not
+    `kubectl get ... -o json`   ─┘
+
+What is kept of an object is what the scheduler's record of its kind has: commands, environments,
+probes and mounts of containers, templates, data and managedFields are not among it, so they are
+never written. Annotations may hold anything: pods keep those of Kubernetes' own and of asched's
+domains, and nothing keeps the copy that `kubectl apply` makes of a whole object. Beside what a
+scheduler watches there are four kinds that decide what a new pod becomes as it is admitted
+(`ADMISSION`); Secrets and ConfigMaps are not read at all.
+
+Bounds  FILE_BYTES_MAX once unpacked: four times a cluster of 15,000 nodes and 450,000 pods.
+"""
+
+import gzip
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, BinaryIO, Final
+
+import msgspec
+import orjson
+import yaml
+
+from asched.core.model.decode import MalformedObjectError, decode
+from asched.core.model.kinds import BY_RESOURCE, POD, Kind
+
+Json = dict[str, Any]
+
+FILE_BYTES_MAX: Final = 4 << 30
+#: The first line of a file of ours.
+HEADER: Final = "asched.dev/v1"
+HEADER_KIND: Final = "ClusterDump"
+
+#: (apiVersion, kind) -> what a scheduler watches.
+WATCHED: Final[Mapping[tuple[str, str], Kind]] = {
+    (kind.group_version, kind.name): kind for kind in BY_RESOURCE.values()
+}
+#: (apiVersion, kind) -> plural, and the fields that are kept of what admission reads.
+ADMISSION: Final[Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]] = {
+    ("scheduling.k8s.io/v1", "PriorityClass"): (
+        "priorityclasses",
+        ("value", "globalDefault", "preemptionPolicy"),
+    ),
+    ("node.k8s.io/v1", "RuntimeClass"): ("runtimeclasses", ("handler", "overhead", "scheduling")),
+    ("v1", "LimitRange"): ("limitranges", ("spec",)),
+    ("v1", "ResourceQuota"): ("resourcequotas", ("spec", "status")),
+    ("resource.k8s.io/v1", "ResourceClaimTemplate"): ("resourceclaimtemplates", ("spec",)),
+}
+#: Pods that have ended are nobody's business any more, nor does a scheduler watch them.
+ENDED: Final = frozenset({"Succeeded", "Failed"})
+#: A whole object, as it was applied.
+APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
+#: Domains whose annotations pods keep.
+OWN_DOMAINS: Final = ("kubernetes.io", "k8s.io", "asched.dev", "x-k8s.io")
+_META: Final = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp", "labels")
+
+Key = tuple[str, str]
+
+_encoder: Final = msgspec.json.Encoder()
+
+
+class SnapshotError(Exception):
+    """A file that is no cluster: one clear line."""
+
+
+@dataclass(slots=True)
+class Snapshot:
+    """Objects by (apiVersion, kind), each with those two fields, in the order they were listed.
+
+    `version`: the resourceVersion they were all listed at, "" if they are not of one moment.
+    `left_out`: kinds that could not be read, with the reason.
+    """
+
+    objects: dict[Key, list[Json]] = field(default_factory=dict)
+    server: str = ""
+    version: str = ""
+    taken: str = ""
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    def of(self, kind: Kind) -> list[Json]:
+        return self.objects.get((kind.group_version, kind.name), [])
+
+    def add(self, obj: Mapping[str, Any]) -> bool:
+        """Take in what is kept of an object; False if nobody reads its kind. Raises
+        MalformedObjectError.
+        """
+        key = (str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
+        kept = cleaned(obj)
+        if kept is None:
+            return False
+        self.objects.setdefault(key, []).append(kept)
+        return True
+
+    def __iter__(self) -> Iterator[Json]:
+        for listed in self.objects.values():
+            yield from listed
+
+    def __len__(self) -> int:
+        return sum(map(len, self.objects.values()))
+
+    # --- files -----------------------------------------------------------------------------------
+
+    def lines(self) -> Iterator[bytes]:
+        """JSON lines: a header, then an object a line."""
+        header = {
+            "apiVersion": HEADER,
+            "kind": HEADER_KIND,
+            "server": self.server,
+            "resourceVersion": self.version,
+            "taken": self.taken,
+            "leftOut": self.left_out,
+        }
+        yield orjson.dumps(header, option=orjson.OPT_APPEND_NEWLINE)
+        for obj in self:
+            yield orjson.dumps(obj, option=orjson.OPT_APPEND_NEWLINE)
+
+    def as_list(self) -> Json:
+        """A List, as kubectl prints one and takes it."""
+        metadata = {"resourceVersion": self.version}
+        return {"apiVersion": "v1", "kind": "List", "metadata": metadata, "items": list(self)}
+
+
+def read(stream: BinaryIO, name: str) -> Snapshot:
+    """A snapshot from a file of any of the forms, packed or not. Raises SnapshotError."""
+    head = stream.read(2)
+    body: BinaryIO = io.BytesIO(head + stream.read(FILE_BYTES_MAX + 1))
+    if head == b"\x1f\x8b":
+        body = gzip.GzipFile(fileobj=body)  # type: ignore[assignment]
+    try:
+        data = body.read(FILE_BYTES_MAX + 1)
+    except (OSError, EOFError) as error:
+        raise SnapshotError(f"{name}: is cut off or broken: {error}") from None
+    if len(data) > FILE_BYTES_MAX:
+        raise SnapshotError(f"{name}: larger than {FILE_BYTES_MAX} bytes")
+    snapshot = Snapshot()
+    try:
+        for obj in _objects(data, name):
+            if (obj.get("apiVersion"), obj.get("kind")) == (HEADER, HEADER_KIND):
+                snapshot.server = str(obj.get("server", ""))
+                snapshot.version = str(obj.get("resourceVersion", ""))
+                snapshot.taken = str(obj.get("taken", ""))
+                snapshot.left_out = dict(obj.get("leftOut") or {})
+            else:
+                snapshot.add(obj)
+    except MalformedObjectError as error:
+        raise SnapshotError(f"{name}: {error}") from None
+    if not len(snapshot):
+        raise SnapshotError(f"{name}: holds no object that a scheduler reads")
+    return snapshot
+
+
+def documents(data: bytes, name: str) -> Iterator[Json]:
+    """Objects of YAML documents or JSON, Lists taken apart. Raises SnapshotError."""
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    try:
+        for document in yaml.load_all(data, Loader=loader):
+            yield from _flat(document, name)
+    except yaml.YAMLError as error:
+        raise SnapshotError(f"{name}: {' '.join(str(error).split())}") from None
+
+
+def _objects(data: bytes, name: str) -> Iterator[Json]:
+    """Of JSON lines, of one JSON document, else of YAML."""
+    if not data.lstrip().startswith(b"{"):
+        yield from documents(data, name)
+        return
+    try:
+        whole = orjson.loads(data)
+    except orjson.JSONDecodeError:
+        whole = None
+    if whole is not None:
+        yield from _flat(whole, name)
+        return
+    for number, line in enumerate(data.splitlines(), 1):
+        if not line.strip():
+            continue
+        try:
+            obj = orjson.loads(line)
+        except orjson.JSONDecodeError as error:
+            raise SnapshotError(f"{name}: line {number}: {error}") from None
+        yield from _flat(obj, name)
+
+
+def _flat(document: Any, name: str) -> Iterator[Json]:
+    if document is None:
+        return
+    if not isinstance(document, dict) or not isinstance(document.get("metadata", {}), dict):
+        raise SnapshotError(f"{name}: a document is no Kubernetes object")
+    if str(document.get("kind", "")).endswith("List") and "items" in document:
+        kind = str(document["kind"])[: -len("List")]
+        for item in document["items"] or ():
+            bare = isinstance(item, dict) and kind
+            of_list = {"apiVersion": document.get("apiVersion", ""), "kind": kind}
+            yield from _flat({**of_list, **item} if bare else item, name)
+        return
+    yield document
+
+
+# --- what is kept of an object -------------------------------------------------------------------
+
+
+def cleaned(obj: Mapping[str, Any]) -> Json | None:
+    """What is kept of an object, None for kinds that nobody reads. Raises MalformedObjectError."""
+    key = (str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
+    kind = WATCHED.get(key)
+    if kind is not None:
+        if kind is POD and (obj.get("status") or {}).get("phase") in ENDED:
+            return None
+        return _as_read(kind, obj)
+    if key not in ADMISSION:
+        return None
+    _, kept = ADMISSION[key]
+    metadata = obj.get("metadata") or {}
+    named = {name: metadata[name] for name in _META if name in metadata}
+    fields = {name: obj[name] for name in kept if name in obj}
+    return {"apiVersion": key[0], "kind": key[1], "metadata": named, **fields}
+
+
+def of_records(kind: Kind, records: Iterable[Any]) -> list[Json]:
+    """The same of what a client has read."""
+    return [_written(kind, record) for record in records]
+
+
+def _as_read(kind: Kind, obj: Mapping[str, Any]) -> Json:
+    return _written(kind, decode(kind.record, obj))
+
+
+def _written(kind: Kind, record: Any) -> Json:
+    body: Json = orjson.loads(_encoder.encode(record))
+    metadata = body.setdefault("metadata", {})
+    annotations = {
+        name: value
+        for name, value in (metadata.get("annotations") or {}).items()
+        if name != APPLIED and (kind is not POD or _is_own(name))
+    }
+    if annotations:
+        metadata["annotations"] = annotations
+    else:
+        metadata.pop("annotations", None)
+    return {"apiVersion": kind.group_version, "kind": kind.name, **body}
+
+
+def _is_own(name: str) -> bool:
+    domain = name.partition("/")[0]
+    return any(domain == own or domain.endswith(f".{own}") for own in OWN_DOMAINS)

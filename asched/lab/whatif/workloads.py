@@ -1,0 +1,296 @@
+"""Manifests of workloads to the objects they would come to in the cluster.
+
+    Pod                                        itself, or as many as asked for
+    Deployment, ReplicaSet,                    the pods they would make, with the owners that a
+    ReplicationController, StatefulSet, Job    scheduler looks at, and claims of claim templates
+    what a scheduler or admission reads        itself, in place of one of the same name
+    everything else                            is named and left out
+
+Bounds  PODS_MAX pods in all.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import orjson
+
+from asched.lab.apiserver.resources import BY_KIND, NAMESPACES, PODS, REPLICA_SETS, Resource, find
+from asched.lab.whatif.snapshot import ADMISSION, WATCHED, Json
+from asched.lab.whatif.store import RefusedError, Store
+
+CLAIMS: Final = find("persistentvolumeclaims")
+QUOTAS: Final = find("resourcequotas")
+PODS_MAX: Final = 500_000
+#: Kinds whose pods are made here.
+CONTROLLERS: Final = (
+    ("apps/v1", "Deployment"),
+    ("apps/v1", "ReplicaSet"),
+    ("apps/v1", "StatefulSet"),
+    ("batch/v1", "Job"),
+    ("v1", "ReplicationController"),
+)
+#: ... and those that make pods too, in ways that are not repeated here.
+OTHER_MAKERS: Final = (("apps/v1", "DaemonSet"), ("batch/v1", "CronJob"))
+TEMPLATE_HASH: Final = "pod-template-hash"
+HASH_LENGTH: Final = 10
+
+
+class WorkloadError(ValueError):
+    """A manifest that makes no sense: one clear line."""
+
+
+@dataclass(slots=True)
+class Made:
+    """`asked`: keys of pods, each with the workload it belongs to. `refused`: (which, what the API
+    server says).
+    """
+
+    asked: dict[str, str] = field(default_factory=dict)
+    nodes: list[str] = field(default_factory=list)
+    refused: list[tuple[str, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def make(
+    manifests: Iterable[Json], store: Store, *, replicas: int | None = None, namespace: str = ""
+) -> Made:
+    """Make everything that manifests ask for, what pods may need first. `replicas`: of each
+    workload, if given; `namespace`: of what names none. Raises WorkloadError.
+    """
+    made = Made()
+    listed = [_placed(manifest, namespace or "default") for manifest in manifests]
+    for manifest in sorted(listed, key=_is_workload):
+        key = (str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
+        told = f"{key[1]} {_named(manifest)}"
+        if key in OTHER_MAKERS:
+            raise WorkloadError(f"{told}: its pods cannot be supposed; write a Job or pods instead")
+        res = BY_KIND.get(key)
+        is_workload = _is_workload(manifest)
+        if res is None or not (is_workload or key in WATCHED or key in ADMISSION):
+            made.notes.append(f"{told} is left out: no scheduler reads it")
+            continue
+        if res.namespaced:
+            _open_namespace(store, manifest["metadata"]["namespace"], made)
+        try:
+            if is_workload:
+                _run(res, manifest, replicas, store, made, told)
+            else:
+                _put(res, manifest, store, made)
+        except RefusedError as refused:
+            made.refused.append((told, str(refused)))
+    return made
+
+
+def _placed(manifest: Json, namespace: str) -> Json:
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict) or not (metadata.get("name") or metadata.get("generateName")):
+        raise WorkloadError(f"{manifest.get('kind', 'an object')} has no metadata.name")
+    res = BY_KIND.get((str(manifest.get("apiVersion", "")), str(manifest.get("kind", ""))))
+    if res is not None and res.namespaced and not metadata.get("namespace"):
+        metadata = {**metadata, "namespace": namespace}
+    ours = {k: v for k, v in metadata.items() if k not in ("resourceVersion", "uid")}
+    return {**manifest, "metadata": ours}
+
+
+def _is_workload(manifest: Mapping[str, Any]) -> bool:
+    key = (str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
+    return key in CONTROLLERS or key == ("v1", "Pod")
+
+
+def _named(manifest: Json) -> str:
+    metadata = manifest["metadata"]
+    name = metadata.get("name") or f"{metadata.get('generateName')}*"
+    return f"{metadata['namespace']}/{name}" if metadata.get("namespace") else str(name)
+
+
+def _open_namespace(store: Store, namespace: str, made: Made) -> None:
+    if store.get(NAMESPACES, "", namespace) is None:
+        store.create(NAMESPACES, {"metadata": {"name": namespace}})
+        made.notes.append(f"namespace {namespace} does not exist; it is supposed, too")
+
+
+def _put(res: Resource, manifest: Json, store: Store, made: Made) -> None:
+    """Create it, or have it in place of the one of its name."""
+    metadata = manifest["metadata"]
+    namespace, name = metadata.get("namespace", ""), metadata.get("name", "")
+    known = store.get(res, namespace, name)
+    if known is not None:
+        store.remove(res, known)
+    obj = store.create(res, manifest, namespace)
+    if manifest.get("status"):  # those of nodes and volumes say what they have
+        store.put(res, {**obj, "status": manifest["status"]})
+    if res.kind == "Node" and known is None:
+        made.nodes.append(name)
+
+
+# --- pods ----------------------------------------------------------------------------------------
+
+
+def _run(
+    res: Resource, manifest: Json, replicas: int | None, store: Store, made: Made, told: str
+) -> None:
+    """The first pod is admitted; what is equal to it but for its name comes to the same, unless a
+    quota counts them.
+    """
+    namespace = manifest["metadata"]["namespace"]
+    is_counted = any(q["metadata"]["namespace"] == namespace for q in store.listed(QUOTAS))
+    first: tuple[Json, Json] | None = None
+    for pod in _pods(res, manifest, replicas, store, made):
+        if len(made.asked) >= PODS_MAX:
+            raise WorkloadError(f"more than {PODS_MAX} pods")
+        if first is not None and first[0] is pod["spec"]:
+            like = first[1]
+            identity = store.new_identity(pod["metadata"]["generateName"])
+            stored = store.put(PODS, {**like, "metadata": {**like["metadata"], **identity}})
+        else:
+            stored = store.create(PODS, pod, namespace)
+            if "generateName" in pod["metadata"] and not is_counted:
+                first = pod["spec"], stored
+        made.asked[f"{namespace}/{stored['metadata']['name']}"] = told
+
+
+def _pods(
+    res: Resource, manifest: Json, replicas: int | None, store: Store, made: Made
+) -> Iterator[Json]:
+    spec = manifest.get("spec") or {}
+    if res.kind == "Pod":
+        yield from _copies(manifest, replicas)
+        return
+    if "template" not in spec:
+        raise WorkloadError(f"{res.kind} {_named(manifest)} has no spec.template")
+    count = _wanted(res.kind, spec) if replicas is None else replicas
+    if res.kind == "Deployment":
+        store.create(res, manifest, manifest["metadata"]["namespace"])  # is it a valid one?
+        res, manifest = REPLICA_SETS, _replica_set(manifest)
+        spec = manifest["spec"]
+    owner = _owner(res, manifest, store, made)
+    template = spec["template"]
+    metadata = {
+        k: v for k, v in (template.get("metadata") or {}).items() if k in ("labels", "annotations")
+    }
+    if res.kind == "Job":
+        for label in ("batch.kubernetes.io/job-name", "job-name"):
+            metadata = _labelled(metadata, label, manifest["metadata"]["name"])
+    for _ in range(count):
+        named: Json = {"generateName": f"{manifest['metadata']['name']}-"}
+        pod_spec = template.get("spec") or {}
+        if res.kind == "StatefulSet":
+            ordinal = _next_ordinal(manifest, store)
+            named = {"name": f"{manifest['metadata']['name']}-{ordinal}"}
+            pod_spec = _with_claims(manifest, named["name"], pod_spec, store)
+            metadata = _labelled(metadata, "apps.kubernetes.io/pod-index", str(ordinal))
+            metadata = _labelled(metadata, "statefulset.kubernetes.io/pod-name", named["name"])
+        yield {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {**metadata, **named, "ownerReferences": [owner]},
+            "spec": pod_spec,
+        }
+
+
+def _copies(pod: Json, replicas: int | None) -> Iterator[Json]:
+    if replicas is None:
+        yield pod
+        return
+    metadata = {k: v for k, v in pod["metadata"].items() if k != "name"}
+    base = pod["metadata"].get("name")
+    for _ in range(replicas):
+        named = {"generateName": f"{base}-"} if base else {}
+        yield {**pod, "metadata": {**metadata, **named}}
+
+
+def _wanted(kind: str, spec: Json) -> int:
+    if kind != "Job":
+        asked = spec.get("replicas")
+        return 1 if asked is None else int(asked)
+    at_a_time = spec.get("parallelism")
+    most = 1 if at_a_time is None else int(at_a_time)
+    completions = spec.get("completions")
+    return most if completions is None else min(most, int(completions))
+
+
+def _replica_set(deployment: Json) -> Json:
+    """The ReplicaSet that a Deployment makes for its template."""
+    metadata, spec = deployment["metadata"], deployment["spec"]
+    digest = hashlib.sha256(orjson.dumps(spec["template"], option=orjson.OPT_SORT_KEYS))
+    number = digest.hexdigest()[:HASH_LENGTH]
+    template = spec["template"]
+    labels = {**((template.get("metadata") or {}).get("labels") or {}), TEMPLATE_HASH: number}
+    selector = spec.get("selector") or {}
+    chosen = {**(selector.get("matchLabels") or {}), TEMPLATE_HASH: number}
+    owner = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "name": metadata["name"],
+        "uid": f"supposed-{number}",
+        "controller": True,
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "ReplicaSet",
+        "metadata": {
+            "name": f"{metadata['name']}-{number}",
+            "namespace": metadata["namespace"],
+            "labels": labels,
+            "ownerReferences": [owner],
+        },
+        "spec": {
+            "replicas": 0,
+            "selector": {**selector, "matchLabels": chosen},
+            "template": {
+                **template,
+                "metadata": {**(template.get("metadata") or {}), "labels": labels},
+            },
+        },
+    }
+
+
+def _owner(res: Resource, manifest: Json, store: Store, made: Made) -> Json:
+    """A reference to the controller; it is stored if it is not there yet."""
+    metadata = manifest["metadata"]
+    known = store.get(res, metadata["namespace"], metadata["name"])
+    if known is None:
+        known = store.create(res, manifest, metadata["namespace"])
+    else:
+        made.notes.append(f"{res.kind} {_named(manifest)} is there: these pods are more of it")
+    return {
+        "apiVersion": res.api_version,
+        "kind": res.kind,
+        "name": metadata["name"],
+        "uid": known["metadata"].get("uid", ""),
+        "controller": True,
+    }
+
+
+# --- stateful sets -------------------------------------------------------------------------------
+
+
+def _next_ordinal(manifest: Json, store: Store) -> int:
+    """Behind those that are there."""
+    metadata = manifest["metadata"]
+    number = int(((manifest["spec"].get("ordinals")) or {}).get("start") or 0)
+    while store.get(PODS, metadata["namespace"], f"{metadata['name']}-{number}") is not None:
+        number += 1
+    return number
+
+
+def _with_claims(manifest: Json, pod: str, spec: Json, store: Store) -> Json:
+    """The pod's spec with the claims of its set's templates, which are made unless they are
+    there.
+    """
+    namespace, volumes = manifest["metadata"]["namespace"], list(spec.get("volumes") or ())
+    for template in manifest["spec"].get("volumeClaimTemplates") or ():
+        name = template["metadata"]["name"]
+        claim = f"{name}-{pod}"
+        if store.get(CLAIMS, namespace, claim) is None:
+            metadata = {**template["metadata"], "name": claim, "namespace": namespace}
+            store.create(CLAIMS, {"metadata": metadata, "spec": template["spec"]}, namespace)
+        volumes = [volume for volume in volumes if volume["name"] != name]
+        volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
+    return {**spec, "volumes": volumes}
+
+
+def _labelled(metadata: Json, key: str, value: str) -> Json:
+    return {**metadata, "labels": {**(metadata.get("labels") or {}), key: value}}

@@ -1,0 +1,87 @@
+"""`asched dump`: a cluster's file, by the rights of whoever asks."""
+
+import asyncio
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+import yaml
+
+from asched.lab.apiserver.auth import ADMIN
+from asched.lab.apiserver.call import User
+from asched.lab.apiserver.server import ApiServer
+from tests.cli.test_explain import asched
+from tests.e2e.inside import a_node, a_pod
+
+
+async def a_server(folder: Path) -> tuple[ApiServer, str]:
+    server = ApiServer()
+    await server.start()
+    server.create("nodes", a_node("n1"))
+    pod = a_pod("web")
+    pod["spec"]["containers"][0]["env"] = [{"name": "PASSWORD", "value": "hunter2"}]
+    server.create("pods", pod)
+    server.create("secrets", {"metadata": {"name": "s", "namespace": "default"}, "data": {}})
+    file = folder / "kubeconfig"
+    file.write_text(server.kubeconfig(), encoding="utf-8")
+    return server, f"--kubeconfig={file}"
+
+
+@pytest.mark.parametrize("form", ["lines", "json", "yaml"])
+async def test_what_was_dumped_can_be_asked(form: str, tmp_path: Path) -> None:
+    server, kubeconfig = await a_server(tmp_path)
+    file = tmp_path / ("cluster.json.gz" if form == "lines" else f"cluster.{form}")
+    try:
+        ended, out, err = await asched("dump", str(file), kubeconfig, "-o", form)
+    finally:
+        await server.stop()
+    assert (ended, out) == (0, "")
+    assert "objects of http://127.0.0.1:" in err
+
+    body = file.read_bytes()
+    text = (gzip.decompress(body) if form == "lines" else body).decode()
+    assert "hunter2" not in text
+    if form == "lines":
+        header, *objects = map(json.loads, text.splitlines())
+        assert header["resourceVersion"].isdigit()
+    else:
+        objects = (json.loads(text) if form == "json" else yaml.safe_load(text))["items"]
+    kinds = {obj["kind"] for obj in objects}
+    assert {"Node", "Pod", "Namespace", "PriorityClass"} <= kinds
+    assert "Secret" not in kinds
+
+    ended, out, err = await asched("simulate", "--dump", str(file), "-o", "yaml")
+    assert (ended, err) == (0, "")
+    told = yaml.safe_load(out)
+    assert told["pods"] == [{"pod": "default/web", "node": "n1"}]
+
+
+async def test_who_may_list_nothing_is_told_so_in_one_line(tmp_path: Path) -> None:
+    server = ApiServer(users={"weak": User("weak", ()), "strong": ADMIN})
+    await server.start()
+    file = tmp_path / "kubeconfig"
+    server.token = "weak"
+    file.write_text(server.kubeconfig(), encoding="utf-8")
+    try:
+        ended, _, err = await asched("dump", str(tmp_path / "x"), f"--kubeconfig={file}")
+    finally:
+        await server.stop()
+    assert ended == 1
+    assert err.startswith("asched dump: nodes cannot be listed: ")
+    assert err.count("\n") == 1
+
+
+async def test_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    server, kubeconfig = await a_server(tmp_path)
+    try:
+        ended, _, err = await asched("dump", str(tmp_path / "no" / "x"), kubeconfig)
+    finally:
+        await server.stop()
+    assert ended == 1
+    assert "cannot write" in err
+
+
+async def test_a_dump_that_is_none_is_told() -> None:
+    ended, _, err = await asyncio.wait_for(asched("simulate", "--dump", "/nonexistent"), 60)
+    assert (ended, err) == (1, "asched simulate: open /nonexistent: no such file or directory\n")
