@@ -6,9 +6,20 @@ object.
 """
 
 from collections.abc import Callable
+from typing import Protocol
 
 from asched.core.model.kinds import Kind
 from asched.core.state.facts import Fact, Gone, Listed, Seen
+
+
+class Listener(Protocol):
+    """Hears the facts of a kind on their way to the inbox."""
+
+    def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+        """The same receiver of facts, which are noted on the way."""
+
+    async def run(self) -> None:
+        """What follows from them, until cancelled."""
 
 
 class Inbox:

@@ -17,7 +17,7 @@ Bounds  DRAIN_S for a shutdown; SYNC_WARN_S after which a start-up that waits sa
 import asyncio
 import logging
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Final, Protocol
 
@@ -33,10 +33,9 @@ from asched.edge.client.originals import Originals
 from asched.edge.client.polling import Poller
 from asched.edge.client.session import Session
 from asched.edge.client.watch import POD_FIELD_SELECTOR, Reflector, ReflectorOptions, relists
-from asched.edge.host.clashes import Clashes
 from asched.edge.host.clock import Clock
 from asched.edge.host.hearing import DeafError, Hearing, StartOverError
-from asched.edge.host.inbox import Inbox
+from asched.edge.host.inbox import Inbox, Listener
 from asched.edge.host.memory import own_process
 from asched.edge.host.plugin_calls import PluginCalls
 from asched.edge.host.tasks import Tasks
@@ -96,11 +95,13 @@ class Scheduler:
         leadership: Leadership | None = None,
         delay_cache: bool = False,
         originals: Originals | None = None,
-        clashes: Clashes | None = None,
+        listeners: Mapping[Kind, Listener] | None = None,
         memory: AbstractContextManager[Callable[[], None]] | None = None,
         rng: random.Random | None = None,
     ) -> None:
-        """What `memory` gives is called when all is listed; `rng` spreads streams' pauses."""
+        """What `memory` gives is called when all is listed; `rng` spreads streams' pauses.
+        `listeners` hear what is seen of a kind and run beside the machine; they decide nothing.
+        """
         self.session = session
         self.machine = machine
         self.clock = clock or Clock()
@@ -110,7 +111,7 @@ class Scheduler:
         self._is_following = False
         self.dispatcher = make_dispatcher(session, self.inbox.put)
         self._originals = originals
-        self._clashes = clashes
+        self._listeners = listeners or {}
         self.reflectors: dict[Kind, Reflector] = {}
         self._pollers: dict[Kind, Poller] = {}
         self.hearing = Hearing(self.reflectors, self.clock.awake_s)
@@ -146,12 +147,12 @@ class Scheduler:
             if self._is_following:
                 self._poll(kind)
             return
-        originals, clashes = self._originals, self._clashes
+        originals, listener = self._originals, self._listeners.get(kind)
         put = self.inbox.put if originals is None else self._keeping(originals)
         self.reflectors[kind] = Reflector(
             kind,
             self.session.general,
-            clashes.hearing(put) if clashes is not None and kind is POD else put,
+            put if listener is None else listener.hearing(put),
             options=ReflectorOptions(
                 field_selector=POD_FIELD_SELECTOR if kind is POD else "",
                 rng=self._rng,
@@ -181,8 +182,6 @@ class Scheduler:
             try:
                 self.tasks.spawn("dispatcher", self.dispatcher.run())
                 turns = self.tasks.spawn("turns", self._turns())
-                if self._clashes is not None:
-                    self.tasks.spawn("clashes", self._clashes.run())
                 self.tasks.spawn("beat", self._beat())
                 if self._delay_cache:
                     await self._until_leading()
@@ -314,7 +313,10 @@ class Scheduler:
             await reflector.synced.wait()
 
     def _follow(self, kind: Kind) -> None:
-        self.tasks.spawn(f"watch {kind.plural}", self.reflectors[kind].run())
+        self.tasks.spawn(f"watch {kind.resource}", self.reflectors[kind].run())
+        listener, name = self._listeners.get(kind), f"listener to {kind.resource}"
+        if listener is not None and not self.tasks.has(name):
+            self.tasks.spawn(name, listener.run())
 
     def _poll(self, kind: Kind) -> None:
         self.tasks.spawn(f"list {kind.name}", self._pollers[kind].run())
@@ -324,9 +326,9 @@ class Scheduler:
 
         Those that have not begun will do so anyway.
         """
-        begun = [kind for kind in kinds if self.tasks.has(f"watch {kind.plural}")]
+        begun = [kind for kind in kinds if self.tasks.has(f"watch {kind.resource}")]
         for kind in begun:
-            await self.tasks.cancel(f"watch {kind.plural}")
+            await self.tasks.cancel(f"watch {kind.resource}")
             self.reflectors[kind].synced.clear()
             self._follow(kind)
         for kind in begun:

@@ -25,6 +25,7 @@ from asched.core.framework.meter import Meter
 from asched.core.framework.profile import Profile
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
+from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.edge.client.dispatch import CONCURRENCY, DispatchOptions
 from asched.edge.client.session import ConnectionOptions, Session, connect
@@ -36,6 +37,7 @@ from asched.edge.host.configuration.reload import Reloader, Wanted
 from asched.edge.host.debugger import Debugger
 from asched.edge.host.election import Stand, identity
 from asched.edge.host.extenders import Consultants
+from asched.edge.host.group_status import GroupStatus
 from asched.edge.host.hearing import StartOverError
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.lease_thread import LeaseThread
@@ -174,6 +176,9 @@ def _scheduler(
     def may_send() -> bool:
         return made.may_act()
 
+    def spawn(name: str, work: Coroutine[Any, Any, None]) -> None:
+        made.tasks.spawn(name, work)
+
     made: Scheduler = Scheduler(
         session,
         machine,
@@ -186,12 +191,22 @@ def _scheduler(
         ),
         kinds=machine.context.kinds,
         originals=consultants.originals,
-        clashes=Clashes(
-            session,
-            owns=machine.context.owns,
-            may_act=may_send,
-            refused=metrics.own.kubelet_refused,
-        ),
+        listeners={
+            POD: Clashes(
+                session,
+                owns=machine.context.owns,
+                may_act=may_send,
+                refused=metrics.own.kubelet_refused,
+            ),
+            COSCHEDULING_GROUP: GroupStatus(
+                session,
+                machine.context.cluster,
+                coscheduled=lambda: machine.context.gangs.coscheduled,
+                may_act=may_send,
+                spawn=spawn,
+                written=metrics.own.group_status_written,
+            ),
+        },
         leadership=campaign,
         delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,
     )

@@ -167,6 +167,12 @@ class OwnMetrics:
             " or not what it seemed, by reason and whose they were: ours or others.",
             ("reason", "whose"),
         )
+        self._group_statuses = families.counter(
+            "asched_podgroup_status_writes_total",
+            "[ALPHA] Statuses of PodGroups of scheduling.x-k8s.io that were written, by phase; and"
+            " error for those that could not be.",
+            ("phase",),
+        )
         self._reloads = families.counter(
             "asched_config_reloads_total",
             "[ALPHA] Reloads of the configuration: applied, refused or unchanged.",
@@ -206,6 +212,9 @@ class OwnMetrics:
 
     def kubelet_refused(self, reason: str, whose: str) -> None:
         self._kubelet_refusals.of(reason, whose).value += 1
+
+    def group_status_written(self, phase: str) -> None:
+        self._group_statuses.of(phase).value += 1
 
     def reloaded(self, result: str) -> None:
         self._reloads.of(result).value += 1

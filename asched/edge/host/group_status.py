@@ -1,0 +1,205 @@
+"""The status controller of PodGroups of scheduling.x-k8s.io, as scheduler-plugins has one.
+
+    PodGroups, as the scheduler follows them ─┐
+    labelled pods, finished ones included ────┴─> groups to look at ─> phases.next_status ─> PATCH
+
+The scheduler's own watch knows no finished pods, so the labelled ones are followed here once more.
+Only a leader writes. Whoever runs the controller of scheduler-plugins switches this one off (args
+of Coscheduling, `statusController: false`): two writers would undo each other's counts.
+
+Bounds  one small entry per labelled pod; one request at a time; RETRY_S after one that failed.
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final
+
+import orjson
+
+from asched.core.config.args import CoschedulingArgs
+from asched.core.gang.phases import Member, next_status
+from asched.core.model.kinds import COSCHEDULING_GROUP, POD
+from asched.core.model.pod import Pod
+from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Fact, Gone, Listed, Seen
+from asched.core.state.pod_groups import COSCHEDULING_LABEL
+from asched.edge.client.errors import ClientError, NotFound, api_error
+from asched.edge.client.session import Session
+from asched.edge.client.watch import Reflector, ReflectorOptions
+from asched.edge.client.writes import quoted
+
+log = logging.getLogger("asched.host")
+
+MERGE: Final = "application/merge-patch+json"
+#: A guess: as long as the queue's first pause.
+RETRY_S: Final = 1.0
+#: Statuses written and not seen yet; forgetting them costs a second request each.
+AHEAD_MAX: Final = 4_096
+#: How often a standby, or one that is switched off, looks whether that has changed.
+LOOK_S: Final = 1.0
+
+
+class GroupStatus:
+    """`coscheduled`: the args of Coscheduling by profile, as they are now. Spawn `run`; hear the
+    facts about PodGroups.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        cluster: Cluster,
+        *,
+        coscheduled: Callable[[], Mapping[str, CoschedulingArgs]],
+        may_act: Callable[[], bool],
+        spawn: Callable[[str, Coroutine[Any, Any, None]], object],
+        written: Callable[[str], None],
+    ) -> None:
+        """`written` is told the phase of each status that was written, or "error"."""
+        self._session = session
+        self._cluster = cluster
+        self._coscheduled = coscheduled
+        self._may_act = may_act
+        self._spawn = spawn
+        self._written = written
+        self._members: dict[str, dict[str, Member]] = {}  # group's key -> pod's uid -> member
+        self._group_of: dict[str, str] = {}  # pod's uid -> group's key
+        #: what was written and is not shown by the watch yet: group's uid -> status
+        self._ahead: dict[str, CoschedulingStatus] = {}
+        self._due: dict[str, None] = {}
+        self._woken = asyncio.Event()
+
+    @property
+    def is_on(self) -> bool:
+        return any(args.status_controller for args in self._coscheduled().values())
+
+    # --- what is seen ----------------------------------------------------------------------------
+
+    def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
+        """The same receiver of facts about PodGroups; those that moved are noted on the way."""
+
+        def hear(fact: Fact) -> None:
+            put(fact)
+            match fact:
+                case Seen() | Gone():
+                    self._look_at(fact.obj.metadata.key)  # type: ignore[attr-defined]
+                case Listed():
+                    for obj in fact.objects:
+                        self._look_at(obj.metadata.key)  # type: ignore[attr-defined]
+
+        return hear
+
+    def hear_pods(self, fact: Fact) -> None:
+        """Labelled pods, whatever their phase."""
+        match fact:
+            case Seen():
+                assert isinstance(fact.obj, Pod)
+                self._take(fact.obj)
+            case Gone():
+                assert isinstance(fact.obj, Pod)
+                self._drop(fact.obj.uid)
+            case Listed():
+                listed = {obj.uid for obj in fact.objects if isinstance(obj, Pod)}
+                for uid in self._group_of.keys() - listed:
+                    self._drop(uid)
+                for obj in fact.objects:
+                    assert isinstance(obj, Pod)
+                    self._take(obj)
+
+    def _take(self, pod: Pod) -> None:
+        name = pod.labels.get(COSCHEDULING_LABEL, "")
+        key = f"{pod.metadata.namespace}/{name}"
+        if self._group_of.get(pod.uid, key) != key or not name:
+            self._drop(pod.uid)
+        if not name:
+            return
+        members, member = self._members.setdefault(key, {}), Member.of(pod)
+        if members.get(pod.uid) != member:
+            members[pod.uid] = member
+            self._group_of[pod.uid] = key
+            self._look_at(key)
+
+    def _drop(self, uid: str) -> None:
+        key = self._group_of.pop(uid, None)
+        if key is None:
+            return
+        members = self._members[key]
+        del members[uid]
+        if not members:
+            del self._members[key]
+        self._look_at(key)
+
+    def _look_at(self, key: str) -> None:
+        self._due[key] = None
+        self._woken.set()
+
+    # --- what is written -------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        while not self.is_on:  # noqa: ASYNC110 - a reload tells nobody
+            await asyncio.sleep(LOOK_S)
+        reflector = Reflector(
+            POD,
+            self._session.general,
+            self.hear_pods,
+            options=ReflectorOptions(label_selector=COSCHEDULING_LABEL),
+        )
+        self._spawn("watch labelled pods", reflector.run())
+        await reflector.synced.wait()
+        while True:
+            await self._woken.wait()
+            self._woken.clear()
+            await self._write_all()
+
+    async def _write_all(self) -> None:
+        while self._due:
+            if not (self.is_on and self._may_act()):
+                await asyncio.sleep(LOOK_S)
+                continue
+            key = next(iter(self._due))
+            del self._due[key]
+            try:
+                await self._write(key)
+            except NotFound:
+                log.debug("PodGroup %s is gone", key)
+            except ClientError as error:
+                self._written("error")
+                log.warning("The status of PodGroup %s cannot be written: %s", key, error)
+                self._due[key] = None
+                await asyncio.sleep(RETRY_S)
+
+    async def _write(self, key: str) -> None:
+        group: CoschedulingGroup | None = self._cluster.told(COSCHEDULING_GROUP, key)
+        if group is None:
+            return
+        status = next_status(group, tuple(self._members.get(key, {}).values()))
+        uid = group.metadata.uid
+        if status == group.status:
+            self._ahead.pop(uid, None)
+            return
+        if self._ahead.get(uid) == status:
+            return  # the watch will show it, and that is the next look
+        namespace, name = quoted(group.metadata.namespace), quoted(group.metadata.name)
+        path = f"{COSCHEDULING_GROUP.object_path(namespace, name)}/status"
+        body = orjson.dumps({"metadata": {"uid": uid}, "status": _fields(group.status, status)})
+        reply = await self._session.general.request("PATCH", path, body, content_type=MERGE)
+        if reply.status >= 400:
+            raise api_error(reply.status, reply.body)
+        if len(self._ahead) >= AHEAD_MAX:
+            self._ahead.clear()
+        self._ahead[uid] = status
+        self._written(status.phase)
+
+
+def _fields(old: CoschedulingStatus, new: CoschedulingStatus) -> dict[str, object]:
+    """The fields that differ, as the API spells them."""
+    pairs = {
+        "phase": (old.phase, new.phase),
+        "occupiedBy": (old.occupied_by, new.occupied_by),
+        "running": (old.running, new.running),
+        "succeeded": (old.succeeded, new.succeeded),
+        "failed": (old.failed, new.failed),
+    }
+    return {name: after for name, (before, after) in pairs.items() if before != after}
