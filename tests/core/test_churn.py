@@ -6,7 +6,7 @@ from asched.core.cycle import decided, history
 from asched.core.framework.results import class_cache, nominated_amounts
 from asched.core.plugins import per_pod
 from asched.core.preemption import search
-from asched.core.state import nodes, object_log, pods, topology
+from asched.core.state import change_log, pods, topology
 from tests.churn import NODES, Churn
 from tests.weigh import growth
 
@@ -21,8 +21,7 @@ IDLE_TERMS = 8
 @pytest.fixture
 def small_memories(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is bounded by its size is full at once."""
-    for module in (nodes, object_log):
-        monkeypatch.setattr(module, "LOG_ENTRIES_MAX", 32)
+    monkeypatch.setattr(change_log, "LOG_ENTRIES_MAX", 32)
     monkeypatch.setattr(history, "LINES_MAX", 40)
     monkeypatch.setattr(decided, "PATTERNS_MAX", 4)
     monkeypatch.setattr(topology, "COUNTERS_MIN", 8)

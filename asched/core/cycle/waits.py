@@ -13,9 +13,9 @@ from typing import Final
 
 from asched.core.framework.effects import CallPlugin, Topic, WaitFor
 from asched.core.model.kinds import NODE, POD
+from asched.core.state.change_log import ObjectLog
 from asched.core.state.cluster import Sight
 from asched.core.state.facts import Answer, Done, TimedOut
-from asched.core.state.object_log import ObjectLog
 
 Question = WaitFor | CallPlugin
 QUESTIONS: Final = (WaitFor, CallPlugin)  # the same for isinstance, who is quicker with them

@@ -10,10 +10,10 @@ from itertools import chain
 from typing import Final
 
 from asched.core.dra.devices import DevicePlace, PoolId
-from asched.core.dra.pool_log import PoolLog
 from asched.core.dra.pools import Pool, ReadySlice, build_pool
 from asched.core.model.claim import ResourceSlice
 from asched.core.model.selector import Labels
+from asched.core.state.change_log import ChangeLog
 
 #: What is kept to be shared may grow to twice the slices that live, and this much beyond.
 SPARE: Final = 1024
@@ -24,7 +24,7 @@ class Inventory:
 
     def __init__(self, slices: Iterable[ResourceSlice] = ()) -> None:
         self.generation = 0
-        self._log = PoolLog()
+        self._log: ChangeLog[PoolId] = ChangeLog()
         self._versions: dict[PoolId, int] = {}
         self._slices: dict[str, ReadySlice] = {}
         self._pools: dict[PoolId, dict[str, ReadySlice]] = {}
@@ -77,7 +77,7 @@ class Inventory:
                 del self._local[node]
 
     def _touch(self, pool_id: PoolId) -> None:
-        self._log.add(pool_id)
+        self._log.append(pool_id)
         self.generation = self._log.end
         if pool_id in self._pools:
             self._versions[pool_id] = self.generation
@@ -122,7 +122,7 @@ class Inventory:
     def _refresh(self, view: "_View", name: str) -> None:
         """Look again at the pools that changed since the view was made."""
         local = self._local.get(name, {})
-        changed = self._log.since(view.generation) if view.generation >= 0 else None
+        changed = self._log.since(view.generation)
         concerned: Iterable[PoolId]
         if changed is None:
             view.seen.clear()

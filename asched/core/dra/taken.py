@@ -8,10 +8,10 @@ at again.
 
 from fractions import Fraction
 
-from asched.core.dra.devices import DeviceId
-from asched.core.dra.pool_log import PoolLog
+from asched.core.dra.devices import DeviceId, PoolId
 from asched.core.model.claim import AllocationResult
 from asched.core.model.quantity import parse
+from asched.core.state.change_log import ChangeLog
 
 Capacity = dict[str, Fraction]
 
@@ -23,7 +23,7 @@ class Taken:
         self.devices: dict[DeviceId, int] = {}  # held alone; how many claims say so
         self.shared: dict[DeviceId, int] = {}  # shares handed out
         self.capacity: dict[DeviceId, Capacity] = {}
-        self.log = PoolLog()
+        self.log: ChangeLog[PoolId] = ChangeLog()
         self._claims: dict[str, AllocationResult] = {}
 
     def put(self, uid: str, allocation: AllocationResult | None) -> None:
@@ -56,7 +56,7 @@ class Taken:
                 del counts[device]
             if result.share_id is not None:
                 self._move_capacity(device, result.consumed_capacity or {}, sign)
-            self.log.add((result.driver, result.pool))
+            self.log.append((result.driver, result.pool))
 
     def _move_capacity(
         self, device: DeviceId, used: dict[str, str | int | float], sign: int

@@ -20,9 +20,9 @@ import numpy.typing as npt
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
 from asched.core.model.selector import Matcher, Selector, compile_selector
 from asched.core.model.workload import PodDisruptionBudget
+from asched.core.state.change_log import ObjectLog
 from asched.core.state.cluster import Cluster
 from asched.core.state.counters import SelectorIndex
-from asched.core.state.object_log import ObjectLog
 from asched.core.state.pods import LabelSet, PodInfo
 
 I64 = npt.NDArray[np.int64]
@@ -88,7 +88,7 @@ class Budgets:
         log = self._cluster.object_log
         if self._cursor == log.end:
             return
-        entries = log.since(self._cursor) if self._cursor >= 0 else None
+        entries = log.since(self._cursor)
         self._cursor = log.end
         stored = self._cluster.all(POD_DISRUPTION_BUDGET)
         if entries is None:

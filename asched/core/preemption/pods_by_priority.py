@@ -89,7 +89,7 @@ class PodsByPriority:
         """Line up the rows that changed. Not to be called on trial."""
         nodes = self._cluster.nodes
         if self._cursor != nodes.log.end:
-            entries = nodes.log.since(self._cursor) if self._cursor >= 0 else None
+            entries = nodes.log.since(self._cursor)
             rows: Iterable[int] = range(nodes.height)
             if entries is not None:
                 rows = {row for row, aspects in entries if aspects & ASPECTS}

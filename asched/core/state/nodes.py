@@ -9,7 +9,7 @@ carries the label any more: what pods ask for and no node has costs nothing.
 aspect, so that cached results are made anew for those rows alone.
 """
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from enum import IntFlag
 from heapq import heappop, heappush
 from typing import Final, NamedTuple, TypeVar
@@ -22,15 +22,12 @@ from asched.core.model.quantity import INT64_MAX, milli, whole
 from asched.core.model.requests import CPU, EPHEMERAL_STORAGE, MEMORY, PODS, is_scalar
 from asched.core.model.taint import Taint
 from asched.core.state.amounts import PodAmounts
+from asched.core.state.change_log import RowLog
 from asched.core.state.columns import ROWS_MIN, Column, Columns
 from asched.core.state.vocab import Vocab
 
 T = TypeVar("T", bound=Hashable)
 I32 = npt.NDArray[np.int32]
-
-#: Entries of the row log kept before the older half is forgotten (readers then start afresh). A
-#: guess: 64 Ki decisions between two looks of one class of pods.
-LOG_ENTRIES_MAX: Final = 1 << 16
 
 #: Resource columns that always exist, in this order.
 FIXED_RESOURCES: Final = (CPU, MEMORY, EPHEMERAL_STORAGE)
@@ -107,38 +104,6 @@ class ImageState(NamedTuple):
 
     size_bytes: int
     rows: set[int]
-
-
-class RowLog:
-    """Which rows changed, in order. Readers keep a cursor and ask what came after it."""
-
-    __slots__ = ("_base", "_entries", "end")
-
-    def __init__(self) -> None:
-        self._base = 0
-        self._entries: list[tuple[int, int]] = []
-        #: moves with every entry; for readers alone
-        self.end = 0
-
-    def add(self, row: int, aspect: int) -> None:
-        """`aspect` as a plain integer, as above."""
-        self._entries.append((row, aspect))
-        self.end += 1
-        if len(self._entries) > LOG_ENTRIES_MAX:
-            cut = LOG_ENTRIES_MAX // 2
-            del self._entries[:cut]
-            self._base += cut
-
-    def forget(self) -> None:
-        """Nothing is known any more of what changed: every reader starts afresh."""
-        self._base = self.end = self.end + 1
-        self._entries.clear()
-
-    def since(self, cursor: int) -> Sequence[tuple[int, int]] | None:
-        """(row, aspects) after the cursor; None if that is no longer known."""
-        if cursor < self._base:
-            return None
-        return self._entries[cursor - self._base :]
 
 
 class NodeTable:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 
 from asched.core.model.kinds import NODE
 from asched.core.model.pod import Pod
-from asched.core.state.object_log import ObjectLog
+from asched.core.state.change_log import ObjectLog
 
 
 class Nominator:

@@ -9,7 +9,7 @@ from typing import Any
 
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectMeta, Record
-from asched.core.state.object_log import ObjectLog
+from asched.core.state.change_log import ObjectLog
 
 
 class Objects:

@@ -7,9 +7,9 @@ from msgspec.structs import force_setattr
 from asched.core.cycle.waits import SWEEP_FROM, Waits
 from asched.core.framework.effects import CallPlugin, Topic, WaitFor
 from asched.core.model.kinds import NODE, POD, RESOURCE_CLAIM
+from asched.core.state.change_log import ObjectLog
 from asched.core.state.cluster import Sight
 from asched.core.state.facts import Answer, Done, TimedOut
-from asched.core.state.object_log import ObjectLog
 from tests.builders import a_node, a_pod
 
 

@@ -6,9 +6,9 @@ from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
+from asched.core.state.change_log import LOG_ENTRIES_MAX
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Listed, Seen
-from asched.core.state.object_log import LOG_ENTRIES_MAX
 from tests.core.dra.worlds import a_class, a_slice, held
 
 

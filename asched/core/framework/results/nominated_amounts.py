@@ -17,8 +17,9 @@ import numpy.typing as npt
 
 from asched.core.framework.results.cached import CachedVerdict, changed_rows
 from asched.core.model.quantity import INT64_MAX
+from asched.core.state.change_log import RowLog
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import LIVE_ONLY, PODS_MOVED, NodeTable, RowLog
+from asched.core.state.nodes import LIVE_ONLY, PODS_MOVED, NodeTable
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import SupposedView
@@ -197,7 +198,7 @@ class NominatedAmounts:
         nodes, log = self._cluster.nodes, self._nominator.log
         if self._seen == log.end and self._cursor == nodes.log.end:
             return
-        touched = log.since(self._seen) if self._seen >= 0 else None
+        touched = log.since(self._seen)
         moved = changed_rows(self._cluster, self._cursor, LIVE_ONLY) if self._cursor >= 0 else None
         self._seen, self._cursor = log.end, nodes.log.end
         is_same_axis = self._resources_seen == nodes.resources.end

@@ -240,7 +240,7 @@ class TriedRows:
         """Forget what may have changed: rows, or everything when counts moved that filters read."""
         log = cluster.nodes.log
         versions = tuple((id(verdict), verdict.full_version) for verdict in state.active)
-        entries = log.since(self._cursor) if self._cursor >= 0 else None
+        entries = log.since(self._cursor)
         nominated = layer.log.since(self._seen)
         if (
             layer is not self._layer

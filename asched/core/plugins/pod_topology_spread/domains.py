@@ -145,7 +145,7 @@ class DomainsMemory:
         """A number that moves when labels or taints of a node change, or a node comes or goes."""
         log = self._cluster.nodes.log
         if self._cursor != log.end:
-            entries = log.since(self._cursor) if self._cursor >= 0 else None
+            entries = log.since(self._cursor)
             self._cursor = log.end
             if entries is None or any(touched & _LAYOUT for _, touched in entries):
                 self._layout += 1

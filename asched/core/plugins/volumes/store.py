@@ -55,7 +55,7 @@ class VolumeStore:
         log = self._cluster.object_log
         if self._cursor == log.end:
             return
-        entries = log.since(self._cursor) if self._cursor >= 0 else None
+        entries = log.since(self._cursor)
         self._cursor = log.end
         if entries is None:
             self._by_class.clear()
