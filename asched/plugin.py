@@ -51,8 +51,8 @@ from asched.core.framework.points import (
     QueueSortPlugin,
     Registration,
     ReservePlugin,
-    default_normalize,
 )
+from asched.core.framework.scaling import default_normalize
 from asched.core.framework.status import (
     SKIP,
     SUCCESS,

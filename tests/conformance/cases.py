@@ -131,11 +131,10 @@ def evaluate(world: World, runner: Runner, info: PodInfo) -> Evaluation:
         feasible = sorted(names)
         ranking = state.rank(info, mask)
         total = {name: int(ranking[row]) for name, row in zip(names, rows, strict=True)}
-        for points in state.ranking.points:
-            if points.is_active:
-                scores[points.name] = {
-                    name: int(points.values[row]) for name, row in zip(names, rows, strict=True)
-                }
+        for name, row in zip(names, rows, strict=True):
+            scorers, points = state.ranking.points_of(int(row))
+            for (scorer, _), weighted in zip(scorers, points[1::2], strict=True):
+                scores.setdefault(scorer, {})[name] = weighted
         for scorer in state.ranking.noughts:
             scores[scorer] = dict.fromkeys(names, 0)
     return Evaluation(runner, info, state, feasible, on_nominated, scores, total, rejection, chosen)

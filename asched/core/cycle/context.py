@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from asched.core.cycle.decided import FirstLooks, Patterns
 from asched.core.cycle.history import Histories, Step
@@ -11,6 +11,7 @@ from asched.core.framework.effects import EmitEvent, PodRef, ref_of
 from asched.core.framework.point_table import POINT_OF_METHOD
 from asched.core.framework.points import Plugin, PreBindPlugin
 from asched.core.framework.results.cached import CachedResult
+from asched.core.framework.results.prepared import Prepared
 from asched.core.framework.results.weighted import WeightedPoints
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PluginError, PointError, Status
@@ -24,6 +25,9 @@ from asched.core.queue.queued import QueuedPod
 from asched.core.state.cluster import Cluster
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
+
+#: Those of the framework that ask one plugin each.
+ASKS_PLUGINS: Final = (CachedResult, Prepared, WeightedPoints)
 
 
 def kinds_read(gangs: Gangs, runners: Mapping[str, Runner]) -> tuple[Kind, ...]:
@@ -202,7 +206,7 @@ def blame(error: BaseException) -> Blame:
                 found = Blame(actor.name, POINT_OF_METHOD.get(frame.f_code.co_name, ""))
         else:
             asked = frame.f_locals.get("plugin")
-            if not isinstance(asked, Plugin) and isinstance(actor, (CachedResult, WeightedPoints)):
+            if not isinstance(asked, Plugin) and isinstance(actor, ASKS_PLUGINS):
                 asked = actor.plugin
             if isinstance(asked, Plugin) and asked.name != found.plugin:
                 found = Blame(asked.name, "")

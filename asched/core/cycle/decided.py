@@ -135,18 +135,16 @@ def chosen(
         best = ranking.best
         ranking.told += 1
         if ranking.told >= BEST_EVERY or (best is None and looks.may_look(now_s)):
-            best = ranking.best = _best(ranking, decision, attempt, nodes)
+            best = ranking.best = _best(ranking, attempt, nodes)
             ranking.told = 0
     counts = decision.feasible, decision.evaluated
     return decision.node, score, *counts, woken_by, plugins, points, best
 
 
-def _best(
-    ranking: Ranking, decision: Decision, attempt: int, nodes: NodeTable
-) -> tuple[Any, ...] | None:
+def _best(ranking: Ranking, attempt: int, nodes: NodeTable) -> tuple[Any, ...] | None:
     """The parts of a `Best`; None where the ranking was over part of the nodes, and not kept."""
     totals = ranking.totals
-    if decision.row >= len(totals) or totals[decision.row] != decision.score:
+    if not ranking.is_whole:
         return None
     count = min(BEST_MAX, len(totals))
     rows = np.argpartition(totals, len(totals) - count)[-count:]
@@ -155,7 +153,11 @@ def _best(
     names = [node.name for row in rows.tolist() if (node := nodes.node_at[row]) is not None]
     lines = [totals[rows]]
     for points in ranking.taking_part():
-        lines += [points.raw[rows], points.values[rows]]
+        raw, part = points.scores.values[rows], points.part
+        if isinstance(part, int):
+            lines += [raw, np.full_like(raw, part)]
+        else:
+            lines += [raw, part[0][rows] * part[1]]
     return attempt, tuple(names), np.stack(lines).astype(np.int64).tobytes()
 
 

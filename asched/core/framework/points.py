@@ -277,9 +277,21 @@ class ScorePlugin(CachedPlugin):
         """
         return None
 
-    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
-        """int64[F] raw scores of the feasible rows (F >= 1) to 0..100."""
+    def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
+        """What of int64[F], the raw scores of the feasible rows (F >= 1), decides about the points
+        of each of them beside its own: the largest, say. None: all of them, or nobody knows.
+        """
+        return None
+
+    def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
+        """int64[M] raw scores of any rows to 0..100, by what `bounds` said of the feasible ones;
+        others may get anything.
+        """
         return raw
+
+    def normalize(self, raw: I64, data: Any) -> I64:
+        """int64[F] raw scores of the feasible rows (F >= 1) to 0..100."""
+        return self.scaled(raw, self.bounds(raw, data), data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,19 +368,6 @@ class PostBindPlugin(Plugin):
     def post_bind(self, pod: PodInfo, node: str) -> Late | None: ...
 
 
-def default_normalize(raw: I64, *, reverse: bool = False) -> I64:
-    """Scale to 0..100 by the largest score, optionally turned round.
-
-    Rounding  integer division before the reversal. Edges  an all-zero input gives 0, reversed 100.
-    Source    kubernetes/kubernetes v1.36 framework/plugins/helper/normalize_score.go
-    """
-    largest = int(raw.max())
-    if largest == 0:
-        return np.full_like(raw, 100) if reverse else raw
-    scaled = raw * 100 // largest
-    return 100 - scaled if reverse else scaled
-
-
 __all__ = [
     "I64",
     "IDLE",
@@ -396,5 +395,4 @@ __all__ = [
     "Registration",
     "ReservePlugin",
     "ScorePlugin",
-    "default_normalize",
 ]

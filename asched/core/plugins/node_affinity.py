@@ -26,9 +26,8 @@ from asched.core.framework.points import (
     PreFilterResult,
     PreScorePlugin,
     Registration,
-    ScorePlugin,
-    default_normalize,
 )
+from asched.core.framework.scaling import ScaledByLargest
 from asched.core.framework.status import SKIP, Reason, unresolvable
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
@@ -78,11 +77,10 @@ class Wish(NamedTuple):
 NO_WISH: Final = Wish(None, None, None, None)
 
 
-class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
+class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLargest):
     name = names.NODE_AFFINITY
     reasons = (NOT_ENFORCED, NOT_SELECTED)
     depends_on = Aspect.LABELS | Aspect.LIVE
-    normalizes = True
 
     def __init__(
         self, args: NodeAffinityArgs | None = None, cluster: Cluster | None = None
@@ -159,9 +157,6 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
             np.zeros(nodes.size, dtype=np.bool_),
             lambda total, term: total | match_term(nodes, term),
         )
-
-    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
-        return default_normalize(raw)
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         if self._enforced is not None and not _matches_any(self._enforced, new):

@@ -22,9 +22,8 @@ from asched.core.framework.points import (
     PreFilterResult,
     PreScorePlugin,
     Registration,
-    ScorePlugin,
-    default_normalize,
 )
+from asched.core.framework.scaling import ScaledByLargest
 from asched.core.framework.status import Reason
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
@@ -76,14 +75,14 @@ class Judgement:
         self._seen = taint_sets.end
 
 
-class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
+class TaintToleration(FilterPlugin, PreScorePlugin, ScaledByLargest):
     """`compares` is the gate TaintTolerationComparisonOperators: Lt and Gt count."""
 
     name = names.TAINT_TOLERATION
     without_pre_score = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
     reasons = (UNTOLERATED,)
     depends_on = Aspect.TAINTS | Aspect.LIVE
-    normalizes = True
+    reverses = True
 
     def __init__(self, cluster: Cluster, *, compares: bool = False) -> None:
         self._compares = compares
@@ -115,9 +114,6 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScorePlugin):
         judgement = self._judgement(pod.cls)
         judgement.reach(nodes.table.taint_sets)
         return judgement.disliked[nodes.taint_set]
-
-    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
-        return default_normalize(raw, reverse=True)
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         tolerations = self._of_pod(pod)

@@ -113,7 +113,7 @@ def suppose(
         more += promise.amounts
         more_pods += promise.pods
     view = SupposedView(cluster.nodes, rows, more, more_pods)
-    codes = [np.asarray(v.plugin.filter(pod, view, v.result.data)) for v in verdicts]
+    codes = [np.asarray(v.plugin.filter(pod, view, v.data)) for v in verdicts]
     fits = lower > 0
     for found in codes:
         fits &= found == 0
@@ -192,7 +192,7 @@ def _reprieve(
         fits = step < lower
         is_open = fits
         for verdict in verdicts:
-            fits = fits & (np.asarray(verdict.plugin.filter(pod, view, verdict.result.data)) == 0)
+            fits = fits & (np.asarray(verdict.plugin.filter(pod, view, verdict.data)) == 0)
         victims[slots, across] |= is_open & ~fits
         more = np.where(fits, more + back, more)
         more_pods = more_pods + fits

@@ -1,7 +1,7 @@
 """What changed, in order: whoever derives something from it need not compare all.
 
 Readers keep a cursor and ask what came after it. The version of what is logged is the log's `end`:
-equal ends mean that nothing changed. Every reader starts with a cursor of -1, which is never known.
+equal ends mean that nothing changed. A cursor before the first entry, -2, is never known.
 """
 
 from collections.abc import Sequence
@@ -17,9 +17,10 @@ LOG_ENTRIES_MAX: Final = 1 << 16
 class ChangeLog(Generic[E]):
     """Entries of one kind, the oldest of them forgotten."""
 
-    __slots__ = ("_base", "_entries", "end")
+    __slots__ = ("_base", "_entries", "_entries_max", "end")
 
-    def __init__(self) -> None:
+    def __init__(self, entries_max: int | None = None) -> None:
+        self._entries_max = entries_max or LOG_ENTRIES_MAX
         self._base = 0
         self._entries: list[E] = []
         #: moves with every entry; for readers alone
@@ -28,14 +29,14 @@ class ChangeLog(Generic[E]):
     def append(self, entry: E) -> None:
         self._entries.append(entry)
         self.end += 1
-        if len(self._entries) > LOG_ENTRIES_MAX:
-            cut = LOG_ENTRIES_MAX // 2
+        if len(self._entries) > self._entries_max:
+            cut = self._entries_max // 2
             del self._entries[:cut]
             self._base += cut
 
     def forget(self) -> None:
         """Nothing is known any more of what changed: every reader starts afresh."""
-        self._base = self.end = self.end + 1
+        self._base = self.end = self.end + 2  # not by one, as for an entry
         self._entries.clear()
 
     def since(self, cursor: int) -> Sequence[E] | None:
@@ -48,23 +49,24 @@ class RowLog(ChangeLog[tuple[int, int]]):
     (members of an enum are slow to combine).
     """
 
-    __slots__ = ("_asked", "_found")
+    __slots__ = ("_asked", "_found", "last")
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, entries_max: int | None = None) -> None:
+        super().__init__(entries_max)
+        #: the newest entry: all that a reader missed whose cursor is `end` - 1
+        self.last = (-1, 0)
         #: what `rows` was asked last, and found
         self._asked = (-1, -1, -1)
         self._found: tuple[int, ...] = ()
 
     def add(self, row: int, aspects: int) -> None:
-        self.append((row, aspects))
+        self.last = (row, aspects)
+        self.append(self.last)
 
     def touched(self, cursor: int) -> int | None:
         """All aspects in which some row changed since the cursor; None if no longer known."""
         if cursor < self._base:
             return None
-        if cursor == self.end - 1:
-            return self._entries[-1][1]
         found = 0
         for _, aspects in self._entries[cursor - self._base :]:
             found |= aspects
@@ -80,12 +82,8 @@ class RowLog(ChangeLog[tuple[int, int]]):
             return self._found
         if cursor < self._base:
             return None
-        if cursor == self.end - 1:
-            row, touched = self._entries[-1]
-            found: tuple[int, ...] = (row,) if touched & aspects else ()
-        else:
-            entries = self._entries[cursor - self._base :]
-            found = tuple({row for row, touched in entries if touched & aspects})
+        entries = self._entries[cursor - self._base :]
+        found = tuple({row for row, touched in entries if touched & aspects})
         self._asked, self._found = asked, found
         return found
 

@@ -7,13 +7,12 @@ Source  kubernetes-sigs/scheduler-plugins pkg/trimaran/resourcestats.go (GetEffe
         SetMaxLimits)
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.results.cached import changed_rows
 from asched.core.model.pod import Container, Pod
 from asched.core.model.quantity import Quantity, milli, whole
 from asched.core.plugins.per_class import PerClass
@@ -71,12 +70,12 @@ class PlacedAmounts:
         """int64[4, N]: requests of CPU and memory, then limits."""
         height = self._cluster.nodes.height
         aspects = int(Aspect.POD_AMOUNTS | Aspect.LIVE)
-        rows = changed_rows(self._cluster, self._cursor, aspects)
-        if self._cursor < 0 or rows is None or self._sums.shape[1] > height:
+        rows: Iterable[int] | None = self._cluster.nodes.log.rows(self._cursor, aspects)
+        if rows is None or self._sums.shape[1] > height:
             self._sums = np.zeros((4, height), dtype=np.int64)
-            rows = np.arange(height, dtype=np.int32)
+            rows = range(height)
         self._sums = np.pad(self._sums, ((0, 0), (0, height - self._sums.shape[1])))
-        for row in rows.tolist():
+        for row in rows:
             there = [self.of(info.cls) for info in self._cluster.pods_on(row).values()]
             held = [(*one.requests, *one.limits) for one in there]
             self._sums[:, row] = np.array(held, dtype=np.int64).reshape(-1, 4).sum(axis=0)

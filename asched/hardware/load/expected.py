@@ -7,12 +7,11 @@ use.
 Bounds  one entry a pod that is on a node.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import numpy as np
 
-from asched.core.framework.results.cached import changed_rows
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds
 from asched.core.state.cluster import Cluster
@@ -39,21 +38,22 @@ class ExpectedUse:
     def by_row(self) -> F64:
         """float64[N]; `usage` is up to date."""
         height = self._cluster.nodes.height
-        rows = changed_rows(self._cluster, self._cursor, int(Aspect.PODS | Aspect.LIVE))
-        if self._cursor < 0 or rows is None or len(self._since_s) > height:
+        log = self._cluster.nodes.log
+        rows: Iterable[int] | None = log.rows(self._cursor, int(Aspect.PODS | Aspect.LIVE))
+        if rows is None or len(self._since_s) > height:
             self._since_s, self._expected = [], np.zeros(0)
             self._end_s = np.zeros(0)
-            rows = np.arange(height, dtype=np.int32)
+            rows = range(height)
         more = height - len(self._since_s)
         self._since_s += [{} for _ in range(more)]
         self._expected = np.pad(self._expected, (0, more))
         self._end_s = np.pad(self._end_s, (0, more))
-        for row in rows.tolist():
+        for row in rows:
             self._note(row)
-        self._cursor = self._cluster.nodes.log.end
+        self._cursor = log.end
         measured = np.flatnonzero(self._end_s != self._usage.end_s)
         self._end_s = self._usage.end_s.copy()
-        for row in {*rows.tolist(), *measured.tolist()}:
+        for row in {*rows, *measured.tolist()}:
             self._sum(row)
         return self._expected
 

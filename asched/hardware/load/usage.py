@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.results.cached import changed_rows
 from asched.core.model.node import Node
 from asched.core.model.quantity import milli
 from asched.core.model.timestamp import microseconds
@@ -80,15 +79,15 @@ class Usage:
     def refresh(self) -> None:
         """Take in what was measured since, and forget what is too old."""
         nodes = self._cluster.nodes
-        rows = changed_rows(self._cluster, self._rows_seen, int(ASPECTS))
+        rows = nodes.log.rows(self._rows_seen, int(ASPECTS))
         told = self._cluster.object_log.since(self._objects_seen)
-        if self._rows_seen < 0 or rows is None or told is None or len(self.known) > nodes.height:
+        if rows is None or told is None or len(self.known) > nodes.height:
             self._resize(0)
             touched = set(range(nodes.height))
         else:
             names = {key for resource, key in told if resource == NODE_METRICS.resource}
             found = (nodes.row_of.get(name) for name in names)
-            touched = {row for row in found if row is not None}.union(rows.tolist())
+            touched = {row for row in found if row is not None}.union(rows)
         self._resize(nodes.height)
         for row in touched:
             self._read(row)

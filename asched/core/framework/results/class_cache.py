@@ -5,11 +5,13 @@ from collections.abc import Hashable
 from itertools import count
 from typing import Final
 
-from asched.core.framework.points import IDLE, ScorePlugin
-from asched.core.framework.profile import Filterer, Profile
+from asched.core.framework.points import IDLE
+from asched.core.framework.profile import Filterer, Profile, Scorer
 from asched.core.framework.results.active_plugins import ActivePlugins, cached_plugins, without
-from asched.core.framework.results.cached import CachedScores, CachedVerdict, Work
+from asched.core.framework.results.cached import CachedScores, CachedVerdict
 from asched.core.framework.results.classes import ClassState
+from asched.core.framework.results.feasible import Feasible
+from asched.core.framework.results.prepared import Prepared, PreparedFilter, PreparedScores, Work
 from asched.core.framework.results.ranking import Ranking
 from asched.core.framework.results.shared import SharedResults
 from asched.core.framework.results.weighted import WeightedPoints
@@ -29,8 +31,8 @@ UNUSED_SHARE: Final = 1 / 8
 
 #: Bytes a row of a filter's answer, of a scorer's, ...
 CODE_BYTES, SCORE_BYTES = 4, 8
-#: ... and of what a class has of its own: whether it fits, its total, and what does not move of it.
-STATE_BYTES: Final = 17
+#: ... and of what a class has of its own: whether it fits, and its total. Normalised scores, too.
+STATE_BYTES: Final = 9
 
 
 #: What each plugin reads of a class of pods, in the order of `cached_plugins`.
@@ -92,25 +94,43 @@ class ClassCache:
             self._shared.drop_unused(UNUSED_SHARE * BYTES_MAX / self.cluster.nodes.height)
 
     def _make(self, keys: Keys) -> ClassState:
-        profile, work = self.profile, self.work
+        profile = self.profile
         key_of = dict(zip(self._names, keys, strict=True))
         active_plugins = self._active_plugins(
             tuple([name for name, key in key_of.items() if key is IDLE])
         )
+        nodes = self.cluster.nodes
         held: list[Hashable] = []
         verdicts = [self._verdict(f, key_of[f.plugin.name], held) for f in active_plugins.filters]
+        feasible = Feasible(nodes)
         points = [
-            WeightedPoints(self._cached_scores(s.plugin, key_of[s.plugin.name], held), s)
+            WeightedPoints(nodes, self._cached_scores(s, key_of[s.plugin.name], held), s, feasible)
             for s in active_plugins.scorers
         ]
         # a row: what no other state uses
-        own = STATE_BYTES + SCORE_BYTES * (len(points) + len(verdicts) + len(points) - len(held))
+        unshared = len(verdicts) + len(points) - len(held)
+        normalised = sum(one.plugin.normalizes for one in points)
+        own = STATE_BYTES + SCORE_BYTES * (unshared + normalised)
         self._held[keys] = own, held
         self._own_bytes += own
         floor = 0 if profile.scorers else 1
-        ranking = Ranking(self.cluster, work, points, noughts=active_plugins.noughts, floor=floor)
-        asks_all = profile.always_check_all_filters
-        return ClassState(self.cluster, active_plugins, work, verdicts, ranking, asks_all=asks_all)
+        noughts = active_plugins.noughts
+        ranking = Ranking(self.cluster, feasible, points, noughts=noughts, floor=floor)
+        judged = {f.plugin.name for f in active_plugins.filters if f.pre_filter is not None}
+        prepared = [
+            PreparedFilter(plugin, self.cluster, self.work)
+            for plugin in active_plugins.pre_filters
+            if plugin.name not in judged
+        ]
+        return ClassState(
+            self.cluster,
+            active_plugins,
+            verdicts,
+            prepared,
+            ranking,
+            feasible,
+            asks_all=profile.always_check_all_filters,
+        )
 
     def _key_of(self, pod: PodInfo) -> Keys:
         """All share keys together. Plugins may tell classes apart once objects or terms change."""
@@ -132,16 +152,27 @@ class ClassCache:
 
     def _verdict(self, filterer: Filterer, key: Hashable, held: list[Hashable]) -> CachedVerdict:
         held.append(("Filter", filterer.plugin.name, key))
-        return self._shared.take(
-            held[-1],
-            CODE_BYTES,
-            lambda: CachedVerdict(filterer.plugin, filterer.pre_filter, self.work),
-        )
 
-    def _cached_scores(
-        self, plugin: ScorePlugin, key: Hashable, held: list[Hashable]
-    ) -> CachedScores:
+        def make() -> CachedVerdict:
+            half, cluster, work = filterer.pre_filter, self.cluster, self.work
+            prepared = (
+                Prepared(filterer.plugin, cluster, work)
+                if half is None
+                else PreparedFilter(half, cluster, work)
+            )
+            return CachedVerdict(cluster.nodes, prepared, work)
+
+        return self._shared.take(held[-1], CODE_BYTES, make)
+
+    def _cached_scores(self, scorer: Scorer, key: Hashable, held: list[Hashable]) -> CachedScores:
+        plugin = scorer.plugin
+
+        def make() -> CachedScores:
+            cluster, work = self.cluster, self.work
+            prepared = PreparedScores(plugin, scorer.pre_score, cluster, work)
+            return CachedScores(cluster.nodes, prepared, work)
+
         if plugin.reads_feasible:  # belongs to one feasible set, so to one class
-            return CachedScores(plugin)
+            return make()
         held.append(("Score", plugin.name, key))
-        return self._shared.take(held[-1], SCORE_BYTES, lambda: CachedScores(plugin))
+        return self._shared.take(held[-1], SCORE_BYTES, make)

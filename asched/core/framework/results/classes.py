@@ -1,17 +1,12 @@
 """Shared work of equal pods: which nodes a class of pods fits on.
 
-One `ClassState` per profile and class of pods. It combines the cached results of all filters into a
-mask of feasible rows; its `Ranking` combines those of all scorers. After a decision only what
-changed is touched: an equal pod costs the rows of the nodes that changed since, and one search for
-the largest entry.
+One `ClassState` per profile and class of pods. It brings the cached results of its filters up to
+date (`by_row.py` says how) and folds them into a mask; its `Ranking` does so with those of all
+scorers. After a decision only what changed is touched: an equal pod costs the rows of the nodes
+that changed since, and one search for the largest entry.
 
-    filters    KeptVerdict.codes ─┐
-    PreFilter  narrowed rows ─────┴─> feasible bool[N]      judge, codes: the first rejecting plugin
-
-Between two pods of a class, mostly, pods were placed and nothing else happened. Then no PreFilter
-runs again, except of plugins that read counts of pods, and only filters that look at what runs on a
-row are asked, about those rows (`_quick`). Whatever else happened leads through the full
-`_look_again`.
+    Prepared (PreFilter) ──> CachedVerdict.codes ──> Feasible.mask ─────┐
+    Prepared (PreScore) ───> CachedScores.raw ──> WeightedPoints ──> Ranking.totals
 """
 
 from collections.abc import Sequence
@@ -23,73 +18,65 @@ import numpy.typing as npt
 
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.results.active_plugins import ActivePlugins
-from asched.core.framework.results.cached import (
-    NO_ROWS,
-    CachedVerdict,
-    Work,
-    changed_rows,
-    rows_with_pods,
-)
+from asched.core.framework.results.cached import CachedVerdict
+from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.filter_errors import end_on_errors
+from asched.core.framework.results.moves import COUNTS, PLACEMENTS, Moves
 from asched.core.framework.results.pre_filter import PreFilterOutcome, pre_filter
+from asched.core.framework.results.prepared import Prepared
 from asched.core.framework.results.ranking import Ranking
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import ALL_ASPECTS
 from asched.core.state.pods import PodInfo
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-
 _numbers: Final = count(1)
-
-#: With more rows than this whose feasibility turned, ranking all anew is cheaper. Measured at
-#: 5,000 rows: gathering costs as much as ten to twenty times the rows in order.
-TURNED_MAX: Final = 128
 
 
 class ClassState:
-    """The kept verdicts and ranking of one class. Valid for the pod it was updated for last."""
+    """The mask and the ranking of one class. Valid for the pod it was updated for last."""
 
     def __init__(
         self,
         cluster: Cluster,
         active_plugins: ActivePlugins,
-        work: Work,
         verdicts: Sequence[CachedVerdict],
+        prepared: Sequence[Prepared],
         ranking: Ranking,
+        feasible: Feasible,
         *,
         asks_all: bool = False,
     ) -> None:
-        """`asks_all`: every filter judges every node (alwaysCheckAllPredicates)."""
+        """`prepared`: of PreFilter plugins without a filter. `asks_all`: every filter judges every
+        node (alwaysCheckAllPredicates).
+        """
         #: never given twice
         self.number = next(_numbers)
         self._cluster = cluster
         self._asks_all = asks_all
         self.active_plugins = active_plugins
-        self._work = work
-        self._verdicts = {id(verdict.plugin): verdict for verdict in verdicts}
-        self._counting = [v for v in verdicts if v.plugin.reads_counts]
-        self._heeds_labels = any(v.heeds_labels for v in verdicts) or any(
-            points.heeds_labels for points in ranking.points
-        )
-        self._moving: list[CachedVerdict] = []
-        self._may_be_quick = False
+        self._verdicts = tuple(verdicts)
+        self._prepared = {p.plugin.name: p for p in (*(v.prepared for v in verdicts), *prepared)}
+        self._moves = Moves(cluster)
+        #: bits of `Moves` -> filters that they concern
+        self._concerned: dict[int, list[CachedVerdict]] = {}
+        self._repeats = 0  # the bits after which PreFilter is folded again
         self._filters: tuple[str, ...] | None = None
+        self._may_fail = any(v.plugin.errors_from is not None for v in verdicts)
         self.ranking = ranking
+        self.mask = feasible
         self.outcome = PreFilterOutcome()
-        self.feasible: Mask = np.zeros(0, dtype=np.bool_)
-        self.feasible_count = 0
-        #: moves whenever another set of rows is feasible
-        self.feasible_version = 0
-        #: rows combined since the ranking last looked; None: all
-        self.changed: I32 | None = None
-        self._seen_versions: tuple[tuple[int, int], ...] = ()
-        self._narrowed: set[int] | None = None
-        self._cursor = -1
-        self._epoch = -1
-        self._counts = -1
+
+    @property
+    def feasible(self) -> Mask:
+        """bool[N]"""
+        return self.mask.mask
+
+    @property
+    def feasible_count(self) -> int:
+        return self.mask.count
 
     @property
     def filters(self) -> tuple[str, ...]:
@@ -109,79 +96,63 @@ class ClassState:
 
         `spares`: not for filters that failed, since one node is looked at before all others.
         """
-        if not self._quick(pod):
-            self._look_again(pod)
-        if self.outcome.rejection is None and not spares:
-            self.end_on_errors(pod)
+        moved = self._moves.look()
+        if moved & self._repeats or not self._repeats:
+            self._fold_pre_filter(pod)
+        elif moved & COUNTS:
+            self._look_at_counts(pod)
+        if self.outcome.rejection is None:
+            self._judge(pod, moved)
+            self._moves.settle()  # else the filters have not looked at what moved
+            if not spares:
+                self.end_on_errors(pod)
         return self.outcome
 
     def end_on_errors(self, pod: PodInfo) -> None:
         """Raises PointError if a filter failed on a node that was reached."""
-        live = self._cluster.nodes.columns.read("live")
-        end_on_errors(pod, self.active, live, self.outcome.rows)
+        if self._may_fail:
+            live = self._cluster.nodes.columns.read("live")
+            end_on_errors(pod, self.active, live, self.outcome.rows)
 
-    # --- the quick way ---------------------------------------------------------------------------
+    # --- inside ----------------------------------------------------------------------------------
 
-    def _quick(self, pod: PodInfo) -> bool:
-        """Follow what placed pods changed; False if more than that happened."""
-        cluster = self._cluster
-        if not self._may_be_quick or cluster.epoch != self._epoch:
-            return False
-        rows = rows_with_pods(cluster, self._cursor, heeds_labels=self._heeds_labels)
-        if rows is None:
-            return False
-        is_full = False
-        if cluster.counts != self._counts:
-            for verdict in self._counting:
-                was = verdict.result.status.code
-                verdict.prepare(pod, cluster)
-                if verdict.result.status.code is not was:
-                    return False
-                if verdict.cursor < 0 and verdict.result.status.is_success:
-                    verdict.refresh(pod, cluster, self._work)
-                    is_full = True
-            self._counts = cluster.counts
-        for verdict in self._moving:
-            verdict.follow(pod, cluster, self._work, self._cursor, rows)
-        if is_full or self._versions() != self._seen_versions:
-            self._combine_all(rows)
-        else:
-            self._combine_rows(rows)
-        self._cursor = cluster.nodes.log.end
-        return True
-
-    # --- the full way ----------------------------------------------------------------------------
-
-    def _look_again(self, pod: PodInfo) -> None:
-        cluster = self._cluster
-        self._may_be_quick = False  # nor if a plugin fails on the way
-        self.outcome = pre_filter(pod, cluster, self.active_plugins.pre_filters, self._verdicts)
+    def _fold_pre_filter(self, pod: PodInfo) -> None:
+        """Ask every PreFilter that has to be asked again, and fold what all of them said."""
+        self._repeats = 0  # until all have answered
+        self._concerned.clear()
         self._filters = None
-        self._epoch, self._counts = cluster.epoch, cluster.counts
-        if self.outcome.rejection is not None:
-            return
-        log_end = cluster.nodes.log.end
-        rows = changed_rows(cluster, self._cursor, ALL_ASPECTS) if self._cursor >= 0 else None
-        for verdict in self.active:
+        plugins = self.active_plugins.pre_filters
+        self.outcome = pre_filter(pod, self._cluster, plugins, self._prepared, self._verdicts)
+        if self.outcome.rejection is None:
+            self._repeats = ~PLACEMENTS
+            for prepared in self._prepared.values():
+                self._repeats |= prepared.reads & ~COUNTS
+            self.mask.fold(self.active, self.outcome.rows)
+
+    def _look_at_counts(self, pod: PodInfo) -> None:
+        """Ask those again that read counts of pods; the others follow if one says something
+        else.
+        """
+        for prepared in self._prepared.values():
+            if prepared.reads & COUNTS:
+                was = prepared.result
+                now = prepared.update(pod)
+                if now is not was and now[:2] != was[:2]:  # status, names of nodes
+                    self._fold_pre_filter(pod)
+                    return
+
+    def _judge(self, pod: PodInfo, moved: int) -> None:
+        """Bring codes and mask up to date."""
+        concerned = self._concerned.get(moved)
+        if concerned is None:
+            concerned = [v for v in self.active if v.reads & moved or v.plugin.asks_left]
+            self._concerned[moved] = concerned
+        for verdict in concerned:
             if verdict.plugin.asks_left and not self._asks_all:
-                verdict.ask_left(pod, cluster, self._work, self._left_for(verdict))
+                verdict.ask_left(pod, self._left_for(verdict))
             else:
-                verdict.refresh(pod, cluster, self._work)
-        if (
-            rows is None
-            or self._versions() != self._seen_versions
-            or self.outcome.rows != self._narrowed
-            or len(self.feasible) != cluster.nodes.height
-        ):
-            self._combine_all()
-        else:
-            self._combine_rows(rows)
-        self._cursor = log_end
-        depends = [verdict.plugin.depends_on for verdict in self._verdicts.values()]
-        self._moving = [verdict for verdict in self.active if verdict.follows_pods]
-        self._may_be_quick = None not in depends and not any(
-            type(verdict.stamp) is object for verdict in self._verdicts.values()
-        )
+                verdict.refresh(pod)
+        self.mask.refresh()
 
     def _left_for(self, asker: CachedVerdict) -> Mask:
         """The rows that no filter before this one rejected."""
@@ -196,79 +167,12 @@ class ClassState:
             left &= verdict.codes == 0
         return left
 
-    def _versions(self) -> tuple[tuple[int, int], ...]:
-        return tuple([(id(verdict), verdict.full_version) for verdict in self.active])
-
-    def _combine_all(self, rows: I32 | None = None) -> None:
-        """Fold all codes. `rows`: where pods came or went, if that is all that happened."""
-        nodes = self._cluster.nodes
-        height = nodes.height
-        feasible: Mask = nodes.columns.read("live")[:height].copy()
-        if self.outcome.rows is not None:
-            narrowed = np.zeros(height, dtype=np.bool_)
-            narrowed[list(self.outcome.rows)] = True
-            feasible &= narrowed
-        for verdict in self.active:
-            if not verdict.is_clear:
-                feasible &= verdict.codes == 0
-        if len(feasible) != len(self.feasible) or not np.array_equal(feasible, self.feasible):
-            self.feasible_version += 1
-            self.feasible_count = int(np.count_nonzero(feasible))
-        before, self.feasible = self.feasible, feasible
-        self.changed = self._with_turned(before, rows)
-        self._seen_versions = self._versions()
-        self._narrowed = self.outcome.rows
-
-    def _with_turned(self, before: Mask, rows: I32 | None) -> I32 | None:
-        """Rows to rank again: those of before, `rows`, and the few whose feasibility turned."""
-        if rows is None or self.changed is None or len(before) != len(self.feasible):
-            return None
-        turned = np.flatnonzero(before != self.feasible)
-        if len(turned) > TURNED_MAX:
-            return None
-        return np.unique(np.concatenate((self.changed, rows, turned))).astype(np.int32)
-
-    def _combine_rows(self, rows: I32) -> None:
-        if not len(rows):
-            return
-        if self.changed is not None:
-            merge = len(self.changed) > 0
-            self.changed = np.union1d(self.changed, rows).astype(np.int32) if merge else rows
-        if len(rows) == 1:
-            self._combine_row(int(rows[0]))
-            return
-        now: Mask = self._cluster.nodes.columns.read("live")[rows]
-        if self.outcome.rows is not None:
-            now &= np.isin(rows, list(self.outcome.rows))
-        for verdict in self.active:
-            if not verdict.is_clear:
-                now &= verdict.codes[rows] == 0
-        before = self.feasible[rows]
-        if not np.array_equal(before, now):
-            self.feasible[rows] = now
-            self.feasible_count += int(np.count_nonzero(now)) - int(np.count_nonzero(before))
-            self.feasible_version += 1
-
-    def _combine_row(self, row: int) -> None:
-        fits = bool(self._cluster.nodes.columns.read("live")[row])
-        if fits and self.outcome.rows is not None:
-            fits = row in self.outcome.rows
-        if fits:
-            for verdict in self.active:
-                if not verdict.is_clear and verdict.codes[row]:
-                    fits = False
-                    break
-        if fits != self.feasible[row]:
-            self.feasible[row] = fits
-            self.feasible_count += 1 if fits else -1
-            self.feasible_version += 1
-
     # --- for readers -----------------------------------------------------------------------------
 
     def fits(self, row: int) -> bool:
         """Whether the filters let the pod onto a row, be it among PreFilter's node names or not."""
         if self.outcome.rows is None or row in self.outcome.rows:
-            return bool(self.feasible[row])
+            return bool(self.mask.mask[row])
         if not self._cluster.nodes.columns.read("live")[row]:
             return False
         return not any(verdict.plugin.asks_left or verdict.codes[row] for verdict in self.active)
@@ -279,18 +183,12 @@ class ClassState:
         `feasible` restricts the kept set for this attempt alone (nominated pods, extenders,
         sampling); nothing of such a ranking is kept.
         """
-        if feasible is not None:
-            return self.ranking.once(pod, feasible)
-        ranking = self.ranking.update(pod, self.feasible, self.feasible_version, self.changed)
-        self.changed = NO_ROWS  # a plugin that failed leaves them for the next attempt
-        return ranking
+        return self.ranking.of(pod) if feasible is None else self.ranking.once(pod, feasible)
 
     def data_of(self, plugin: str) -> Any:
         """What a plugin's PreFilter prepared; None if it has no such half."""
-        for verdict in self._verdicts.values():
-            if verdict.plugin.name == plugin:
-                return verdict.result.data
-        return None
+        prepared = self._prepared.get(plugin)
+        return None if prepared is None else prepared.result.data
 
     def judges(self) -> tuple[I32, I32, list[FilterPlugin]]:
         """(judge, codes, plugins): per row 1 + the first rejecting plugin, and its code."""

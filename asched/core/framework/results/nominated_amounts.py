@@ -15,7 +15,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.results.cached import CachedVerdict, changed_rows
+from asched.core.framework.results.by_row import ByRow, Rows
+from asched.core.framework.results.cached import CachedVerdict
 from asched.core.model.quantity import INT64_MAX
 from asched.core.state.change_log import RowLog
 from asched.core.state.cluster import Cluster
@@ -26,6 +27,8 @@ from asched.core.state.view import SupposedView
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
+
+NO_CODES: Final[I32] = np.zeros(0, dtype=np.int32)
 
 #: Clusters have a handful of priority classes; a layer is made anew in a millisecond.
 BYTES_MAX: Final = 64 << 20
@@ -81,7 +84,7 @@ class Layer:
         """The rows with such pods."""
         return np.flatnonzero(self.count[: self._nodes.height])
 
-    def codes(self, verdict: CachedVerdict, pod: PodInfo, cluster: Cluster) -> I32:
+    def codes(self, verdict: CachedVerdict, pod: PodInfo) -> I32:
         """int32[N]: what a filter that reads only amounts says of the rows with these pods added.
 
         Only the entries of `rows()` mean anything.
@@ -89,13 +92,13 @@ class Layer:
         key = id(verdict)
         kept = self._codes.get(key)
         if kept is None:
-            kept = self._codes[key] = NominatedCodes(verdict)
-            each = kept.codes.itemsize * self._nodes.columns.capacity + CODES_OWN_BYTES
+            kept = self._codes[key] = NominatedCodes(self._nodes, verdict, self)
+            each = NO_CODES.itemsize * self._nodes.columns.capacity + CODES_OWN_BYTES
             if len(self._codes) > max(KEPT_MIN, CODES_BYTES_MAX // each):
                 self._codes.popitem(last=False)
         else:
             self._codes.move_to_end(key)
-        kept.refresh(pod, cluster, self)
+        kept.refresh(pod)
         return kept.codes
 
 
@@ -112,42 +115,36 @@ def wanted_by(infos: Iterable[PodInfo], nodes: NodeTable) -> dict[int, int]:
     return wanted
 
 
-class NominatedCodes:
+class NominatedCodes(ByRow[PodInfo]):
     """A filter's cached result for the rows of a layer, with the layer's pods added."""
 
-    __slots__ = ("_cursor", "_full_version", "_seen", "_verdict", "codes")
+    __slots__ = ("_layer", "_verdict", "codes")
 
-    def __init__(self, verdict: CachedVerdict) -> None:
+    def __init__(self, nodes: NodeTable, verdict: CachedVerdict, layer: "Layer") -> None:
+        super().__init__(nodes, verdict.aspects, layer.log)
         self._verdict = verdict
-        self._cursor = -1
-        self._seen = -1
-        self._full_version = -1
-        self.codes: I32 = np.zeros(0, dtype=np.int32)
+        self._layer = layer
+        self.codes: I32 = NO_CODES
 
-    def refresh(self, pod: PodInfo, cluster: Cluster, layer: Layer) -> None:
-        nodes, verdict = cluster.nodes, self._verdict
-        rows = self._stale_rows(cluster, layer)
+    def refresh(self, pod: PodInfo) -> None:
+        """The verdict is up to date, and so is the layer."""
+        self.update(pod, self._verdict.full_version)
+
+    def _make_all(self, pod: PodInfo) -> None:
+        self.codes = np.zeros(self._nodes.height, dtype=np.int32)
+        self._suppose(pod, self._layer.rows().astype(np.int32))
+
+    def _make_rows(self, pod: PodInfo, rows: Rows) -> bool:
+        count = self._layer.count
+        self._suppose(pod, np.array([row for row in rows if count[row]], dtype=np.int32))
+        return True
+
+    def _suppose(self, pod: PodInfo, rows: I32) -> None:
         if len(rows):
+            verdict, layer = self._verdict, self._layer
             more, more_pods = layer.amounts[:, rows], layer.count[rows]
-            view = SupposedView(nodes, rows, more, more_pods)
-            self.codes[rows] = verdict.plugin.filter(pod, view, verdict.result.data)
-        self._cursor, self._seen = nodes.log.end, layer.log.end
-        self._full_version = verdict.full_version
-
-    def _stale_rows(self, cluster: Cluster, layer: Layer) -> I32:
-        nodes = cluster.nodes
-        if len(self.codes) != nodes.columns.capacity:
-            self.codes = np.zeros(nodes.columns.capacity, dtype=np.int32)
-            self._cursor = -1
-        if self._cursor < 0 or self._full_version != self._verdict.full_version:
-            return layer.rows().astype(np.int32)
-        changed = changed_rows(cluster, self._cursor, self._verdict.aspects)
-        entries = layer.log.since(self._seen)
-        if changed is None or entries is None:
-            return layer.rows().astype(np.int32)
-        rows = {row for row, _ in entries}.union(changed.tolist())
-        count = layer.count
-        return np.array([row for row in rows if count[row]], dtype=np.int32)
+            view = SupposedView(self._nodes, rows, more, more_pods)
+            self.codes[rows] = verdict.plugin.filter(pod, view, verdict.data)
 
 
 class NominatedAmounts:
@@ -199,7 +196,7 @@ class NominatedAmounts:
         if self._seen == log.end and self._cursor == nodes.log.end:
             return
         touched = log.since(self._seen)
-        moved = changed_rows(self._cluster, self._cursor, LIVE_ONLY) if self._cursor >= 0 else None
+        moved = nodes.log.rows(self._cursor, LIVE_ONLY)
         self._seen, self._cursor = log.end, nodes.log.end
         is_same_axis = self._resources_seen == nodes.resources.end
         self._resources_seen = nodes.resources.end
@@ -207,7 +204,7 @@ class NominatedAmounts:
             self._infos = {node: self._infos_of(node) for node in self._nominator.nodes()}
             self._layers.clear()
             return
-        rows = moved.tolist()
+        rows = list(moved)
         for node in {key for _, key in touched}:
             infos = self._infos_of(node)
             if infos:

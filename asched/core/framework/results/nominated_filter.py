@@ -25,6 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.points import CachedPlugin, FilterPlugin
+from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_amounts import Layer, NominatedAmounts
@@ -37,7 +38,7 @@ from asched.core.state.view import NodeView
 
 I32 = npt.NDArray[np.int32]
 Mask = npt.NDArray[np.bool_]
-Rows = npt.NDArray[np.intp]
+Indices = npt.NDArray[np.intp]
 
 
 #: Classes whose trials are kept. A guess: more of them hardly meet nominated pods at a time.
@@ -49,7 +50,7 @@ class RefusedRows(NamedTuple):
     `told`. What the others are told is for `NominatedPods.explain`, if anybody asks.
     """
 
-    rows: Rows
+    rows: Indices
     told: dict[int, Status]
 
 
@@ -109,7 +110,7 @@ class NominatedPods:
         fits: Mask = np.ones(height, dtype=np.bool_)
         for verdict in state.active:
             if verdict.plugin.reads_only_amounts:
-                fits &= layer.codes(verdict, pod, self._cluster)[:height] == 0
+                fits &= layer.codes(verdict, pod)[:height] == 0
         rows = (marked & ~fits).nonzero()[0]
         return RefusedRows(np.append(rows, list(told)) if told else rows, told)
 
@@ -120,7 +121,7 @@ class NominatedPods:
         layer = self.nominated_amounts.layer(pod.pod.priority)
         for verdict in state.active:
             if verdict.plugin.reads_only_amounts and len(statuses) < len(refused.rows):
-                codes = layer.codes(verdict, pod, self._cluster)
+                codes = layer.codes(verdict, pod)
                 told: dict[int, Status] = {}
                 for row in refused.rows.tolist():
                     if row not in statuses and codes[row]:
@@ -163,7 +164,7 @@ class NominatedPods:
         is_open = np.ones(len(rows), dtype=np.bool_)
         for index, verdict in enumerate(state.active):
             if verdict.plugin.reads_only_amounts:
-                found = layer.codes(verdict, pod, self._cluster)[rows]
+                found = layer.codes(verdict, pod)[rows]
             else:
                 found = verdict.codes[rows]
             fresh = is_open & (found != 0)
@@ -191,13 +192,12 @@ class NominatedPods:
         holds.
         """
         tried = self._tried.get(pod.cls.key)
-        if tried is None:
-            tried = self._tried[pod.cls.key] = TriedRows()
+        if tried is None or tried.layer is not layer:
+            tried = self._tried[pod.cls.key] = TriedRows(self._cluster, layer)
             if len(self._tried) > TRIED_MAX:
                 self._tried.popitem(last=False)
-        else:
-            self._tried.move_to_end(pod.cls.key)
-        tried.refresh(state, layer, self._cluster)
+        self._tried.move_to_end(pod.cls.key)
+        tried.refresh(state)
         own = self.nominated_amounts.row_of(pod)
         refused: dict[int, Status] = {}
         for row in rows:
@@ -225,37 +225,30 @@ class NominatedPods:
         return refused
 
 
-class TriedRows:
-    """What trials of one class's nominated rows came to, row by row."""
+class TriedRows(ByRow[None]):
+    """What trials of one class's nominated rows came to, row by row: forgotten where anything has
+    changed, and everywhere when counts moved that filters read.
+    """
 
-    __slots__ = ("_cursor", "_layer", "_seen", "_versions", "found")
+    __slots__ = ("found", "layer")
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster, layer: Layer) -> None:
+        super().__init__(cluster.nodes, ALL_ASPECTS, layer.log)
         self.found: dict[int, Status | None] = {}
-        self._layer: Layer | None = None
-        self._versions: tuple[tuple[int, int], ...] = ()
-        self._cursor = self._seen = -1
+        self.layer = layer
 
-    def refresh(self, state: ClassState, layer: Layer, cluster: Cluster) -> None:
-        """Forget what may have changed: rows, or everything when counts moved that filters read."""
-        log = cluster.nodes.log
-        versions = tuple((id(verdict), verdict.full_version) for verdict in state.active)
-        entries = log.since(self._cursor)
-        nominated = layer.log.since(self._seen)
-        if (
-            layer is not self._layer
-            or versions != self._versions
-            or entries is None
-            or nominated is None
-            or state.outcome.rejection is not None
-        ):
-            self.found.clear()
-        else:
-            for row, aspects in (*entries, *nominated):
-                if aspects & ALL_ASPECTS:
-                    self.found.pop(row, None)
-        self._layer, self._versions = layer, versions
-        self._cursor, self._seen = log.end, layer.log.end
+    def refresh(self, state: ClassState) -> None:
+        is_judged = state.outcome.rejection is None
+        versions = [(verdict, verdict.full_version) for verdict in state.active]
+        self.update(None, versions if is_judged else object())
+
+    def _make_all(self, _: None) -> None:
+        self.found.clear()
+
+    def _make_rows(self, _: None, rows: Rows) -> bool:
+        for row in rows:
+            self.found.pop(row, None)
+        return True
 
 
 def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int) -> Status | None:
@@ -268,7 +261,7 @@ def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int)
         if is_cached and ignores_pods(plugin):
             code = int(verdict.codes[row])
         else:
-            code = int(plugin.filter(pod, view, verdict.result.data)[0])
+            code = int(plugin.filter(pod, view, verdict.data)[0])
         if code:
             return plugin.explain(pod, code).by(plugin.name)
     return None

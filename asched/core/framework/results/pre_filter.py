@@ -11,7 +11,8 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 from collections.abc import Iterable, Mapping
 
 from asched.core.framework.points import PreFilterPlugin
-from asched.core.framework.results.cached import CachedVerdict, narrowed_rows
+from asched.core.framework.results.cached import CachedVerdict
+from asched.core.framework.results.prepared import Prepared, PreparedFilter
 from asched.core.framework.status import Code, PointError, Status, unresolvable
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
@@ -53,42 +54,44 @@ def pre_filter(
     pod: PodInfo,
     cluster: Cluster,
     plugins: Iterable[PreFilterPlugin],
-    verdicts: Mapping[int, CachedVerdict],
+    prepared: Mapping[str, Prepared],
+    verdicts: Iterable[CachedVerdict],
 ) -> PreFilterOutcome:
-    """Run every PreFilter whose answer is old. `verdicts` by the id of their plugin, in profile
-    order.
+    """Run every PreFilter whose answer is old. `prepared` by the name of the plugin, `verdicts` in
+    profile order.
 
     Raises PointError if a plugin answers what PreFilter must not answer.
     """
     outcome = PreFilterOutcome()
     narrowing: dict[str, frozenset[str]] = {}
-    left_out: set[int] = set()
+    left_out: set[str] = set()
     for plugin in plugins:
-        verdict = verdicts.get(id(plugin))
-        result = plugin.pre_filter(pod) if verdict is None else verdict.prepare(pod, cluster)
+        name = plugin.name
+        result = prepared[name].update(pod)
         status = result.status
         if status.code is not Code.SKIP:
-            outcome.asked += (plugin.name,)
+            outcome.asked += (name,)
         if status.is_success:
             if result.node_names is not None:
-                narrowing[plugin.name] = result.node_names
+                narrowing[name] = result.node_names
                 clash = _clash(narrowing)
                 if clash is not None:
-                    outcome.stopped_by = plugin.name
+                    outcome.stopped_by = name
                     return _rejected(outcome, clash, frozenset(narrowing))
             continue
-        left_out.add(id(plugin))
+        left_out.add(name)
         if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            outcome.stopped_by = plugin.name
-            return _rejected(outcome, status.by(plugin.name), frozenset((plugin.name,)))
+            outcome.stopped_by = name
+            return _rejected(outcome, status.by(name), frozenset((name,)))
         if status.code is Code.UNSCHEDULABLE:
-            _rejected(outcome, status.by(plugin.name), frozenset((plugin.name,)))
+            _rejected(outcome, status.by(name), frozenset((name,)))
         elif status.code is not Code.SKIP:
-            raise PointError(f'running PreFilter plugin "{plugin.name}": {status.message}')
-    for key, verdict in verdicts.items():
-        if verdict.pre_filter is None:
-            verdict.prepare(pod, cluster)
-        if key not in left_out:
+            raise PointError(f'running PreFilter plugin "{name}": {status.message}')
+    for verdict in verdicts:
+        name = verdict.plugin.name
+        if name not in left_out:
+            if not isinstance(verdict.prepared, PreparedFilter):
+                verdict.prepared.update(pod)
             outcome.active.append(verdict)
     if narrowing and outcome.rejection is None:
         _narrow(outcome, cluster, narrowing)
@@ -105,7 +108,8 @@ def _narrow(
     outcome: PreFilterOutcome, cluster: Cluster, narrowing: Mapping[str, frozenset[str]]
 ) -> None:
     names = frozenset.intersection(*narrowing.values())
-    outcome.rows = narrowed_rows(cluster, names)
+    row_of = cluster.nodes.row_of
+    outcome.rows = {row_of[name] for name in names if name in row_of}
     outcome.absent = not_satisfying(narrowing)
     outcome.plugins = frozenset(narrowing)
 

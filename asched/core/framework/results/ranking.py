@@ -1,12 +1,9 @@
 """The ranking of a class: the scorers' weighted points, summed where a pod fits.
 
-    scorers  WeightedPoints.values ──sum──> total int64[N] ──where feasible──> ranking int64[N]
+    scorers  WeightedPoints.final ──sum──> total int64[N] ──where feasible──> ranking int64[N]
 
-Points fall into three kinds, and after a decision only the last two are touched:
-    still      nothing that placed pods change can change them; their sum is kept
-    moving     they look at what runs on a row, so the changed rows are scored again
-    sensitive  they read counts of pods, or are normalised over a set that may change: looked at
-    each time
+After a decision mostly one row has changed: the points that look at what runs there are made anew
+for it, and so is its sum.
 """
 
 from typing import Any, Final
@@ -14,19 +11,19 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.results.cached import Work
+from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
 from asched.core.framework.results.draw import draw, draw_again
-from asched.core.framework.results.weighted import WeightedPoints
+from asched.core.framework.results.feasible import Feasible
+from asched.core.framework.results.moves import FEASIBLE, PLACEMENTS, Moves
+from asched.core.framework.results.weighted import Points, WeightedPoints
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
-I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 #: The entry of a row that is not feasible.
 NOT_FEASIBLE: Final = np.iinfo(np.int64).min
-
 
 #: Rows whose largest entry is kept: the best row is then searched among blocks, and in one of them.
 #: Measured at 5,000 and 100,000 rows: 128 to 512 are within a microsecond of each other.
@@ -52,13 +49,13 @@ def choose(ranking: I64, seed: int, peaks: I64 | None = None) -> int:
     return start + int(tied[draw_again(seed, len(tied))])
 
 
-class Ranking:
+class Ranking(ByRow[None]):
     """`points` in profile order; those that skipped themselves are not `is_active`."""
 
     def __init__(
         self,
         cluster: Cluster,
-        work: Work,
+        feasible: Feasible,
         points: list[WeightedPoints],
         *,
         noughts: tuple[str, ...] = (),
@@ -67,21 +64,25 @@ class Ranking:
         """`noughts` are scorers that give these pods nothing anywhere. `floor` is added for every
         row: 1 where no scorer is enabled, as upstream has it.
         """
-        self.noughts = noughts
-        self._cluster = cluster
-        self._floor = floor
-        self._work = work
+        super().__init__(cluster.nodes, _aspects_of(points), feasible.turned)
         self.points = points
-        self._moving: list[WeightedPoints] = []
-        self._sensitive: list[WeightedPoints] = []
-        self._still_sum: I64 = np.zeros(0, dtype=np.int64)
-        self._ranking: I64 = np.zeros(0, dtype=np.int64)
-        #: largest entry per block of `BLOCK_ROWS`, of the ranking that `update` returned last
-        self.peaks: I64 = self._ranking
-        self._epoch = -1
-        self._generation = -1
-        self._remembers = all(one.plugin.depends_on is not None for one in points)
-        self._may_be_quick = False
+        self.noughts = noughts
+        self._feasible = feasible
+        self._floor = floor
+        self._moves = Moves(cluster)
+        self._mask_seen = -1
+        self._versions: list[int] = []
+        #: bits of `Moves` -> whom they concern
+        self._concerned: dict[int, list[WeightedPoints]] = {}
+        #: int64[N] as it was last asked for, over all feasible rows
+        self.totals: I64 = np.zeros(0, dtype=np.int64)
+        #: their largest entry per block of `BLOCK_ROWS`
+        self.peaks: I64 = self.totals
+        #: what every row gets alike, and the points that differ, each with its weight
+        self._base = 0
+        self._varied: list[tuple[I64, int]] = []
+        #: the points of a ranking over other rows, if that was the last one
+        self._once: list[tuple[WeightedPoints, Points]] | None = None
         self._asked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self._told: tuple[list[WeightedPoints], tuple[tuple[str, int], ...]] | None = None
         #: for whoever keeps what was decided: the best nodes when they were looked for last, and
@@ -89,13 +90,48 @@ class Ranking:
         self.best: Any = None
         self.told = 0
 
+    def of(self, pod: PodInfo) -> I64:
+        """The ranking over the feasible rows; the mask is up to date."""
+        feasible = self._feasible
+        moved = self._moves.look()
+        if feasible.version != self._mask_seen:
+            moved |= FEASIBLE
+        concerned = self._concerned.get(moved)
+        if concerned is None:
+            concerned = self._whom(moved)
+        if concerned:
+            for points in concerned:
+                points.bring_up(pod, moved)
+            self._versions = [points.version for points in self.points]
+        self.update(None, self._versions)
+        self._moves.settle()
+        self._mask_seen = feasible.version
+        if self._once is not None:
+            self._once = self._asked = self._told = None
+        return self.totals
+
+    def once(self, pod: PodInfo, feasible: Mask) -> I64:
+        """The ranking over another set of rows, from which nothing is kept."""
+        made = [(points, points.once(pod, feasible)) for points in self.points]
+        self._once = [(points, given) for points, given in made if given is not None]
+        self._mask_seen = -1  # some of them read the mask
+        self._asked = self._told = None
+        total = np.full(len(feasible), self._floor, dtype=np.int64)
+        for _, given in self._once:
+            total += given.final
+        return np.where(feasible, total, NOT_FEASIBLE)
+
+    # --- for those who tell of it ----------------------------------------------------------------
+
     @property
-    def totals(self) -> I64:
-        """int64[N] as `update` returned it last."""
-        return self._ranking
+    def is_whole(self) -> bool:
+        """Whether the last one was over all feasible rows."""
+        return self._once is None
 
     def taking_part(self) -> list[WeightedPoints]:
         """The scorers that are not skipped."""
+        if self._once is not None:
+            return [points for points, _ in self._once]
         return [points for points in self.points if points.is_active]
 
     def points_of(self, row: int) -> tuple[tuple[tuple[str, int], ...], tuple[int, ...]]:
@@ -105,7 +141,7 @@ class Ranking:
             self._told = active, tuple([(points.name, points.weight) for points in active])
         active, names = self._told
         found: list[int] = []
-        for points in active:
+        for points in active if self._once is None else [given for _, given in self._once]:
             found += points.at(row)
         return names, tuple(found)
 
@@ -113,113 +149,67 @@ class Ranking:
     def asked(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """(plugins whose PreScore took part, plugins whose Score did) in the last ranking."""
         if self._asked is None:
-            active = [points for points in self.points if points.is_active]
+            active = self.taking_part()
             prepared = tuple(points.name for points in active if points.is_prepared)
             scorers = tuple(points.name for points in active)
             self._asked = prepared, (*scorers, *self.noughts)
         return self._asked
 
-    def once(self, pod: PodInfo, feasible: Mask) -> I64:
-        """The ranking over another set of rows, from which nothing is kept."""
-        for points in self.points:
-            points.refresh(pod, self._cluster, feasible, None, None, self._work)
-        self._may_be_quick = False
-        self._asked = self._told = None
-        total = self._sum(self.points, base=self._floor)
-        return np.where(feasible, total, NOT_FEASIBLE)
+    # --- inside ----------------------------------------------------------------------------------
 
-    def update(self, pod: PodInfo, feasible: Mask, feasible_version: int, rows: I32 | None) -> I64:
-        """The ranking of the class. `rows` changed since the last call, None: all."""
-        nodes = self._cluster.nodes
-        is_quick = (
-            self._may_be_quick
-            and rows is not None
-            and self._epoch == self._cluster.epoch
-            and self._generation == nodes.generation
-        )
-        if not is_quick:
-            return self._rank_again(pod, feasible, feasible_version)
-        assert rows is not None
-        is_rebuilt = False
-        for points in self._sensitive:
-            is_rebuilt |= points.refresh(
-                pod, self._cluster, feasible, feasible_version, rows, self._work
-            )
-        for points in self._moving:
-            is_rebuilt |= points.follow(pod, self._cluster, rows, self._work)
-        if is_rebuilt:
-            self._asked = self._told = None
-            self._sum_up(feasible)
-        elif len(rows) == 1:
-            self._rank_row(int(rows[0]), feasible)
-            self._find_peak(int(rows[0]) // BLOCK_ROWS)
-        elif len(rows):
-            part = self._still_sum[rows]
-            for points in (*self._moving, *self._sensitive):
-                if points.is_active:
-                    part += points.values[rows]
-            self._ranking[rows] = np.where(feasible[rows], part, NOT_FEASIBLE)
-            self.peaks = peaks_of(self._ranking)
-        return self._ranking
+    def _whom(self, moved: int) -> list[WeightedPoints]:
+        if moved & ~PLACEMENTS:  # what they read may be another now
+            self._concerned.clear()
+            return [points for points in self.points if points.reads & moved]
+        found = [points for points in self.points if points.reads & moved]
+        self._concerned[moved] = found
+        return found
 
-    def _find_peak(self, block: int) -> None:
-        start = block * BLOCK_ROWS
-        self.peaks[block] = np.maximum.reduce(self._ranking[start : start + BLOCK_ROWS])
-
-    def _rank_row(self, row: int, feasible: Mask) -> None:
-        if not feasible[row]:
-            self._ranking[row] = NOT_FEASIBLE
-            return
-        total = self._still_sum[row]
-        for points in self._moving:
-            total += points.values[row]
-        for points in self._sensitive:
-            if points.is_active:
-                total += points.values[row]
-        self._ranking[row] = total
-
-    def _rank_again(self, pod: PodInfo, feasible: Mask, feasible_version: int) -> I64:
-        for points in self.points:
-            points.refresh(pod, self._cluster, feasible, feasible_version, None, self._work)
-        self._moving, self._sensitive, still = [], [], []
-        self._asked = self._told = None
-        for points in self.points:
-            plugin = points.plugin
-            follows = plugin.reads_feasible or points.follows_feasible or plugin.is_checked
-            if plugin.reads_counts or follows:
-                self._sensitive.append(points)
-            elif points.is_active and points.follows_pods:
-                self._moving.append(points)
-            else:
-                still.append(points)
-        base, varied = self._floor, []
-        for points in still:
-            if points.is_active:
-                constant = points.constant
-                if constant is None:
-                    varied.append(points)
-                else:
-                    base += constant
-        self._still_sum = self._sum(varied, base=base)
-        self._sum_up(feasible)
-        self._epoch = self._cluster.epoch
-        self._generation = self._cluster.nodes.generation
-        self._may_be_quick = self._remembers
-        return self._ranking
-
-    def _sum_up(self, feasible: Mask) -> None:
+    def _make_all(self, _: None) -> None:
         """All rows anew, from what is kept of each part."""
-        total = self._still_sum.copy()
-        for points in (*self._moving, *self._sensitive):
+        base, varied = self._floor, []
+        for points in self.points:
             if points.is_active:
-                total += points.values
-        total[~feasible] = NOT_FEASIBLE
-        self._ranking = total
+                part = points.part
+                if isinstance(part, int):
+                    base += part
+                else:
+                    varied.append(part)
+        self._base, self._varied = base, varied
+        feasible = self._feasible
+        total = np.full(len(feasible.mask), base, dtype=np.int64)
+        for values, weight in varied:
+            total += values if weight == 1 else values * weight
+        if feasible.count < len(total):
+            total = np.where(feasible.mask, total, NOT_FEASIBLE)
+        self.totals = total
         self.peaks = peaks_of(total)
+        self._asked = self._told = None
 
-    def _sum(self, parts: list[WeightedPoints], base: int) -> I64:
-        total = np.full(self._cluster.nodes.height, base, dtype=np.int64)
-        for points in parts:
-            if points.is_active:
-                total += points.values
-        return total
+    def _make_rows(self, _: None, rows: Rows) -> bool:
+        mask, totals = self._feasible.mask, self.totals
+        if len(rows) > ROWS_FEW:
+            at = np.array(rows)
+            some = np.full(len(at), self._base, dtype=np.int64)
+            for values, weight in self._varied:
+                some += values[at] * weight
+            totals[at] = np.where(mask[at], some, NOT_FEASIBLE)
+            self.peaks = peaks_of(totals)
+            return True
+        for row in rows:
+            total = NOT_FEASIBLE
+            if mask[row]:
+                total = self._base
+                for values, weight in self._varied:
+                    total += values.item(row) * weight
+            totals[row] = total
+            start = row - row % BLOCK_ROWS
+            self.peaks[row // BLOCK_ROWS] = np.maximum.reduce(totals[start : start + BLOCK_ROWS])
+        return True
+
+
+def _aspects_of(points: list[WeightedPoints]) -> int:
+    aspects = 0
+    for one in points:
+        aspects |= one.aspects
+    return aspects

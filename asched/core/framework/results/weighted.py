@@ -1,72 +1,86 @@
-"""A scorer's weighted points for one class of pods: raw scores normalised over the feasible rows.
+"""A scorer's weighted points for one class of pods: raw scores, normalised over the feasible rows
+if the scorer wants that, times the weight.
 
-A normalised score depends on which rows are feasible, so it is made anew when that set changes,
-unless all rows score alike (then the set does not matter).
+Points that are not normalised are the raw scores times the weight: nothing of their own is kept.
+Normalised ones depend on which rows are feasible, unless all rows score alike. Most scorers say
+what of the feasible rows' scores it is that counts (`bounds`): while that stays, the points of a
+row depend on its own raw score alone.
 """
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.points import PreFilterResult, ScorePlugin
+from asched.core.framework.points import ScorePlugin
 from asched.core.framework.profile import Scorer
-from asched.core.framework.results.cached import NO_SCORES, CachedScores, Work
-from asched.core.framework.results.unprepared import end_without_pre_score
-from asched.core.framework.status import Code, PluginError, PointError
-from asched.core.state.cluster import Cluster
+from asched.core.framework.results.by_row import ByRow, Rows
+from asched.core.framework.results.cached import NO_VALUES, CachedScores
+from asched.core.framework.results.feasible import Feasible
+from asched.core.framework.results.moves import FEASIBLE
+from asched.core.framework.status import PluginError
+from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 
-I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
-
 MAX_NODE_SCORE: Final = 100
 
-#: Points that follow placed pods look at no feasible set.
-_NO_MASK: Final[Mask] = np.zeros(0, dtype=np.bool_)
 
+class Points(NamedTuple):
+    """int64[N] raw scores, and the weighted points: int64[N], or one number for all rows."""
 
-class WeightedPoints:
-    """Final points of one scorer, weighted."""
-
-    __slots__ = ("_cached", "_mask_version", "_same", "_scorer", "_values", "_version", "is_active")
-
-    def __init__(self, kept: CachedScores, scorer: Scorer) -> None:
-        self._cached = kept
-        self._scorer = scorer
-        self._version: tuple[int, int] | None = None
-        self._mask_version: Any = None
-        self.is_active = False
-        self._values: I64 = NO_SCORES
-        self._same: int | None = None  # what every row gets, where nothing depends on the row
-
-    @property
-    def values(self) -> I64:
-        """int64[N]; zero where a normalised score has no meaning."""
-        if self._same is not None:
-            return np.broadcast_to(np.int64(self._same), len(self._cached.raw))
-        return self._values
-
-    @property
-    def raw(self) -> I64:
-        """int64[N]: what the plugin said of each row."""
-        return self._cached.raw
-
-    @property
-    def weight(self) -> int:
-        return self._scorer.weight
+    raw: I64
+    final: I64 | int
 
     def at(self, row: int) -> tuple[int, int]:
-        """(raw, final and weighted) points of one row."""
-        same = self._same
-        return self._cached.raw.item(row), self._values.item(row) if same is None else same
+        """(raw, final) of one row."""
+        final = self.final
+        return self.raw.item(row), final if isinstance(final, int) else final.item(row)
+
+
+class WeightedPoints(ByRow[None]):
+    """Final points of one scorer, weighted, over the feasible rows of a class."""
+
+    __slots__ = (
+        "_bounds",
+        "_feasible",
+        "_final",
+        "_is_normalized",
+        "_normal",
+        "_scorer",
+        "_weight",
+        "is_active",
+        "scores",
+        "version",
+    )
+
+    def __init__(
+        self, nodes: NodeTable, scores: CachedScores, scorer: Scorer, feasible: Feasible
+    ) -> None:
+        super().__init__(nodes, scores.aspects, feasible.turned)
+        self.scores = scores
+        self._scorer = scorer
+        self._weight = scorer.weight
+        self._is_normalized = scorer.plugin.normalizes
+        self._feasible = feasible
+        self.is_active = False
+        #: moves whenever the points of all rows may be others, or whether they are alike
+        self.version = -1
+        #: of normalised ones: by row, or what every row gets
+        self._final: I64 | int = NO_VALUES
+        #: what the plugin said of the feasible rows' raw scores; None: all of them count
+        self._bounds: Any = None
+        self._normal: tuple[int, int] = (-1, 0)
 
     @property
     def name(self) -> str:
         return self._scorer.plugin.name
+
+    @property
+    def weight(self) -> int:
+        return self._weight
 
     @property
     def plugin(self) -> ScorePlugin:
@@ -78,114 +92,119 @@ class WeightedPoints:
         return self._scorer.pre_score is not None
 
     @property
-    def follows_pods(self) -> bool:
-        """Whether the points of a row depend on the pods there."""
-        return self._cached.follows_pods
+    def reads(self) -> int:
+        """The bits of `Moves` after which they may be others."""
+        plugin = self._scorer.plugin
+        sees = plugin.reads_feasible or plugin.normalizes or plugin.is_checked
+        return self.scores.reads | (FEASIBLE if sees else 0)
 
     @property
-    def heeds_labels(self) -> bool:
-        """Whether the points of a row depend on the labels of the pods there."""
-        return self._cached.heeds_labels
+    def part(self) -> tuple[I64, int] | int:
+        """int64[N] and what to multiply it with, or what every row gets."""
+        final, scores = self._final, self.scores
+        if self._is_normalized:
+            return final if isinstance(final, int) else (final, 1)
+        return scores.alike * self._weight if scores.is_uniform else (scores.values, self._weight)
 
-    @property
-    def constant(self) -> int | None:
-        """What every row gets, if all get the same and no placement changes that."""
-        kept = self._cached
-        if not kept.is_uniform or self.plugin.reads_feasible or not len(kept.raw):
-            return None
-        return int(self._values[kept.first_live]) if self._same is None else self._same
+    def at(self, row: int) -> tuple[int, int]:
+        """(raw, final) points of one row."""
+        raw: int = self.scores.values.item(row)
+        if not self._is_normalized:
+            return raw, raw * self._weight
+        final = self._final
+        return raw, final if isinstance(final, int) else final.item(row)
 
-    @property
-    def follows_feasible(self) -> bool:
-        """Whether another set of feasible rows gives other points."""
-        return self.plugin.normalizes and not self._cached.is_uniform
+    def bring_up(self, pod: PodInfo, moved: int) -> None:
+        """Bring everything up to date; the mask is. `moved` are bits of `Moves`."""
+        scores = self.scores
+        prepared = scores.prepared
+        if moved & (prepared.reads | FEASIBLE):
+            self._prepare(pod)
+        if self.is_active:
+            scores.update(pod, prepared.version)
+            if self._is_normalized:
+                self.update(None, scores.full_version)
+            elif self._scorer.plugin.is_checked:
+                self._check(scores.values[self._feasible.mask])
+        self.version = 2 * (self.full_version + scores.full_version) + scores.is_uniform
 
-    def follow(self, pod: PodInfo, cluster: Cluster, rows: I32, work: Work) -> bool:
-        """Score the rows where pods came or went. True if every row may have changed."""
-        kept = self._cached
-        if len(rows) == 1 and kept.follow_one(pod, cluster, int(rows[0]), work):
-            if self._values is not kept.raw:
-                self._values[rows[0]] = kept.raw[rows[0]] * self._scorer.weight
-            if self._version is not None:
-                self._version = (kept.full_version, kept.row_version)
-            return False
-        return self.refresh(pod, cluster, _NO_MASK, None, rows, work)
-
-    def refresh(
-        self,
-        pod: PodInfo,
-        cluster: Cluster,
-        feasible: Mask,
-        mask_version: Any,
-        rows: I32 | None,
-        work: Work,
-    ) -> bool:
-        """Bring the points up to date. True if every row may have changed.
-
-        If a plugin fails, all is made anew next time.
-        """
-        try:
-            return self._refresh(pod, cluster, feasible, mask_version, rows, work)
-        except Exception:
-            self._version = self._mask_version = None
-            raise
-
-    def _refresh(
-        self,
-        pod: PodInfo,
-        cluster: Cluster,
-        feasible: Mask,
-        mask_version: Any,
-        rows: I32 | None,
-        work: Work,
-    ) -> bool:
-        kept, scorer = self._cached, self._scorer
-        plugin = scorer.plugin
-        same_mask = mask_version is not None and mask_version == self._mask_version
-        self._mask_version = mask_version
-        if (plugin.reads_feasible and not same_mask) or kept.is_old(pod, cluster):
-            self._prepare(pod, cluster, feasible, work)
-        was_active, self.is_active = self.is_active, not kept.is_skipped
-        if kept.is_skipped:
-            self._version = None
-            return was_active
-        kept.refresh(pod, cluster, work)
-        version = (kept.full_version, kept.row_version)
-        if plugin.is_checked and not plugin.normalizes:
-            self._check(kept.raw[feasible])
-        if plugin.normalizes:
-            settled = same_mask or (kept.is_uniform and not plugin.reads_feasible)
-            if settled and version == self._version:
-                return False
-            self._normalize(feasible)
-        elif rows is None or self._version is None or self._version[0] != version[0]:
-            self._values = kept.raw if scorer.weight == 1 else kept.raw * scorer.weight
-            self._same = None
+    def _prepare(self, pod: PodInfo) -> None:
+        """PreScore. Points of those who take no part, or do again, are others."""
+        feasible, prepared = self._feasible, self.scores.prepared
+        if self._scorer.plugin.reads_feasible:
+            prepared.update(pod, feasible.mask, feasible.version)
         else:
-            if len(rows) and self._values is not kept.raw:
-                self._values[rows] = kept.raw[rows] * scorer.weight
-            self._version = version
+            prepared.update(pod, feasible.mask)
+        if self.is_active is prepared.is_skipped:
+            self.is_active = not prepared.is_skipped
+            self.full_version += 1
+
+    def once(self, pod: PodInfo, feasible: Mask) -> Points | None:
+        """Those over another set of rows, from which nothing is kept; None if it takes no part."""
+        scores = self.scores
+        prepared = scores.prepared
+        prepared.update(pod, feasible, object() if self._scorer.plugin.reads_feasible else None)
+        if prepared.is_skipped:
+            return None
+        scores.update(pod, prepared.version)
+        raw = scores.values
+        if self._is_normalized:
+            return Points(raw, self._normalize(feasible, int(np.count_nonzero(feasible)))[0])
+        if self._scorer.plugin.is_checked:
+            self._check(raw[feasible])
+        return Points(raw, raw * self._weight)
+
+    def _make_all(self, _: None) -> None:
+        feasible = self._feasible
+        self._final, self._bounds = self._normalize(feasible.mask, feasible.count)
+
+    def _make_rows(self, _: None, rows: Rows) -> bool:
+        scores, feasible, final = self.scores, self._feasible, self._final
+        if isinstance(final, int):
+            return scores.is_uniform
+        bounds = self._bounds
+        if bounds is None or not feasible.count or scores.is_uniform:
             return False
-        self._version = version
+        raw, plugin = scores.values, self._scorer.plugin
+        if plugin.bounds(self._chosen(feasible.mask, feasible.count), scores.data) != bounds:
+            return False
+        at = list(rows)
+        final[at] = plugin.scaled(raw[at], bounds, scores.data) * self._weight
         return True
 
-    def _prepare(self, pod: PodInfo, cluster: Cluster, feasible: Mask, work: Work) -> None:
-        pre_score = self._scorer.pre_score
-        if pre_score is None:
-            plugin = self._scorer.plugin
-            end_without_pre_score(plugin)
-            data = feasible if plugin.is_checked and plugin.reads_feasible else None
-            self._cached.prepared(pod, PreFilterResult(data=data))
-            return
-        view, meter = NodeView(cluster.nodes), work.meter
-        if meter is None:
-            result = pre_score.pre_score(pod, view, feasible)
-        else:
-            run = pre_score.pre_score
-            result = meter.call_aside(pre_score.name, "PreScore", run, pod, view, feasible)
-        if not result.status.is_success and result.status.code is not Code.SKIP:
-            raise PointError(f'running PreScore plugin "{pre_score.name}": {result.status.message}')
-        self._cached.prepared(pod, result)
+    def _normalize(self, feasible: Mask, count: int) -> tuple[I64 | int, Any]:
+        """(final points, their bounds)."""
+        scores, plugin = self.scores, self._scorer.plugin
+        if scores.is_uniform and not plugin.reads_feasible:
+            return self._normal_of_all() * self._weight, None
+        raw = scores.values
+        final = np.zeros(len(raw), dtype=np.int64)
+        if not count:
+            return final, None
+        chosen = self._chosen(feasible, count)
+        bounds = plugin.bounds(chosen, scores.data)
+        if bounds is not None and not plugin.is_checked:
+            return plugin.scaled(raw, bounds, scores.data) * self._weight, bounds
+        normal = plugin.normalize(chosen, scores.data)
+        if plugin.is_checked:
+            self._check(normal)
+        final[feasible] = normal * self._weight
+        return final, None
+
+    def _chosen(self, feasible: Mask, count: int) -> I64:
+        """Raw scores of the feasible rows."""
+        raw = self.scores.values
+        return raw if count == len(raw) else raw[feasible]
+
+    def _normal_of_all(self) -> int:
+        """The normalised score of every row, where all raw scores are the same."""
+        scores = self.scores
+        version, normal = self._normal
+        if version != scores.full_version:
+            one = scores.values[scores.first_live : scores.first_live + 1]
+            normal = int(self._scorer.plugin.normalize(one, scores.data)[0])
+            self._normal = (scores.full_version, normal)
+        return normal
 
     def _check(self, values: I64) -> None:
         """`values` are the final scores of feasible rows. Raises PluginError."""
@@ -197,17 +216,3 @@ class WeightedPoints:
             )
             where = "applying score defaultWeights on Score plugins: "
             raise PluginError(where + text, self.name, "score")
-
-    def _normalize(self, feasible: Mask) -> None:
-        kept, scorer = self._cached, self._scorer
-        if kept.is_uniform and not scorer.plugin.reads_feasible:
-            self._same = kept.normal_of_all() * scorer.weight
-            return
-        self._same = None
-        values = np.zeros(len(kept.raw), dtype=np.int64)
-        if feasible.any():
-            final = scorer.plugin.normalize(kept.raw[feasible], kept.data)
-            if scorer.plugin.is_checked:
-                self._check(final)
-            values[feasible] = final * scorer.weight
-        self._values = values

@@ -40,9 +40,8 @@ from asched.core.framework.points import (
     PreFilterResult,
     Registration,
     ReservePlugin,
-    ScorePlugin,
-    default_normalize,
 )
+from asched.core.framework.scaling import ScaledByLargest
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure, unresolvable, unschedulable
 from asched.core.framework.trial import Trial
 from asched.core.model.claim import ResourceClaim
@@ -85,7 +84,7 @@ class DynamicResources(
     PreFilterPlugin,
     FilterPlugin,
     PostFilterPlugin,
-    ScorePlugin,
+    ScaledByLargest,
     ReservePlugin,
     PreBindPlugin,
 ):
@@ -95,7 +94,6 @@ class DynamicResources(
     without_pre_filter = NOT_FOUND
     depends_on = answers.NODE_ASPECTS
     errors_from = answers.TIMED_OUT
-    normalizes = True
 
     def __init__(
         self,
@@ -305,9 +303,6 @@ class DynamicResources(
         self._ledger.catch_up()
         raw = nodes.gather(self._book.answers(prepared.demand).scores)
         return raw + sum(map(answers.score_allocated, prepared.claims))
-
-    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
-        return default_normalize(raw)
 
     # --- Reserve and PreBind ---------------------------------------------------------------------
 

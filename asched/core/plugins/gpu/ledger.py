@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from asched.core.config.args import GpuSharingArgs
-from asched.core.framework.results.cached import changed_rows
+from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.model.requests import CPU
 from asched.core.plugins.gpu.shares import I64, WHOLE, Demand, Mask, Shares
 from asched.core.plugins.per_class import PerClass
@@ -28,13 +28,13 @@ ASPECTS: Final = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LABELS | Aspec
 _PER_PERCENT: Final = WHOLE // 100
 
 
-class Ledger:
+class Ledger(ByRow[None]):
     """The devices of all rows, brought up to date for the rows that changed."""
 
     def __init__(self, cluster: Cluster, args: GpuSharingArgs) -> None:
+        super().__init__(cluster.nodes, int(ASPECTS))
         self._cluster = cluster
         self._args = args
-        self._cursor = -1
         self._left: I64 = np.zeros((0, 1), dtype=np.int64)
         self._devices: I64 = np.zeros(0, dtype=np.int64)
         self._kinds: Mask = np.zeros((0, 2), dtype=np.bool_)
@@ -45,20 +45,23 @@ class Ledger:
 
     def refresh(self) -> None:
         """Read the rows that changed; not in a trial, of which nothing may be kept."""
-        if self._cluster.topology.on_trial:
-            return
-        nodes = self._cluster.nodes
-        rows = changed_rows(self._cluster, self._cursor, int(ASPECTS))
-        if self._cursor < 0 or rows is None or len(self._devices) != nodes.height:
-            self._left = np.zeros((nodes.height, self._left.shape[1]), dtype=np.int64)
-            self._devices = np.zeros(nodes.height, dtype=np.int64)
-            self._kinds = np.zeros((nodes.height, self._kinds.shape[1]), dtype=np.bool_)
-            self._asked = [Counter() for _ in range(nodes.height)]
-            self.asked = Counter()
-            rows = np.arange(nodes.height, dtype=np.int32)
-        self._cursor = nodes.log.end
-        for row in rows.tolist():
+        if not self._cluster.topology.on_trial:
+            self.update(None)
+
+    def _make_all(self, _: None) -> None:
+        height = self._nodes.height
+        self._left = np.zeros((height, self._left.shape[1]), dtype=np.int64)
+        self._devices = np.zeros(height, dtype=np.int64)
+        self._kinds = np.zeros((height, self._kinds.shape[1]), dtype=np.bool_)
+        self._asked = [Counter() for _ in range(height)]
+        self.asked = Counter()
+        for row in range(height):
             self._read(row)
+
+    def _make_rows(self, _: None, rows: Rows) -> bool:
+        for row in rows:
+            self._read(row)
+        return True
 
     def shares(self, view: NodeView) -> Shares:
         """The rows of a view, as they are now; in a trial, as they would be."""

@@ -165,10 +165,11 @@ class Attraction:
         return sums
 
 
-def normalize(raw: I64) -> I64:
-    """int64[F] raw scores of any sign to 0..100; equal ones all to 0."""
-    least = int(raw.min())
-    span = int(raw.max()) - least
+def between(raw: I64, least: int, largest: int) -> I64:
+    """Raw scores of any sign to 0..100, where those of feasible rows lie between these; all 0 if
+    they are equal.
+    """
+    span = largest - least
     if not span:
         return np.zeros_like(raw)
     return (SCORE_MAX * ((raw - least) / span)).astype(np.int64)

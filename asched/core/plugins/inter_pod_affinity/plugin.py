@@ -24,7 +24,7 @@ from asched.core.model.kinds import NAMESPACE, NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
-from asched.core.plugins.inter_pod_affinity.attraction import Attraction, normalize
+from asched.core.plugins.inter_pod_affinity.attraction import Attraction, between
 from asched.core.plugins.inter_pod_affinity.extra_events import (
     is_plain,
     namespace_may_help,
@@ -119,8 +119,11 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         attraction: Attraction = data
         return attraction.raw(nodes)
 
-    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
-        return normalize(raw)
+    def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
+        return int(raw.min()), int(raw.max())
+
+    def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
+        return between(raw, *bounds)
 
     def is_order_free(self, pod: PodInfo) -> bool:
         """Pods may be apart in any order, unless namespaces are selected: that is read in two ways,

@@ -124,15 +124,20 @@ class SoftSide(Side):
         return self.is_strict and key in self._keys
 
 
-def normalize(raw: I64) -> I64:
-    """int64[F] raw scores to 0..100; ignored ones to 0, all others to 100 if none is above 0."""
-    counted = raw != IGNORED
-    if not counted.any():
-        return np.zeros_like(raw)
-    is_whole = bool(counted.all())
-    scored = raw if is_whole else raw[counted]
-    largest, least = int(scored.max()), int(scored.min())
-    if not largest:
-        return np.where(counted, SCORE_MAX, 0)
-    points = SCORE_MAX * (largest + least - raw) // largest
-    return points if is_whole else np.where(counted, points, 0)
+def extremes(raw: I64) -> tuple[int, int]:
+    """(least, largest) of int64[F] raw scores that are not ignored; (0, `IGNORED`) if all are."""
+    least = int(raw.min())
+    largest = int(raw.max())
+    if least == IGNORED:
+        least = int(raw.min(initial=largest, where=raw != IGNORED))
+    return max(least, 0), largest
+
+
+def scaled(raw: I64, least: int, largest: int) -> I64:
+    """Raw scores to 0..100; ignored ones to 0, all others to 100 if none is above 0."""
+    if largest > 0:
+        points = SCORE_MAX * (largest + least - raw) // largest
+    else:
+        points = np.full_like(raw, SCORE_MAX)
+    points[raw == IGNORED] = 0
+    return points

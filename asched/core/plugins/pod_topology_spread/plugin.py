@@ -27,7 +27,7 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.plugins.per_class import PerKey
 from asched.core.plugins.per_pod import PerPod
-from asched.core.plugins.pod_topology_spread.balance import SoftSide, Weighted, normalize
+from asched.core.plugins.pod_topology_spread.balance import SoftSide, Weighted, extremes, scaled
 from asched.core.plugins.pod_topology_spread.constraints import (
     DEFAULT_SWITCHES,
     DO_NOT_SCHEDULE,
@@ -147,8 +147,11 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         weighted: Weighted = data
         return weighted.side.raw(nodes, weighted.weights)
 
-    def normalize(self, raw: I64, data: Any) -> I64:  # noqa: ARG002
-        return normalize(raw)
+    def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
+        return extremes(raw)
+
+    def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
+        return scaled(raw, *bounds)
 
     def is_order_free(self, pod: PodInfo) -> bool:
         return self._spread_of(pod.cls).hard is None

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.results.cached import changed_rows
+from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.plugins.scoring.amounts import default_amounts
 from asched.core.plugins.scoring.balanced_allocation import balance
 from asched.core.plugins.scoring.blocks import by_blocks
@@ -22,25 +22,26 @@ I64 = npt.NDArray[np.int64]
 ASPECTS: Final = int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE)
 
 
-class Evenness:
+class Evenness(ByRow[None]):
     """The balance between cpu and memory of every node, 0..100."""
 
+    __slots__ = ("_values",)
+
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._cursor = -1
+        super().__init__(cluster.nodes, ASPECTS)
         self._values: I64 = np.zeros(0, dtype=np.int64)
 
     def of_all(self) -> I64:
         """int64[N] for all rows; not to be written to."""
-        nodes = self._cluster.nodes
-        rows = None
-        if self._cursor >= 0 and len(self._values) == nodes.height:
-            rows = changed_rows(self._cluster, self._cursor, ASPECTS)
-        if rows is None:
-            requested, allocatable = default_amounts(NodeView(nodes), nonzero=False)
-            self._values = by_blocks(balance, requested, allocatable)
-        elif len(rows):
-            requested, allocatable = default_amounts(NodeView(nodes, rows), nonzero=False)
-            self._values[rows] = balance(requested, allocatable)
-        self._cursor = nodes.log.end
+        self.update(None)
         return self._values
+
+    def _make_all(self, _: None) -> None:
+        requested, allocatable = default_amounts(NodeView(self._nodes), nonzero=False)
+        self._values = by_blocks(balance, requested, allocatable)
+
+    def _make_rows(self, _: None, rows: Rows) -> bool:
+        at = np.array(rows, dtype=np.int32)
+        requested, allocatable = default_amounts(NodeView(self._nodes, at), nonzero=False)
+        self._values[at] = balance(requested, allocatable)
+        return True

@@ -101,5 +101,7 @@ def test_a_pod_without_requests_is_balanced_nowhere() -> None:
     runner = a_runner("preScore", "NodeResourcesBalancedAllocation", a_node("n1"), a_node("n2"))
     found = attempt(runner, a_pod())
     assert isinstance(found, Decision)
-    points = {p.name: p.values.tolist() for p in found.state.ranking.points if p.is_active}
-    assert points["NodeResourcesBalancedAllocation"][:2] == [0, 0]
+    for row in (0, 1):
+        scorers, points = found.state.ranking.points_of(row)
+        given = dict(zip((name for name, _ in scorers), points[1::2], strict=True))
+        assert given["NodeResourcesBalancedAllocation"] == 0

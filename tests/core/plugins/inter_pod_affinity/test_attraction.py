@@ -10,7 +10,7 @@ import pytest
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.status import Code
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
-from asched.core.plugins.inter_pod_affinity.attraction import normalize
+from asched.core.plugins.inter_pod_affinity.attraction import between
 from tests.topology_world import World, a_node, a_pod, affinity, term
 from tests.twins import inter_pod_affinity as twin
 
@@ -115,5 +115,5 @@ def test_raw_scores(case: Case) -> None:
     ],
 )
 def test_normalize(raw: list[int], points: list[int]) -> None:
-    assert normalize(np.array(raw, dtype=np.int64)).tolist() == points
+    assert between(np.array(raw), min(raw), max(raw)).tolist() == points
     assert list(twin.normalized({str(i): n for i, n in enumerate(raw)}.copy()).values()) == points

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from asched.core.config.args import InterPodAffinityArgs
-from asched.core.framework.results.cached import CachedScores, CachedVerdict, Work
+from asched.core.framework.results.cached import CachedScores, CachedVerdict
+from asched.core.framework.results.prepared import PreparedFilter, PreparedScores, Work
 from asched.core.framework.status import Code
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
@@ -20,11 +21,11 @@ def a_choosy_pod(world: RandomWorld) -> Pod:
 
 def check_filter(world: World, kept: CachedVerdict, pod: Pod) -> None:
     info = world.info(pod)
-    result = kept.prepare(info, world.cluster)
+    result = kept.prepared.update(info)
     expected = twin.Filter(pod, world.nodes, list(world.on_nodes()), world.namespaces)
     assert (result.status.code is Code.SKIP) == expected.skips
     if not expected.skips:
-        kept.refresh(info, world.cluster, Work())
+        kept.refresh(info)
         codes = {name: expected.code(node) for name, node in world.nodes.items()}
         assert world.by_node(kept.codes) == codes
 
@@ -34,8 +35,7 @@ def check_scores(
 ) -> None:
     info = world.info(pod)
     everywhere = np.ones(world.cluster.nodes.height, dtype=np.bool_)
-    if kept.is_old(info, world.cluster):
-        kept.prepared(info, plugin.pre_score(info, world.cluster.view(), everywhere))
+    kept.prepared.update(info, everywhere)
     expected = twin.raw_scores(
         pod,
         world.nodes,
@@ -44,9 +44,9 @@ def check_scores(
         hard_weight=args.hard_pod_affinity_weight,
         ignores_others=args.ignore_preferred_terms_of_existing_pods,
     )
-    assert kept.is_skipped == (expected is None)
+    assert kept.prepared.is_skipped == (expected is None)
     if expected is not None:
-        kept.refresh(info, world.cluster, Work())
+        kept.refresh(info)
         assert world.by_node(kept.raw) == expected
         rows = [world.cluster.nodes.row_of[name] for name in expected]
         normal = plugin.normalize(kept.raw[rows], kept.data).tolist()
@@ -66,8 +66,13 @@ def test_filter_and_score_agree_with_the_twin(seed: int) -> None:
     args = ARGS[seed % 3]
     plugin = InterPodAffinity(args, world.cluster)
     pods = [a_choosy_pod(world) for _ in range(5)]
-    verdicts = [CachedVerdict(plugin, plugin) for _ in pods]
-    scores = [CachedScores(plugin) for _ in pods]
+    nodes, work = world.cluster.nodes, Work()
+    verdicts = [
+        CachedVerdict(nodes, PreparedFilter(plugin, world.cluster, work), work) for _ in pods
+    ]
+    scores = [
+        CachedScores(nodes, PreparedScores(plugin, plugin, world.cluster, work), work) for _ in pods
+    ]
     for _ in range(25):
         world.step()
         for pod, verdict, points in zip(pods, verdicts, scores, strict=True):

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
-from asched.core.plugins.pod_topology_spread.balance import IGNORED, normalize
+from asched.core.plugins.pod_topology_spread.balance import IGNORED, extremes, scaled
 from tests.topology_world import World, a_node, a_pod, spread
 from tests.twins import pod_topology_spread as twin
 
 
-def scored(world: World, feasible: str = "", **spec: Any) -> list[int]:
+def points_of(world: World, feasible: str = "", **spec: Any) -> list[int]:
     """Normalised scores of the feasible nodes (by default all), in order; the twin agrees."""
     pod = a_pod("new", "app=web", **spec)
     plugin, info = PodTopologySpread(None, world.cluster), world.info(pod)
@@ -42,7 +42,7 @@ def a_row(zones: str, pods: str) -> World:
 def test_hosts_with_four_to_one_pods() -> None:
     world = a_row("a a a a", "0 0 0 0 1 1 1 2 2 3")
 
-    points = scored(world, topologySpreadConstraints=[spread("host", 3, soft=True)])
+    points = points_of(world, topologySpreadConstraints=[spread("host", 3, soft=True)])
 
     assert points == [44, 66, 77, 100]
 
@@ -50,7 +50,7 @@ def test_hosts_with_four_to_one_pods() -> None:
 def test_a_node_without_a_key_is_ignored() -> None:
     world = a_row("a b -", "0 0 1 2 2 2")
 
-    points = scored(world, topologySpreadConstraints=[spread("zone", soft=True)])
+    points = points_of(world, topologySpreadConstraints=[spread("zone", soft=True)])
 
     assert points == [33, 100, 0]  # weights ln 4: raws 3 and 1, and nothing for the third
 
@@ -59,7 +59,7 @@ def test_only_feasible_nodes_make_the_weight_but_all_make_the_counts() -> None:
     world = a_row("a a b c", "0 1 1 2")
     soft = [spread("zone", soft=True)]
 
-    few = scored(world, "n0 n2", topologySpreadConstraints=soft)
+    few = points_of(world, "n0 n2", topologySpreadConstraints=soft)
     data = _weights(world, "n0 n2", soft), _weights(world, "n0 n1 n2 n3", soft)
 
     assert data == ((np.log(4),), (np.log(5),))
@@ -81,20 +81,20 @@ def test_hosts_are_counted_whatever_the_policies_say() -> None:
     by_host = [spread("host", soft=True, nodeTaintsPolicy="Honor")]
     by_zone = [spread("zone", soft=True, nodeTaintsPolicy="Honor")]
 
-    assert scored(world, topologySpreadConstraints=by_host) == [0, 100]
-    assert scored(world, topologySpreadConstraints=by_zone) == [100, 100]
+    assert points_of(world, topologySpreadConstraints=by_host) == [0, 100]
+    assert points_of(world, topologySpreadConstraints=by_zone) == [100, 100]
 
 
 def test_nothing_to_choose_between_is_worth_everything() -> None:
     world = a_row("a b", "")
 
-    assert scored(world, topologySpreadConstraints=[spread("zone", soft=True)]) == [100, 100]
+    assert points_of(world, topologySpreadConstraints=[spread("zone", soft=True)]) == [100, 100]
 
 
 def test_an_empty_value_is_a_domain_of_its_own() -> None:
     world = World(a_node("n0", "zone="), a_node("n1", "zone=a"), a_pod("p", "app=web", node="n0"))
 
-    assert scored(world, topologySpreadConstraints=[spread("zone", soft=True)]) == [0, 100]
+    assert points_of(world, topologySpreadConstraints=[spread("zone", soft=True)]) == [0, 100]
 
 
 @pytest.mark.parametrize(
@@ -110,4 +110,5 @@ def test_an_empty_value_is_a_domain_of_its_own() -> None:
     ],
 )
 def test_normalize(raw: list[int], points: list[int]) -> None:
-    assert normalize(np.array(raw, dtype=np.int64)).tolist() == points
+    scores = np.array(raw, dtype=np.int64)
+    assert scaled(scores, *extremes(scores)).tolist() == points

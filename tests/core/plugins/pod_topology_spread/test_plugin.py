@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from asched.core.config.args import LIST_DEFAULTING, PodTopologySpreadArgs, TopologySpreadConstraint
-from asched.core.framework.results.cached import CachedVerdict, Work
+from asched.core.framework.results.cached import CachedVerdict
+from asched.core.framework.results.prepared import PreparedFilter, Work
 from asched.core.framework.status import Code
 from asched.core.model.kinds import REPLICA_SET, SERVICE
 from asched.core.model.pod import Pod
@@ -66,11 +67,11 @@ def scores_of(
 
 def check_filter(world: World, kept: CachedVerdict, pod: Pod) -> None:
     info = world.info(pod)
-    result = kept.prepare(info, world.cluster)
+    result = kept.prepared.update(info)
     expected = twin.Filter(pod, world.nodes, list(world.on_nodes()))
     assert (result.status.code is Code.SKIP) == (not expected.constraints)
     if expected.constraints:
-        kept.refresh(info, world.cluster, Work())
+        kept.refresh(info)
         assert world.by_node(kept.codes) == by_filter(world, expected)
 
 
@@ -90,7 +91,11 @@ def test_filter_and_score_agree_with_the_twin(seed: int) -> None:
     world = RandomWorld(2000 + seed)
     plugin = PodTopologySpread(None, world.cluster)
     pods = [a_spread_pod(world) for _ in range(5)]
-    kept = [CachedVerdict(plugin, plugin) for _ in pods]
+    work = Work()
+    kept = [
+        CachedVerdict(world.cluster.nodes, PreparedFilter(plugin, world.cluster, work), work)
+        for _ in pods
+    ]
     for _ in range(25):
         world.step()
         for pod, verdict in zip(pods, kept, strict=True):

@@ -1,0 +1,172 @@
+"""What the first half of a plugin said of a class of pods: PreFilter of its filter, PreScore of its
+scorer. It is asked again once an object or a count has moved that it read.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+
+from asched.core.framework.meter import Meter
+from asched.core.framework.points import (
+    CachedPlugin,
+    Mask,
+    PreFilterPlugin,
+    PreFilterResult,
+    PreScorePlugin,
+    ScorePlugin,
+)
+from asched.core.framework.results.moves import ALWAYS, COUNTS, EVERYTHING, OBJECTS, OF_NODES
+from asched.core.framework.results.unprepared import end_without_pre_score
+from asched.core.framework.status import SUCCESS, Code, PointError
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import POD_LABELS
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+
+NOTHING_SAID: Final = PreFilterResult()
+NOBODY: Final[Mask] = np.zeros(0, dtype=np.bool_)
+
+
+class Work:
+    """Operation counts since the start: what benchmarks and regression tests look at. `meter` times
+    plugins, if anybody wants to know.
+    """
+
+    __slots__ = ("full_passes", "meter", "row_passes", "rows")
+
+    def __init__(self) -> None:
+        self.meter: Meter | None = None
+        self.full_passes = 0
+        self.row_passes = 0
+        self.rows = 0
+
+
+class Prepared:
+    """`result` is what the first half said last, `version` moves once every row has to be asked
+    about again, even if the half itself was not.
+    """
+
+    __slots__ = (
+        "_cluster",
+        "_data_stamp",
+        "_epoch",
+        "_extra",
+        "_is_known",
+        "_kinds_epoch",
+        "_stamp",
+        "_work",
+        "plugin",
+        "reads",
+        "result",
+        "version",
+    )
+
+    def __init__(self, plugin: CachedPlugin, cluster: Cluster, work: Work) -> None:
+        self.plugin = plugin
+        self._cluster = cluster
+        self._work = work
+        self.result = NOTHING_SAID
+        self.version = 0
+        #: the bits of `Moves` after which it is to be looked at
+        self.reads = EVERYTHING
+        self._is_known = False
+        self._stamp: Any = None
+        self._data_stamp: Any = None
+        self._extra: object = None
+        self._epoch = self._kinds_epoch = -1
+
+    @property
+    def is_skipped(self) -> bool:
+        return self.result.status.code is Code.SKIP
+
+    def update(
+        self, pod: PodInfo, feasible: Mask = NOBODY, extra: object = None
+    ) -> PreFilterResult:
+        """Ask again if what was read has moved. `extra`: the version of `feasible`, where that is
+        read.
+        """
+        plugin = self.plugin
+        moved = self._kinds_moved() or not self._is_known or extra != self._extra
+        if not moved and plugin.stamp(pod, self.result.data) == self._stamp:
+            return self.result
+        self._is_known = False  # should one of these raise
+        data_stamp = plugin.data_stamp(pod)
+        if moved or data_stamp is None or data_stamp != self._data_stamp:
+            self.result = self._ask(pod, feasible)
+            self._data_stamp = data_stamp
+        self._stamp = plugin.stamp(pod, self.result.data)
+        self._extra = extra
+        self._is_known = plugin.depends_on is not None
+        self.reads = self._bits()
+        self.version += 1
+        return self.result
+
+    def _bits(self) -> int:
+        plugin = self.plugin
+        bits = OF_NODES | OBJECTS
+        if plugin.reads_counts:
+            bits |= COUNTS
+        if plugin.depends_on is None or type(self._stamp) is object:  # equal to no other stamp
+            return bits | ALWAYS
+        return bits | int(plugin.depends_on) & POD_LABELS
+
+    def _ask(self, pod: PodInfo, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+        """A plugin without a first half."""
+        return NOTHING_SAID
+
+    def _kinds_moved(self) -> bool:
+        cluster = self._cluster
+        if self._epoch == cluster.epoch:
+            return False
+        self._epoch = cluster.epoch
+        epoch = sum(map(cluster.epoch_of, self.plugin.kinds))
+        moved = epoch != self._kinds_epoch
+        self._kinds_epoch = epoch
+        return moved
+
+
+class PreparedFilter(Prepared):
+    """PreFilter's."""
+
+    __slots__ = ()
+
+    plugin: PreFilterPlugin
+
+    def _ask(self, pod: PodInfo, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+        plugin, meter = self.plugin, self._work.meter
+        if meter is None:
+            return plugin.pre_filter(pod)
+        return meter.call_aside(plugin.name, "PreFilter", plugin.pre_filter, pod)
+
+
+class PreparedScores(Prepared):
+    """PreScore's; `half` is None where it is not enabled."""
+
+    __slots__ = ("_half",)
+
+    plugin: ScorePlugin
+
+    def __init__(
+        self, plugin: ScorePlugin, half: PreScorePlugin | None, cluster: Cluster, work: Work
+    ) -> None:
+        super().__init__(plugin, cluster, work)
+        self._half = half
+
+    @property
+    def has_half(self) -> bool:
+        return self._half is not None
+
+    def _ask(self, pod: PodInfo, feasible: Mask) -> PreFilterResult:
+        half, plugin = self._half, self.plugin
+        if half is None:
+            end_without_pre_score(plugin)
+            is_masked = plugin.is_checked and plugin.reads_feasible
+            return PreFilterResult(SUCCESS, None, feasible) if is_masked else NOTHING_SAID
+        view, meter = NodeView(self._cluster.nodes), self._work.meter
+        if meter is None:
+            result = half.pre_score(pod, view, feasible)
+        else:
+            result = meter.call_aside(half.name, "PreScore", half.pre_score, pod, view, feasible)
+        if not result.status.is_success and result.status.code is not Code.SKIP:
+            raise PointError(f'running PreScore plugin "{half.name}": {result.status.message}')
+        return result
