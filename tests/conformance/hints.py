@@ -16,7 +16,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import BY_PLURAL, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
-from asched.core.preemption.eviction import UnderWay
+from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.core.queue import event_handlers
 from asched.core.state.changes import ACTION_TEXT, Change, Trigger
 from asched.core.state.facts import Gone, Seen
@@ -43,7 +43,7 @@ def replay(case: Mapping[str, Any]) -> Result:
     triggers = changes_of(kind, old, new)
     apply(world, kind, old, new)
     if case["rejected_at"] == "PreEnqueue" and case["plugin"] == names.DEFAULT_PREEMPTION:
-        world.cluster.singleton(UnderWay).start(pod, "")
+        world.cluster.singleton(UnderWay).start(Preemptor.of_pod(pod, ""))
     now = new if kind is POD and isinstance(new, Pod) and new.uid == pod.uid else pod
     assert isinstance(now, Pod)
     _compare_hint(result, world, case, now, old, new)

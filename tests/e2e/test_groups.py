@@ -5,6 +5,7 @@ one beside kube-scheduler, which must tell the same histories in the same words.
 import asyncio
 import json
 import os
+import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -26,6 +27,7 @@ Json = dict[str, Any]
 GATES: Final = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
 GROUP_VERSION: Final = "scheduling.k8s.io/v1alpha2"
 ZONE: Final = "topology.kubernetes.io/zone"
+PROOF: Final = re.compile(": (there is no place|no place was found) for it: .*")
 PATIENCE_S: Final = 90.0
 POLL_S: Final = 0.1
 #: How long histories are left alone before they are compared: a few rounds of backoff.
@@ -61,10 +63,12 @@ def a_member(name: str, group: str, scheduler: str) -> Json:
 
 
 def condition_of(group: Json | None) -> Json:
-    """What the PodGroup was told, without times."""
+    """What the PodGroup was told, without times, and without the proof that only asched adds."""
     for condition in (group or {}).get("status", {}).get("conditions") or ():
         if condition["type"] == "PodGroupScheduled":
-            return {k: v for k, v in condition.items() if k != "lastTransitionTime"}
+            told = {k: v for k, v in condition.items() if k != "lastTransitionTime"}
+            told["message"] = PROOF.sub("", told["message"])
+            return told
     return {}
 
 
@@ -128,9 +132,11 @@ def _is_of(pod: Json, group: str) -> bool:
 class PlaneWithGroups(ControlPlane):
     """A real API server with the alpha kinds."""
 
+    gates = GATES
+
     async def _spawn(self, name: str, *arguments: str) -> Any:
         if name == "kube-apiserver":
-            more = (f"--feature-gates={GATES}", f"--runtime-config={GROUP_VERSION}=true")
+            more = (f"--feature-gates={self.gates}", f"--runtime-config={GROUP_VERSION}=true")
             arguments = (*arguments, *more)
         return await super()._spawn(name, *arguments)
 
@@ -163,7 +169,7 @@ async def kube_scheduler(folder: Path, plane: PlaneWithGroups) -> AsyncIterator[
     child = await asyncio.create_subprocess_exec(
         str(binary),
         f"--config={config}",
-        f"--feature-gates={GATES}",
+        f"--feature-gates={plane.gates}",
         "--secure-port=0",
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,

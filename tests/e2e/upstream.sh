@@ -22,10 +22,7 @@ export ASCHED E2E_TEST
 
 mkdir -p "$out"
 folder=$(mktemp -d)
-# asched refuses WorkloadAwarePreemption; the specs need it of the API server only.
-"$top/.venv/bin/python" "$harness/cluster.py" "$folder/cluster" "$scheduler" \
-  --gates GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true \
-  --server-gates WorkloadAwarePreemption=true > "$out/cluster.log" &
+"$top/.venv/bin/python" "$harness/cluster.py" "$folder/cluster" "$scheduler" > "$out/cluster.log" &
 cluster=$!
 trap 'kill "$cluster" || :; wait "$cluster" || :; rm -rf "$folder"' EXIT
 

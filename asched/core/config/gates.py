@@ -43,6 +43,7 @@ HONOURED: Final = frozenset(
         "TaintTolerationComparisonOperators",
         "TopologyAwareWorkloadScheduling",
         "VolumeLimitScaling",
+        "WorkloadAwarePreemption",
     }
 )
 _ALWAYS: Final = "asched cannot do without it"
@@ -72,7 +73,6 @@ REFUSED: Final[Mapping[str, str]] = {
             "DRANodeAllocatableResources",
             "DRAWorkloadResourceClaims",
             "NativeHistograms",
-            "WorkloadAwarePreemption",
         ),
         _NEVER,
     ),

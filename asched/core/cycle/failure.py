@@ -40,6 +40,7 @@ class Failure:
     stands behind it, for the history. `is_patient`: the pod waits out its backoff.
     `was_nominated`: this attempt wrote a nomination, which the pod as last seen may not show yet.
     `pause_s`: so long at least. `speaks_for_class`: any pod of the class would have failed just so.
+    `comes_back`: it is tried again after its backoff, whatever happens.
     """
 
     message: str
@@ -52,6 +53,7 @@ class Failure:
     was_nominated: bool = False
     speaks_for_class: bool = False
     pause_s: float = 0.0
+    comes_back: bool = False
 
     @property
     def is_error(self) -> bool:
@@ -95,7 +97,7 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
             failure.pending,
             context.now_s,
             is_patient=failure.is_patient,
-            is_promised=bool(nomination.node),
+            is_promised=bool(nomination.node) or failure.comes_back,
             speaks_for_class=failure.speaks_for_class,
         )
         context.nominator.add(now, nomination.node)

@@ -13,6 +13,7 @@ from typing import Final
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import KEPT, Failure, error, unschedulable
 from asched.core.cycle.scheduling import Background
+from asched.core.framework.group_post_filter import RoomMade
 from asched.core.framework.runner import Decision, Runner
 from asched.core.framework.status import Status
 from asched.core.framework.waiting import WaitingPod
@@ -139,7 +140,8 @@ class Result(Enum):
 class Outcome:
     """What the trial of a group came to. After an error, `tried` may hold fewer pods.
 
-    `message` is what the PodGroup's condition says, and the pods if it is the group's fault.
+    `message` is what the pods hear if it is the group's fault. `proof`: what the search for places
+    came to. `room`: what was made for the group as a whole.
     """
 
     result: Result
@@ -149,6 +151,14 @@ class Outcome:
     needs_room: bool = False
     #: what keeps pods that have places from starting, where that is not for want of others
     refusal: Failure | None = None
+    proof: str = ""
+    room: RoomMade | None = None
+
+    @property
+    def told(self) -> str:
+        """What the PodGroup's condition says."""
+        has_proof = self.proof and self.result is Result.UNSCHEDULABLE
+        return f"{self.message}: {self.proof}" if has_proof else self.message
 
     @property
     def failure(self) -> Failure:

@@ -61,7 +61,7 @@ def condition_patch(cluster: Cluster, key: str, outcome: Outcome, now_s: float) 
         status=status,
         observed_generation=group.metadata.generation,
         reason=reason,
-        message=outcome.message,
+        message=outcome.told,
     )
     conditions = group.status.conditions or ()
     old = next((c for c in conditions if c.type == wanted.type), None)

@@ -2,6 +2,7 @@
 
     trial ─> scheduled                its pods keep their places and are bound side by side
           ─> waiting for preemption   places are given back and nominated, evictions begin
+          ─> no place                 room is made for the group as a whole, if its gate is on
           ─> unschedulable, error     places are given back
     pods without a place go back to the queue in any case
 
@@ -21,6 +22,7 @@ from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
 from asched.core.cycle.group_condition import condition_patch
 from asched.core.cycle.group_hold import on_lifted, refuse_if_short
 from asched.core.cycle.group_placements import try_placements
+from asched.core.cycle.group_room import Evictions, make_room_for_group
 from asched.core.cycle.group_search import search_if_due
 from asched.core.cycle.group_trial import free, try_group
 from asched.core.cycle.scheduling import Background, is_skipped, tell_node
@@ -63,8 +65,12 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     if is_coscheduled(group.key):
         refuse_if_short(context, group, outcome)
     context.observer.group_algorithm_ran(context.counter_s() - started_s)
+    yield from make_room_for_group(context, group, outcome)
     blamed, pause_s = _blamed(outcome), _pause_s(context, group, outcome)
     follows: Next = []
+    room = outcome.room
+    if room is not None and room.background is not None:
+        follows.append(Evictions(context, group.pod, room.background, room.victims))
     if outcome.result is not Result.SCHEDULED:
         yield from free(context, group, outcome)
     for tried in outcome.tried:
@@ -76,7 +82,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
             follows.append(_cached(context, tried))
         else:
             yield from fail(
-                context, tried.attempt, _with(blamed, _failure(outcome, tried), pause_s)
+                context, tried.attempt, _with(blamed, _failure(context, outcome, tried), pause_s)
             )
     for attempt in group.attempts[len(outcome.tried) :]:
         attempt.started_s = context.counter_s()
@@ -135,12 +141,18 @@ def _pause_s(context: SchedulerContext, group: GroupAttempt, outcome: Outcome) -
     return float(rule.pod_group_backoff_s) if rule is not None else 0.0
 
 
-def _failure(outcome: Outcome, tried: Tried) -> Failure:
+def _failure(context: SchedulerContext, outcome: Outcome, tried: Tried) -> Failure:
     """What one pod is told that is not bound."""
     own = tried.failure
+    if own is not None and outcome.result is Result.SCHEDULED and not own.is_error:
+        # No room was made for those that the group does without: they may ask for themselves.
+        return replace(own, comes_back=context.gangs.makes_room)
     if outcome.result is Result.ERROR:
         return own if own is not None and own.is_error else outcome.failure
     is_waiting = outcome.result is Result.WAITING_ON_PREEMPTION
+    if outcome.room is not None:
+        nomination = Nomination(outcome.room.places.get(tried.attempt.pod.uid, ""))
+        return replace(own or unschedulable(outcome.message), nomination=nomination)
     if own is None and is_waiting:
         assert tried.decision is not None
         return unschedulable(outcome.message, Nomination(tried.decision.node))

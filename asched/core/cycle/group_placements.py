@@ -16,7 +16,7 @@ from asched.core.cycle.group import UNSCHEDULABLE, GroupAttempt, Outcome, Result
 from asched.core.cycle.group_search import missing, search_places, told
 from asched.core.cycle.group_trial import try_group, undo
 from asched.core.framework.effects import Effect
-from asched.core.framework.placements import Assignments, Placement, choose, generate
+from asched.core.framework.placements import Assignments, Mask, Placement, choose, generate
 from asched.core.framework.status import Status, failure
 from asched.core.gang.problem import Infeasible, Unknown
 from asched.core.state.facts import Answer
@@ -25,10 +25,14 @@ R = TypeVar("R")
 
 
 def try_placements(
-    context: SchedulerContext, group: GroupAttempt
+    context: SchedulerContext, group: GroupAttempt, *, only_whether: bool = False
 ) -> Generator[Effect, Answer, Outcome]:
-    """Try all placements. Places of the outcome are held, as after `try_group`."""
+    """Try all placements. Places of the outcome are held, as after `try_group`.
+
+    `only_whether`: nobody makes room, or searches; those are not tried whom the group does without.
+    """
     profile = group.runner.profile
+    plan: dict[str, Mask] | None = {} if only_whether else None
     started_s = context.counter_s()
     placements = _called(context, lambda: generate(profile.placement_generators, group.key))
     said = placements.code.text if isinstance(placements, Status) else "Success"
@@ -38,7 +42,9 @@ def try_placements(
     first: Outcome | None = None
     fitting: list[Assignments] = []
     for placement in placements:
-        outcome = yield from try_group(context, group, placement.rows)
+        outcome = yield from try_group(
+            context, group, placement.rows, plan, only_whether=only_whether
+        )
         is_last = placement is placements[-1]
         if outcome.result is Result.ERROR:
             return outcome
@@ -54,14 +60,15 @@ def try_placements(
             f"0/{len(placements)} placements are available, first placement status: {UNSCHEDULABLE}"
         )
         ended: Infeasible | Unknown | None = None
-        for placement in placements if missing(context, group) else ():
+        is_due = not only_whether and missing(context, group)
+        for placement in placements if is_due else ():
             found = yield from search_places(context, group, placement.rows)
             if isinstance(found, Outcome):
                 return found
             if ended is None or isinstance(found, Unknown):
                 ended = found
         if ended is not None:
-            first.message += f": {told(ended)}"
+            first.proof = told(ended)
         return first
     chosen = 0
     if len(fitting) > 1:
@@ -72,7 +79,8 @@ def try_placements(
         if isinstance(best, Status):
             return _without_pods(best)
         chosen = best
-    return (yield from try_group(context, group, fitting[chosen].placement.rows))
+    rows = fitting[chosen].placement.rows
+    return (yield from try_group(context, group, rows, plan, only_whether=only_whether))
 
 
 def _assignments(placement: Placement, outcome: Outcome) -> Assignments:

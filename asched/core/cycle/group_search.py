@@ -82,8 +82,7 @@ def search_if_due(
     if isinstance(found, Outcome):
         yield from undo(context, group, outcome)
         return found
-    if outcome.result is Result.UNSCHEDULABLE:
-        outcome.message += f": {told(found)}"
+    outcome.proof = told(found)
     return outcome
 
 

@@ -61,11 +61,14 @@ def try_group(
     group: GroupAttempt,
     within: Mask | None = None,
     plan: Mapping[str, Mask] | None = None,
+    *,
+    only_whether: bool = False,
 ) -> Generator[Effect, Answer, Outcome]:
     """Try all pods, on the nodes `within` if that is given (bool[N]).
 
     Places of `Outcome.tried` are held until `let_go`, whatever came of it. `plan`: by uid, where
-    pods are to go; these come first, in this order. With a plan nobody is evicted.
+    pods are to go; these come first, in this order. With a plan nobody is evicted. `only_whether`:
+    once the group is schedulable, its other pods are not tried.
     """
     outcome = Outcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
     for attempt in group.attempts:
@@ -77,7 +80,7 @@ def try_group(
         yield from pause_if_due(context, group, TRY_STEPS)
         tried = yield from _try_pod(context, group, attempt, within, plan)
         outcome.tried.append(tried)
-        if not _count(outcome, tried):
+        if not _count(outcome, tried) or (only_whether and outcome.result is Result.SCHEDULED):
             return outcome
     places = 0
     while places < (places := sum(tried.decision is not None for tried in outcome.tried)):
@@ -114,7 +117,7 @@ def _in_order(group: GroupAttempt, plan: Mapping[str, Mask] | None) -> list[Atte
 
 
 def pause_if_due(
-    context: SchedulerContext, group: GroupAttempt, steps: int
+    context: SchedulerContext, group: GroupAttempt, steps: float
 ) -> Generator[Effect, Answer, None]:
     """Between two pods: pause if the slice is used up, then take so many steps."""
     budget = context.cluster.budget

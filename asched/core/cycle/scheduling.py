@@ -140,8 +140,10 @@ def make_room(
         return None
     state = runner.cache.state_of(attempt.info)
     trial = runner.trial(state, context.waiting, context.seed + attempt.id, context.now_s)
-    if context.gangs.tries_placements and attempt.pod.spec.scheduling_group is not None:
-        trial = replace(trial, in_placements=True)
+    if attempt.pod.spec.scheduling_group is not None:
+        gangs = context.gangs
+        in_placements, is_of_group = gangs.tries_placements, gangs.makes_room
+        trial = replace(trial, in_placements=in_placements, is_of_group=is_of_group)
     started_s = context.counter_s()
     result = yield from runner.post_filter(attempt.info, rejection, trial)
     if any(plugin.preempts for plugin in runner.profile.post_filters):

@@ -33,7 +33,8 @@ class Candidate:
 class Trial:
     """`seed` decides between equals; `extenders` is the chain of `core/extender`
     (`runner.ExtenderChain`), None if none is set. `in_placements`: the pod's group is tried in
-    parts of the cluster, one after the other.
+    parts of the cluster, one after the other. `is_of_group`: room is made for the group alone, as a
+    whole.
     """
 
     scheduler_name: str
@@ -46,6 +47,7 @@ class Trial:
     now_s: float
     extenders: Any = None
     in_placements: bool = False
+    is_of_group: bool = False
 
     def status_of(self, pod: PodInfo, row: int) -> Status | None:
         """Whether the pod fits a row as the columns stand now, nominated pods included: None,

@@ -1,5 +1,7 @@
 """Namespaces, owners of pods, disruption budgets and pod groups."""
 
+from typing import Final
+
 from asched.core.model.meta import LabelSelector, ObjectMeta, Record
 from asched.core.model.pod import ResourceList
 
@@ -89,6 +91,8 @@ class PodGroupConstraints(Record, frozen=True, gc=False):
 class PodGroupSpec(Record, frozen=True, gc=False):
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()
     scheduling_constraints: PodGroupConstraints | None = None
+    disruption_mode: str | None = None
+    priority: int | None = None
 
 
 class CoschedulingSpec(Record, frozen=True, gc=False):
@@ -120,10 +124,24 @@ class PodGroupStatus(Record, frozen=True, gc=False):
     conditions: tuple[Condition, ...] | None = None
 
 
+#: The `disruptionMode` of a group that goes as a whole, or not at all.
+WHOLE_GROUP: Final = "PodGroup"
+
+
 class PodGroup(Record, frozen=True, gc=False):
     metadata: ObjectMeta = ObjectMeta()
     spec: PodGroupSpec = PodGroupSpec()
     status: PodGroupStatus = PodGroupStatus()
+
+    @property
+    def priority(self) -> int:
+        """That of the group, whatever its pods have; 0 unless the API server has set one."""
+        return self.spec.priority or 0
+
+    @property
+    def goes_whole(self) -> bool:
+        """Whether none of its pods is evicted without the others."""
+        return self.spec.disruption_mode == WHOLE_GROUP
 
     @property
     def topology_key(self) -> str:

@@ -3,7 +3,8 @@
 Makes room on a node that fits once pods of lower priority are gone, at the least cost; the pod
           then waits for its victims to go, nominated to that node.
 Refuses   a pod with preemptionPolicy Never, one whose victims are still on their way out, and one
-          of a group that is tried in several placements.
+          of a group that is tried in several placements, or makes room as one.
+Groups    make room as one, anywhere in the cluster, if their gate is on (`preemption/sparing.py`).
 Waits     while the victims are being evicted (PreEnqueue).
 Retry     nothing by itself: the pods that go wake whoever the filters rejected.
 Cost      one pass over the nodes per kind of preemptor, then the rows that changed since.
@@ -17,6 +18,7 @@ from asched import names
 from asched.core.config.args import DefaultPreemptionArgs
 from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.effects import Effect
+from asched.core.framework.group_post_filter import GroupPostFilterPlugin, GroupTrial, RoomMade
 from asched.core.framework.points import (
     Expecting,
     Hint,
@@ -55,9 +57,12 @@ from asched.core.model.kinds import (
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
+from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.choice import best_of
-from asched.core.preemption.eviction import Eviction, UnderWay, is_preempted
+from asched.core.preemption.eviction import Eviction, is_preempted
 from asched.core.preemption.search import Findings, Limit, Search
+from asched.core.preemption.sparing import victims_for
+from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
@@ -66,9 +71,11 @@ from asched.core.state.pods import PodInfo
 
 UNKNOWN_GROUP: Final = "pod group for pod not found"
 IN_PLACEMENTS: Final = "not eligible due to placement-based pod group scheduling limitation"
+AS_GROUP: Final = "not eligible due to workload aware preemption enabled"
 NEVER: Final = "not eligible due to preemptionPolicy=Never."
 VICTIMS_LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
 WAITING: Final = "waiting for the preemption for this pod to be finished"
+GROUP_WAITING: Final = "waiting for the preemption for this pod group to be finished"
 NO_CANDIDATE: Final = "no candidate node for preemption"
 
 #: Kinds whose changes may open another node to a pod that waits for its victims. Those of pods it
@@ -88,7 +95,7 @@ ELSEWHERE: Final = (
 )
 
 
-class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
+class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugin):
     name = names.DEFAULT_PREEMPTION
     preempts = True
     treats_equals_alike = True
@@ -100,6 +107,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         self._search = Search(cluster, limit, is_restricted=args != usual)
         self._cluster = cluster
         self._under_way = cluster.singleton(UnderWay)
+        self._budgets = cluster.singleton(Budgets)
 
     def registrations(self) -> Sequence[Registration]:
         return (Registration(Trigger(POD.resource, Action.DELETE), _pod_gone),)
@@ -111,9 +119,11 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         )
 
     def _is_free(self, pod: Pod, _old: Record | None, _new: Record | None) -> Hint:
-        return Hint.SKIP if self._under_way.holds_back(pod) else Hint.QUEUE
+        return Hint.QUEUE if self.pre_enqueue(pod).is_success else Hint.SKIP
 
     def pre_enqueue(self, pod: Pod) -> Status:
+        if self._under_way.holds_group_back(pod):
+            return unresolvable(GROUP_WAITING)
         return unresolvable(WAITING) if self._under_way.holds_back(pod) else SUCCESS
 
     def holding(self) -> Collection[str]:
@@ -139,6 +149,17 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
             return self._with_extenders(now, pod, findings, trial)
         return self._make_room(now, self._search.best(pod, findings, trial), trial)
 
+    def group_post_filter(self, trial: GroupTrial) -> Generator[Effect, Answer, RoomMade]:
+        if any(info.pod.spec.preemption_policy == "Never" for info in trial.pods):
+            return RoomMade(unschedulable(NEVER))
+        probe, victims = yield from victims_for(trial, self._budgets)
+        if not probe.status.is_success:
+            return RoomMade(probe.status)
+        preemptor = Preemptor.of_group(trial.group, [info.pod for info in trial.pods])
+        eviction = Eviction(self.name, preemptor, victims, trial, self._under_way)
+        keys = tuple(info.pod.key for info in victims)
+        return RoomMade(SUCCESS, probe.places, eviction.begin(), keys)
+
     def candidates(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> dict[str, Candidate]:
         """Every node on which preemption would work, by name: for those who ask what if."""
         if self._obstacle(pod.pod, rejection, trial) is not None:
@@ -153,6 +174,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
                 return UNKNOWN_GROUP
             if group.spec.scheduling_constraints is not None:
                 return IN_PLACEMENTS
+        if trial.is_of_group:
+            return AS_GROUP
         if pod.spec.preemption_policy == "Never":
             return NEVER
         nominated = trial.nominator.node_of(pod.uid) or pod.status.nominated_node_name
@@ -195,7 +218,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin):
         return self._make_room(now, tied[draw(trial.seed, len(tied))], trial)
 
     def _make_room(self, now: Pod, candidate: Candidate, trial: Trial) -> PostFilterResult:
-        eviction = Eviction(self.name, now, candidate, trial, self._under_way)
+        preemptor = Preemptor.of_pod(now, candidate.node)
+        eviction = Eviction(self.name, preemptor, candidate.victims, trial, self._under_way)
         return PostFilterResult(
             SUCCESS,
             Nomination(candidate.node),

@@ -126,19 +126,26 @@ class Budgets:
     def violations(self, pods: Sequence[PodInfo]) -> list[bool]:
         """Which of these would violate a budget if all of them went; the first in line first."""
         left = self._allowed.copy()
-        found = []
-        for info in pods:
-            numbers = self.speaking_for(info)
-            if len(numbers) and self._disrupted:
-                metadata = info.pod.metadata
-                counted = self._disrupted.get((metadata.namespace, metadata.name), ())
-                numbers = np.array([n for n in numbers.tolist() if n not in counted], np.int64)
-            if not len(numbers):
-                found.append(False)
-                continue
-            left[numbers] -= 1
-            found.append(bool((left[numbers] < 0).any()))
-        return found
+        return [self._takes_too_much(left, info) for info in pods]
+
+    def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> list[bool]:
+        """The same for pods that go together: they do as soon as one of them does. Those after it
+        are not counted any more.
+        """
+        left = self._allowed.copy()
+        return [any(self._takes_too_much(left, info) for info in pods) for pods in units]
+
+    def _takes_too_much(self, left: I64, info: PodInfo) -> bool:
+        """Count one more pod that goes. Whether a budget does not allow it."""
+        numbers = self.speaking_for(info)
+        if len(numbers) and self._disrupted:
+            metadata = info.pod.metadata
+            counted = self._disrupted.get((metadata.namespace, metadata.name), ())
+            numbers = np.array([n for n in numbers.tolist() if n not in counted], np.int64)
+        if not len(numbers):
+            return False
+        left[numbers] -= 1
+        return bool((left[numbers] < 0).any())
 
     def keys_for(self, pods: Iterable[PodInfo]) -> set[str]:
         """The budgets that have a say about any of these."""

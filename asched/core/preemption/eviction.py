@@ -3,13 +3,13 @@
 For every victim: a condition that says why, the deletion, an event. A victim that is on its way to
 its node and nothing was written about yet is turned back in memory instead. All but the last go at
 the same time; the last one follows, so that the change that it causes finds the preemptor free to
-try again (`UnderWay`). Nominations of less important pods to the node are taken back first.
+try again (`UnderWay`). Nominations of less important pods to a pod's node are taken back first.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
 """
 
-from collections.abc import Collection, Iterator
-from typing import Final
+from collections.abc import Iterator, Sequence
+from typing import Final, Protocol
 
 from asched import names
 from asched.core.framework.effects import (
@@ -21,113 +21,52 @@ from asched.core.framework.effects import (
     Together,
     ref_of,
 )
-from asched.core.framework.points import Expecting, Late
+from asched.core.framework.points import Late
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
-from asched.core.framework.trial import Candidate, Trial
+from asched.core.framework.waiting import WaitingPods
 from asched.core.model.condition import difference
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod, PodCondition
+from asched.core.preemption.under_way import Preemptor, UnderWay, standing
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer, Done, Refused, Returned, Unknown
+from asched.core.state.nominated import Nominator
+from asched.core.state.pods import PodInfo
 
 NOT_FOUND: Final = 404
 ACTION: Final = "Preempting"
-#: Preemptions under way before those are looked for whose last victim went unnoticed.
-SWEEP_MIN: Final = 256
 
 
-class UnderWay:
-    """Preemptors whose victims are being evicted, and then leave. The last victim is known once its
-    turn came; what is known of a preemptor goes with that pod.
-    """
+class Site(Protocol):
+    """Where it happens: a trial of a pod, or of a group."""
 
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self._busy: dict[str, str] = {}  # preemptor's key -> uid
-        self._last: dict[str, tuple[str, Pod]] = {}  # preemptor's key -> uid, its last victim
-        self._expecting = Expecting()  # preemptors whose last victim is not gone yet, and where
-        self._for: dict[str, set[str]] = {}  # last victim's uid -> preemptors' keys
-        self._sweep_at = SWEEP_MIN
-
-    def start(self, preemptor: Pod, node: str) -> None:
-        self._forget(preemptor.key)
-        self._busy[preemptor.key] = preemptor.uid
-        self._expecting.put(preemptor.key, node)
-
-    def last(self, preemptor: Pod, victim: Pod) -> None:
-        """Only this victim is left."""
-        key = preemptor.key
-        if self._busy.get(key) == preemptor.uid:
-            del self._busy[key]
-            self._last[key] = (preemptor.uid, victim)
-            self._for.setdefault(victim.uid, set()).add(key)
-            if len(self._last) >= self._sweep_at:
-                self._sweep()
-
-    def end(self, preemptor: Pod, *, is_deleted: bool) -> None:
-        """Nothing more is written. If the last victim was deleted, that counts once it is seen: an
-        attempt before would evict it again.
-        """
-        if self._busy.get(preemptor.key) == preemptor.uid:
-            del self._busy[preemptor.key]
-            self._expecting.drop(preemptor.key)
-        uid, _ = self._last.get(preemptor.key, ("", None))
-        if uid == preemptor.uid and not is_deleted:
-            self._forget(preemptor.key)
-
-    def holds_back(self, pod: Pod) -> bool:
-        """Whether an attempt would come too early."""
-        if self._busy.get(pod.key) == pod.uid:
-            return True
-        uid, victim = self._last.get(pod.key, ("", None))
-        if uid != pod.uid or victim is None:
-            return False
-        now = self._now(victim)
-        return now is not None and not now.is_terminating
-
-    def holding(self) -> Collection[str]:
-        """Keys of preemptors that are surely held back (or were, before they were made anew)."""
-        return self._busy
-
-    def expecting(self, departed: Pod) -> Expecting:
-        """Preemptors whose last victim is not gone yet, and the nodes that their victims leave."""
-        for key in tuple(self._for.get(departed.uid, ())):
-            self._forget(key)
-        return self._expecting
-
-    def _forget(self, key: str) -> None:
-        _, victim = self._last.pop(key, ("", None))
-        self._expecting.drop(key)
-        if victim is not None:
-            others = self._for[victim.uid]
-            others.discard(key)
-            if not others:
-                del self._for[victim.uid]
-
-    def _sweep(self) -> None:
-        """Victims may have gone while nobody was waiting."""
-        for key in [key for key, (_, victim) in self._last.items() if self._now(victim) is None]:
-            self._forget(key)
-        self._sweep_at = max(SWEEP_MIN, 2 * len(self._last))
-
-    def _now(self, victim: Pod) -> Pod | None:
-        """The victim as it was last seen; None if it is gone, or waits for a node again."""
-        return standing(victim, self._cluster)
+    @property
+    def scheduler_name(self) -> str: ...
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def nominator(self) -> Nominator: ...
+    @property
+    def waiting(self) -> WaitingPods: ...
 
 
 class Eviction:
-    """One candidate's victims, on behalf of one preemptor."""
+    """The victims of one preemptor."""
 
     def __init__(
-        self, plugin: str, preemptor: Pod, candidate: Candidate, trial: Trial, under_way: UnderWay
+        self,
+        plugin: str,
+        preemptor: Preemptor,
+        victims: Sequence[PodInfo],
+        site: Site,
+        under_way: UnderWay,
     ) -> None:
         self._plugin = plugin
         self._preemptor = preemptor
-        self._node = candidate.node
-        self._trial = trial
+        self._site = site
         self._under_way = under_way
-        self._cluster = trial.cluster
-        self._victims = [i.pod for i in candidate.victims if not i.pod.is_terminating]
+        self._cluster = site.cluster
+        self._victims = [info.pod for info in victims if not info.pod.is_terminating]
         self._less: list[Pod] = []
 
     def begin(self) -> Late | None:
@@ -137,13 +76,11 @@ class Eviction:
         """
         if not self._victims:
             return None
-        self._under_way.start(self._preemptor, self._node)
-        nominator = self._trial.nominator
-        self._less = [
-            pod
-            for pod in nominator.on(self._node).values()
-            if pod.priority < self._preemptor.priority
-        ]
+        self._under_way.start(self._preemptor)
+        node, priority = self._preemptor.node, self._preemptor.priority
+        nominator = self._site.nominator
+        if node is not None:
+            self._less = [pod for pod in nominator.on(node).values() if pod.priority < priority]
         for pod in self._less:
             nominator.delete(pod.uid)
         return self._steps(self._less)
@@ -152,7 +89,7 @@ class Eviction:
         """Take back what `begin` noted; nothing was written yet."""
         self._under_way.end(self._preemptor, is_deleted=False)
         for pod in self._less:
-            self._trial.nominator.add(pod, self._node)
+            self._site.nominator.add(pod, self._preemptor.node)
 
     def _steps(self, nominated: list[Pod]) -> Late:
         failed: Status = SUCCESS
@@ -168,7 +105,7 @@ class Eviction:
             self._under_way.last(self._preemptor, last)
             status = yield from self._evict(last)
             has_left = last.uid not in self._cluster.placed
-            is_held_up = self._trial.waiting.get(last.uid) is not None
+            is_held_up = self._site.waiting.get(last.uid) is not None
             is_deleted = status.is_success and not has_left and not is_held_up
         finally:
             self._under_way.end(self._preemptor, is_deleted=is_deleted)
@@ -178,14 +115,14 @@ class Eviction:
 
     def _clear_nomination(self, pod: Pod) -> Iterator[Effect]:
         """That this fails is no reason to stop: the pod's own next attempt sets it right."""
-        now = self._trial.cluster.pods_seen.get(pod.key)
+        now = self._site.cluster.pods_seen.get(pod.key)
         if now is None or now.uid != pod.uid or not now.status.nominated_node_name:
             return
         types = tuple(c.type for c in now.status.conditions or ())
         yield PatchPodStatus(pod=ref_of(now), condition_types=types, nominated_node_name="")
 
     def _evict(self, victim: Pod) -> Late:
-        waiting = self._trial.waiting.get(victim.uid)
+        waiting = self._site.waiting.get(victim.uid)
         if waiting is not None and waiting.preempt(self._plugin):
             yield self._event(victim, " (in kube-scheduler memory).")
             return SUCCESS
@@ -207,16 +144,16 @@ class Eviction:
 
     def _patch(self, victim: Pod) -> MarkVictim | None:
         """The condition that tells controllers why the pod goes; None if it is there already."""
-        name = self._trial.scheduler_name
+        name = self._site.scheduler_name
         wanted = PodCondition(
             type=names.DISRUPTION_TARGET,
             status="True",
             reason=names.REASON_PREEMPTION_BY_SCHEDULER,
-            message=f"{name}: preempting to accommodate a higher priority pod",
+            message=f"{name}: preempting to accommodate a higher priority {self._preemptor.kind}",
             observed_generation=victim.metadata.generation or None,
         )
         old = victim.condition(names.DISRUPTION_TARGET)
-        condition = difference(old, wanted, self._trial.cluster.wall_clock_s)
+        condition = difference(old, wanted, self._site.cluster.wall_clock_s)
         if condition is None:
             return None
         types = [c.type for c in victim.status.conditions or ()]
@@ -225,7 +162,7 @@ class Eviction:
         return MarkVictim(pod=ref_of(victim), condition=condition, condition_types=tuple(types))
 
     def _event(self, victim: Pod, ending: str = "") -> EmitEvent:
-        metadata = victim.metadata
+        metadata, by = victim.metadata, self._preemptor
         return EmitEvent(
             regarding=ObjectReference(
                 api_version="v1",
@@ -238,19 +175,10 @@ class Eviction:
             type="Normal",
             reason=names.EVENT_PREEMPTED,
             action=ACTION,
-            note=f"Preempted by pod {self._preemptor.uid} on node {self._node}{ending}",
-            reporting_controller=self._trial.scheduler_name,
+            note=f"Preempted by {by.kind} {by.uid} on node {by.place}{ending}",
+            reporting_controller=self._site.scheduler_name,
+            related=by.related,
         )
-
-
-def standing(victim: Pod, cluster: Cluster) -> Pod | None:
-    """A victim as it was last seen, if it is still there and has a node: one whose binding failed
-    meanwhile takes no room any more, and nobody has to end it for that.
-    """
-    now = cluster.pods_seen.get(victim.key)
-    if now is None or now.uid != victim.uid:
-        return None
-    return now if now.spec.node_name or cluster.is_assumed(now.uid) else None
 
 
 def is_preempted(pod: Pod) -> bool:

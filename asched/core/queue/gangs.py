@@ -22,11 +22,13 @@ from asched.core.state.pod_groups import group_key
 class Gangs:
     """Whether pods of groups are tried as one, and whether in several placements. Those of groups
     that a label tells are where their profile, one of `coscheduled` by name, says so.
+    `makes_room`: others leave for a group as a whole, not for one of its pods after the other.
     """
 
     tries_groups: bool = False
     tries_placements: bool = False
     coscheduled: Mapping[str, CoschedulingArgs] = field(default_factory=dict)
+    makes_room: bool = False
 
     @property
     def are_tried(self) -> bool:

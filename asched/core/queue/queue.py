@@ -221,8 +221,8 @@ class SchedulingQueue:
 
         `is_patient`: the room the pod gives back wakes others, whose room would wake it; taken
         early from backoff, they would chase one another without a pause.
-        `is_promised`: there is room once others leave. `speaks_for_class`: just so would any pod
-        of the class have failed.
+        `is_promised`: there is room once others leave, or may be made. `speaks_for_class`: just so
+        would any pod of the class have failed.
         `pod_now` is the pod as last seen. Changes missed in flight are made up for here.
         """
         uid = queued.pod.uid

@@ -32,7 +32,8 @@ class QueuedPod:
     gated_by          the plugin that keeps it from becoming active, or ""
     pause_s           it backs off at least so long after its last failure
     is_patient        it had room and was turned away later: its backoff is never cut short
-    is_promised       its last attempt found room that others have to leave first
+    is_promised       its last attempt found room that others have to leave first, or nobody made
+                      any for it yet: time brings it back
     woken_by          the change that made it leave its rest last, in the words of the metrics
     was_flushed       it was given another try because of its age alone
     class_key         equal for pods for which every hint answers alike; None shares nothing

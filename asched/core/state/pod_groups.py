@@ -164,6 +164,11 @@ class PodGroups:
         if group is not None and pod.uid in group.placed:
             group.held.add(pod.uid)
 
+    def holds(self, pod: Pod) -> bool:
+        """Whether a pod with a place waits for the others."""
+        group = self._groups.get(group_key(pod))
+        return group is not None and pod.uid in group.held
+
     def let_go(self, key: str) -> tuple[str, ...]:
         """Nobody of a group is held any more; the uids of those who were."""
         group = self._groups.get(key)

@@ -100,10 +100,17 @@ class Supposition:
     def without(self, pods: Iterable[PodInfo]) -> Self:
         """Do without placed pods, wherever they are."""
         assert not self._cluster.topology.on_trial
+        groups = self._cluster.pod_groups
         for info in tuple(pods):
-            self._steps.append(partial(self._place, info, info.node_name))
+            is_held = groups.holds(info.pod)
+            self._steps.append(partial(self._return, info, info.node_name, is_held=is_held))
             self._displace(info)
         return self
+
+    def _return(self, info: PodInfo, node: str, *, is_held: bool) -> None:
+        self._place(info, node)
+        if is_held:  # it goes on waiting for the rest of its gang
+            self._cluster.pod_groups.hold(info.pod)
 
     def node(self, node: Node) -> Self:
         """A node is this one, or is there at all."""

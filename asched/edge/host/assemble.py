@@ -153,7 +153,8 @@ def reconfigured(
 def group_rules(configuration: SchedulerConfiguration, runners: Mapping[str, Runner]) -> Gangs:
     """Pods of a group are tried as one if the gate says so, or if a profile knows of gangs; in
     placements if their gate says so, or if a profile knows how to make them. Those of a group that
-    a label tells are in profiles with Coscheduling.
+    a label tells are in profiles with Coscheduling. Room is made for groups as a whole if the gate
+    says so.
     """
     gates, gangs = configuration.gates, names.GANG_SCHEDULING
     profiles = [runner.profile for runner in runners.values()]
@@ -166,7 +167,8 @@ def group_rules(configuration: SchedulerConfiguration, runners: Mapping[str, Run
         for profile in profiles
         if isinstance(plugin := profile.plugins.get(names.COSCHEDULING), Coscheduling)
     }
-    return Gangs(tries_groups, tries_placements, coscheduled)
+    makes_room = gates.get("WorkloadAwarePreemption", False)
+    return Gangs(tries_groups, tries_placements, coscheduled, makes_room)
 
 
 def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:

@@ -3,11 +3,11 @@
 from types import SimpleNamespace
 from typing import Any
 
-from asched.core.framework.trial import Candidate
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
-from asched.core.preemption.eviction import Eviction, UnderWay
+from asched.core.preemption.eviction import Eviction
+from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.core.state.facts import Seen
 from asched.edge.host.assemble import Parts
 from tests.builders import PodBuilder, a_node
@@ -39,8 +39,8 @@ class Scene:
         self.preemptor = a_high("pre", priority=100).build()
         self.eviction = Eviction(
             "DefaultPreemption",
-            self.preemptor,
-            Candidate("n0", 0, tuple(infos), 0),
+            Preemptor.of_pod(self.preemptor, "n0"),
+            infos,
             trial,
             self.under_way,
         )

@@ -1,0 +1,242 @@
+"""Room for a group as a whole: the group is tried as if others were gone, as often as it takes.
+
+    no place ─> the plugin proposes who goes ─> the group is tried without them ─> ... ─> evictions
+                                                                                    └─> or why not
+
+A trial supposes its victims gone as a fact, so that every rule, Reserve and Permit judge the group
+as they will once that is true. Whenever it pauses, or asks an extender, everybody is back before
+others have their turn, and gone again after it.
+
+Unlike upstream, every pod that had a place in the last trial is nominated to it: what is given up
+for the group is not given to somebody else while it backs off (docs/parity.md).
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
+        (runWorkloadAwarePreemption)
+"""
+
+from collections.abc import Generator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.group import GroupAttempt, Outcome, Result
+from asched.core.cycle.group_placements import try_placements
+from asched.core.cycle.group_trial import TRY_STEPS, free, pause_if_due, try_group
+from asched.core.cycle.history import Step
+from asched.core.cycle.scheduling import Background, failure_of
+from asched.core.framework.effects import Effect, WaitFor
+from asched.core.framework.group_post_filter import Alike, Probe, RoomMade, group_post_filter
+from asched.core.framework.order_free import OrderFree
+from asched.core.framework.placements import Mask, Placement
+from asched.core.framework.results.nominated_filter import ignores_pods
+from asched.core.framework.status import SKIP, Code, Status, failure, unschedulable
+from asched.core.model.kinds import POD, POD_GROUP
+from asched.core.model.pod import Pod
+from asched.core.model.workload import PodGroup
+from asched.core.preemption.under_way import standing
+from asched.core.state.facts import Answer
+from asched.core.state.pod_groups import is_coscheduled
+from asched.core.state.pods import PodInfo
+
+NO_PLUGIN: Final = (
+    "default preemption plugin is not registered, workload aware preemption is disabled"
+)
+CONSTRAINED: Final = (
+    "workload aware preemption is not supported for pod groups with scheduling constraints"
+)
+#: How long a group is patient with its victims before it is tried all the same. A guess.
+VICTIMS_LEAVE_S: Final = 600.0
+#: Steps of the budget for a pod that is supposed gone, and is there again.
+MOVE_STEPS: Final = 1.5
+
+
+def make_room_for_group(
+    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
+) -> Generator[Effect, Answer, None]:
+    """After a trial that found no place: write into its outcome what came of making room."""
+    is_asked = context.gangs.makes_room and not is_coscheduled(group.key)
+    if not is_asked or outcome.result is not Result.UNSCHEDULABLE:
+        return
+    yield from free(context, group, outcome)
+    plugin = group_post_filter(group.runner.profile.plugins)
+    known: PodGroup | None = context.cluster.get(POD_GROUP, group.key)
+    if plugin is None:
+        outcome.message += f", {NO_PLUGIN}"
+        return
+    if known is None:
+        name = group.key.rpartition("/")[2]
+        outcome.result = Result.ERROR
+        outcome.message = (
+            f'failed to get pod group object: podgroup.scheduling.k8s.io "{name}" not found'
+        )
+        return
+    if known.topology_key:
+        outcome.message += f", {CONSTRAINED}"
+        return
+    trial = Supposed(context, group, known, outcome.message)
+    try:
+        room = yield from plugin.group_post_filter(trial)
+    except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
+        room = RoomMade(failure(failure_of(context, raised).message))
+    if room.status.code is Code.ERROR:
+        outcome.result, outcome.message = Result.ERROR, room.status.message
+    elif not room.status.is_success:
+        outcome.message += f", {room.status.message}"
+    else:
+        outcome.result, outcome.room = Result.WAITING_ON_PREEMPTION, room
+        _note(context, group, room)
+
+
+@dataclass(slots=True)
+class Evictions(Background):
+    """The evictions for a group. They end when all victims have gone: then its pods are tried at
+    once. Whoever rejected them may not have heard of those who left while they were held back, nor
+    care for the last one.
+    """
+
+    victims: tuple[str, ...] = ()
+
+    def run(self) -> Generator[Effect, Answer, tuple[Status, Pod]]:
+        cluster = self.context.cluster
+        seen = map(cluster.pods_seen.get, self.victims)
+        left = [victim for victim in seen if victim is not None]
+
+        def have_gone() -> bool:
+            while left and standing(left[-1], cluster) is None:
+                left.pop()
+            return not left
+
+        on = tuple([(POD.resource, key) for key in self.victims])
+        status, pod = yield from Background.run(self)
+        if status.is_success:
+            yield WaitFor(ready=have_gone, timeout_s=VICTIMS_LEAVE_S, on=on)
+            status = SKIP
+        return status, pod
+
+
+def _note(context: SchedulerContext, group: GroupAttempt, room: RoomMade) -> None:
+    if room.victims:
+        context.observer.preempting(len(room.victims))
+    seen = context.cluster.pods_seen
+    victims = tuple([(key, seen[key].priority) for key in room.victims if key in seen])
+    for attempt in group.attempts:
+        node = room.places.get(attempt.pod.uid)
+        if node is not None:
+            context.tell(attempt, Step.NOMINATED, (node, victims))
+
+
+class Supposed:
+    """The trial of a group while others are supposed gone (`GroupTrial`)."""
+
+    def __init__(
+        self, context: SchedulerContext, group: GroupAttempt, known: PodGroup, refusal: str
+    ) -> None:
+        self._context = context
+        self._attempt = group
+        profile = group.runner.profile
+        self.scheduler_name = profile.scheduler_name
+        self.cluster = context.cluster
+        self.nominator = context.nominator
+        self.waiting = context.waiting
+        self.group = known
+        self.pods: Sequence[PodInfo] = [attempt.info for attempt in group.attempts]
+        self.refusal = refusal
+        self.moves = 0
+        gang = known.spec.scheduling_policy.gang
+        waits = any(getattr(permit, "awaits_pods", False) for permit in profile.permits)
+        needed = gang.min_count if gang is not None and waits else 1
+        placed = len(context.cluster.pod_groups.get(group.key).placed)
+        self.needed = max(needed - placed, 1)
+
+    def alike(self) -> list[Alike]:
+        classes: dict[tuple[int, int], list[PodInfo]] = {}
+        for info in self.pods:
+            classes.setdefault((info.cls.number, info.pod.priority), []).append(info)
+        return [self._alike(infos) for infos in classes.values()]
+
+    def _alike(self, infos: Sequence[PodInfo]) -> Alike:
+        example, runner = infos[0], self._attempt.runner
+        rows: Mask = Placement().mask(self.cluster.nodes)
+        takes: dict[int, int] = {}
+        state = runner.cache.state_of(example)
+        for filterer in state.active_plugins.filters:
+            if isinstance(filterer.plugin, OrderFree):
+                for at, amount in filterer.plugin.takes(example).items():
+                    takes[at] = max(takes.get(at, 0), amount)
+        try:
+            fitting = runner.fitting(example)
+        except Exception:  # noqa: BLE001 - the trial says what is wrong; until then any row may do
+            return Alike(len(infos), takes, rows)
+        if fitting.rejection is None:
+            for verdict in fitting.state.active:
+                if ignores_pods(verdict.plugin):
+                    rows &= verdict.codes == 0
+        return Alike(len(infos), takes, rows)
+
+    def charge(self, steps: float) -> Generator[Effect, Answer, None]:
+        yield from self._watched(pause_if_due(self._context, self._attempt, steps))
+
+    def fits_without(self, gone: Sequence[PodInfo]) -> Generator[Effect, Answer, Probe]:
+        context, group = self._context, self._attempt
+        uids = [info.pod.uid for info in gone]
+        trial = (
+            try_placements(context, group, only_whether=True)
+            if context.gangs.tries_placements
+            else try_group(context, group, plan={}, only_whether=True)
+        )
+        outcome: Outcome = yield from self._without(uids, trial)
+        places = {
+            tried.attempt.pod.uid: tried.decision.node
+            for tried in outcome.tried
+            if tried.decision is not None
+        }
+        yield from self._watched(free(context, group, outcome))
+        steps = MOVE_STEPS * len(gone) + TRY_STEPS * len(outcome.tried)
+        if outcome.result is Result.SCHEDULED:
+            return Probe(places=places, steps=steps)
+        told = failure if outcome.result is Result.ERROR else unschedulable
+        return Probe(told(outcome.message), steps=steps)
+
+    def _without(
+        self, uids: Sequence[str], steps: Generator[Effect, Answer, Outcome]
+    ) -> Generator[Effect, Answer, Outcome]:
+        """Run steps as if these placed pods were gone; while others have their turn, they are
+        not.
+        """
+        cluster, answer = self.cluster, None
+        while True:
+            passing: list[Effect] = []
+            outcome: Outcome | None = None
+            standing = [info for info in map(cluster.placed.get, uids) if info is not None]
+            with cluster.supposing().without(info for info in standing if info.row >= 0):
+                try:
+                    effect = steps.send(answer)  # type: ignore[arg-type]
+                    while not (effect.answers and effect.wants_answer):
+                        passing.append(effect)
+                        effect = next(steps)
+                except StopIteration as end:
+                    outcome = end.value
+            cluster.budget.note(MOVE_STEPS * len(standing))
+            yield from passing
+            if outcome is not None:
+                return outcome
+            before = self._version()
+            answer = yield effect
+            self.moves += self._version() != before
+
+    def _watched(self, steps: Generator[Effect, Answer, None]) -> Generator[Effect, Answer, None]:
+        """Run steps, and note whether anything happened meanwhile."""
+        answer: Any = None
+        while True:
+            try:
+                effect = steps.send(answer)
+            except StopIteration:
+                return
+            before = self._version()
+            answer = yield effect
+            self.moves += self._version() != before
+
+    def _version(self) -> tuple[int, int, int, int]:
+        nodes = self.cluster.nodes
+        generations = nodes.generation, self.cluster.epoch, self.nominator.generation
+        return nodes.log.end, *generations

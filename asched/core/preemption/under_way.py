@@ -1,0 +1,158 @@
+"""Preemptions under way: for whom pods are being evicted, and who is held back meanwhile.
+
+Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.go
+        (IsPodRunningPreemption, IsPodGroupRunningPreemption)
+"""
+
+from collections.abc import Collection, Sequence
+from typing import Final, NamedTuple, Self
+
+from asched.core.framework.points import Expecting
+from asched.core.model.kinds import POD_GROUP
+from asched.core.model.meta import ObjectReference
+from asched.core.model.pod import Pod
+from asched.core.model.workload import PodGroup
+from asched.core.state.cluster import Cluster
+from asched.core.state.pod_groups import group_key
+
+#: Preemptions under way before those are looked for whose last victim went unnoticed.
+SWEEP_MIN: Final = 256
+#: Where a group makes room, in the words of messages.
+CLUSTER: Final = "cluster"
+_OF_GROUP: Final = "podgroup/"
+
+
+class Preemptor(NamedTuple):
+    """For whom pods are evicted. `kind` and `place` are words of messages; `node` is the one on
+    which room is made, None for a group. `held`: keys and uids of all that wait meanwhile, those of
+    a group's pods, and one for pods that join it.
+    """
+
+    kind: str
+    uid: str
+    place: str
+    node: str | None
+    priority: int
+    held: tuple[tuple[str, str], ...]
+    related: ObjectReference | None = None
+
+    @classmethod
+    def of_pod(cls, pod: Pod, node: str) -> Self:
+        return cls("pod", pod.uid, node, node, pod.priority, ((pod.key, pod.uid),))
+
+    @classmethod
+    def of_group(cls, group: PodGroup, pods: Sequence[Pod]) -> Self:
+        metadata = group.metadata
+        related = ObjectReference(
+            api_version=POD_GROUP.group_version,
+            kind=POD_GROUP.name,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            resource_version=metadata.resource_version,
+        )
+        own = (_OF_GROUP + metadata.key, metadata.uid)
+        held = (own, *((pod.key, pod.uid) for pod in pods))
+        return cls("podgroup", metadata.uid, CLUSTER, None, group.priority, held, related)
+
+
+class UnderWay:
+    """Preemptors whose victims are being evicted, and then leave. The last victim is known once its
+    turn came; what is known of a preemptor goes with that pod.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._busy: dict[str, str] = {}  # preemptor's key -> uid
+        self._last: dict[str, tuple[str, Pod]] = {}  # preemptor's key -> uid, its last victim
+        self._expecting = Expecting()  # preemptors whose last victim is not gone yet, and where
+        self._for: dict[str, set[str]] = {}  # last victim's uid -> preemptors' keys
+        self._sweep_at = SWEEP_MIN
+
+    def start(self, preemptor: Preemptor) -> None:
+        for key, uid in preemptor.held:
+            self._forget(key)
+            self._busy[key] = uid
+            if preemptor.node is not None:
+                self._expecting.put(key, preemptor.node)
+
+    def last(self, preemptor: Preemptor, victim: Pod) -> None:
+        """Only this victim is left."""
+        for key, uid in preemptor.held:
+            if self._busy.get(key) == uid:
+                del self._busy[key]
+                self._last[key] = (uid, victim)
+                self._for.setdefault(victim.uid, set()).add(key)
+        if len(self._last) >= self._sweep_at:
+            self._sweep()
+
+    def end(self, preemptor: Preemptor, *, is_deleted: bool) -> None:
+        """Nothing more is written. If the last victim was deleted, that counts once it is seen: an
+        attempt before would evict it again.
+        """
+        for key, uid in preemptor.held:
+            if self._busy.get(key) == uid:
+                del self._busy[key]
+                self._expecting.drop(key)
+            if self._last.get(key, ("", None))[0] == uid and not is_deleted:
+                self._forget(key)
+
+    def holds_back(self, pod: Pod) -> bool:
+        """Whether an attempt at a pod would come too early, if it is one for itself."""
+        return self._holds(pod.key, pod.uid)
+
+    def holds_group_back(self, pod: Pod) -> bool:
+        """The same for a pod that is tried with its group."""
+        if pod.spec.scheduling_group is None:
+            return False
+        key = group_key(pod)
+        group: PodGroup | None = self._cluster.get(POD_GROUP, key)
+        return group is not None and self._holds(_OF_GROUP + key, group.metadata.uid)
+
+    def _holds(self, key: str, uid: str) -> bool:
+        if self._busy.get(key) == uid:
+            return True
+        held, victim = self._last.get(key, ("", None))
+        if held != uid or victim is None:
+            return False
+        now = self._now(victim)
+        return now is not None and not now.is_terminating
+
+    def holding(self) -> Collection[str]:
+        """Keys of pods that are surely held back (or were, before they were made anew)."""
+        return self._busy
+
+    def expecting(self, departed: Pod) -> Expecting:
+        """Preemptors whose last victim is not gone yet, and the nodes that their victims leave."""
+        for key in tuple(self._for.get(departed.uid, ())):
+            self._forget(key)
+        return self._expecting
+
+    def _forget(self, key: str) -> None:
+        _, victim = self._last.pop(key, ("", None))
+        self._expecting.drop(key)
+        if victim is not None:
+            others = self._for[victim.uid]
+            others.discard(key)
+            if not others:
+                del self._for[victim.uid]
+
+    def _sweep(self) -> None:
+        """Victims may have gone while nobody was waiting."""
+        for key in [key for key, (_, victim) in self._last.items() if self._now(victim) is None]:
+            self._forget(key)
+        self._sweep_at = max(SWEEP_MIN, 2 * len(self._last))
+
+    def _now(self, victim: Pod) -> Pod | None:
+        """The victim as it was last seen; None if it is gone, or waits for a node again."""
+        return standing(victim, self._cluster)
+
+
+def standing(victim: Pod, cluster: Cluster) -> Pod | None:
+    """A victim as it was last seen, if it is still there and has a node: one whose binding failed
+    meanwhile takes no room any more, and nobody has to end it for that.
+    """
+    now = cluster.pods_seen.get(victim.key)
+    if now is None or now.uid != victim.uid:
+        return None
+    return now if now.spec.node_name or cluster.is_assumed(now.uid) else None

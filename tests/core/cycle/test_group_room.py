@@ -1,0 +1,520 @@
+"""Room for pod groups, played through the machine: who goes, what everybody is told, who waits."""
+
+from dataclasses import dataclass
+from operator import attrgetter
+from typing import Any
+
+import pytest
+
+from asched.core.framework.effects import (
+    Bind,
+    DeletePod,
+    Effect,
+    EmitEvent,
+    MarkVictim,
+    Patch,
+    PatchPodStatus,
+)
+from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET, POD_GROUP
+from asched.core.state.facts import Done, Gone, Seen
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.core.cycle.playbook import Play
+from tests.core.preemption.group_stage import a_budget, a_group
+
+GATES = {"GenericWorkload": True, "GangScheduling": True, "WorkloadAwarePreemption": True}
+REFUSED = (
+    "no new claims to deallocate, preemption: not eligible due to workload aware preemption enabled"
+)
+STAMP = "2026-01-01T02:00:00Z"
+
+
+def cpus(name: str, count: int) -> NodeBuilder:
+    return a_node(name).allocatable(cpu=str(count), memory="8Gi", pods="32")
+
+
+def low(name: str, node: str = "n1", cpu: str = "1", priority: int = 10) -> PodBuilder:
+    return a_pod(name).requests(cpu=cpu).priority(priority).on(node)
+
+
+def member(name: str, group: str = "crew", cpu: str = "1", priority: int = 100) -> PodBuilder:
+    pod = a_pod(name).requests(cpu=cpu).priority(priority)
+    return pod.spec(schedulingGroup={"podGroupName": group})
+
+
+class Stage:
+    """A machine, and everything it has said since the last look."""
+
+    def __init__(self, *nodes: NodeBuilder, **config: Any) -> None:
+        gates = {**GATES, **config.pop("gates", {})}
+        self.play = Play(*nodes, gates=gates, **config)
+        self.play.machine.context.gang_search_steps = 0
+        self.said: list[Effect] = []
+        self._asked: list[Any] = []
+        self.shown: dict[str, PodBuilder] = {}
+
+    def go(self, *facts: Any, after_s: float = 0.0) -> list[Effect]:
+        effects = list(self.play.turn(*facts, after_s=after_s))
+        while self.play.machine.next_deadline_s() == 0.0:
+            effects += self.play.turn()
+        self.said += effects
+        self._asked += [e for e in effects if isinstance(e, (MarkVictim, DeletePod))]
+        return effects
+
+    def show(self, *pods: PodBuilder) -> list[Effect]:
+        self.shown.update({pod.json["metadata"]["name"]: pod for pod in pods})
+        return self.go(*(Seen(POD, pod.build()) for pod in pods))
+
+    def group(self, name: str = "crew", **spec: Any) -> list[Effect]:
+        return self.go(Seen(POD_GROUP, a_group(name, **spec)))
+
+    def crew(self, *names: str, priority: int = 100, **spec: Any) -> None:
+        """Pods that wait for their group, which then comes."""
+        self.show(*(member(name) for name in names))
+        self.said.clear()
+        self.group(priority=priority, **spec)
+
+    def evict(self, *, leave: bool = True) -> list[str]:
+        """Carry the evictions out; who was deleted. `leave`: they are gone at once."""
+        gone = []
+        while asked := self._asked:
+            self._asked = []
+            gone += [e.pod.name for e in asked if isinstance(e, DeletePod)]
+            self.go(*(Done(e.id) for e in asked))
+        for name in gone if leave else ():
+            self.lose(name)
+        return gone
+
+    def lose(self, name: str) -> list[Effect]:
+        return self.go(Gone(POD, self.shown[name].build()))
+
+    def of(self, kind: Any) -> list[Any]:
+        return [effect for effect in self.said if isinstance(effect, kind)]
+
+    def bound(self) -> set[str]:
+        return {bind.pod.name for bind in self.of(Bind)}
+
+    def notes(self, reason: str = "FailedScheduling") -> dict[str, str]:
+        return {e.regarding.name: e.note for e in self.of(EmitEvent) if e.reason == reason}
+
+    def condition(self) -> str:
+        """What the group was told last."""
+        told = [patch for patch in self.of(Patch) if patch.kind is POD_GROUP]
+        message: str = told[-1].body["status"]["conditions"][0]["message"]
+        return message
+
+    def nominated(self) -> dict[str, str]:
+        found = {e.pod.name: e.nominated_node_name for e in self.of(PatchPodStatus)}
+        return {name: node for name, node in found.items() if node is not None}
+
+
+# --- upstream's own stories ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Story:
+    """`nodes` are cpus; `there` are (name, node, cpu, priority, group); `wants` (name, cpu)."""
+
+    name: str
+    nodes: tuple[int, ...]
+    there: tuple[tuple[str, str, str, int, str], ...]
+    wants: tuple[tuple[str, str], ...]
+    min_count: int | None
+    goes: str
+    bound: str
+    priority: int = 100
+    budget: int | None = None  # of pods with app=foo: those whose name starts with "foo"
+    old: Any = None
+
+
+def lows(count: int, node: str = "n1", priority: int = 10, group: str = "") -> Any:
+    return tuple((f"low-{i}", node, "1", priority, group) for i in range(1, count + 1))
+
+
+THREE = (("a", "1"), ("b", "1"), ("c", "1"))
+OLD = {"priority": 10, "whole": True, "min_count": 3}
+STORIES = [
+    Story("all of a node", (3,), lows(3), THREE, 3, "low-1 low-2 low-3", "a b c"),
+    Story(
+        "a node and what is free",
+        (2, 2),
+        (("low-1", "n1", "2", 10, ""), ("low-2", "n2", "1", 10, "")),
+        THREE,
+        3,
+        "low-1",
+        "a b c",
+    ),
+    Story(
+        "whom a budget protects stays",
+        (3,),
+        (("foo-1", "n1", "1", 10, ""), ("foo-2", "n1", "1", 10, ""), ("low-3", "n1", "1", 10, "")),
+        (("a", "500m"), ("b", "500m")),
+        2,
+        "low-3",
+        "a b",
+        budget=0,
+    ),
+    Story(
+        "several nodes",
+        (2, 2),
+        (*lows(2), ("low-3", "n2", "1", 10, ""), ("low-4", "n2", "1", 10, "")),
+        (*THREE, ("d", "1")),
+        4,
+        "low-1 low-2 low-3 low-4",
+        "a b c d",
+    ),
+    Story(
+        "nobody goes in vain",
+        (3,),
+        (*lows(2), ("big", "n1", "1", 500, "")),
+        THREE,
+        3,
+        "",
+        "",
+    ),
+    Story(
+        "the least important ones",
+        (3,),
+        (("mid", "n1", "1", 50, ""), *lows(2)),
+        THREE[:2],
+        2,
+        "low-1 low-2",
+        "a b",
+    ),
+    Story(
+        "a group that goes whole, for one pod",
+        (3,),
+        lows(3, group="old"),
+        THREE[:1],
+        1,
+        "low-1 low-2 low-3",
+        "a",
+        old=OLD,
+    ),
+    Story(
+        "one without a gang goes whole as well",
+        (3,),
+        lows(3, group="old"),
+        THREE[:1],
+        1,
+        "low-1 low-2 low-3",
+        "a",
+        old={**OLD, "min_count": None},
+    ),
+    Story(
+        "groups are compared by their own priorities",
+        (3,),
+        lows(3, priority=1000, group="old"),
+        THREE[:1],
+        1,
+        "low-1 low-2 low-3",
+        "a",
+        old=OLD,
+    ),
+    Story(
+        "a group of too low a priority stays outside",
+        (3,),
+        lows(3, group="old"),
+        THREE[:1],
+        1,
+        "",
+        "",
+        priority=10,
+        old={**OLD, "priority": 100},
+    ),
+]
+
+
+@pytest.mark.parametrize("story", STORIES, ids=attrgetter("name"))
+@pytest.mark.parametrize("by_placement", [False, True], ids=["", "in placements"])
+def test_upstreams_own_stories(story: Story, *, by_placement: bool) -> None:
+    nodes = [cpus(f"n{i}", count) for i, count in enumerate(story.nodes, 1)]
+    stage = Stage(*nodes, gates={"TopologyAwareWorkloadScheduling": by_placement})
+    if story.old:
+        stage.group("old", **story.old)
+    if story.budget is not None:
+        stage.go(Seen(POD_DISRUPTION_BUDGET, a_budget("foo", story.budget, app="foo")))
+    for name, node, cpu, priority, group in story.there:
+        pod = low(name, node, cpu, priority)
+        if name.startswith("foo"):
+            pod.labels(app="foo")
+        if group:
+            pod.spec(schedulingGroup={"podGroupName": group})
+        stage.show(pod)
+    stage.show(*(member(name, cpu=cpu) for name, cpu in story.wants))
+    stage.group(priority=story.priority, min_count=story.min_count)
+
+    gone = stage.evict()
+
+    assert sorted(gone) == story.goes.split()
+    assert sorted(stage.bound()) == story.bound.split()
+
+
+def test_without_a_gang_room_is_made_for_one_pod_after_the_other() -> None:
+    stage = Stage(cpus("n1", 3))
+    stage.show(*(low(f"low-{i}") for i in range(3)))
+    stage.crew("a", "b", "c", min_count=None)
+    gone: list[str] = []
+    for _ in range(3):
+        fresh = stage.evict()
+        assert len(fresh) == 1
+        gone += fresh
+        stage.go(after_s=12)
+
+    assert len(set(gone)) == 3
+    assert stage.bound() == {"a", "b", "c"}
+
+
+def test_pods_by_themselves_preempt_pods_of_whole_groups_one_by_one() -> None:
+    stage = Stage(cpus("n1", 2))
+    stage.group("old", **OLD)
+    for name, priority in (("old-1", 20), ("old-2", 10)):
+        stage.show(low(name, priority=priority).spec(schedulingGroup={"podGroupName": "old"}))
+    stage.show(a_pod("alone").requests(cpu="1").priority(100))
+
+    assert stage.evict() == ["old-2"]
+    assert stage.notes("Preempted")["old-2"] == "Preempted by pod uid-alone on node n1"
+
+
+# --- words ---------------------------------------------------------------------------------------
+
+
+def test_everybody_is_told_in_the_words_of_kube_scheduler() -> None:
+    """Recorded from 1.36.2, but for the nomination of the pod that needs the room."""
+    stage = Stage(cpus("n1", 3))
+    stage.show(low("low-0"))
+    stage.crew("a", "b", "c", min_count=3)
+
+    assert stage.notes() == {
+        "a": "pod group is unschedulable",
+        "b": "pod group is unschedulable",
+        "c": f"0/1 nodes are available: 1 Insufficient cpu. {REFUSED}",
+    }
+    assert stage.condition() == "pod group is unschedulable"
+    assert stage.nominated() == dict.fromkeys("abc", "n1")
+    (mark,) = stage.of(MarkVictim)
+    assert mark.condition["message"] == (
+        "default-scheduler: preempting to accommodate a higher priority podgroup"
+    )
+    stage.evict()
+    (event,) = [e for e in stage.of(EmitEvent) if e.reason == "Preempted"]
+    assert event.note == "Preempted by podgroup uid-crew on node cluster"
+    assert (event.related.kind, event.related.name) == ("PodGroup", "crew")
+    assert event.related.api_version == "scheduling.k8s.io/v1alpha2"
+
+
+def refusal(stage: Stage) -> str:
+    assert not stage.of(DeletePod)
+    assert not stage.of(MarkVictim)
+    return stage.condition()
+
+
+def test_a_group_that_would_not_fit_even_so_is_told_twice() -> None:
+    stage = Stage(cpus("n1", 2))
+    stage.show(low("low-0"))
+    stage.crew("a", "b", "c", min_count=3)
+    assert refusal(stage) == "pod group is unschedulable, pod group is unschedulable"
+
+
+def test_in_placements_too() -> None:
+    stage = Stage(cpus("n1", 2), gates={"TopologyAwareWorkloadScheduling": True})
+    stage.show(low("low-0"))
+    stage.crew("a", "b", "c", min_count=3)
+    none = "0/1 placements are available, first placement status: pod group is unschedulable"
+    assert refusal(stage) == f"{none}, {none}"
+
+
+def test_where_nobody_is_less_important() -> None:
+    stage = Stage(cpus("n1", 3))
+    stage.show(low("low-0", priority=100))
+    stage.crew("a", "b", "c", min_count=3)
+    assert refusal(stage) == (
+        "pod group is unschedulable, No preemption victims found for incoming preemptor"
+    )
+
+
+def test_one_pod_that_never_preempts_keeps_its_group_from_it() -> None:
+    stage = Stage(cpus("n1", 3))
+    stage.show(low("low-0"), member("a"), member("b"), member("c").spec(preemptionPolicy="Never"))
+    stage.said.clear()
+    stage.group(priority=100, min_count=3)
+    assert refusal(stage) == (
+        "pod group is unschedulable, not eligible due to preemptionPolicy=Never."
+    )
+
+
+def test_the_proof_that_there_is_no_place_comes_behind_those_words() -> None:
+    stage = Stage(cpus("n1", 3))
+    stage.play.machine.context.gang_search_steps = 1000
+    stage.show(low("low-0", priority=100))
+    stage.crew("a", "b", "c", min_count=3)
+    assert refusal(stage) == (
+        "pod group is unschedulable, No preemption victims found for incoming preemptor: there is"
+        " no place for it: the nodes have places for 2 of 3 pods like a"
+    )
+
+
+def test_a_group_with_a_topology_constraint_evicts_nobody() -> None:
+    stage = Stage(cpus("n1", 3).labels(zone="z"), gates={"TopologyAwareWorkloadScheduling": True})
+    stage.show(low("low-0"), member("a"), member("b"), member("c"))
+    stage.said.clear()
+    group = a_group("crew", priority=100, min_count=3, topology_key="zone")
+    stage.go(Seen(POD_GROUP, group))
+    assert refusal(stage).endswith(
+        ", workload aware preemption is not supported for pod groups with scheduling constraints"
+    )
+    limits = "preemption: not eligible due to placement-based pod group scheduling limitation"
+    assert stage.notes()["c"].endswith(limits)
+
+
+def test_without_default_preemption_nobody_makes_room() -> None:
+    profile = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": {"disabled": [{"name": "DefaultPreemption"}]}},
+    }
+    stage = Stage(cpus("n1", 3), profiles=[profile])
+    stage.show(low("low-0"))
+    stage.crew("a", "b", "c", min_count=3)
+    assert refusal(stage) == (
+        "pod group is unschedulable, default preemption plugin is not registered, workload aware"
+        " preemption is disabled"
+    )
+
+
+def test_without_the_gate_room_is_made_pod_by_pod() -> None:
+    stage = Stage(cpus("n1", 3), gates={"WorkloadAwarePreemption": False})
+    stage.show(low("low-0"))
+    stage.crew("a", "b", "c", min_count=3)
+    assert stage.evict() == ["low-0"]
+    assert stage.notes("Preempted")["low-0"] == "Preempted by pod uid-c on node n1"
+
+
+# --- waiting for the victims ---------------------------------------------------------------------
+
+
+def leaving(name: str) -> PodBuilder:
+    condition = {"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}
+    pod = low(name).metadata(deletionTimestamp=STAMP, resourceVersion="2")
+    return pod.status(conditions=[condition])
+
+
+def test_while_victims_leave_nobody_else_goes() -> None:
+    stage = Stage(cpus("n1", 3))
+    stage.show(*(low(f"low-{i}") for i in range(3)))
+    stage.crew("a", "b", min_count=2)
+    gone = stage.evict(leave=False)
+    assert len(gone) == 2
+    stage.said.clear()
+    for name in gone:
+        stage.show(leaving(name))
+    for _ in range(4):
+        stage.go(after_s=6)
+
+    assert not stage.evict()
+    assert not stage.notes(), "nor is the group tried in vain"
+    assert not stage.bound()
+    for name in gone:
+        stage.lose(name)
+    stage.go(after_s=12)
+    assert stage.bound() == {"a", "b"}
+
+
+def test_while_evictions_are_sent_the_group_is_not_tried_nor_a_pod_that_joins_it() -> None:
+    stage = Stage(cpus("n1", 3))
+    stage.show(*(low(f"low-{i}") for i in range(3)))
+    stage.crew("a", "b", min_count=2)
+    stage.said.clear()
+    stage.show(member("c"))
+    stage.go(Seen(NODE, cpus("n2", 1).build()), after_s=30)
+    assert not stage.notes()
+
+    context = stage.play.machine.context
+    plugin = context.runners["default-scheduler"].profile.plugins["DefaultPreemption"]
+    status = plugin.pre_enqueue(member("c").build())  # type: ignore[attr-defined]
+    assert status.message == "waiting for the preemption for this pod group to be finished"
+
+
+def test_once_the_last_victim_has_gone_the_group_is_tried_at_once() -> None:
+    """Its pods were rejected for a port that is free long before the last victim goes, for whom
+    nobody who rejected them cares.
+    """
+    stage = Stage(cpus("n1", 2))
+    stage.show(low("port").host_port(80), low("cpu"))
+    stage.show(member("a", cpu="2").host_port(80))
+    stage.said.clear()
+    stage.group(priority=100, min_count=1)
+    assert sorted(stage.evict(leave=False)) == ["cpu", "port"]
+    stage.lose("port")
+    assert not stage.bound()
+    stage.lose("cpu")
+    assert stage.bound() == {"a"}
+
+
+def test_room_that_was_made_is_not_given_to_less_important_pods() -> None:
+    stage = Stage(cpus("n1", 2))
+    stage.show(low("low-0"), low("low-1"))
+    stage.crew("a", "b", min_count=2)
+    gone = stage.evict(leave=False)
+    assert len(gone) == 2
+    stage.said.clear()
+    stage.show(a_pod("again").requests(cpu="1").priority(10))
+    stage.lose(gone[0])
+    assert not stage.bound()
+    stage.lose(gone[1])
+    assert stage.bound() == {"a", "b"}
+
+
+# --- trials --------------------------------------------------------------------------------------
+
+
+def test_after_a_trial_everybody_is_where_he_was() -> None:
+    stage = Stage(cpus("n1", 3), cpus("n2", 3))
+    stage.show(*(low(f"low-{i}", f"n{1 + i % 2}") for i in range(4)))
+    cluster = stage.play.parts.cluster
+    before = {uid: info.node_name for uid, info in cluster.placed.items()}
+    stage.crew("a", "b", "c", "d", "e", "f", "g", min_count=7)
+
+    assert refusal(stage)
+    assert {uid: info.node_name for uid, info in cluster.placed.items()} == before
+    assert [len(cluster.pods_on(row)) for row in range(2)] == [2, 2]
+    stage.show(a_pod("one").requests(cpu="1"))
+    stage.show(a_pod("two").requests(cpu="1"))
+    stage.show(a_pod("three").requests(cpu="1"))
+    assert stage.bound() == {"one", "two"}
+
+
+def test_a_trial_that_pauses_shows_nobody_a_cluster_without_its_victims(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A thousand turns may pass between two pods of a large group: others see who is there."""
+    stage = Stage(cpus("n1", 30))
+    stage.show(*(low(f"low-{i:02}") for i in range(30)))
+    cluster = stage.play.parts.cluster
+    paused: list[int] = []
+    turn = stage.play.machine.handle
+
+    def watched(facts: Any, now_s: float) -> list[Effect]:
+        effects = turn(facts, now_s)
+        paused.append(len(cluster.pods_on(0)))
+        return effects
+
+    monkeypatch.setattr(stage.play.machine, "handle", watched)
+    monkeypatch.setattr(cluster.budget.__class__.open, "__defaults__", (20,))
+    stage.crew(*(f"m{i:02}" for i in range(30)), min_count=30)
+
+    assert len(paused) > 20
+    assert min(paused) == 30
+    assert max(paused) > 30, "of the group, beside those who are still there"
+    assert len(stage.evict()) == 30
+
+
+def test_a_pod_of_a_gang_that_is_supposed_gone_waits_for_its_gang_again() -> None:
+    stage = Stage(cpus("n1", 3))
+    cluster = stage.play.parts.cluster
+    stage.show(low("low-0").spec(schedulingGroup={"podGroupName": "old"}))
+    (info,) = cluster.placed.values()
+    cluster.pod_groups.hold(info.pod)
+
+    with cluster.supposing().without([info]):
+        assert not cluster.pod_groups.holds(info.pod)
+
+    assert cluster.pod_groups.holds(info.pod)
