@@ -21,6 +21,7 @@ COMMANDS: Final = {
     "apiserver": "run an in-memory Kubernetes API server for trying things out",
     "bench": "measure throughput with scheduler_perf's workload files",
     "simulate": "what would be: more pods, more or fewer nodes, another configuration",
+    "plan": "decide where pods go, write it down, and have it so later, or not at all",
     "dump": "write a cluster's objects to a file, without secrets, for simulate",
     "sim": "live through simulated bad days, or repeat one by its seed",
     "config": "check, view or migrate configuration files",

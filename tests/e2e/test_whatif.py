@@ -4,8 +4,6 @@ and the same words for pods that wait. Against the embedded API server, and agai
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -14,8 +12,9 @@ import pytest
 
 from asched.lab.apiserver.server import ApiServer
 from asched.lab.sim import mix
+from tests.cli.test_explain import asched
 from tests.e2e.control_plane import ControlPlane, all_settled, refusal
-from tests.e2e.outside import ROOT, a_process
+from tests.e2e.outside import a_process
 from tests.patience import HANG_S
 
 Json = dict[str, Any]
@@ -24,19 +23,11 @@ pytestmark = pytest.mark.asyncio
 NODES, WAITING, ASKED = 40, 150, 250
 
 
-async def asched(*words: str) -> str:
+async def told_by(*words: str) -> str:
     """What a command prints; it must end well."""
-    clean = {k: v for k, v in os.environ.items() if not k.startswith("KUBE")}
-    child = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "asched", *words),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        cwd=ROOT,
-        env=clean,
-    )
-    printed, said = await child.communicate()
-    assert child.returncode == 0, said.decode()
-    return printed.decode()
+    ended, printed, said = await asched(*words)
+    assert ended == 0, said
+    return printed
 
 
 def pods() -> list[Json]:
@@ -64,10 +55,10 @@ async def foretell(folder: Path, kubeconfig: str, asked: list[Json]) -> Json:
     """Of the live cluster, and of a dump of it: both say the same."""
     workload, dump = folder / "workload.json", folder / "cluster.json.gz"
     workload.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": asked}))
-    await asched("dump", str(dump), f"--kubeconfig={kubeconfig}")
+    await told_by("dump", str(dump), f"--kubeconfig={kubeconfig}")
     words = ("simulate", "-f", str(workload), "-o", "json")
-    live = json.loads(await asched(*words, f"--kubeconfig={kubeconfig}"))
-    assert json.loads(await asched(*words, f"--dump={dump}")) == live
+    live = json.loads(await told_by(*words, f"--kubeconfig={kubeconfig}"))
+    assert json.loads(await told_by(*words, f"--dump={dump}")) == live
     return live
 
 

@@ -160,16 +160,14 @@ def _pods(
         return
     if "template" not in spec:
         raise WorkloadError(f"{res.kind} {_named(manifest)} has no spec.template")
-    count = _wanted(res.kind, spec) if replicas is None else replicas
+    count = wanted(res.kind, spec) if replicas is None else replicas
     if res.kind == "Deployment":
         store.create(res, manifest, manifest["metadata"]["namespace"])  # is it a valid one?
-        res, manifest = REPLICA_SETS, _replica_set(manifest)
+        res, manifest = REPLICA_SETS, replica_set_of(manifest)
         spec = manifest["spec"]
     owner = _owner(res, manifest, store, made)
     template = spec["template"]
-    metadata = {
-        k: v for k, v in (template.get("metadata") or {}).items() if k in ("labels", "annotations")
-    }
+    metadata = of_template(template)
     if res.kind == "Job":
         for label in ("batch.kubernetes.io/job-name", "job-name"):
             metadata = _labelled(metadata, label, manifest["metadata"]["name"])
@@ -190,6 +188,12 @@ def _pods(
         }
 
 
+def of_template(template: Json) -> Json:
+    """The metadata that pods of a template begin with."""
+    metadata = template.get("metadata") or {}
+    return {name: metadata[name] for name in ("labels", "annotations") if metadata.get(name)}
+
+
 def _copies(pod: Json, replicas: int | None) -> Iterator[Json]:
     if replicas is None:
         yield pod
@@ -201,7 +205,8 @@ def _copies(pod: Json, replicas: int | None) -> Iterator[Json]:
         yield {**pod, "metadata": {**metadata, **named}}
 
 
-def _wanted(kind: str, spec: Json) -> int:
+def wanted(kind: str, spec: Json) -> int:
+    """How many pods a controller makes at a time."""
     if kind != "Job":
         asked = spec.get("replicas")
         return 1 if asked is None else int(asked)
@@ -211,8 +216,8 @@ def _wanted(kind: str, spec: Json) -> int:
     return most if completions is None else min(most, int(completions))
 
 
-def _replica_set(deployment: Json) -> Json:
-    """The ReplicaSet that a Deployment makes for its template."""
+def replica_set_of(deployment: Json) -> Json:
+    """A ReplicaSet as a Deployment makes it for its template, without pods."""
     metadata, spec = deployment["metadata"], deployment["spec"]
     digest = hashlib.sha256(orjson.dumps(spec["template"], option=orjson.OPT_SORT_KEYS))
     number = digest.hexdigest()[:HASH_LENGTH]

@@ -1,0 +1,153 @@
+"""`asched plan`: decide now where pods go, write it down, and have it so later, or not at all.
+
+  asched plan -f web.yaml --replicas 40 --out web.plan    a place for every pod, or none is written
+  asched plan --check web.plan                            do these places still hold?
+  asched plan --apply web.plan                            create the pods, each on its node
+
+A plan is made for Pods, ReplicaSets and Deployments that are not there yet. Applied, every pod
+asks for its node by name in its required node affinity, held back by the gate asched.dev/plan until
+all are there; then the scheduler that the pods name places them, with all its checks. Places that
+do not hold any more, a quota or a webhook that says no, somebody who was faster: then everything is
+deleted again.
+
+Exit status: 0 planned, holds, applied; 1 there is no such plan, or it does not hold; 2 wrong usage.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from asched.cli.simulate import OUTPUTS
+from asched.cli.simulate_text import told
+from asched.cli.supposed import (
+    INPUT_ERRORS,
+    USAGE_ERRORS,
+    add_input_flags,
+    fail,
+    manifests,
+    scheduler,
+    snapshot,
+)
+from asched.lab.whatif.plan import NoPlanError, Plan, holds, planned
+from asched.lab.whatif.result import Result
+from asched.lab.whatif.snapshot import Snapshot
+
+PATIENCE_S: Final = 60
+#: A plan has what its manifests have, which may not be everybody's business.
+MODE: Final = 0o600
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "plan",
+        help="decide where pods go, write it down, and have it so later, or not at all",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--out", default="", metavar="PLAN", help="write the plan there")
+    which.add_argument("--check", default="", metavar="PLAN", help="whether its places still hold")
+    which.add_argument("--apply", default="", metavar="PLAN", help="create its pods on their nodes")
+    parser.add_argument(
+        "--timeout",
+        type=int,
+        default=PATIENCE_S,
+        metavar="SECONDS",
+        help="until pods must be adopted, and until they must be placed (default %(default)s)",
+    )
+    parser.add_argument("-o", "--output", choices=OUTPUTS, default="text", help="default: text")
+    add_input_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Plan, check, or apply."""
+    file = args.check or args.apply
+    if bool(file) == bool(args.filename):
+        return fail("plan", "give either -f FILE, or --check PLAN, or --apply PLAN", 2)
+    if args.apply and args.dump:
+        return fail("plan", "--apply means the live cluster, not a --dump", 2)
+    if file and args.replicas is not None:
+        return fail("plan", f"--replicas means nothing with {file}: it is in the plan", 2)
+    try:
+        cluster = snapshot(args)
+        plan, result = _checked(args, cluster, file) if file else _planned(args, cluster)
+        if args.apply:
+            asyncio.run(_apply(args, plan))
+    except NoPlanError as error:
+        what = f"{file} is refused" if file else "there is no plan"
+        return fail("plan", f"{what}\n{error}", 1)
+    except INPUT_ERRORS as error:
+        return fail("plan", error, 1)
+    except USAGE_ERRORS as error:
+        return fail("plan", error, 2)
+    if args.out:
+        try:
+            _write(Path(args.out), plan)
+        except OSError as error:
+            return fail("plan", f"cannot write {args.out}: {error.strerror}", 1)
+    sys.stdout.write(_printed(args, plan, result, cluster))
+    return 0
+
+
+def _planned(args: argparse.Namespace, cluster: Snapshot) -> tuple[Plan, Result]:
+    asked = manifests(args.filename)
+    decides = scheduler(args, cluster, asked, args.config)
+    return planned(cluster, asked, decides, replicas=args.replicas, namespace=args.namespace)
+
+
+def _checked(args: argparse.Namespace, cluster: Snapshot, file: str) -> tuple[Plan, Result]:
+    try:
+        document = json.loads(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise NoPlanError(f"open {file}: {(error.strerror or str(error)).lower()}") from None
+    except ValueError as error:
+        raise NoPlanError(f"this is no plan: {error}") from None
+    plan = Plan.of(document)
+    decides = scheduler(args, cluster, [pod for pod, _ in plan.pods], args.config)
+    return plan, holds(plan, cluster, decides)
+
+
+async def _apply(args: argparse.Namespace, plan: Plan) -> None:
+    from asched.edge.client.session import ConnectionOptions, connect
+    from asched.lab.whatif.applying import Applying
+
+    options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)
+    session = await connect(options)
+    try:
+        await Applying(session, plan, args.timeout, _say).run()
+    finally:
+        await session.close()
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+
+
+def _write(path: Path, plan: Plan) -> None:
+    with open(path, "w", encoding="utf-8", opener=_private) as stream:
+        json.dump(plan.document(), stream, indent=1)
+        stream.write("\n")
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, MODE)
+
+
+def _printed(args: argparse.Namespace, plan: Plan, result: Result, cluster: Snapshot) -> str:
+    if args.output == "json":
+        return json.dumps(plan.document(), indent=2) + "\n"
+    if args.output == "yaml":
+        return str(yaml.safe_dump(plan.document(), sort_keys=False))
+    since = f" (made at {plan.version})" if plan.version != cluster.version else ""
+    where = f" at resourceVersion {cluster.version}" if cluster.version else ""
+    did = "applied" if args.apply else "holds" if args.check else "planned"
+    head = f"{did}: {len(plan.pods)} pods on {len({n for _, n in plan.pods})} nodes{where}{since}"
+    lines = list(told(result, is_wide=args.output == "wide"))
+    return "\n".join([head, *lines]) + "\n"
