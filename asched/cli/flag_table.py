@@ -268,6 +268,8 @@ OWN: Final = (
     Flag("plugin", "text", "", "asched", "module:Class or file.py of a plugin, repeatable"),
     Flag("plugin-dir", "string", "", "asched", "folder of plugin files"),
     Flag("bind-concurrency", "int", "64", "asched", "bindings in flight at most"),
+    Flag("record", "string", "", "asched", "file for everything that decides (asched replay)"),
+    Flag("record-max-bytes", "int", "1073741824", "asched", "recording ends at this size"),
     Flag("explain-hint", "bool", "false", "asched", "end events of refused pods with how to ask"),
 )
 

@@ -58,6 +58,8 @@ class RunOptions:
     plugin_dir: str
     bind_concurrency: int
     explain_hint: bool
+    record: str
+    record_max_bytes: int
     #: Seconds until an unschedulable pod is tried again in any case.
     pod_max_in_unschedulable_pods_duration: float
     profiling: bool

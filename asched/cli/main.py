@@ -25,6 +25,7 @@ COMMANDS: Final = {
     "dump": "write a cluster's objects to a file, without secrets, for simulate",
     "sim": "live through simulated bad days, or repeat one by its seed",
     "config": "check, view or migrate configuration files",
+    "replay": "repeat a recording of run --record, and compare the decisions",
     "explain": "tell why a pod is where it is",
     "healthcheck": "ask a running scheduler whether it is well",
     "extender": "answer a stock kube-scheduler as an HTTP extender, with plugins of your own",

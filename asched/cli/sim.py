@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from itertools import groupby
+from pathlib import Path
 from typing import Any, Final
 
 from asched.lab.sim.scenario import Broken, Cut, Scenario, play
@@ -39,6 +40,7 @@ def add_parser(subparsers: Any) -> None:
     add("--without", default="", metavar="FAULTS", help="leave these faults out: names, commas")
     add("--only", default="", metavar="NUMBERS", help="take these steps only, such as 0-3,7")
     add("--single", action="store_true", help="where pods are added, add one")
+    add("--record", type=Path, metavar="DIR", help="keep recordings there (asched replay)")
     parser.set_defaults(run=run)
 
 
@@ -94,7 +96,7 @@ def _play(name: str, cut: Cut, args: argparse.Namespace) -> int:
     shown: set[str] = set()
     for seed in range(args.seed, args.seed + args.runs):
         try:
-            world = play(kind, seed, cut)
+            world = play(kind, seed, cut, _folder(args.record, name, seed))
         except Broken as broken:
             failed += 1
             _tell(kind, broken, shown, args)
@@ -105,6 +107,15 @@ def _play(name: str, cut: Cut, args: argparse.Namespace) -> int:
     held = f"{args.runs} lives, {bound} pods bound"
     print(f"{name}: {held}, " + (f"{failed} with a broken rule" if failed else "no rule broken"))
     return 1 if failed else 0
+
+
+def _folder(record: Path | None, name: str, seed: int) -> Path | None:
+    """Where the recordings of one life go."""
+    if record is None:
+        return None
+    folder = record / f"{name}-{seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _tell(kind: type[Scenario], broken: Broken, shown: set[str], args: argparse.Namespace) -> None:

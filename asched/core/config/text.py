@@ -78,6 +78,17 @@ def without_keys(configuration: SchedulerConfiguration) -> dict[str, Any]:
     return document
 
 
+def deciding(configuration: SchedulerConfiguration) -> dict[str, Any]:
+    """The same for recordings, which are repeated elsewhere: without what names files of this
+    machine or lets anybody in, none of which decides anything.
+    """
+    document = effective(configuration)
+    document["clientConnection"]["kubeconfig"] = ""
+    for extender in document.get("extenders", ()):
+        extender.pop("tlsConfig", None)
+    return document
+
+
 def _float32(value: float) -> int | float:
     """The shortest number that is the same float32; whole ones without a fraction."""
     single = struct.unpack("f", struct.pack("f", value))[0]

@@ -13,7 +13,7 @@ from asched.core.framework.points import Plugin, PreBindPlugin
 from asched.core.framework.results.cached import CachedResult
 from asched.core.framework.results.prepared import Prepared
 from asched.core.framework.results.weighted import WeightedPoints
-from asched.core.framework.runner import Runner
+from asched.core.framework.runner import Decision, Runner
 from asched.core.framework.status import PluginError, PointError, Status
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import KINDS, Kind
@@ -59,6 +59,8 @@ class SchedulerContext:
     #: Steps of the budget that the search for a gang's places may cost an attempt: three seconds of
     #: work. 0: its pods are tried one after the other, as kube-scheduler does, and that is all.
     gang_search_steps: int = 300_000
+    #: Told of each node as it is chosen, the columns being as the decision saw them.
+    on_decision: "Callable[[Attempt, Decision], None] | None" = None
 
     @property
     def gangs(self) -> Gangs:

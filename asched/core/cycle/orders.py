@@ -37,8 +37,8 @@ class LeaderDied(Order, frozen=True):
 
 
 class Reconfigured(Order, frozen=True):
-    """Other profiles judge from now on. `document` is the configuration that they came of, as
-    `--write-config-to` has it, and `edition` tells the plugins that users wrote.
+    """Other profiles judge from now on. `document` is the configuration that they came of, as far
+    as it decides, and `edition` tells the plugins that users wrote.
 
     Cycles under way end with what they began with; every waiting pod keeps its place, and
     unschedulable ones are tried again, because whoever rejected them may be gone.

@@ -186,6 +186,8 @@ def tell_node(context: SchedulerContext, attempt: Attempt, decision: Decision) -
     nodes, looks = context.cluster.nodes, context.first_looks
     kept = chosen(decision, attempt.id, woken_by, nodes, looks, context.now_s)
     context.tell(attempt, Step.NODE, kept)
+    if context.on_decision is not None:
+        context.on_decision(attempt, decision)
 
 
 class Held(NamedTuple):

@@ -29,7 +29,7 @@ class Lane(IntEnum):
     LOCAL = 4  # nothing leaves the process over the API: coroutines of plugins, questions, timers
 
 
-class Effect(msgspec.Struct, frozen=True, kw_only=True):
+class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Base of all effects. `id` is unique within a process, 0 until the machine gives it; `turn`
     is that of the first effect of the same undertaking, so that those begun earlier have lower
     ones.

@@ -13,7 +13,7 @@ from asched import names
 from asched.core.config.construct import in_order_of_use
 from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.merge import UnusableProfileError, resolve
-from asched.core.config.text import effective
+from asched.core.config.text import deciding
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.machine import BINDINGS_MAX, Machine
@@ -145,7 +145,7 @@ def reconfigured(
         queue_profiles(runners, observer),
         Backoff(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
         group_rules(configuration, runners),
-        effective(configuration),
+        deciding(configuration),
         tuple(sorted(edition)),
     )
 

@@ -19,7 +19,7 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.orders import LeaderDied, Reconfigured
@@ -39,6 +39,9 @@ from asched.edge.host.inbox import Inbox, Listener
 from asched.edge.host.memory import own_process
 from asched.edge.host.plugin_calls import PluginCalls
 from asched.edge.host.tasks import Tasks
+
+if TYPE_CHECKING:  # who records nothing need not read how
+    from asched.edge.host.recording.recorder import Recorder
 
 log = logging.getLogger("asched.host")
 
@@ -98,12 +101,14 @@ class Scheduler:
         listeners: Mapping[Kind, Listener] | None = None,
         memory: AbstractContextManager[Callable[[], None]] | None = None,
         rng: random.Random | None = None,
+        recorder: "Recorder | None" = None,
     ) -> None:
         """What `memory` gives is called when all is listed; `rng` spreads streams' pauses.
         `listeners` hear what is seen of a kind and run beside the machine; they decide nothing.
         """
         self.session = session
         self.machine = machine
+        self._told: Machine | Recorder = recorder or machine
         self.clock = clock or Clock()
         self.inbox = Inbox(self._wake)
         self.tasks = Tasks()
@@ -222,7 +227,7 @@ class Scheduler:
         machine, inbox = self.machine, self.inbox
         while True:
             machine.is_active = self._is_open and self.may_act()
-            for effect in machine.handle(inbox.drain(), self.clock.now_s()):
+            for effect in self._told.handle(inbox.drain(), self.clock.now_s()):
                 self._perform(effect)
             self._turned.set_result(None)
             self._turned = loop.create_future()

@@ -14,7 +14,8 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.config.gate_table import GATES
 from asched.core.config.v1 import SchedulerConfiguration
@@ -50,9 +51,20 @@ from asched.edge.telemetry.exposition import Exposition
 from asched.edge.telemetry.log import loop_failed
 from asched.edge.telemetry.metrics import Metrics
 
+if TYPE_CHECKING:
+    from asched.edge.host.recording.recorder import Recorder
+
 log = logging.getLogger("asched.process")
 
 LAG_EVERY_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class RecordPlan:
+    """A recording to be."""
+
+    path: Path
+    bytes_max: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +85,8 @@ class Plan:
     #: The files it would read just now.
     files: Callable[[], Iterable[str]] = tuple
     gates: Mapping[str, bool] = field(default_factory=dict)
+    #: Where everything that decides is kept, and at most how many bytes of it; None for nowhere.
+    record: RecordPlan | None = None
     exposition: Exposition = field(default_factory=Exposition)
     version: str = ""
 
@@ -150,13 +164,32 @@ async def _schedule(plan: Plan, parts: Parts, consultants: Consultants, metrics:
     )
     parts.cluster.singleton(ApiAccess).open(session.credentials)
     campaign = campaign_for(plan, session, metrics)
-    scheduler = _scheduler(plan, session, machine, metrics, campaign, consultants)
+    recorder = _recorder(plan, machine)
+    scheduler = _scheduler(plan, session, machine, metrics, campaign, consultants, recorder)
     try:
         await _run(plan, scheduler, metrics, campaign, consultants)
     finally:
         await scheduler.tasks.cancel_all()
         await session.close()
+        if recorder is not None:
+            recorder.close()
     return 0
+
+
+def _recorder(plan: Plan, machine: Machine) -> "Recorder | None":
+    """A recording that cannot begin costs one line: pods are placed without it."""
+    if plan.record is None:
+        return None
+    from asched.edge.host.recording.recorder import Recorder, head_of  # 20 ms
+
+    head = head_of(machine, plan.configuration, plan.plugins, plan.max_in_unschedulable_s)
+    try:
+        recorder = Recorder(machine, head, plan.record.path, plan.record.bytes_max)
+    except OSError as error:
+        log.error("nothing is recorded to %s: %s", plan.record.path, error.strerror)  # noqa: TRY400
+        return None
+    log.info("recording", extra={"file": str(plan.record.path)})
+    return recorder
 
 
 def _scheduler(
@@ -166,6 +199,7 @@ def _scheduler(
     metrics: Metrics,
     campaign: LeaseThread | None,
     consultants: Consultants,
+    recorder: "Recorder | None",
 ) -> Scheduler:
     metrics.client.know_lanes(LANE_NAMES)
     options = DispatchOptions(
@@ -209,6 +243,7 @@ def _scheduler(
         },
         leadership=campaign,
         delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,
+        recorder=recorder,
     )
     return made
 

@@ -14,6 +14,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from itertools import count
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.config.v1 import SchedulerConfiguration
@@ -32,6 +33,7 @@ from asched.edge.host.election import Candidate, Stand
 from asched.edge.host.hearing import StartOverError
 from asched.edge.host.loops import LostLeadershipError, Scheduler
 from asched.edge.host.measured import MeasuredDispatcher
+from asched.edge.host.recording.recorder import Recorder, head_of
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.telemetry.metrics import Metrics
 from asched.lab.sim.loop import VirtualLoop
@@ -46,6 +48,8 @@ RENEW_S: Final = 10 / 3
 RETRY_S: Final = 2 / 3
 #: Lanes whose work is over once everything is settled; events may still come in series.
 SETTLED: Final = (Lane.BINDING, Lane.WRITE, Lane.STATUS, Lane.LOCAL)
+#: Of one recording; a life leaves some tens of kilobytes.
+RECORD_BYTES_MAX: Final = 1 << 28
 #: Rounds of a loop in which a process that is ended has ended.
 END_ROUNDS_MAX: Final = 1000
 
@@ -59,6 +63,8 @@ class Setup:
     seed: int
     bindings_max: int
     cycles_per_turn: int
+    #: The folder of recordings; None if nothing is recorded.
+    record: Path | None = None
 
     def runners(self, parts: Parts) -> dict[str, Runner]:
         """Runners without any memory, over what is known."""
@@ -122,6 +128,7 @@ class Process:
         )
         self._places: set[tuple[str, str]] = set()  # uid and node of bindings that were decided
         self.candidate: Candidate | None = None
+        self.recorder = self._recorder(setup)
         self.scheduler = self.loop.run_until_complete(self._built(is_elected=is_elected))
         self._life = self.loop.create_task(self.scheduler.run())
 
@@ -150,7 +157,16 @@ class Process:
             leadership=self.candidate,
             memory=nullcontext(lambda: None),
             rng=random.Random(draw()),
+            recorder=self.recorder,
         )
+
+    def _recorder(self, setup: Setup) -> Recorder | None:
+        if setup.record is None:
+            return None
+        number = sum(1 for _ in setup.record.iterdir())
+        path = setup.record / f"{number:03d}-{self.name}"
+        head = head_of(self.machine, setup.configuration, setup.catalogue)
+        return Recorder(self.machine, head, path, RECORD_BYTES_MAX)
 
     def cut(self, late_s_max: float = 0.0) -> None:
         """The process dies: nothing more is heard, and requests under way arrive or do not."""
@@ -174,6 +190,8 @@ class Process:
         while self.loop.is_busy:
             self.loop.step()
         self.loop.close()
+        if self.recorder is not None:
+            self.recorder.close()
 
     @property
     def is_acting(self) -> bool:

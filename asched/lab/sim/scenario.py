@@ -11,6 +11,7 @@ whose first line names scenario and seed: with these two the run is repeated exa
 import traceback
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from asched.lab.sim.checker import EndState
@@ -101,8 +102,11 @@ class Scenario:
         """What must hold in the end beyond what holds for all scenarios."""
 
 
-def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE) -> World:
-    """Live through a scenario. Raises Broken, also for whatever else is raised on the way."""
+def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE, record: Path | None = None) -> World:
+    """Live through a scenario. Raises Broken, also for whatever else is raised on the way.
+
+    `record` is a folder that gets a recording of each process.
+    """
     with World(
         seed,
         [fault for fault in kind.faults if type(fault).__name__ not in cut.without],
@@ -110,6 +114,7 @@ def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE) -> World:
         plugins=kind.plugins,
         judges=kind.judges,
         replicas=kind.replicas,
+        record=record,
     ) as world:
         try:
             findings = _live(kind, world, cut)

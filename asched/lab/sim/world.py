@@ -11,6 +11,7 @@ import random
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
 from itertools import count
+from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from asched.core.config.defaults import configuration
@@ -63,7 +64,9 @@ class World:
         plugins: Iterable[type[Any]] = (),
         judges: Sequence[Judge] = (),
         replicas: int = 1,
+        record: Path | None = None,
     ) -> None:
+        """`record` is a folder that gets a recording of each process."""
         self.seed = seed
         self.rng = random.Random(seed)
         self.clock = VirtualClock()
@@ -96,6 +99,7 @@ class World:
             seed=seed,
             bindings_max=self.rng.choice(BINDINGS_MAX),
             cycles_per_turn=self.rng.choice(CYCLES_PER_TURN),
+            record=record,
         )
         self.extenders = Extenders(self, effective, judges) if effective.extenders else None
         self._spins = 0

@@ -1,0 +1,325 @@
+"""What a recording says, line by line: JSON, so that it can be read without asched.
+
+    {"format": 1, ...}                             the head: what the machine was made of
+    {"list": n, "resource": "Pod", "objects": []}  part of the n-th list that the next turn was told
+    {"at": s, "went_on": n, "facts": [...], "effects": [...]}          a turn of the machine
+    {"turns": n}                                   the end: whoever recorded had time to say so
+
+Facts and effects are lists that begin with the name of their class. Objects hold what a scheduler
+reads of them and nothing else: no environment, no commands, no secrets.
+
+Bounds  LIST_PART objects a line.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from asched.core.cycle.orders import LeaderDied, Reconfigured
+from asched.core.framework.effects import (
+    AskExtender,
+    Bind,
+    CallPlugin,
+    Create,
+    Delete,
+    Effect,
+    Patch,
+    Whole,
+    Wholes,
+)
+from asched.core.framework.status import Code, Status
+from asched.core.model.kinds import BY_RESOURCE, Kind
+from asched.core.model.meta import Record
+from asched.core.state import facts
+from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
+
+FORMAT: Final = 1
+LIST_PART: Final = 256
+
+
+class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a machine was made of, and by whom. `plugins` are those of users: (name, origin, what
+    tells its content).
+    """
+
+    format: int
+    configuration: dict[str, Any]
+    gates: dict[str, bool]
+    began: str
+    version: str
+    python: str
+    numpy: str
+    machine: str
+    plugins: tuple[tuple[str, str, str], ...] = ()
+    seed: int = 0
+    bindings_max: int = 0
+    max_in_unschedulable_s: float = 0.0
+    advises: bool = False
+    #: Names were replaced, and what they were is not known any more.
+    anonymous: bool = False
+
+
+class TurnLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A turn as it is read: facts and effects in their encoded form."""
+
+    at: float
+    #: It decided nothing: another replica led, or the cluster was not known yet.
+    idle: bool = False
+    went_on: int = 0
+    facts: list[msgspec.Raw] = []
+    effects: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The same as it is written."""
+
+    at: float
+    idle: bool = False
+    went_on: int = 0
+    facts: list[Any] = []
+    effects: list[Any] = []
+
+
+class PartLine(msgspec.Struct, frozen=True):
+    """Objects of the list of this number among the facts of the turn that follows."""
+
+    number: int = msgspec.field(name="list")
+    resource: str = ""
+    objects: list[msgspec.Raw] = []
+
+
+class EndLine(msgspec.Struct, frozen=True):
+    turns: int
+
+
+class Turn(NamedTuple):
+    """A turn of the machine: what it was told, and what it asked for."""
+
+    at_s: float
+    is_active: bool
+    went_on: int
+    facts: list[Fact]
+    effects: list[Effect]
+
+
+class RecordedError(Exception):
+    """Stands for what a coroutine of a plugin raised; its class has the name of the real one."""
+
+
+class NotKept:
+    """Stands for what a coroutine returned, where that is more than a recording holds."""
+
+    def __init__(self, type_name: str) -> None:
+        self.type_name = type_name
+
+
+class UnreadableLineError(Exception):
+    """A line that says nothing a recording says."""
+
+
+# --- to bytes ------------------------------------------------------------------------------------
+
+
+def _plain(value: Any) -> Any:
+    """What msgspec does not know: stand-ins for whole objects, numbers of NumPy, functions."""
+    if isinstance(value, Whole):
+        return ["Whole", value.kind.resource, value.key]
+    if isinstance(value, Wholes):
+        return ["Wholes", value.kind.resource, value.keys]
+    if hasattr(value, "item"):
+        return value.item()
+    return f"({type(value).__name__})"
+
+
+_encoder: Final = msgspec.json.Encoder(enc_hook=_plain)
+
+
+def head_line(head: Head) -> bytes:
+    return _encoder.encode(head)
+
+
+def end_line(turns: int) -> bytes:
+    return _encoder.encode(EndLine(turns))
+
+
+def turn_lines(turn: Turn) -> Iterator[bytes]:
+    """The turn, after what of its lists is too long for it."""
+    for number, fact in enumerate(turn.facts):
+        if isinstance(fact, Listed):
+            objects, resource = fact.objects, fact.kind.resource
+            for start in range(0, len(objects), LIST_PART):
+                part = objects[start : start + LIST_PART]
+                yield _encoder.encode({"list": number, "resource": resource, "objects": part})
+    yield _encoder.encode(
+        _Line(
+            at=turn.at_s,
+            idle=not turn.is_active,
+            went_on=turn.went_on,
+            facts=[_of_fact(fact, number) for number, fact in enumerate(turn.facts)],
+            effects=[_of_effect(effect) for effect in turn.effects],
+        )
+    )
+
+
+def effects_bytes(effects: Iterable[Effect]) -> bytes:
+    """Effects as a turn's line has them."""
+    return _encoder.encode([_of_effect(effect) for effect in effects])
+
+
+def _of_fact(fact: Fact, number: int) -> Any:
+    kind = type(fact)
+    if kind is Seen or kind is Gone:
+        return (kind.__name__, fact.kind.resource, fact.obj)  # type: ignore[attr-defined]
+    if kind is Listed:
+        return ("Listed", fact.kind.resource, number)  # type: ignore[attr-defined]
+    if kind is facts.Returned:
+        return ("Returned", fact.effect_id, *_of_value(fact.value))  # type: ignore[attr-defined]
+    if kind is facts.Raised:
+        error = fact.error  # type: ignore[attr-defined]
+        return ("Raised", fact.effect_id, type(error).__name__, str(error))  # type: ignore[attr-defined]
+    if kind is Reconfigured:
+        return ("Reconfigured", fact.document, fact.edition)  # type: ignore[attr-defined]
+    return (kind.__name__, *msgspec.structs.astuple(fact))
+
+
+def _of_value(value: Any) -> tuple[Any, ...]:
+    if isinstance(value, Status):
+        return ("Status", int(value.code), value.reasons, value.plugin)
+    try:
+        _strict.encode(value)
+    except (TypeError, ValueError, OverflowError, RecursionError):
+        return ("NotKept", type(value).__name__)
+    return ("value", value)
+
+
+_strict: Final = msgspec.json.Encoder()
+
+
+def _of_effect(effect: Effect) -> Any:
+    kind = type(effect)
+    if kind is Bind:
+        pod = effect.pod  # type: ignore[attr-defined]
+        return ("Bind", effect.id, effect.turn, pod, effect.node)  # type: ignore[attr-defined]
+    if kind in _REWRITTEN:
+        fields = msgspec.structs.asdict(effect)
+        return (kind.__name__, {name: _named(value) for name, value in fields.items()})
+    return (kind.__name__, effect)
+
+
+#: Effects that hold more than data.
+_REWRITTEN: Final = frozenset((Patch, Create, Delete, AskExtender, CallPlugin))
+
+
+def _named(value: Any) -> Any:
+    if isinstance(value, Kind):
+        return value.resource
+    return getattr(value, "url_prefix", value)  # of an extender no certificates
+
+
+# --- from bytes ----------------------------------------------------------------------------------
+
+_heads: Final = msgspec.json.Decoder(Head)
+_turns: Final = msgspec.json.Decoder(TurnLine)
+_parts: Final = msgspec.json.Decoder(PartLine)
+_ends: Final = msgspec.json.Decoder(EndLine)
+_any: Final = msgspec.json.Decoder()
+_sights: Final[Mapping[str, msgspec.json.Decoder[Any]]] = {
+    name: msgspec.json.Decoder(tuple[str, str, kind.record])  # type: ignore[name-defined]
+    for name, kind in BY_RESOURCE.items()
+}
+_objects: Final[Mapping[str, msgspec.json.Decoder[Any]]] = {
+    name: msgspec.json.Decoder(kind.record) for name, kind in BY_RESOURCE.items()
+}
+_PLAIN_FACTS: Final[Mapping[str, type[Fact]]] = {
+    kind.__name__: kind
+    for kind in (
+        WallClock,
+        LeaderDied,
+        facts.Bound,
+        facts.Refused,
+        facts.Unknown,
+        facts.Done,
+        facts.Replied,
+        facts.ReadPlaced,
+        facts.ReadPending,
+        facts.ReadGone,
+        facts.TimedOut,
+    )
+}
+
+
+#: The objects of a turn's lists, by their number among its facts.
+Lists = Mapping[int, Sequence[Record]]
+
+
+class Reload(NamedTuple):
+    """What a `Reconfigured` was recorded as: whoever repeats it makes the profiles anew."""
+
+    document: dict[str, Any]
+    edition: tuple[tuple[str, str, str], ...]
+
+
+Read = Head | TurnLine | PartLine | EndLine
+
+
+def read_line(line: bytes) -> Read:
+    """Raises UnreadableLineError."""
+    try:
+        if line.startswith(b'{"at"'):
+            return _turns.decode(line)
+        if line.startswith(b'{"list"'):
+            return _parts.decode(line)
+        if line.startswith(b'{"turns"'):
+            return _ends.decode(line)
+        return _heads.decode(line)
+    except msgspec.MsgspecError as error:
+        raise UnreadableLineError(str(error)) from error
+
+
+def read_part(part: PartLine) -> list[Record]:
+    decoder = _objects[part.resource]
+    return [decoder.decode(raw) for raw in part.objects]
+
+
+def read_fact(raw: msgspec.Raw, listed: Lists) -> Fact | Reload:
+    """A fact of a turn, with the objects of its lists.
+
+    Raises UnreadableLineError.
+    """
+    encoded = bytes(raw)
+    try:
+        return _read_fact(encoded, listed)
+    except (msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError) as error:
+        raise UnreadableLineError(f"{encoded[:80]!r}: {error}") from error
+
+
+def _read_fact(raw: bytes, listed: Lists) -> Fact | Reload:
+    words = raw[:80].split(b'"', 4)
+    if words[1] in (b"Seen", b"Gone"):
+        resource = words[3].decode()
+        obj = _sights[resource].decode(raw)[2]
+        return (Seen if words[1] == b"Seen" else Gone)(BY_RESOURCE[resource], obj)
+    return fact_of(_any.decode(raw), listed)
+
+
+def fact_of(parts: list[Any], listed: Lists) -> Fact | Reload:
+    """A fact that is no sight, of its decoded form."""
+    name, *rest = parts
+    if name == "Listed":
+        return Listed(BY_RESOURCE[rest[0]], tuple(listed.get(rest[1], ())))
+    if name == "Returned":
+        return facts.Returned(rest[0], _value_of(rest[1:]))
+    if name == "Raised":
+        effect_id, class_name, text = rest
+        raised = type(class_name, (RecordedError,), {})(text)
+        return facts.Raised(effect_id, raised)
+    if name == "Reconfigured":
+        return Reload(rest[0], tuple((a, b, c) for a, b, c in rest[1]))
+    return _PLAIN_FACTS[name](*rest)
+
+
+def _value_of(parts: list[Any]) -> Any:
+    if parts[0] == "Status":
+        return Status(Code(parts[1]), tuple(parts[2]), parts[3])
+    return parts[1] if parts[0] == "value" else NotKept(parts[1])

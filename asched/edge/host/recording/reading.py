@@ -1,0 +1,89 @@
+"""Reading a recording: its head, then turn after turn, for as long as the file says something."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from asched.core.model.meta import Record
+from asched.core.state.facts import Fact
+from asched.edge.host.recording.file import LineReader
+from asched.edge.host.recording.lines import (
+    FORMAT,
+    EndLine,
+    Head,
+    PartLine,
+    Reload,
+    TurnLine,
+    UnreadableLineError,
+    read_fact,
+    read_line,
+    read_part,
+)
+
+
+class UnusableRecordingError(Exception):
+    """The file is none, or of another time; one line."""
+
+
+class RecordedTurn(NamedTuple):
+    """What a machine was told, and in `effects`, encoded, what it asked for then."""
+
+    number: int
+    at_s: float
+    is_active: bool
+    went_on: int
+    facts: list[Fact | Reload]
+    effects: bytes
+
+
+class Recording:
+    """Raises UnusableRecordingError. `trouble`: after the last turn, why there are no more, unless
+    whoever recorded closed the file; `turns` is their number then.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.trouble = ""
+        self.turns = 0
+        try:
+            first = next(iter(LineReader(path)), b"")
+            head = read_line(first)
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise UnusableRecordingError(f"{path}: {reason}") from error
+        except UnreadableLineError as error:
+            raise UnusableRecordingError(f"{path} is no recording of asched") from error
+        if not isinstance(head, Head):
+            raise UnusableRecordingError(f"{path} is no recording of asched: it has no head")
+        if head.format != FORMAT:
+            raise UnusableRecordingError(
+                f"{path} has format {head.format}, and asched here reads {FORMAT}: replay it with"
+                f" asched {head.version}"
+            )
+        self.head = head
+
+    def __iter__(self) -> Iterator[RecordedTurn]:
+        reader = LineReader(self.path)
+        lines = iter(reader)
+        next(lines)
+        self.turns, listed = 0, dict[int, list[Record]]()
+        is_closed = False
+        try:
+            for line in lines:
+                said = read_line(line)
+                if isinstance(said, PartLine):
+                    listed.setdefault(said.number, []).extend(read_part(said))
+                elif isinstance(said, TurnLine):
+                    facts = [read_fact(raw, listed) for raw in said.facts]
+                    listed = {}
+                    yield RecordedTurn(
+                        self.turns, said.at, not said.idle, said.went_on, facts, bytes(said.effects)
+                    )
+                    self.turns += 1
+                else:
+                    is_closed = isinstance(said, EndLine)
+        except UnreadableLineError as error:
+            self.trouble = f"a line after turn {self.turns} cannot be read: {error}"
+            return
+        if not is_closed:
+            self.trouble = reader.trouble or "nobody closed it"
