@@ -49,7 +49,6 @@ log = logging.getLogger("asched.host")
 DRAIN_S: Final = 8.0
 #: A start-up that takes longer than this names the kinds it waits for. A guess.
 SYNC_WARN_S: Final = 10.0
-
 BEAT_S: Final = 1.0
 #: The machine hears of a wall clock that was set by so much; what it writes tells whole seconds.
 WALL_CLOCK_S: Final = 0.5

@@ -12,7 +12,7 @@ Bounds  WITHIN_S for a counterpart; NAMED_MAX differences keep their words, all 
 """
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -105,7 +105,7 @@ class Comparison:
                     self._common_id = max(self._common_id, effect.id)
                 return
         else:
-            facts = [*self._late, *self._translated(map(self._rebuilt.fact, turn.facts))]
+            facts = [*self._late, *self._translated(self._rebuilt.facts(turn))]
             self._late = []
             effects = self._rebuilt.told(turn, facts)
             encoded = effects_bytes(effects)
@@ -124,7 +124,7 @@ class Comparison:
 
     # --- answers ---------------------------------------------------------------------------------
 
-    def _translated(self, facts: Iterator[Fact]) -> Iterator[Fact]:
+    def _translated(self, facts: Iterable[Fact]) -> Iterator[Fact]:
         for fact in facts:
             if not isinstance(fact, Answer) or fact.effect_id <= self._common_id:
                 yield fact

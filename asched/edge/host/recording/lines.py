@@ -30,7 +30,6 @@ from asched.core.framework.effects import (
 )
 from asched.core.framework.status import Code, Status
 from asched.core.model.kinds import BY_RESOURCE, Kind
-from asched.core.model.meta import Record
 from asched.core.state import facts
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 
@@ -224,13 +223,6 @@ _turns: Final = msgspec.json.Decoder(TurnLine)
 _parts: Final = msgspec.json.Decoder(PartLine)
 _ends: Final = msgspec.json.Decoder(EndLine)
 _any: Final = msgspec.json.Decoder()
-_sights: Final[Mapping[str, msgspec.json.Decoder[Any]]] = {
-    name: msgspec.json.Decoder(tuple[str, str, kind.record])  # type: ignore[name-defined]
-    for name, kind in BY_RESOURCE.items()
-}
-_objects: Final[Mapping[str, msgspec.json.Decoder[Any]]] = {
-    name: msgspec.json.Decoder(kind.record) for name, kind in BY_RESOURCE.items()
-}
 _PLAIN_FACTS: Final[Mapping[str, type[Fact]]] = {
     kind.__name__: kind
     for kind in (
@@ -249,8 +241,8 @@ _PLAIN_FACTS: Final[Mapping[str, type[Fact]]] = {
 }
 
 
-#: The objects of a turn's lists, by their number among its facts.
-Lists = Mapping[int, Sequence[Record]]
+#: The objects of a turn's lists, encoded, by their number among its facts.
+Lists = Mapping[int, Sequence[msgspec.Raw]]
 
 
 class Reload(NamedTuple):
@@ -277,37 +269,56 @@ def read_line(line: bytes) -> Read:
         raise UnreadableLineError(str(error)) from error
 
 
-def read_part(part: PartLine) -> list[Record]:
-    decoder = _objects[part.resource]
-    return [decoder.decode(raw) for raw in part.objects]
+class FactReader:
+    """Reads facts about the kinds that it knows: those of every scheduler, and what it learns."""
+
+    def __init__(self) -> None:
+        self._kinds = dict(BY_RESOURCE)
+        self._sights: dict[str, msgspec.json.Decoder[Any]] = {}
+        self._objects: dict[str, msgspec.json.Decoder[Any]] = {}
+
+    def learn(self, kinds: Iterable[Kind]) -> None:
+        """Plugins may follow kinds of their own."""
+        self._kinds |= {kind.resource: kind for kind in kinds}
+
+    def fact(self, raw: msgspec.Raw, lists: Lists) -> Fact | Reload | None:
+        """A fact of a turn, with the objects of its lists; None if its kind is not known.
+
+        Raises UnreadableLineError.
+        """
+        encoded = bytes(raw)
+        try:
+            return self._fact(encoded, lists)
+        except (msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError) as error:
+            raise UnreadableLineError(f"{encoded[:80]!r}: {error}") from error
+
+    def _fact(self, raw: bytes, lists: Lists) -> Fact | Reload | None:
+        words = raw[:100].split(b'"', 4)
+        if words[1] not in (b"Seen", b"Gone", b"Listed"):
+            return fact_of(_any.decode(raw))
+        kind = self._kinds.get(words[3].decode())
+        if kind is None:
+            return None
+        if words[1] == b"Listed":
+            number = _any.decode(raw)[2]
+            decoder = self._decoder(self._objects, kind, kind.record)
+            return Listed(kind, tuple([decoder.decode(obj) for obj in lists.get(number, ())]))
+        form = tuple[str, str, kind.record]  # type: ignore[name-defined]
+        obj = self._decoder(self._sights, kind, form).decode(raw)[2]
+        return (Seen if words[1] == b"Seen" else Gone)(kind, obj)
+
+    def _decoder(
+        self, known: dict[str, msgspec.json.Decoder[Any]], kind: Kind, form: Any
+    ) -> msgspec.json.Decoder[Any]:
+        decoder = known.get(kind.resource)
+        if decoder is None:
+            decoder = known[kind.resource] = msgspec.json.Decoder(form)
+        return decoder
 
 
-def read_fact(raw: msgspec.Raw, listed: Lists) -> Fact | Reload:
-    """A fact of a turn, with the objects of its lists.
-
-    Raises UnreadableLineError.
-    """
-    encoded = bytes(raw)
-    try:
-        return _read_fact(encoded, listed)
-    except (msgspec.MsgspecError, KeyError, IndexError, TypeError, ValueError) as error:
-        raise UnreadableLineError(f"{encoded[:80]!r}: {error}") from error
-
-
-def _read_fact(raw: bytes, listed: Lists) -> Fact | Reload:
-    words = raw[:80].split(b'"', 4)
-    if words[1] in (b"Seen", b"Gone"):
-        resource = words[3].decode()
-        obj = _sights[resource].decode(raw)[2]
-        return (Seen if words[1] == b"Seen" else Gone)(BY_RESOURCE[resource], obj)
-    return fact_of(_any.decode(raw), listed)
-
-
-def fact_of(parts: list[Any], listed: Lists) -> Fact | Reload:
+def fact_of(parts: list[Any]) -> Fact | Reload:
     """A fact that is no sight, of its decoded form."""
     name, *rest = parts
-    if name == "Listed":
-        return Listed(BY_RESOURCE[rest[0]], tuple(listed.get(rest[1], ())))
     if name == "Returned":
         return facts.Returned(rest[0], _value_of(rest[1:]))
     if name == "Raised":

@@ -4,20 +4,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from asched.core.model.meta import Record
-from asched.core.state.facts import Fact
+import msgspec
+
 from asched.edge.host.recording.file import LineReader
 from asched.edge.host.recording.lines import (
     FORMAT,
     EndLine,
     Head,
+    Lists,
     PartLine,
-    Reload,
     TurnLine,
     UnreadableLineError,
-    read_fact,
     read_line,
-    read_part,
 )
 
 
@@ -26,13 +24,16 @@ class UnusableRecordingError(Exception):
 
 
 class RecordedTurn(NamedTuple):
-    """What a machine was told, and in `effects`, encoded, what it asked for then."""
+    """What a machine was told, with the objects of lists by their number, and what it asked for
+    then: all of it encoded.
+    """
 
     number: int
     at_s: float
     is_active: bool
     went_on: int
-    facts: list[Fact | Reload]
+    facts: list[msgspec.Raw]
+    lists: Lists
     effects: bytes
 
 
@@ -66,19 +67,16 @@ class Recording:
         reader = LineReader(self.path)
         lines = iter(reader)
         next(lines)
-        self.turns, listed = 0, dict[int, list[Record]]()
+        self.turns, lists = 0, dict[int, list[msgspec.Raw]]()
         is_closed = False
         try:
             for line in lines:
                 said = read_line(line)
                 if isinstance(said, PartLine):
-                    listed.setdefault(said.number, []).extend(read_part(said))
+                    lists.setdefault(said.number, []).extend(said.objects)
                 elif isinstance(said, TurnLine):
-                    facts = [read_fact(raw, listed) for raw in said.facts]
-                    listed = {}
-                    yield RecordedTurn(
-                        self.turns, said.at, not said.idle, said.went_on, facts, bytes(said.effects)
-                    )
+                    yield _turn(self.turns, said, lists)
+                    lists = {}
                     self.turns += 1
                 else:
                     is_closed = isinstance(said, EndLine)
@@ -87,3 +85,8 @@ class Recording:
             return
         if not is_closed:
             self.trouble = reader.trouble or "nobody closed it"
+
+
+def _turn(number: int, line: TurnLine, lists: Lists) -> RecordedTurn:
+    is_active, effects = not line.idle, bytes(line.effects)
+    return RecordedTurn(number, line.at, is_active, line.went_on, line.facts, lists, effects)

@@ -10,6 +10,7 @@ from typing import Any
 
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
+from asched.core.cycle.orders import Reconfigured
 from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework.effects import Effect
 from asched.core.state.facts import Fact
@@ -21,7 +22,7 @@ from asched.edge.host.assemble import (
     reconfigured,
 )
 from asched.edge.host.configuration.file import ConfigError, load_config
-from asched.edge.host.recording.lines import Head, Reload
+from asched.edge.host.recording.lines import FactReader, Head, Reload, UnreadableLineError
 from asched.edge.host.recording.reading import RecordedTurn, UnusableRecordingError
 from asched.edge.host.user_plugins.catalogue import Catalogue
 
@@ -56,10 +57,12 @@ class Rebuilt:
         )
         self.machine.limit = self.limit
         self.machine.context.advises = head.advises
+        self._reader = FactReader()
+        self._reader.learn(self.machine.context.kinds)
 
     def turn(self, turn: RecordedTurn) -> list[Effect]:
         """The recorded turn once more; what is asked for now."""
-        return self.told(turn, [self.fact(fact) for fact in turn.facts])
+        return self.told(turn, self.facts(turn))
 
     def told(self, turn: RecordedTurn, facts: list[Fact]) -> list[Effect]:
         """The same with other facts."""
@@ -67,10 +70,27 @@ class Rebuilt:
         self.machine.is_active = turn.is_active
         return self.machine.handle(facts, turn.at_s)
 
-    def fact(self, fact: Fact | Reload) -> Fact:
-        """A reload makes its profiles anew. Raises UnusableRecordingError."""
-        if not isinstance(fact, Reload):
-            return fact
+    def facts(self, turn: RecordedTurn) -> list[Fact]:
+        """What the machine was told. Kinds that nobody here follows are left out.
+
+        Raises UnusableRecordingError.
+        """
+        found = []
+        for raw in turn.facts:
+            try:
+                fact = self._reader.fact(raw, turn.lists)
+            except UnreadableLineError as error:
+                text = f"turn {turn.number} was told what is no fact here: {error}"
+                raise UnusableRecordingError(text) from error
+            if isinstance(fact, Reload):
+                fact = self._reconfigured(fact)
+                for runner in fact.runners.values():
+                    self._reader.learn(runner.profile.kinds)
+            if fact is not None:
+                found.append(fact)
+        return found
+
+    def _reconfigured(self, fact: Reload) -> Reconfigured:
         configuration = self._instead or self._loaded(fact.document)
         observer = self.machine.context.observer
         try:

@@ -20,13 +20,14 @@ from asched.core.framework.effects import (
 )
 from asched.core.framework.status import Code, Status
 from asched.core.model.kinds import BY_RESOURCE, NODE, PERSISTENT_VOLUME_CLAIM, POD, Kind
-from asched.core.model.meta import ObjectReference, Record
+from asched.core.model.meta import ObjectReference
 from asched.core.state import facts
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.edge.host.recording.asked import asked_for
 from asched.edge.host.recording.lines import (
     LIST_PART,
     EndLine,
+    FactReader,
     NotKept,
     PartLine,
     Turn,
@@ -34,9 +35,7 @@ from asched.edge.host.recording.lines import (
     UnreadableLineError,
     effects_bytes,
     end_line,
-    read_fact,
     read_line,
-    read_part,
     turn_lines,
 )
 from tests.builders import a_node, a_pod
@@ -45,14 +44,14 @@ from tests.edge.host.recording.filled import filled
 
 def through(*told: Fact) -> list[Any]:
     """The same facts after they were written and read."""
-    listed: dict[int, list[Record]] = {}
+    lists: dict[int, list[msgspec.Raw]] = {}
     for line in turn_lines(Turn(1.5, True, 3, list(told), [])):
         said = read_line(line)
         if isinstance(said, PartLine):
-            listed.setdefault(said.number, []).extend(read_part(said))
+            lists.setdefault(said.number, []).extend(said.objects)
     assert isinstance(said, TurnLine)
     assert (said.at, said.idle, said.went_on) == (1.5, False, 3)
-    return [read_fact(raw, listed) for raw in said.facts]
+    return [FactReader().fact(raw, lists) for raw in said.facts]
 
 
 @pytest.mark.parametrize("kind", BY_RESOURCE.values(), ids=lambda kind: kind.resource)
@@ -194,7 +193,6 @@ def test_nonsense_is_refused(line: bytes) -> None:
         b"[]",
         b"7",
         b'["Seen"]',
-        b'["Seen","Unicorn",{}]',
         b'["Bound"]',
         b'["Nope",1]',
         b'["Seen","Pod",7]',
@@ -202,7 +200,24 @@ def test_nonsense_is_refused(line: bytes) -> None:
 )
 def test_a_fact_that_is_none_is_refused(fact: bytes) -> None:
     with pytest.raises(UnreadableLineError):
-        read_fact(msgspec.Raw(fact), {})
+        FactReader().fact(msgspec.Raw(fact), {})
+
+
+def test_a_kind_that_nobody_follows_is_left_out_until_it_is_learnt() -> None:
+    unicorn = Kind("Unicorn", "unicorns", "example.org/v1", type(filled_node()), False, "Unicorn")
+    (line,) = turn_lines(Turn(0.0, True, 0, [Seen(unicorn, filled_node())], []))
+    said, reader = read_line(line), FactReader()
+    assert isinstance(said, TurnLine)
+
+    before = reader.fact(said.facts[0], {})
+    reader.learn([unicorn])
+
+    assert before is None
+    assert reader.fact(said.facts[0], {}) == Seen(unicorn, filled_node())
+
+
+def filled_node() -> Any:
+    return filled(NODE.record)
 
 
 def test_the_end_is_told() -> None:
