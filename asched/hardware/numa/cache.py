@@ -1,0 +1,298 @@
+"""Which topology of a node is believed, and what is taken off it for pods that nobody tells of yet.
+
+    agents tell late: a pod that was just placed is in no zone of their last word.
+
+    pass-through   the last word, as it is
+    discard        a node with pods on their way is not looked at until they are bound
+    over-reserve   such pods are taken off every zone until the agent's word and ours name the same
+                   pods; with pods that we did not place the node is not looked at until then
+
+Rules   a word is believed if its fingerprint is that of the pods that run there as far as we know;
+        it then tells of those, and what does not run yet stays taken off. A word without any is
+        believed while there is nothing that it could lack. A node's first word is believed as well;
+        but if it has a fingerprint that is not ours, the node waits.
+Source  kubernetes-sigs/scheduler-plugins pkg/noderesourcetopology/cache/overreserve.go; the
+        fingerprint is k8stopologyawareschedwg/podfingerprint's, version 1. Deliberately other: pods
+        of another profile or replica count as foreign; nodes are tried when anything was told of
+        them, not in intervals alone.
+Bounds  one entry a pod on a node that has a topology.
+"""
+
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.plugins.per_class import PerClass
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect
+from asched.core.state.pods import PodInfo
+from asched.hardware.numa.demand import NumaDemand, owns_exclusively
+from asched.hardware.numa.topology import (
+    EXCLUSIVE_METHOD,
+    FINGERPRINT,
+    FINGERPRINT_ANNOTATION,
+    FINGERPRINT_METHOD,
+    NODE_RESOURCE_TOPOLOGY,
+    NodeResourceTopology,
+    manager_of,
+    zones_of,
+)
+from asched.hardware.numa.zones import Zones
+
+Mask = npt.NDArray[np.bool_]
+#: Makes the fingerprint of pods, each (namespace, name).
+Sign = Callable[[Iterable[tuple[str, str]]], str]
+
+
+class Mode(Enum):
+    PASS_THROUGH = "pass-through"  # noqa: S105
+    DISCARD = "discard"
+    OVER_RESERVE = "over-reserve"
+
+
+ALL: Final = "All"
+NONE: Final = "None"
+ONLY_EXCLUSIVE: Final = "OnlyExclusiveResources"
+AUTODETECT: Final = "Autodetect"
+ONLY_RESOURCES: Final = "OnlyResources"
+
+
+class _Node:
+    """One node that has a topology: the word believed, and what it may lack."""
+
+    __slots__ = ("believed", "is_foreign", "known", "reserved", "uid")
+
+    def __init__(self, uid: str, believed: NodeResourceTopology, known: set[str]) -> None:
+        self.uid = uid  # of the node
+        self.believed = believed
+        self.known = known  # uids of pods that were looked at
+        self.reserved: dict[str, NumaDemand] = {}  # uid -> what it takes
+        self.is_foreign = False
+
+    @property
+    def is_complete(self) -> bool:
+        return not self.reserved and not self.is_foreign
+
+
+class TopologyCache:
+    """What one profile believes. `version` moves when rows change that no row log tells of."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        mode: Mode,
+        demand: PerClass[NumaDemand],
+        sign: Sign,
+        *,
+        resync_s: float = 0.0,
+        foreign_pods: str = ALL,
+        resync_method: str = AUTODETECT,
+        resync_scope: str = ALL,
+    ) -> None:
+        self._cluster = cluster
+        self._mode = mode
+        self._demand = demand
+        self._sign = sign
+        self._resync_s = resync_s
+        self._foreign_pods = foreign_pods
+        self._resync_method = resync_method
+        self._resync_scope = resync_scope
+        self._rows_seen = -1
+        self._objects_seen = -1
+        self._next_s = 0.0
+        self._nodes: dict[str, _Node] = {}
+        self._names: list[str] = []  # row -> the node that was there
+        self._waiting: dict[str, None] = {}  # names of nodes whose last word is not believed
+        self.zones = Zones(0, 1)
+        self.is_fresh: Mask = np.zeros(0, dtype=np.bool_)
+        self.has_topology: Mask = np.zeros(0, dtype=np.bool_)
+        self.version = 0
+
+    # --- from the cluster ------------------------------------------------------------------------
+
+    def refresh(self) -> None:
+        """Take in what was told and placed since."""
+        nodes = self._cluster.nodes
+        rows: Iterable[int] | None = nodes.log.rows(self._rows_seen, int(Aspect.PODS | Aspect.LIVE))
+        told = self._cluster.object_log.since(self._objects_seen)
+        if self._rows_seen < 0 or rows is None or told is None or self.zones.size > nodes.height:
+            rows = range(nodes.height)
+            heard = nodes.row_of if self._rows_seen >= 0 else ()  # new rows hear by themselves
+            told = [(NODE_RESOURCE_TOPOLOGY.resource, name) for name in heard]
+            if self.zones.size > nodes.height:
+                self.zones, self.is_fresh = Zones(0, 1), self.is_fresh[:0]
+                self.has_topology, self._names = self.has_topology[:0], []
+                self._forget(name for name in tuple(self._nodes) if name not in nodes.row_of)
+        self._rows_seen, self._objects_seen = nodes.log.end, self._cluster.object_log.end
+        self._widen(nodes.height)
+        names = {key for resource, key in told if resource == NODE_RESOURCE_TOPOLOGY.resource}
+        for row in rows:
+            self._look_at_pods(row)
+        now_s = self._cluster.wall_clock_s
+        if now_s >= self._next_s and self._waiting:
+            names.update(self._waiting)
+            self._next_s = now_s + self._resync_s
+        for name in names:
+            self._hear(name)
+
+    def _widen(self, height: int) -> None:
+        self.zones.reserve(height, 1)
+        more = height - len(self.is_fresh)
+        self.is_fresh = np.pad(self.is_fresh, (0, more), constant_values=True)
+        self.has_topology = np.pad(self.has_topology, (0, more))
+        self._names += [""] * more
+
+    def _look_at_pods(self, row: int) -> None:
+        """Who is on a row that we did not put there."""
+        node = self._cluster.nodes.node_at[row]
+        name, before = node.name if node is not None else "", self._names[row]
+        self._names[row] = name
+        if before not in {name, ""} and before not in self._cluster.nodes.row_of:
+            self._forget((before,))
+        known = self._nodes.get(name)
+        if node is None or known is None or known.uid != node.metadata.uid:
+            self.is_fresh[row], self.has_topology[row] = True, False
+            if node is not None:
+                self._hear(name)
+            return
+        here = self._cluster.pods_on(row)
+        known.known &= here.keys()
+        for uid, info in here.items():
+            if uid not in known.known:
+                known.known.add(uid)
+                if uid not in known.reserved and self._is_foreign(info, known.believed):
+                    known.is_foreign = True
+                    self._waiting[node.name] = None
+        self._write(node.name)
+
+    def _forget(self, names: Iterable[str]) -> None:
+        for name in names:
+            self._nodes.pop(name, None)
+            self._waiting.pop(name, None)
+
+    def _is_foreign(self, info: PodInfo, topology: NodeResourceTopology) -> bool:
+        if self._mode is not Mode.OVER_RESERVE or self._foreign_pods == NONE:
+            return False
+        return self._foreign_pods == ALL or owns_exclusively(info.pod, _listed(topology))
+
+    def _hear(self, name: str) -> None:
+        """The last word of a node's agent: believe it, or wait."""
+        row = self._cluster.nodes.row_of.get(name)
+        told: NodeResourceTopology | None = self._cluster.get(NODE_RESOURCE_TOPOLOGY, name)
+        if row is None or told is None:
+            self._forget((name,))
+            if row is not None and self.has_topology[row]:
+                self.is_fresh[row], self.has_topology[row] = True, False
+                self.version += 1
+            return
+        uid = self._uid_of(row)
+        node = self._nodes.get(name)
+        if node is not None and node.uid != uid:
+            node = None  # made anew: what was reserved was on another
+        matches = self._mode is not Mode.OVER_RESERVE or self._names_our_pods(told, row)
+        if node is None:
+            node = self._nodes[name] = _Node(uid, told, set(self._cluster.pods_on(row)))
+            node.is_foreign = not matches and bool(_fingerprint(told))
+            if matches:
+                self._settle(node, row)
+        elif matches:
+            node.believed = told
+            self._settle(node, row)
+        elif node.is_complete and not _fingerprint(told):
+            node.believed = told
+        elif self._resync_scope == ALL and manager_of(told) != manager_of(node.believed):
+            node.believed = told  # the kubelet was started anew with other settings
+        is_heard = node.believed is told and node.is_complete
+        if is_heard or not _fingerprint(told):
+            self._waiting.pop(name, None)
+        else:
+            self._waiting[name] = None
+        self._write(name)
+        self.version += 1
+
+    def _settle(self, node: _Node, row: int) -> None:
+        """What is believed tells of everything that runs on the row."""
+        if self._mode is not Mode.OVER_RESERVE:
+            return
+        here = self._cluster.pods_on(row)
+        to_come = {uid: info for uid, info in here.items() if not _runs(info)}
+        node.reserved = {uid: one for uid, one in node.reserved.items() if uid in to_come}
+        node.is_foreign = any(
+            uid not in node.reserved and self._is_foreign(info, node.believed)
+            for uid, info in to_come.items()
+        )
+
+    def _uid_of(self, row: int) -> str:
+        node = self._cluster.nodes.node_at[row]
+        return node.metadata.uid if node is not None else ""
+
+    def _names_our_pods(self, told: NodeResourceTopology, row: int) -> bool:
+        expected = _fingerprint(told)
+        if not expected:
+            return False
+        by_method = told.attribute(FINGERPRINT_METHOD) == EXCLUSIVE_METHOD
+        exclusive = self._resync_method == ONLY_EXCLUSIVE or (
+            self._resync_method == AUTODETECT and by_method
+        )
+        listed = _listed(told) if exclusive else frozenset()
+        running = (info.pod for info in self._cluster.pods_on(row).values() if _runs(info))
+        named = [
+            (pod.metadata.namespace, pod.metadata.name)
+            for pod in running
+            if not exclusive or owns_exclusively(pod, listed)
+        ]
+        return self._sign(named) == expected
+
+    def _write(self, name: str) -> None:
+        row, node = self._cluster.nodes.row_of[name], self._nodes[name]
+        taken = node.reserved.values() if self._mode is Mode.OVER_RESERVE else ()
+        asked = [demand.whole for demand in taken]
+        self.zones.write(row, zones_of(node.believed), manager_of(node.believed), asked)
+        self.has_topology[row] = True
+        waits_for_bindings = self._mode is Mode.DISCARD and bool(node.reserved)
+        self.is_fresh[row] = not node.is_foreign and not waits_for_bindings
+
+    # --- from the plugin -------------------------------------------------------------------------
+
+    def reserve(self, pod: PodInfo, name: str) -> None:
+        """A pod of ours goes there. The row was logged as it was assumed."""
+        node = self._nodes.get(name)
+        if node is None or self._mode is Mode.PASS_THROUGH:
+            return
+        node.reserved[pod.pod.uid] = self._demand(pod.cls)
+        node.known.add(pod.pod.uid)
+        if self._mode is Mode.OVER_RESERVE:
+            self._waiting[name] = None
+        self._write(name)
+
+    def release(self, uid: str, name: str) -> None:
+        """It does not; its row is logged as it leaves."""
+        node = self._nodes.get(name)
+        taken = node.reserved.pop(uid, None) if node is not None else None
+        if taken is not None and name in self._cluster.nodes.row_of:
+            self._write(name)
+
+    def bound(self, uid: str, name: str) -> None:
+        """It is there for good."""
+        if self._mode is Mode.DISCARD:
+            self.release(uid, name)
+            self.version += 1
+
+
+def _runs(info: PodInfo) -> bool:
+    return info.pod.status.phase == "Running"
+
+
+def _fingerprint(topology: NodeResourceTopology) -> str:
+    found = topology.attribute(FINGERPRINT)
+    return found or (topology.metadata.annotations or {}).get(FINGERPRINT_ANNOTATION, "")
+
+
+def _listed(topology: NodeResourceTopology) -> frozenset[str]:
+    """Every resource that some zone lists."""
+    return frozenset(
+        resource.name for zone in topology.zones or () for resource in zone.resources or ()
+    )

@@ -1,0 +1,138 @@
+"""What pods ask of NUMA zones, container by container, and what they own exclusively.
+
+Source  kubernetes/kubernetes v1.36 pkg/apis/core/v1/helper/qos; kubernetes-sigs/scheduler-plugins
+        pkg/util/resource.go, pkg/noderesourcetopology/resourcerequests/exclusive.go
+"""
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from asched.core.model.pod import Container, Pod
+from asched.core.model.quantity import Quantity
+from asched.core.model.requests import nano
+from asched.hardware.numa.topology import CPU, units
+
+MEMORY: Final = "memory"
+Request = Mapping[str, int]
+
+
+class QoS(Enum):
+    GUARANTEED = "Guaranteed"
+    BURSTABLE = "Burstable"
+    BEST_EFFORT = "BestEffort"
+
+
+@dataclass(frozen=True)
+class NumaDemand:
+    """Of one pod: `whole` together, `inits` and `containers` one by one; milli-CPU, bytes,
+    devices. Amounts that are named with zero are kept.
+    """
+
+    qos: QoS
+    whole: Request
+    inits: tuple[Request, ...]
+    containers: tuple[Request, ...]
+    has_non_native: bool
+
+    @property
+    def is_guaranteed(self) -> bool:
+        return self.qos is QoS.GUARANTEED
+
+    @property
+    def is_indifferent(self) -> bool:
+        """Whether no topology manager has a say."""
+        return self.qos is QoS.BEST_EFFORT and not self.has_non_native
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """Equal for pods that are treated alike."""
+        each = (self.whole, *self.inits, *self.containers)
+        return (self.qos, len(self.inits), *(tuple(sorted(one.items())) for one in each))
+
+
+def demand_of(pod: Pod) -> NumaDemand:
+    spec = pod.spec
+    inits = tuple(_request(one) for one in spec.init_containers or ())
+    containers = tuple(_request(one) for one in spec.containers or ())
+    has_non_native = any(not is_native(name) for one in (*inits, *containers) for name in one)
+    whole: dict[str, int] = {}
+    for one in containers:
+        for name, amount in one.items():
+            whole[name] = whole.get(name, 0) + amount
+    for one in inits:
+        for name, amount in one.items():
+            whole[name] = max(whole.get(name, amount), amount)
+    for name, more in (spec.overhead or {}).items():
+        whole[name] = whole.get(name, 0) + units(name, more)
+    return NumaDemand(qos_of(pod), whole, inits, containers, has_non_native)
+
+
+def qos_of(pod: Pod) -> QoS:
+    """The class of quality of service, as the API server works it out."""
+    spec = pod.spec
+    if spec.resources is not None:
+        requests, limits = _positive(spec.resources.requests), _positive(spec.resources.limits)
+        is_guaranteed = not spec.resources.limits or limits.keys() >= {CPU, MEMORY}
+    else:
+        requests, limits, is_guaranteed = {}, {}, True
+        for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+            allowed = _positive(container.resources.limits)
+            _add(requests, _positive(container.resources.requests))
+            _add(limits, allowed)
+            is_guaranteed &= allowed.keys() >= {CPU, MEMORY}
+    if not requests and not limits:
+        return QoS.BEST_EFFORT
+    if is_guaranteed and requests == limits:
+        return QoS.GUARANTEED
+    return QoS.BURSTABLE
+
+
+def owns_exclusively(pod: Pod, listed: Collection[str]) -> bool:
+    """Whether a container that stays has something for itself: whole cores, memory or devices of a
+    guaranteed pod, or a device that zones list.
+    """
+    qos = qos_of(pod)
+    sidecars = (one for one in pod.spec.init_containers or () if one.restart_policy == "Always")
+    for container in (*sidecars, *(pod.spec.containers or ())):
+        for name, amount in _request(container).items():
+            if not is_native(name):
+                if name in listed:
+                    return True
+            elif qos is QoS.GUARANTEED and amount > 0:
+                if name == CPU and amount % 1000 == 0:
+                    return True
+                if name == MEMORY or name.startswith("hugepages-"):
+                    return True
+    return False
+
+
+def is_native(name: str) -> bool:
+    return "/" not in name or "kubernetes.io/" in name
+
+
+def is_host_level(name: str) -> bool:
+    """Zones need not list it."""
+    return name in {"ephemeral-storage", "storage"} or not is_native(name)
+
+
+def is_affine(name: str) -> bool:
+    """Pods that are not guaranteed get it from anywhere."""
+    return name in {CPU, MEMORY} or name.startswith("hugepages-")
+
+
+def _request(container: Container) -> Request:
+    return {name: units(name, one) for name, one in (container.resources.requests or {}).items()}
+
+
+def _positive(amounts: Mapping[str, Quantity] | None) -> dict[str, int]:
+    """Of cpu and memory, in billionths."""
+    given = amounts or {}
+    found = {name: nano(given[name]) for name in (CPU, MEMORY) if name in given}
+    return {name: amount for name, amount in found.items() if amount > 0}
+
+
+def _add(total: dict[str, int], more: Mapping[str, int]) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount

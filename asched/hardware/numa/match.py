@@ -1,0 +1,236 @@
+"""NodeResourceTopologyMatch: nodes on which the kubelet's topology manager will admit the pod.
+
+Rejects   nodes with the policy `single-numa-node` where no NUMA zone has room for the pod, or for
+          one of its containers; nodes of whose zones nothing certain is known at the moment.
+Prefers   what the strategy of its args prefers, for guaranteed pods.
+Retry     a pod goes; a node appears or offers something else; an agent tells of its zones.
+Cost      a few passes over the rows and their zones per container; LeastNUMANodes one for each set
+          of zones that may be needed.
+Source    kubernetes-sigs/scheduler-plugins pkg/noderesourcetopology. What this does otherwise
+          stands in `cache.py`; `preemptionMode: Enabled` and `informerMode` are refused by name.
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from asched.core.framework.points import I64, Codes
+from asched.core.model.kinds import NODE, POD
+from asched.core.plugins.per_class import PerClass
+from asched.core.state.pods import PodClass
+from asched.hardware.load.provider import API_VERSION
+from asched.hardware.numa.cache import (
+    ALL,
+    AUTODETECT,
+    NONE,
+    ONLY_EXCLUSIVE,
+    ONLY_RESOURCES,
+    Mode,
+    TopologyCache,
+)
+from asched.hardware.numa.demand import NumaDemand, demand_of
+from asched.hardware.numa.fingerprint import no_fingerprint, signer
+from asched.hardware.numa.strategies import (
+    LEAST_ALLOCATED,
+    LEAST_NUMA_NODES,
+    ZONE_SCORES,
+    least_numa_nodes,
+    zone_scores,
+)
+from asched.hardware.numa.topology import NODE_RESOURCE_TOPOLOGY
+from asched.hardware.numa.zones import aligned_containers, aligned_pod
+from asched.plugin import (
+    SUCCESS,
+    Action,
+    Aspect,
+    Cluster,
+    FilterPlugin,
+    NodeView,
+    PodInfo,
+    PostBindPlugin,
+    Reason,
+    Registration,
+    ReservePlugin,
+    ScorePlugin,
+    Status,
+    Trigger,
+)
+
+STRATEGIES: Final = (*ZONE_SCORES, LEAST_NUMA_NODES)
+NOT_FRESH: Final = Reason("invalid node topology data", resolvable=True)
+POD_NOT_ALIGNED: Final = Reason("cannot align pod", resolvable=True)
+NOT_ALIGNED: Final = Reason("cannot align container", resolvable=True)
+INIT_NOT_ALIGNED: Final = Reason("cannot align init container", resolvable=True)
+
+
+@dataclass(frozen=True, slots=True)
+class ResourceWeight:
+    name: str
+    weight: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ScoringStrategy:
+    type: str = LEAST_ALLOCATED
+    resources: tuple[ResourceWeight, ...] = (ResourceWeight("cpu"), ResourceWeight("memory"))
+
+
+@dataclass(frozen=True, slots=True)
+class CacheArgs:
+    """Of the over-reserve cache."""
+
+    foreign_pods_detect: str = ALL
+    resync_method: str = AUTODETECT
+    resync_scope: str = ALL
+    informer_mode: str = ""
+
+    def __post_init__(self) -> None:
+        if self.informer_mode:
+            raise ValueError(
+                "cache.informerMode has no meaning here: there is one watch of pods; leave it out"
+            )
+        for name, value, known in (
+            ("foreignPodsDetect", self.foreign_pods_detect, (ALL, NONE, ONLY_EXCLUSIVE)),
+            ("resyncMethod", self.resync_method, (AUTODETECT, ALL, ONLY_EXCLUSIVE)),
+            ("resyncScope", self.resync_scope, (ALL, ONLY_RESOURCES)),
+        ):
+            if value not in known:
+                raise ValueError(f'cache.{name} "{value}" is none of {", ".join(known)}')
+
+
+@dataclass(frozen=True, slots=True)
+class NodeResourceTopologyMatchArgs:
+    """`cache_resync_period_seconds` above 0 switches the over-reserve cache on;
+    `discard_reserved_nodes` wins over it.
+    """
+
+    scoring_strategy: ScoringStrategy = field(default_factory=ScoringStrategy)
+    cache_resync_period_seconds: int = 0
+    discard_reserved_nodes: bool = False
+    cache: CacheArgs = field(default_factory=CacheArgs)
+    preemption_mode: str = "Disabled"
+    api_version: str = ""
+    kind: str = ""
+
+    def __post_init__(self) -> None:
+        mine = type(self).__name__
+        if self.kind not in {"", mine} or self.api_version not in {"", API_VERSION}:
+            given = f"{self.api_version or API_VERSION} {self.kind or mine}"
+            raise ValueError(f"these are args of {given}, not of {API_VERSION} {mine}")
+        if self.scoring_strategy.type not in STRATEGIES:
+            given, known = self.scoring_strategy.type, ", ".join(STRATEGIES)
+            raise ValueError(f'scoringStrategy.type "{given}" is none of {known}')
+        if self.cache_resync_period_seconds < 0:
+            raise ValueError("cacheResyncPeriodSeconds must not be negative")
+        if self.preemption_mode != "Disabled":
+            raise ValueError(
+                f'preemptionMode "{self.preemption_mode}" is not implemented: there is Disabled'
+            )
+
+    @property
+    def mode(self) -> Mode:
+        if self.discard_reserved_nodes:
+            return Mode.DISCARD
+        return Mode.OVER_RESERVE if self.cache_resync_period_seconds else Mode.PASS_THROUGH
+
+
+class NodeResourceTopologyMatch(FilterPlugin, ScorePlugin, ReservePlugin, PostBindPlugin):
+    """See the module."""
+
+    name = "NodeResourceTopologyMatch"
+    reasons = (NOT_FRESH, POD_NOT_ALIGNED, NOT_ALIGNED, INIT_NOT_ALIGNED)
+    depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
+    kinds = (NODE_RESOURCE_TOPOLOGY,)
+    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [
+        {
+            "apiGroups": ["topology.node.k8s.io"],
+            "resources": ["noderesourcetopologies"],
+            "verbs": ["list", "watch"],
+        }
+    ]
+
+    def __init__(self, args: NodeResourceTopologyMatchArgs, cluster: Cluster) -> None:
+        strategy = args.scoring_strategy
+        self._strategy = strategy.type
+        self._weights = {one.name: max(one.weight, 1) for one in strategy.resources}
+        self._demand = PerClass(_demand_of)
+        over_reserves = args.mode is Mode.OVER_RESERVE
+        self._cache = TopologyCache(
+            cluster,
+            args.mode,
+            self._demand,
+            signer() if over_reserves else no_fingerprint,
+            resync_s=float(args.cache_resync_period_seconds),
+            foreign_pods=args.cache.foreign_pods_detect,
+            resync_method=args.cache.resync_method,
+            resync_scope=args.cache.resync_scope,
+        )
+
+    def registrations(self) -> Sequence[Registration]:
+        offers = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE
+        told = Trigger(NODE_RESOURCE_TOPOLOGY.resource, Action.ADD | Action.UPDATE)
+        gone = Trigger(POD.resource, Action.DELETE)
+        return (
+            Registration(gone),
+            Registration(Trigger(NODE.resource, offers)),
+            Registration(told),
+        )
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        demand = self._demand(pod.cls)
+        return demand.key if not demand.is_indifferent else "indifferent"
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        self._cache.refresh()
+        return self._cache.version
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+        found: Codes = np.zeros(nodes.size, dtype=np.int32)
+        demand = self._demand(pod.cls)
+        if demand.is_indifferent:
+            return found
+        self._cache.refresh()
+        rows = nodes.row_numbers()
+        fresh, cache = self._cache.is_fresh[rows], self._cache
+        judged = np.flatnonzero(fresh & cache.has_topology[rows] & cache.zones.is_single[rows])
+        zones = cache.zones.take(rows[judged])
+        some = NodeView(nodes.table, rows[judged])
+        together = aligned_pod(zones, some, demand)
+        inits, others = aligned_containers(zones, some, demand)
+        by_container = np.where(inits, np.where(others, 0, 3), 4)
+        found[judged] = np.where(zones.is_pod_scope, np.where(together, 0, 2), by_container)
+        found[~fresh] = 1
+        return found
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        demand = self._demand(pod.cls)
+        if not demand.is_guaranteed:
+            return np.full(nodes.size, 100, dtype=np.int64)
+        self._cache.refresh()
+        found: I64 = np.zeros(nodes.size, dtype=np.int64)
+        rows, cache = nodes.row_numbers(), self._cache
+        counts = cache.is_fresh[rows] & cache.has_topology[rows]
+        if self._strategy == LEAST_NUMA_NODES:
+            judged = np.flatnonzero(counts)
+            found[judged] = least_numa_nodes(cache.zones.take(rows[judged]), demand)
+        else:
+            judged = np.flatnonzero(counts & cache.zones.is_single[rows])
+            zones = cache.zones.take(rows[judged])
+            found[judged] = zone_scores(ZONE_SCORES[self._strategy], zones, demand, self._weights)
+        return found
+
+    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:  # noqa: ARG002
+        self._cache.reserve(pod, node)
+        return SUCCESS
+
+    def unreserve(self, pod: PodInfo, node: str) -> None:
+        self._cache.release(pod.pod.uid, node)
+
+    def post_bind(self, pod: PodInfo, node: str) -> None:
+        self._cache.bound(pod.pod.uid, node)
+
+
+def _demand_of(cls: PodClass) -> NumaDemand:
+    return demand_of(cls.example)

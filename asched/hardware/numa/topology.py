@@ -1,0 +1,148 @@
+"""NodeResourceTopology: what an agent on a node tells of its NUMA zones.
+
+Source  topology.node.k8s.io/v1alpha2; kubernetes-sigs/scheduler-plugins
+        pkg/noderesourcetopology/nodeconfig/topologymanager.go, pluginhelpers.go
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final, NamedTuple
+
+from asched.core.model.kinds import Kind
+from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.quantity import Quantity, check, milli, whole
+
+CPU: Final = "cpu"
+SINGLE_NUMA_NODE: Final = "single-numa-node"
+POLICIES: Final = ("none", "best-effort", "restricted", SINGLE_NUMA_NODE)
+CONTAINER, POD = "container", "pod"
+FINGERPRINT: Final = "nodeTopologyPodsFingerprint"
+FINGERPRINT_METHOD: Final = "nodeTopologyPodsFingerprintMethod"
+EXCLUSIVE_METHOD: Final = "with-exclusive-resources"
+FINGERPRINT_ANNOTATION: Final = "topology.node.k8s.io/fingerprint"
+#: Zones with larger numbers are not looked at.
+ZONES_MAX: Final = 64
+_NUMA_NODE: Final = "Node"
+_NUMBERED: Final = "node-"
+_LEGACY_POLICIES: Final = {
+    "SingleNUMANodePodLevel": (SINGLE_NUMA_NODE, POD),
+    "SingleNUMANodeContainerLevel": (SINGLE_NUMA_NODE, CONTAINER),
+    "BestEffortPodLevel": ("best-effort", POD),
+    "BestEffortContainerLevel": ("best-effort", CONTAINER),
+    "RestrictedPodLevel": ("restricted", POD),
+    "RestrictedContainerLevel": ("restricted", CONTAINER),
+}
+
+
+class Attribute(Record, frozen=True, gc=False):
+    name: str = ""
+    value: str = ""
+
+
+class ZoneCost(Record, frozen=True, gc=False):
+    name: str = ""
+    value: int = 0
+
+
+class ZoneResource(Record, frozen=True, gc=False):
+    name: str = ""
+    available: Quantity = 0
+
+
+class TopologyZone(Record, frozen=True, gc=False):
+    name: str = ""
+    type: str = ""
+    costs: tuple[ZoneCost, ...] | None = None
+    resources: tuple[ZoneResource, ...] | None = None
+
+
+class NodeResourceTopology(Record, frozen=True, gc=False):
+    """Its name is that of the node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    topology_policies: tuple[str, ...] | None = None
+    attributes: tuple[Attribute, ...] | None = None
+    zones: tuple[TopologyZone, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for zone in self.zones or ():
+            check(resource.available for resource in zone.resources or ())
+
+    def attribute(self, name: str) -> str:
+        """Empty if there is none of the name."""
+        return next((one.value for one in self.attributes or () if one.name == name), "")
+
+
+NODE_RESOURCE_TOPOLOGY: Final = Kind(
+    "NodeResourceTopology",
+    "noderesourcetopologies",
+    "topology.node.k8s.io/v1alpha2",
+    NodeResourceTopology,
+    False,
+    "topology.node.k8s.io/NodeResourceTopology",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopologyManager:
+    """How the kubelet of a node decides: `policy`, `scope`, and how many zones it can handle."""
+
+    policy: str = "none"
+    scope: str = CONTAINER
+    zones_max: int = 8
+
+    @property
+    def is_single(self) -> bool:
+        return self.policy == SINGLE_NUMA_NODE
+
+
+class Zone(NamedTuple):
+    """One NUMA node: milli-CPU, bytes or devices by resource; distances by number of the other."""
+
+    number: int
+    available: Mapping[str, int]
+    costs: Mapping[int, int]
+
+
+def manager_of(topology: NodeResourceTopology) -> TopologyManager:
+    """The deprecated list first, attributes over it; what makes no sense is passed over."""
+    policy, scope, zones_max = "none", CONTAINER, 8
+    if topology.topology_policies:
+        policy, scope = _LEGACY_POLICIES.get(topology.topology_policies[0], (policy, scope))
+    for name, value in ((one.name, one.value) for one in topology.attributes or ()):
+        if name == "topologyManagerScope" and value in {CONTAINER, POD}:
+            scope = value
+        elif name == "topologyManagerPolicy" and value in POLICIES:
+            policy = value
+        elif name == "topologyManagerMaxNUMANodes" and value.isascii() and value.isdigit():
+            zones_max = min(int(value[:9]), 1024) if int(value[:9]) > 1 else zones_max
+    return TopologyManager(policy, scope, zones_max)
+
+
+def zones_of(topology: NodeResourceTopology) -> tuple[Zone, ...]:
+    """Its NUMA nodes, by number; of two with one number the first."""
+    found: dict[int, Zone] = {}
+    for zone in topology.zones or ():
+        number = _number(zone.name) if zone.type == _NUMA_NODE else None
+        if number is None:
+            continue
+        available = {one.name: units(one.name, one.available) for one in zone.resources or ()}
+        costs = ((_number(one.name), one.value) for one in zone.costs or ())
+        distances = {other: cost for other, cost in costs if other is not None}
+        found.setdefault(number, Zone(number, available, distances))
+    return tuple(found[number] for number in sorted(found))
+
+
+def units(resource: str, amount: Quantity) -> int:
+    """Thousandths of a core for cpu, whole units of the rest."""
+    return milli(amount) if resource == CPU else whole(amount)
+
+
+@lru_cache(maxsize=4 * ZONES_MAX)
+def _number(name: str) -> int | None:
+    """Of a zone called `node-1`; None if it is called otherwise."""
+    digits = name.removeprefix(_NUMBERED)
+    if digits == name or not (digits.isascii() and digits.isdigit()):
+        return None
+    return int(digits) if int(digits) < ZONES_MAX else None

@@ -1,0 +1,193 @@
+"""The NUMA zones of all rows as columns, and whether a request fits into one of them.
+
+    NodeResourceTopology ──> write(row) ──> available [Z, N] per resource, costs [Z, Z, N]
+
+A place on axis Z is the zone's rank by its number. What the cache takes off for pods that no agent
+has told of yet is taken off every zone, and never below zero.
+
+Source  kubernetes-sigs/scheduler-plugins pkg/noderesourcetopology/filter.go
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.hardware.numa.demand import NumaDemand, Request, is_affine, is_host_level
+from asched.hardware.numa.topology import POD, TopologyManager, Zone
+from asched.plugin import NodeView
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: In place of an amount: the zone does not list the resource.
+NOT_LISTED: Final = -1
+#: Of zones that tell none.
+FARTHEST: Final = 255
+ALWAYS_OFFERED: Final = ("cpu", "memory", "pods", "ephemeral-storage")
+
+
+class Zones:
+    """M rows. `available[resource]` is int64[Z, M], NOT_LISTED where a zone does not list it."""
+
+    def __init__(self, size: int, width: int) -> None:
+        self.count: I64 = np.zeros(size, dtype=np.int64)
+        self.costs: I64 = np.full((width, width, size), FARTHEST, dtype=np.int64)
+        self.available: dict[str, I64] = {}
+        self.is_single: Mask = np.zeros(size, dtype=np.bool_)
+        self.is_pod_scope: Mask = np.zeros(size, dtype=np.bool_)
+        self.zones_max: I64 = np.full(size, 8, dtype=np.int64)
+
+    @property
+    def width(self) -> int:
+        return len(self.costs)
+
+    @property
+    def size(self) -> int:
+        return len(self.count)
+
+    def take(self, rows: npt.NDArray[Any]) -> "Zones":
+        """A copy of these places."""
+        found = Zones(0, self.width)
+        found.count, found.costs = self.count[rows], self.costs[:, :, rows]
+        found.available = {name: held[:, rows] for name, held in self.available.items()}
+        found.is_single, found.is_pod_scope = self.is_single[rows], self.is_pod_scope[rows]
+        found.zones_max = self.zones_max[rows]
+        return found
+
+    def reserve(self, size: int, width: int) -> None:
+        """Make room; what is new is empty."""
+        rows, zones = size - self.size, max(width - self.width, 0)
+        if rows <= 0 and not zones:
+            return
+        rows = max(rows, 0)
+        self.count = np.pad(self.count, (0, rows))
+        self.is_single = np.pad(self.is_single, (0, rows))
+        self.is_pod_scope = np.pad(self.is_pod_scope, (0, rows))
+        self.zones_max = np.pad(self.zones_max, (0, rows), constant_values=8)
+        aside = ((0, zones), (0, zones), (0, rows))
+        self.costs = np.pad(self.costs, aside, constant_values=FARTHEST)
+        for name, held in self.available.items():
+            aside_2 = ((0, zones), (0, rows))
+            self.available[name] = np.pad(held, aside_2, constant_values=NOT_LISTED)
+
+    def write(
+        self,
+        row: int,
+        zones: tuple[Zone, ...],
+        manager: TopologyManager,
+        taken: Iterable[Mapping[str, int]],
+    ) -> None:
+        """A row has these zones; from each of them is taken what these pods ask for."""
+        self.reserve(row + 1, len(zones))
+        self.count[row] = len(zones)
+        self.is_single[row] = manager.is_single
+        self.is_pod_scope[row] = manager.scope == POD
+        self.zones_max[row] = manager.zones_max
+        here = len(zones)
+        self.costs[:, :, row] = FARTHEST
+        if zones:
+            numbers = [zone.number for zone in zones]
+            costs = [[zone.costs.get(other, FARTHEST) for other in numbers] for zone in zones]
+            self.costs[:here, :here, row] = costs
+        for held in self.available.values():
+            held[:, row] = NOT_LISTED
+        for name in {name for zone in zones for name in zone.available}:
+            amounts = [zone.available.get(name) for zone in zones]
+            listed = [NOT_LISTED if one is None else max(one, 0) for one in amounts]
+            self._column(name)[:here, row] = listed
+        for asked in taken:
+            for name, amount in asked.items():
+                if name in self.available:
+                    column = self.available[name]
+                    listed = column[:, row] != NOT_LISTED
+                    column[listed, row] = np.maximum(column[listed, row] - amount, 0)
+
+    def of(self, resource: str) -> I64:
+        """int64[Z, M]."""
+        held = self.available.get(resource)
+        if held is None:
+            return np.full((self.width, self.size), NOT_LISTED, dtype=np.int64)
+        return held
+
+    def existing(self) -> Mask:
+        """bool[Z, M]: places where a row has a zone."""
+        found: Mask = np.arange(self.width)[:, np.newaxis] < self.count
+        return found
+
+    def _column(self, name: str) -> I64:
+        held = self.available.get(name)
+        if held is None:
+            held = np.full((self.width, self.size), NOT_LISTED, dtype=np.int64)
+            self.available[name] = held
+        return held
+
+
+class Alignment:
+    """One pod against zones; `offered(resource)` is bool[M]: nodes that offer it at all."""
+
+    def __init__(self, zones: Zones, nodes: NodeView, demand: NumaDemand) -> None:
+        self._zones = zones
+        self._nodes = nodes
+        self._guaranteed = demand.is_guaranteed
+
+    def fits(self, request: Request) -> tuple[Mask, I64]:
+        """bool[M]: some zone has room for all of it; int64[M]: the lowest that has."""
+        size = self._zones.size
+        places = np.ones((max(self._zones.width, 1), size), dtype=np.bool_)
+        fine = np.ones(size, dtype=np.bool_)
+        for name, amount in request.items():
+            if not amount:
+                continue
+            fine &= self._offered(name)
+            held = self._zones.of(name)
+            listed = held != NOT_LISTED
+            enough = listed if self._takes_anywhere(name) else listed & (held >= amount)
+            if is_host_level(name):
+                enough = enough | ~listed.any(axis=0)
+            places[: held.shape[0]] &= enough
+            if not held.shape[0]:
+                places &= is_host_level(name)
+        return fine & places.any(axis=0), places.argmax(axis=0).astype(np.int64)
+
+    def subtract(self, request: Request, at: I64, where: Mask) -> None:
+        """Take a request from the chosen zone of each of these rows."""
+        rows = np.flatnonzero(where)
+        for name, amount in request.items():
+            held = self._zones.available.get(name)
+            if held is None or not amount or self._takes_anywhere(name):
+                continue
+            chosen = at[rows]
+            listed = held[chosen, rows] != NOT_LISTED
+            held[chosen[listed], rows[listed]] -= amount
+
+    def _takes_anywhere(self, name: str) -> bool:
+        return not self._guaranteed and is_affine(name)
+
+    def _offered(self, name: str) -> Mask | bool:
+        if name in ALWAYS_OFFERED:
+            return True
+        resource = self._nodes.table.find_resource(name)
+        return False if resource is None else self._nodes.allocatable(resource) > 0
+
+
+def aligned_pod(zones: Zones, nodes: NodeView, demand: NumaDemand) -> Mask:
+    """bool[M]: the pod as a whole fits into one zone."""
+    return Alignment(zones, nodes, demand).fits(demand.whole)[0]
+
+
+def aligned_containers(zones: Zones, nodes: NodeView, demand: NumaDemand) -> tuple[Mask, Mask]:
+    """bool[M] twice: each init container alone fits into a zone; each other container does, after
+    those before it. `zones` is used up.
+    """
+    alignment = Alignment(zones, nodes, demand)
+    inits = np.ones(zones.size, dtype=np.bool_)
+    for request in demand.inits:
+        inits &= alignment.fits(request)[0]
+    others = np.ones(zones.size, dtype=np.bool_)
+    for request in demand.containers:
+        fits, at = alignment.fits(request)
+        others &= fits
+        alignment.subtract(request, at, others)
+    return inits, others
