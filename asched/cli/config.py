@@ -7,6 +7,7 @@ Rules   the file may be a configuration, or manifests that carry some (`config_p
 """
 
 import argparse
+import json
 import sys
 from collections.abc import Sequence
 from typing import Final
@@ -52,6 +53,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
             help="feature gates as kube-scheduler takes them",
         )
         add_plugin_flags(command)
+        if name == "view":
+            command.add_argument(
+                "-o", "--output", choices=("yaml", "json"), default="yaml", help="default yaml"
+            )
     parser.set_defaults(run=run)
 
 
@@ -79,19 +84,25 @@ def run(args: argparse.Namespace) -> int:
         except ConfigError as error:
             faults += map(str, error.errors)
             continue
-        _show(args.config_command, name, part, loaded, is_first=number == 0)
+        form = getattr(args, "output", "yaml")
+        _show(args.config_command, name, part, loaded, is_first=number == 0, form=form)
     if faults:
         _say([*faults, _count(len(faults))])
         return EXIT_USAGE
     return EXIT_OK
 
 
-def _show(command: str, name: str, part: Part, loaded: LoadedConfig, *, is_first: bool) -> None:
+def _show(
+    command: str, name: str, part: Part, loaded: LoadedConfig, *, is_first: bool, form: str
+) -> None:
     if command != "migrate":
         _say([f"warning: {line}" for line in loaded.warnings])
     if command == "check":
         where = f" ({part.where})" if part.where else ""
         print(f"{name}{where}: {_summary(loaded)}")
+        return
+    if command == "view" and form == "json":  # a document a line, for several
+        print(json.dumps(effective(loaded.configuration)))
         return
     if not is_first:
         print("---")

@@ -5,13 +5,13 @@ Takes the flags of `asched run`, so that exactly that start is examined, and thr
     --as USER         examine the rights of another account, for instance
                       system:serviceaccount:asched-system:asched
     --as-group GROUP  a group of that account; the server's own are added; repeatable
-    --json            one JSON array of {check, state, text, cure}
+    -o, --output FORM text (default), wide (a finding and its cure in one line), json or yaml: a
+                      list of {check, state, text, cure}; --json is -o json
 
 Exit status: 0 nothing stands in the way (there may be warnings), 1 at least one problem, or the
 server cannot be reached, 2 for flags or configuration that make no sense.
 """
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -19,6 +19,7 @@ from typing import Final
 
 from asched.cli import flags
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested
+from asched.cli.output import OUTPUTS, written
 from asched.cli.run import plan_of
 from asched.edge.client.errors import ConnectError
 from asched.edge.host.configuration.file import ConfigError, UnreadableFileError
@@ -69,7 +70,7 @@ def main(argv: Sequence[str]) -> int:
         return EXIT_OK
 
     runner()(work())
-    print(as_json(findings) if own.as_json else as_text(findings))
+    print(printed(findings, own.output))
     return EXIT_PROBLEM if any(f.state is State.PROBLEM for f in findings) else EXIT_OK
 
 
@@ -79,7 +80,7 @@ class Own:
     def __init__(self) -> None:
         self.user = ""
         self.groups: tuple[str, ...] = ()
-        self.as_json = False
+        self.output = "text"
 
     @property
     def other(self) -> Identity | None:
@@ -93,14 +94,18 @@ def split(argv: Sequence[str]) -> tuple[Own, list[str]]:
         word = words.pop(0)
         name, equals, value = word.partition("=")
         if name == "--json" and not equals:
-            own.as_json = True
-        elif name in ("--as", "--as-group"):
+            own.output = "json"
+        elif name in ("--as", "--as-group", "-o", "--output"):
             if not equals:
                 if not words:
                     raise UsageError(f"flag needs an argument: {name}")
                 value = words.pop(0)
             if name == "--as":
                 own.user = value
+            elif name in ("-o", "--output"):
+                if value not in OUTPUTS:
+                    raise UsageError(f"{name} {value!r} is none of {', '.join(OUTPUTS)}")
+                own.output = value
             else:
                 own.groups = (*own.groups, value)
         else:
@@ -108,6 +113,23 @@ def split(argv: Sequence[str]) -> tuple[Own, list[str]]:
     if own.groups and not own.user:
         raise UsageError("--as-group needs --as")
     return own, rest
+
+
+def printed(findings: Sequence[Finding], output: str) -> str:
+    """The findings in one of `OUTPUTS`."""
+    if output in ("json", "yaml"):
+        told = [{**asdict(finding), "state": str(finding.state)} for finding in findings]
+        return written(told, output).rstrip("\n")
+    return as_text(findings) if output == "text" else as_lines(findings)
+
+
+def as_lines(findings: Sequence[Finding]) -> str:
+    """One line a finding, for grep."""
+    width = max(len(finding.check) for finding in findings)
+    return "\n".join(
+        f"{f.state:<8} {f.check:<{width}}  {f.text}{f'  -> {f.cure}' if f.cure else ''}"
+        for f in findings
+    )
 
 
 def as_text(findings: Sequence[Finding]) -> str:
@@ -127,11 +149,6 @@ def _counted(number: int, state: State) -> str:
     """Such as "2 problems"; empty for none."""
     plural = "" if number == 1 or state is State.SKIPPED else "s"
     return f"{number} {state}{plural}" if number else ""
-
-
-def as_json(findings: Sequence[Finding]) -> str:
-    """The same as an array."""
-    return json.dumps([asdict(finding) for finding in findings], indent=2)
 
 
 def _help() -> str:

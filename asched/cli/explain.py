@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
-import yaml
-
+from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetch, own_token
 from asched.cli.reach import add_cluster_flags, leaders_page
 from asched.edge.client.errors import api_error
@@ -28,8 +27,6 @@ docs/operations.md has it step by step ("Asking why").
 nonResourceURL /debug/asched/*; its own certificate proves nothing, so --ca-file or
 --insecure-skip-tls-verify goes with it.
 """
-#: How the answer is printed: for people, for people with room, for programs.
-OUTPUTS: Final = ("text", "wide", "json", "yaml")
 #: Lines of the history that are shown unless all are asked for.
 HISTORY_LINES: Final = 8
 TAINTS_LINES: Final = 5
@@ -49,9 +46,7 @@ def add_parser(subparsers: Any) -> None:
     )
     parser.add_argument("pod", metavar="[NAMESPACE/]POD")
     parser.add_argument("-n", "--namespace", default="", help="default: the context's")
-    parser.add_argument(
-        "-o", "--output", choices=OUTPUTS, default="text", help="default %(default)s"
-    )
+    add_output_flag(parser, "the whole history, and the scores of the best nodes")
     parser.add_argument("--against", default="", metavar="NODE", help="why not on that node")
     parser.add_argument("--all", dest="output", action="store_const", const="wide", help="-o wide")
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="-o json")
@@ -111,10 +106,8 @@ def _path(args: argparse.Namespace, namespace: str, name: str) -> str:
 
 def printed(told: Mapping[str, Any], output: str) -> str:
     """An explanation as one of `OUTPUTS`."""
-    if output == "json":
-        return json.dumps(told, indent=2) + "\n"
-    if output == "yaml":
-        return str(yaml.safe_dump(told, sort_keys=False))
+    if output in ("json", "yaml"):
+        return written(told, output)
     is_wide = output == "wide"
     lines = len(told["story"]) if is_wide else HISTORY_LINES
     return "\n".join(explanation(told, lines, is_wide=is_wide)) + "\n"

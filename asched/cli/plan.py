@@ -21,9 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
-from asched.cli.simulate import OUTPUTS
+from asched.cli.output import add_output_flag, written
 from asched.cli.simulate_text import told
 from asched.cli.supposed import (
     INPUT_ERRORS,
@@ -61,7 +59,7 @@ def add_parser(subparsers: Any) -> None:
         metavar="SECONDS",
         help="until pods must be adopted, and until they must be placed (default %(default)s)",
     )
-    parser.add_argument("-o", "--output", choices=OUTPUTS, default="text", help="default: text")
+    add_output_flag(parser, "every pod and every node")
     add_input_flags(parser)
     parser.set_defaults(run=run)
 
@@ -141,10 +139,8 @@ def _private(path: str, flags: int) -> int:
 
 
 def _printed(args: argparse.Namespace, plan: Plan, result: Result, cluster: Snapshot) -> str:
-    if args.output == "json":
-        return json.dumps(plan.document(), indent=2) + "\n"
-    if args.output == "yaml":
-        return str(yaml.safe_dump(plan.document(), sort_keys=False))
+    if args.output in ("json", "yaml"):
+        return written(plan.document(), args.output)
     since = f" (made at {plan.version})" if plan.version != cluster.version else ""
     where = f" at resourceVersion {cluster.version}" if cluster.version else ""
     did = "applied" if args.apply else "holds" if args.check else "planned"

@@ -7,11 +7,12 @@ flag that cannot be loaded, or a configuration that cannot be used.
 import argparse
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from asched.cli.arguments import add_plugin_flags
+from asched.cli.output import add_output_flag, written
 from asched.cli.plugin_scaffold import PLUGIN, TEST
 from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.v1 import POINTS
@@ -36,6 +37,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     listing.add_argument("--config", metavar="FILE", help="also show which profiles enable it")
     add_plugin_flags(listing)
     listing.add_argument("--all", action="store_true", help="the in-tree ones, too")
+    add_output_flag(listing, "the rights that each one asks for")
     listing.set_defaults(run=run_list)
     text = "write NAME as a plugin of a few lines, with a test"
     new = commands.add_parser("new", help=text, description=text)
@@ -54,52 +56,83 @@ def run_list(args: argparse.Namespace) -> int:
     except ConfigError as error:
         return _fail([str(located) for located in error.errors])
     rows, broken = _rows(catalogue, loaded, with_in_tree=args.all)
-    if not rows:
+    if args.output in ("json", "yaml"):
+        sys.stdout.write(written([row.told() for row in rows], args.output))
+    elif not rows:
         print("there are no plugins beside the in-tree ones (--all shows them)")
     else:
-        _print_table([(*HEADINGS, "ENABLED IN") if loaded else HEADINGS, *rows])
+        _print_table(_table(rows, is_configured=loaded is not None, is_wide=args.output == "wide"))
     for line in broken:
         print(f"asched plugins: {line}", file=sys.stderr)
     return 1 if broken else 0
 
 
+class Row(NamedTuple):
+    """One plugin. `points` None: it cannot be loaded. `enabled`: profile to points."""
+
+    name: str
+    origin: str
+    points: list[str] | None
+    rights: list[str]
+    enabled: dict[str, list[str]]
+
+    def told(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "name": self.name,
+            "origin": self.origin,
+            "loaded": self.points is not None,
+            "points": self.points or [],
+            "rights": self.rights,
+            "enabledIn": self.enabled,
+        }
+
+
 def _rows(
     catalogue: Catalogue, loaded: LoadedConfig | None, *, with_in_tree: bool
-) -> tuple[list[tuple[str, ...]], list[str]]:
-    """(rows of the table, plugins that cannot be loaded)."""
-    rows: list[tuple[str, ...]] = []
+) -> tuple[list[Row], list[str]]:
+    """(one for each plugin, what is wrong with those that cannot be loaded)."""
+    rows: list[Row] = []
     broken: list[str] = []
-    if with_in_tree:
-        rows += [
-            (name, "in tree", _listed(points), *_enabled_in(name, loaded))
-            for name, points in IN_TREE_POINTS.items()
-        ]
+    for name, points in IN_TREE_POINTS.items() if with_in_tree else ():
+        rows.append(Row(name, "in tree", _ordered(points), [], _enabled_in(name, loaded)))
     for name, plugin in catalogue.plugins.items():
+        listed, rights = None, []
         try:
-            points = _listed(plugin.points)
+            listed = _ordered(plugin.points)
+            rights = [str(right) for right in plugin.rights]
         except PluginLoadError as error:
             broken.append(str(error))
-            points = "cannot be loaded"
-        rows.append((name, plugin.origin, points, *_enabled_in(name, loaded)))
+        rows.append(Row(name, plugin.origin, listed, rights, _enabled_in(name, loaded)))
     return rows, broken
 
 
-def _listed(points: frozenset[str]) -> str:
-    return ",".join(point for point in POINTS if point in points)
+def _ordered(points: frozenset[str]) -> list[str]:
+    return [point for point in POINTS if point in points]
 
 
-def _enabled_in(name: str, loaded: LoadedConfig | None) -> tuple[str, ...]:
-    if loaded is None:
-        return ()
-    found = []
-    for profile in loaded.profiles:
+def _enabled_in(name: str, loaded: LoadedConfig | None) -> dict[str, list[str]]:
+    found = {}
+    for profile in loaded.profiles if loaded is not None else ():
         at = [p for p in POINTS for entry in profile.at(p) if entry.name == name]
         if at:
-            found.append(f"{profile.scheduler_name} ({','.join(at)})")
-    return ("; ".join(found) or "-",)
+            found[profile.scheduler_name] = at
+    return found
 
 
-def _print_table(rows: Sequence[Sequence[str]]) -> None:
+def _table(rows: Sequence[Row], *, is_configured: bool, is_wide: bool) -> Iterator[tuple[str, ...]]:
+    more = ("RIGHTS",) if is_wide else ()
+    yield (*HEADINGS, *(("ENABLED IN",) if is_configured else ()), *more)
+    for row in rows:
+        points = "cannot be loaded" if row.points is None else ",".join(row.points)
+        enabled = [f"{profile} ({','.join(at)})" for profile, at in row.enabled.items()]
+        rights = ("; ".join(row.rights) or "-",) if is_wide else ()
+        profiles = ("; ".join(enabled) or "-",) if is_configured else ()
+        yield (row.name, row.origin, points, *profiles, *rights)
+
+
+def _print_table(table: Iterable[Sequence[str]]) -> None:
+    rows = list(table)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

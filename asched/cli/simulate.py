@@ -15,14 +15,12 @@ Exit status: 0 told; 1 the cluster or a file cannot be read; 2 wrong usage.
 """
 
 import argparse
-import json
 import sys
 from pathlib import Path
 from typing import Any, Final
 
-import yaml
-
 from asched.cli import simulate_trace
+from asched.cli.output import add_output_flag, written
 from asched.cli.simulate_text import told
 from asched.cli.supposed import (
     INPUT_ERRORS,
@@ -38,8 +36,6 @@ from asched.lab.whatif.engine import suppose
 from asched.lab.whatif.picture import picture
 from asched.lab.whatif.result import Result, differences
 
-#: How results are printed: for people, for people with room, for programs.
-OUTPUTS: Final = ("text", "wide", "json", "yaml")
 #: Flags of recorded clusters, and of supposed ones: nothing is taken and then ignored.
 OF_TRACES: Final = ("policy", "engine", "traces", "plot", "published")
 OF_CLUSTERS: Final = (
@@ -87,7 +83,7 @@ def add_parser(subparsers: Any) -> None:
         ("lose", "gone with everything on it; repeatable"),
     ):
         supposed.add_argument(f"--{name}", action="append", default=[], metavar="NODE", help=text)
-    parser.add_argument("-o", "--output", choices=OUTPUTS, default="text", help="default: text")
+    add_output_flag(parser, "every pod and every node")
     parser.add_argument(
         "--picture", type=Path, metavar="FILE", help="write the nodes by fullness there, as SVG"
     )
@@ -155,9 +151,7 @@ def printed(args: argparse.Namespace, result: Result, other: Result | None) -> s
             {"pod": one.pod, "here": one.here, "against": one.there}
             for one in differences(result, other)
         ]
-    if args.output == "json":
-        return json.dumps(body, indent=2) + "\n"
-    return str(yaml.safe_dump(body, sort_keys=False))
+    return written(body, args.output)
 
 
 def _title(args: argparse.Namespace) -> str:

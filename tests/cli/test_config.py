@@ -1,4 +1,5 @@
 import argparse
+import json
 from pathlib import Path
 
 import pytest
@@ -57,6 +58,13 @@ def test_view_of_a_minimal_file_is_every_default(
     recorded = yaml.safe_load(shared_path("outside/flags/written_config.yaml").read_text("utf-8"))
     recorded["clientConnection"]["kubeconfig"] = ""
     assert shown == recorded
+
+
+def test_view_has_json_too(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("view", str(file), "-o", "json") == 0
+    as_json = json.loads(capsys.readouterr().out)
+    assert run("view", str(file)) == 0
+    assert as_json == yaml.safe_load(capsys.readouterr().out)
 
 
 def test_view_knows_feature_gates(file: Path, capsys: pytest.CaptureFixture[str]) -> None:

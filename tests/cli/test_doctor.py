@@ -8,8 +8,9 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import yaml
 
-from asched.cli.doctor import as_json, as_text, main, split
+from asched.cli.doctor import as_text, main, printed, split
 from asched.cli.flags import UsageError
 from asched.edge.host.doctor.notes import Finding, State
 from asched.lab.apiserver.server import ApiServer
@@ -36,8 +37,9 @@ def test_one_line_a_finding_and_its_cure_below() -> None:
     assert as_text(FINDINGS[:1]).splitlines()[-1] == "nothing stands in the way"
 
 
-def test_json_has_the_same() -> None:
-    assert json.loads(as_json(FINDINGS))[1] == {
+@pytest.mark.parametrize("form", ["json", "yaml"])
+def test_programs_are_told_the_same(form: str) -> None:
+    assert yaml.safe_load(printed(FINDINGS, form))[1] == {
         "check": "clock",
         "state": "warning",
         "text": "it is late",
@@ -45,16 +47,30 @@ def test_json_has_the_same() -> None:
     }
 
 
+def test_wide_has_finding_and_cure_in_one_line() -> None:
+    assert printed(FINDINGS, "wide").splitlines() == [
+        "ok       reach           it answers",
+        "warning  clock           it is late  -> wind it up",
+        "problem  scheduler name  taken  -> take another",
+    ]
+
+
+@pytest.mark.parametrize("words", [["--json"], ["-o", "json"], ["--output=json"], ["-o=json"]])
+def test_the_form_is_asked_for_as_everywhere(words: list[str]) -> None:
+    own, rest = split([*words, "-v", "2"])
+    assert (own.output, rest) == ("json", ["-v", "2"])
+
+
 def test_our_flags_are_taken_out_and_the_rest_is_runs() -> None:
     words = ["--config=x", "--as", "bob", "--json", "--as-group=a", "--as-group", "b", "-v", "2"]
     own, rest = split(words)
     assert rest == ["--config=x", "-v", "2"]
-    assert own.as_json
+    assert own.output == "json"
     assert own.other is not None
     assert own.other.groups == ("a", "b", "system:authenticated")
 
 
-@pytest.mark.parametrize("words", [["--as"], ["--as-group=x"]])
+@pytest.mark.parametrize("words", [["--as"], ["--as-group=x"], ["-o"], ["-o", "table"]])
 def test_half_a_flag_is_refused(words: list[str]) -> None:
     with pytest.raises(UsageError):
         split(words)
