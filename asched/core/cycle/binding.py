@@ -19,7 +19,7 @@ from msgspec.structs import replace
 
 from asched import names
 from asched.core.cycle.confirmation import settle, settle_lost
-from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
 from asched.core.framework.attempt import fit_error
@@ -71,13 +71,14 @@ class Binding:
             if not status.is_success:
                 return status
         context.queue.done(attempt.pod.uid)
-        started_s, status = context.counter_s(), SUCCESS
         if working:
-            waiting.stage = Stage.PRE_BIND
+            waiting.stage, started_s = Stage.PRE_BIND, context.counter_s()
             status = yield from self._pre_bind(working)
-        context.point_ran(attempt, "PreBind", status.code.text, started_s)
-        if not status.is_success:
-            return status
+            context.point_ran(attempt, "PreBind", status.code.text, started_s)
+            if not status.is_success:
+                return status
+        else:
+            context.point_passed(attempt, "PreBind")
         waiting.stage = Stage.BINDING
         started_s = context.counter_s()
         status = yield from self._bind()
@@ -99,7 +100,11 @@ class Binding:
 
     def _pre_flight(self) -> tuple[list[PreBindPlugin], Status]:
         """The PreBind plugins that have work to do."""
-        context, started_s = self.context, self.context.counter_s()
+        context = self.context
+        if not self.attempt.pre_binds:
+            context.point_passed(self.attempt, "PreBindPreFlight", Code.SKIP.text)
+            return [], SUCCESS
+        started_s = context.counter_s()
         working, status = self._ask_pre_flight()
         said = status.code if working or not status.is_success else Code.SKIP
         context.point_ran(self.attempt, "PreBindPreFlight", said.text, started_s)
@@ -276,6 +281,14 @@ class Binding:
         context.observer.pod_bound(attempt.pod.key, self.node, attempt.evaluated, attempt.feasible)
         where = f"Successfully assigned {attempt.pod.key} to {self.node}"
         yield attempt.emit("Normal", names.EVENT_SCHEDULED, "Binding", where)
+        yield from self._post_bind()
+        attempt.info.state = None
+
+    def _post_bind(self) -> Steps:
+        context, attempt = self.context, self.attempt
+        if not attempt.runner.profile.post_binds:
+            context.point_passed(attempt, "PostBind")
+            return
         started_s = context.counter_s()
         for plugin in attempt.runner.profile.post_binds:
             try:
@@ -284,8 +297,7 @@ class Binding:
                     yield from driven(steps, plugin.name, "postBind")
             except Exception as error:  # noqa: BLE001 - the pod is bound, whatever comes after
                 context.contain(error, "postBind")
-        attempt.info.state = None
-        context.point_ran(attempt, "PostBind", SUCCESS.code.text, started_s)
+        context.point_ran(attempt, "PostBind", SUCCEEDED, started_s)
 
     def _failed(self, status: Status) -> Steps:
         context, attempt = self.context, self.attempt

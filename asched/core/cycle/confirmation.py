@@ -96,7 +96,10 @@ def settle(
     """Send a binding and find out what became of it. Never ends in Unknown. `still_fits`: whether
     the node takes the pod as things stand, asked whenever it is to be sent once more.
     """
-    return (yield from _follow(bind, cluster, tell_lost, (yield bind), still_fits))
+    answer = yield bind
+    if isinstance(answer, Bound):  # mostly
+        return answer
+    return (yield from _follow(bind, cluster, tell_lost, answer, still_fits))
 
 
 def settle_lost(

@@ -14,7 +14,7 @@ from asched.core.framework.results.cached import CachedResult
 from asched.core.framework.results.prepared import Prepared
 from asched.core.framework.results.weighted import WeightedPoints
 from asched.core.framework.runner import Decision, Runner
-from asched.core.framework.status import PluginError, PointError, Status
+from asched.core.framework.status import Code, PluginError, PointError, Status
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import KINDS, Kind
 from asched.core.model.meta import ObjectReference
@@ -26,6 +26,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
 
+SUCCEEDED: Final = Code.SUCCESS.text
 #: Those of the framework that ask one plugin each.
 ASKS_PLUGINS: Final = (CachedResult, Prepared, WeightedPoints)
 
@@ -122,6 +123,10 @@ class SchedulerContext:
         """Report an extension point that began at `started_s` of the duration counter."""
         profile = attempt.runner.profile.scheduler_name
         self.observer.point_ran(point, profile, status, self.counter_s() - started_s)
+
+    def point_passed(self, attempt: "Attempt", point: str, status: str = SUCCEEDED) -> None:
+        """Report one at which nobody had anything to do: that takes no time, nor is it measured."""
+        self.observer.point_ran(point, attempt.runner.profile.scheduler_name, status, 0.0)
 
     def plugin_ran(
         self, attempt: "Attempt", plugin: str, point: str, status: Status, started_s: float

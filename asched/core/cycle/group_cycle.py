@@ -25,7 +25,7 @@ from asched.core.cycle.group_placements import try_placements
 from asched.core.cycle.group_room import Evictions, make_room_for_group
 from asched.core.cycle.group_search import search_if_due
 from asched.core.cycle.group_trial import free, try_group
-from asched.core.cycle.scheduling import Background, is_skipped, tell_node
+from asched.core.cycle.scheduling import Background, is_pointless, skip, tell_node
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Nomination
 from asched.core.framework.waiting import Stage
@@ -52,7 +52,8 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
             yield from fail(context, attempt, failure)
         return []
     for attempt in tuple(group.attempts):
-        if (yield from is_skipped(context, attempt)):
+        if is_pointless(context, attempt):
+            yield from skip(context, attempt)
             group.attempts.remove(attempt)
     if not group.attempts:
         return []

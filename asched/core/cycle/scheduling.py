@@ -9,7 +9,7 @@ attempt that costs more than a slice of the budget pauses: then it is made again
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (schedulingCycle)
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -59,7 +59,8 @@ Next = Binding | Background | None
 def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effect, Answer, Next]:
     """Try one pod. Every way out has told the queue what becomes of the pod."""
     while True:
-        if (yield from is_skipped(context, attempt)):
+        if is_pointless(context, attempt):
+            yield from skip(context, attempt)
             return None
         try:
             found = yield from attempt.runner.schedule(attempt.info, context.seed + attempt.id)
@@ -90,17 +91,19 @@ def out_of_turn(attempt: Attempt, stop: OutOfTurn) -> Generator[Effect, Answer, 
     return None
 
 
-def is_skipped(context: SchedulerContext, attempt: Attempt) -> Generator[Effect, Answer, bool]:
-    """Whether the pod needs no attempt any more; then the queue is told."""
-    pod, pointless = attempt.pod, context.why_pointless(attempt)
-    if not pointless and pod.uid not in context.cluster.placed:
-        return False
+def is_pointless(context: SchedulerContext, attempt: Attempt) -> bool:
+    """Whether the pod needs no attempt any more."""
+    return context.why_pointless(attempt) != "" or attempt.info.pod.uid in context.cluster.placed
+
+
+def skip(context: SchedulerContext, attempt: Attempt) -> Iterator[Effect]:
+    """Tell the queue that there is no attempt."""
+    pod = attempt.pod
     now = context.cluster.pods_seen.get(pod.key)
     if now is not None and now.uid == pod.uid and now.is_terminating:
         note = f"skip schedule deleting pod: {pod.key}"
         yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", note)
     context.queue.done(pod.uid)
-    return True
 
 
 def failure_of(context: SchedulerContext, raised: Exception) -> Failure:
@@ -228,8 +231,12 @@ def hold(
 
 def _ask_reserve(context: SchedulerContext, attempt: Attempt, decision: Decision) -> Status:
     """Let the Reserve plugins note what they promise; the first that cannot ends it."""
+    reserves = decision.state.active_plugins.reserves
+    if not reserves:
+        context.point_passed(attempt, "Reserve")
+        return SUCCESS
     outcome, started_s = SUCCESS, context.counter_s()
-    for plugin in decision.state.active_plugins.reserves:
+    for plugin in reserves:
         data = decision.state.data_of(plugin.name)
         begun_s = context.counter_s()
         status = plugin.reserve(attempt.info, decision.node, data)
@@ -243,8 +250,12 @@ def _ask_reserve(context: SchedulerContext, attempt: Attempt, decision: Decision
 
 def _ask_permit(context: SchedulerContext, attempt: Attempt, waiting: WaitingPod) -> Status:
     """Ask the Permit plugins; those that want to wait are noted in `waiting`."""
+    permits = attempt.runner.profile.permits
+    if not permits:
+        context.point_passed(attempt, "Permit")
+        return SUCCESS
     outcome, started_s = SUCCESS, context.counter_s()
-    for permit in attempt.runner.profile.permits:
+    for permit in permits:
         begun_s = context.counter_s()
         status, patience_s = permit.permit(attempt.info, waiting.node)
         context.plugin_ran(attempt, permit.name, "Permit", status, begun_s)

@@ -32,7 +32,10 @@ from asched.core.framework.profile import Profile
 from asched.core.framework.results.active_plugins import up_to
 from asched.core.framework.results.class_cache import ClassCache
 from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.nominated_filter import NominatedPods, RefusedRows
+from asched.core.framework.results.nominated_filter import (
+    NominatedPods,
+    RefusedRows,
+)
 from asched.core.framework.results.pre_filter import not_satisfying
 from asched.core.framework.results.ranking import NOT_FEASIBLE, choose
 from asched.core.framework.results.sampling import Sampler
@@ -123,21 +126,24 @@ class Runner:
         may_ask = chain is not None and (chain.has_filter or chain.has_prioritize)
         if may_ask and self.consults(pod):
             return (yield from self._consulting(pod, state, seed, within))
-        refused = self.nominated_pods.refused(pod, state)
-        feasible = self._feasible(state, refused, within)
-        count = state.feasible_count if feasible is None else int(np.count_nonzero(feasible))
+        refused, mask = self.nominated_pods.refused(pod, state), state.mask
+        feasible, count = None, mask.count
+        if within is not None or len(refused.rows):
+            feasible = self._feasible(state, refused, within)
+            count = int(np.count_nonzero(feasible))
         if meter is not None:
             rows = outcome.rows
             judged = self.cluster.nodes.count if rows is None else len(rows)
             meter.filtered(outcome.asked, state.filters, judged)
         if count == 0:
             return self.rejection(pod, state, refused.told, within=within)
-        among = state.feasible if feasible is None else feasible
+        among = mask.mask if feasible is None else feasible
         sample = self._sampler.sample(among, count, self.cluster.nodes.count)
         if sample is not None:
-            feasible, count = sample, int(np.count_nonzero(sample))
+            among = feasible = sample
+            count = int(np.count_nonzero(sample))
         if count == 1:
-            row = int(np.argmax(state.feasible if feasible is None else feasible))
+            row = int(np.argmax(among))
             return self._decision(state, row, 1, None)
         ranking = state.rank(pod, feasible)
         if meter is not None:
@@ -176,8 +182,7 @@ class Runner:
         meter = self._meter
         outcome = state.outcome
         by_nominated = self.nominated_pods.refused(pod, state)
-        feasible = self._feasible(state, by_nominated, within)
-        asked = state.feasible if feasible is None else feasible
+        asked = self._feasible(state, by_nominated, within)
         asked_count = int(np.count_nonzero(asked))
         sample = self._sampler.sample(asked, asked_count, self.cluster.nodes.count)
         if sample is not None:
@@ -368,12 +373,8 @@ class Runner:
                 return None
         return self._decision(state, row, 1, None)
 
-    def _feasible(
-        self, state: ClassState, refused: RefusedRows, within: Mask | None
-    ) -> Mask | None:
-        """The rows left after nominated pods; None if that is exactly the class's own mask."""
-        if not len(refused.rows) and within is None:
-            return None
+    def _feasible(self, state: ClassState, refused: RefusedRows, within: Mask | None) -> Mask:
+        """The rows left after nominated pods."""
         feasible = state.feasible.copy() if within is None else state.feasible & within
         feasible[refused.rows] = False
         return feasible

@@ -60,14 +60,15 @@ class PodAmounts:
 
     def move(self, cls: Accounted, row: int, sign: int) -> None:
         """A pod appeared on (+1) or left (-1) a row."""
-        find, write = self._resources.find, self._columns.write
+        ids, write = self._resources.ids, self._columns.write
         requested, nonzero = write["requested"], write["nonzero"]
         is_beyond = row in self._beyond
         for name, amount in cls.accounted.items():
-            index = find(name) - 1
-            if index < 0:
+            id_ = ids.get(name)
+            if id_ is None:
                 self._add_unlisted(name, row, sign * amount)
                 continue
+            index = id_ - 1
             total = requested.item(index, row) + sign * amount
             if is_beyond or total > INT64_MAX:
                 self._add("requested", index, row, sign * amount)

@@ -4,6 +4,7 @@ Rows are handed out and taken back by the owner of the columns. A freed row is z
 arrays whose `writeable` flag is off; only the room `state` holds the writable ones.
 """
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -28,20 +29,18 @@ class Column(NamedTuple):
 class Columns:
     """The arrays of one table. `write[name]` is for the owner, `read(name)` for everybody else."""
 
-    __slots__ = ("_declared", "_read", "_sizes", "capacity", "write")
+    __slots__ = ("_declared", "_shown", "_sizes", "capacity", "read", "write")
 
     def __init__(self, declared: tuple[Column, ...], **sizes: int) -> None:
         self._declared = declared
         self._sizes = sizes
         self.capacity = ROWS_MIN
         self.write: dict[str, npt.NDArray[Any]] = {}
-        self._read: dict[str, npt.NDArray[Any]] = {}
+        self._shown: dict[str, npt.NDArray[Any]] = {}
+        #: the whole column of a name, read-only, up to the capacity
+        self.read: Callable[[str], npt.NDArray[Any]] = self._shown.__getitem__
         for column in declared:
             self._allocate(column)
-
-    def read(self, name: str) -> npt.NDArray[Any]:
-        """The whole column, read-only, up to the capacity."""
-        return self._read[name]
 
     def size_of(self, axis: str) -> int:
         return self._sizes[axis]
@@ -92,4 +91,4 @@ class Columns:
         self.write[column.name] = fresh
         shown = fresh.view()
         shown.flags.writeable = False
-        self._read[column.name] = shown
+        self._shown[column.name] = shown

@@ -104,7 +104,7 @@ class PodClass:
         self.example = example
         self.label_set = label_set
         #: what each profile's cache found this class to have in common with others, and when
-        self.keys: dict[int, tuple[Any, Any]] = {}
+        self.keys: dict[int, Any] = {}
         #: whoever keeps something under this class's number, and forgets it with the class
         self.known_by: list[ref[Memory]] = []
 

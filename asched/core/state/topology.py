@@ -137,10 +137,11 @@ class Topology:
             # Upstream's trials do not ask whether the pod terminates, or counted before.
             if trial is not None or counter.key.counts(is_terminating=is_terminating):
                 _move(counter, row, amount, trial)
-        if info.cls.has_affinity:
-            for term in self._terms_of(info.cls):
-                _move(term, row, amount, trial)
-        return bool(counters) or info.cls.has_affinity
+        if not info.cls.has_affinity:
+            return bool(counters)
+        for term in self._terms_of(info.cls):
+            _move(term, row, amount, trial)
+        return True
 
     def relabel_pod(self, info: PodInfo, old: LabelSet) -> bool:
         """A pod that stays where it is has other labels than `old`. Whether a count moved.

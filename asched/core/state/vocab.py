@@ -24,11 +24,12 @@ BIRTHS_PER_VALUE: Final = 2
 class Vocab(Generic[T]):
     """`values[id]` is the value; `values[0]`, and that of an id nobody holds, stands for none."""
 
-    __slots__ = ("_base", "_births", "_free", "_holders", "_ids", "values")
+    __slots__ = ("_base", "_births", "_free", "_holders", "ids", "values")
 
     def __init__(self, none: T) -> None:
         self.values: list[T] = [none]
-        self._ids: dict[T, int] = {}
+        #: of every value that somebody holds; only to be read
+        self.ids: dict[T, int] = {}
         self._holders: list[int] = [0]
         self._free: list[int] = []  # a heap; ids beyond the end have been cut off
         self._base = 0
@@ -36,9 +37,9 @@ class Vocab(Generic[T]):
 
     def take(self, value: T) -> int:
         """The id, held once more than before."""
-        known = self._ids.get(value)
+        known = self.ids.get(value)
         if known is None:
-            known = self._ids[value] = self._born(value)
+            known = self.ids[value] = self._born(value)
         self._holders[known] += 1
         return known
 
@@ -49,7 +50,7 @@ class Vocab(Generic[T]):
         self._holders[id_] -= 1
         if self._holders[id_]:
             return False
-        del self._ids[self.values[id_]]
+        del self.ids[self.values[id_]]
         self.values[id_] = self.values[0]
         heappush(self._free, id_)
         while len(self.values) > 1 and not self._holders[-1]:
@@ -61,11 +62,11 @@ class Vocab(Generic[T]):
 
     def find(self, value: T) -> int:
         """The id, or 0 if nobody holds the value."""
-        return self._ids.get(value, 0)
+        return self.ids.get(value, 0)
 
     def holders(self) -> dict[T, int]:
         """How often each value is held."""
-        return {value: self._holders[id_] for value, id_ in self._ids.items()}
+        return {value: self._holders[id_] for value, id_ in self.ids.items()}
 
     @property
     def end(self) -> int:

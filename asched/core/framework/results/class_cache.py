@@ -4,6 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from itertools import count
 from typing import Final
+from weakref import ref
 
 from asched.core.framework.points import IDLE
 from asched.core.framework.profile import Filterer, Profile, Scorer
@@ -42,6 +43,24 @@ Keys = tuple[Hashable, ...]
 _numbers: Final = count(1)
 
 
+class _Kept:
+    """What is kept under one set of keys. Found by identity: the keys are long, and hashed for
+    every pod they would cost more than the rest of the search.
+    """
+
+    __slots__ = ("__weakref__", "held", "keys", "me", "own", "state")
+
+    def __init__(self, keys: Keys) -> None:
+        self.keys = keys
+        #: for classes of pods: they may outlive the profile, and must not keep its work
+        self.me = ref(self)
+        #: None before it is made
+        self.state: ClassState | None = None
+        #: its own bytes a row, and the keys of the shared results it uses
+        self.own = 0
+        self.held: list[Hashable] = []
+
+
 class ClassCache:
     """Makes the states of classes, and shares the answers of single plugins between them."""
 
@@ -50,57 +69,70 @@ class ClassCache:
         self.cluster = cluster
         self.work = Work()
         self._number = next(_numbers)
-        self._states: OrderedDict[Keys, ClassState] = OrderedDict()
+        self._by_keys: dict[Keys, _Kept] = {}
+        self._line: OrderedDict[_Kept, None] = OrderedDict()  # unused for longest comes first
         self._plugins = cached_plugins(profile)
         self._names = tuple(plugin.name for plugin in self._plugins)
         self._active_plugins_by_key: dict[tuple[str, ...], ActivePlugins] = {}
-        #: of each state: its own bytes a row, and the keys of the shared results it uses
-        self._held: dict[Keys, tuple[int, list[Hashable]]] = {}
         self._own_bytes = 0  # a row, of the states themselves
         self._shared = SharedResults()
 
     @property
     def size(self) -> int:
         """Classes whose work is kept."""
-        return len(self._states)
+        return len(self._line)
 
     def state_of(self, pod: PodInfo) -> ClassState:
         """The state of the pod's class, made if it is new.
 
         Classes that no plugin tells apart share one state: pods that differ only in labels nobody
-        asks for cost what equal pods cost.
+        asks for cost what equal pods cost. Plugins may tell classes apart once objects or terms
+        change.
         """
-        key = self._key_of(pod)
-        state = self._states.get(key)
+        cluster, keys = self.cluster, pod.cls.keys
+        epoch, terms = cluster.epoch, cluster.topology.terms_generation
+        known = keys.get(self._number)
+        if known is not None and known[0] == epoch and known[1] == terms:
+            found: _Kept | None = known[2]()
+            if found is not None and found.state is not None:
+                self._line.move_to_end(found)
+                return found.state
+        share_keys = tuple([plugin.share_key(pod) for plugin in self._plugins])
+        kept = self._by_keys.get(share_keys) or _Kept(share_keys)
+        keys[self._number] = (epoch, terms, kept.me)
+        state = kept.state
         if state is None:
-            state = self._states[key] = self._make(key)
+            state = kept.state = self._make(kept)
+            self._by_keys[share_keys] = kept
+            self._line[kept] = None
             self._drop_unused()
         else:
-            self._states.move_to_end(key)
+            self._line.move_to_end(kept)
         return state
 
     @property
     def bytes(self) -> int:
         """About what the kept work takes."""
         row = self._own_bytes + self._shared.row_bytes
-        return row * self.cluster.nodes.height + CLASS_BYTES * len(self._states)
+        return row * self.cluster.nodes.height + CLASS_BYTES * len(self._line)
 
     def _drop_unused(self) -> None:
-        while len(self._states) > CLASSES_MIN and self.bytes > BYTES_MAX:
-            key, _ = self._states.popitem(last=False)
-            own, held = self._held.pop(key)
-            self._own_bytes -= own
-            self._shared.leave(held)
+        while len(self._line) > CLASSES_MIN and self.bytes > BYTES_MAX:
+            kept, _ = self._line.popitem(last=False)
+            del self._by_keys[kept.keys]
+            self._own_bytes -= kept.own
+            self._shared.leave(kept.held)
             self._shared.drop_unused(UNUSED_SHARE * BYTES_MAX / self.cluster.nodes.height)
 
-    def _make(self, keys: Keys) -> ClassState:
+    def _make(self, kept: _Kept) -> ClassState:
+        keys = kept.keys
         profile = self.profile
         key_of = dict(zip(self._names, keys, strict=True))
         active_plugins = self._active_plugins(
             tuple([name for name, key in key_of.items() if key is IDLE])
         )
         nodes = self.cluster.nodes
-        held: list[Hashable] = []
+        held = kept.held = []
         verdicts = [self._verdict(f, key_of[f.plugin.name], held) for f in active_plugins.filters]
         feasible = Feasible(nodes)
         points = [
@@ -110,9 +142,8 @@ class ClassCache:
         # a row: what no other state uses
         unshared = len(verdicts) + len(points) - len(held)
         normalised = sum(one.plugin.normalizes for one in points)
-        own = STATE_BYTES + SCORE_BYTES * (unshared + normalised)
-        self._held[keys] = own, held
-        self._own_bytes += own
+        kept.own = STATE_BYTES + SCORE_BYTES * (unshared + normalised)
+        self._own_bytes += kept.own
         floor = 0 if profile.scorers else 1
         noughts = active_plugins.noughts
         ranking = Ranking(self.cluster, feasible, points, noughts=noughts, floor=floor)
@@ -131,18 +162,6 @@ class ClassCache:
             feasible,
             asks_all=profile.always_check_all_filters,
         )
-
-    def _key_of(self, pod: PodInfo) -> Keys:
-        """All share keys together. Plugins may tell classes apart once objects or terms change."""
-        cluster = self.cluster
-        now = (cluster.epoch, cluster.topology.terms_generation)
-        known = pod.cls.keys.get(self._number)
-        if known is not None and known[0] == now:
-            found: Keys = known[1]
-            return found
-        key = tuple([plugin.share_key(pod) for plugin in self._plugins])
-        pod.cls.keys[self._number] = (now, key)
-        return key
 
     def _active_plugins(self, idle: tuple[str, ...]) -> ActivePlugins:
         active_plugins = self._active_plugins_by_key.get(idle)

@@ -44,9 +44,10 @@ def choose(ranking: I64, seed: int, peaks: I64 | None = None) -> int:
         peaks = peaks_of(ranking)
     best = peaks[peaks.argmax()]
     blocks = (peaks == best).nonzero()[0]  # flatnonzero takes four times as long to get there
-    start = int(blocks[draw(seed, len(blocks))]) * BLOCK_ROWS
+    start: int = blocks.item(draw(seed, len(blocks))) * BLOCK_ROWS
     tied = (ranking[start : start + BLOCK_ROWS] == best).nonzero()[0]
-    return start + int(tied[draw_again(seed, len(tied))])
+    within: int = tied.item(draw_again(seed, len(tied)))
+    return start + within
 
 
 class Ranking(ByRow[None]):

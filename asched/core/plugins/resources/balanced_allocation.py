@@ -85,10 +85,11 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
         wanted = self._scored(pod.cls)
-        offered = self._columns.read("allocatable")[:2, row].tolist()
+        allocatable, requested = self._columns.read("allocatable"), self._columns.read("requested")
+        offered = (allocatable.item(0, row), allocatable.item(1, row))
         if not wanted.is_default or not any(wanted.plain) or not (offered[0] and offered[1]):
             return None
-        held = self._columns.read("requested")[:2, row].tolist()
+        held = (requested.item(0, row), requested.item(1, row))
         return balanced_allocation_one(held, wanted.plain, offered)
 
     def _scored_of(self, cls: PodClass) -> Scored:

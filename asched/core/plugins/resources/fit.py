@@ -157,12 +157,13 @@ class NodeResourcesFit(
         if demand.scalars:
             return None
         read = self._columns.read
-        code = PODS_BIT if read("pod_count")[row] >= read("allowed_pods")[row] else 0
-        offered = read("allocatable")[:3, row].tolist()
-        held = read("requested")[:3, row].tolist()
+        is_full = read("pod_count").item(row) >= read("allowed_pods").item(row)
+        code = PODS_BIT if is_full else 0
+        offered, held = read("allocatable"), read("requested")
         for at, amount, bit in demand.plain:
-            if offered[at] - held[at] < amount:
-                code |= bit | (HOPELESS_BIT if amount > offered[at] else 0)
+            here = offered.item(at, row)
+            if here - held.item(at, row) < amount:
+                code |= bit | (HOPELESS_BIT if amount > here else 0)
         return code
 
     def is_order_free(self, pod: PodInfo) -> bool:
@@ -203,9 +204,10 @@ class NodeResourcesFit(
         wanted = self._scored(pod.cls)
         if self._kernel_one is None or not wanted.is_default:
             return None
-        cpu, memory = self._columns.read("nonzero")[:, row].tolist()
-        offered = self._columns.read("allocatable")[:2, row].tolist()
-        held = (cpu + wanted.plain[0], memory + wanted.plain[1])
+        nonzero, allocatable = self._columns.read("nonzero"), self._columns.read("allocatable")
+        cpu, memory = wanted.plain
+        held = (nonzero.item(0, row) + cpu, nonzero.item(1, row) + memory)
+        offered = (allocatable.item(0, row), allocatable.item(1, row))
         return self._kernel_one(held, offered, wanted.plain_weights)
 
     def score_placement(self, group: str, assignments: Assignments) -> int:  # noqa: ARG002

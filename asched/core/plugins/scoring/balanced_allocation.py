@@ -56,13 +56,18 @@ def balanced_allocation_one(
 ) -> int:
     """The same for one node that offers both of two resources, in plain numbers."""
     first, second = float(allocatable[0]), float(allocatable[1])
-    before = abs(min(float(requested[0]) / first, 1.0) - min(float(requested[1]) / second, 1.0)) / 2
-    with_pod = abs(
-        min(float(requested[0] + amounts[0]) / first, 1.0)
-        - min(float(requested[1] + amounts[1]) / second, 1.0)
-    )
-    gain = int((1.0 - with_pod / 2) * 100.0) - int((1.0 - before) * 100.0)
+    held, other = requested
+    before = _balance_of(float(held) / first, float(other) / second)
+    held += amounts[0]
+    other += amounts[1]
+    gain = _balance_of(float(held) / first, float(other) / second) - before
     return 50 + ((50 + gain) >> 1)
+
+
+def _balance_of(first: float, second: float) -> int:
+    """0..100 from two fractions, which count up to 1."""
+    apart = (min(first, 1.0)) - (min(second, 1.0))
+    return int((1.0 - abs(apart) / 2) * 100.0)
 
 
 def _deviation(fractions: F64, offered: npt.NDArray[np.bool_]) -> F64:

@@ -39,15 +39,19 @@ def test_bytes_are_what_arrays_hold() -> None:
     stage = a_stage(1_000)
     for number in range(20):
         cache = ask(stage, number)
-    arrays = weigh(cache._states)["bytes"] - weigh(stage.cluster)["bytes"]
+    arrays = (
+        weigh({n: kept.state for n, kept in enumerate(cache._line)})["bytes"]
+        - weigh(stage.cluster)["bytes"]
+    )
     told = cache.bytes - class_cache.CLASS_BYTES * cache.size
     assert told / 2 < arrays <= told
 
 
 def test_dropped_work_is_gone_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = a_stage(20)
-    first = ask(stage, 0)._states
-    state = ref(next(iter(first.values())))
+    (kept,) = ask(stage, 0)._line
+    state = ref(kept.state)
+    del kept
     answers = [ref(verdict) for verdict in state().active]  # type: ignore[union-attr]
     monkeypatch.setattr(class_cache, "BYTES_MAX", 0)
     gc.disable()
