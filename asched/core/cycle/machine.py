@@ -26,9 +26,11 @@ from typing import Any, Final
 
 from msgspec.structs import force_setattr
 
+from asched.core.cycle import group_waiting
 from asched.core.cycle.backlog import Backlog
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.foreign_gangs import told_once
 from asched.core.cycle.group import GroupAttempt, gather
 from asched.core.cycle.group_cycle import schedule_group
 from asched.core.cycle.holding import keep
@@ -123,6 +125,7 @@ class Machine:
         self.limit.begin()
         self._follow_on()
         if self.is_active and not self._backlog:
+            self._out.extend(group_waiting.look(context))
             self._run_cycles()
             self._has_more |= bool(self._paused)
             self._look_at_waits()  # a pod may have let others go
@@ -142,6 +145,7 @@ class Machine:
             self._waits.next_deadline_s,
             queue.next_deadline_s(),
             cluster.holds.next_deadline_s,
+            group_waiting.next_look_s(cluster) if self.is_active else None,
         )
         return min((until_s for until_s in deadlines if until_s is not None), default=None)
 
@@ -310,7 +314,10 @@ class Machine:
             return None
         self._attempts += 1
         info = context.cluster.classes.info_of(queued.pod)
-        return Attempt(self._attempts, queued, info, runner, context.counter_s())
+        attempt = Attempt(self._attempts, queued, info, runner, context.counter_s())
+        if queued.attempts == 1 and (told := told_once(context, attempt)) is not None:
+            self._out.append(told)
+        return attempt
 
     def _group_ended(self, key: str, results: list[Any]) -> None:
         self._open_cycles -= 1

@@ -139,6 +139,7 @@ def ready(name: str) -> LoadedConfig:
 
 def test_the_ready_files_do_what_they_say() -> None:
     assert {path.name for path in READY} == {
+        "batch.yaml",
         "bin-packing.yaml",
         "default.yaml",
         "gpu-sharing.yaml",
@@ -163,6 +164,11 @@ def test_the_ready_files_do_what_they_say() -> None:
     assert fit.ignored_resources == ("example.com/accelerator",)  # type: ignore[union-attr]
     gpus = {p.name: p.weight for p in ready("gpu-sharing.yaml").profiles[0].at("score")}
     assert gpus["GpuSharing"] > 100 * sum(w for name, w in gpus.items() if name != "GpuSharing") / 2
+    batch = ready("batch.yaml")
+    assert [p.scheduler_name for p in batch.profiles] == ["asched", "scheduler-plugins-scheduler"]
+    for profile in batch.profiles:
+        assert [one.name for one in profile.at("queueSort")] == ["Coscheduling"]
+        assert [one.name for one in profile.at("permit")] == ["Coscheduling"]
     policy = ready("policy.yaml")
     assert policy.profiles[0].profile.always_check_all_filters
     assert policy.configuration.profiles[0].always_check_all_filters

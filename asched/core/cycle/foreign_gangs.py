@@ -1,0 +1,102 @@
+"""Gangs that somebody asked for in words that mean nothing here: said once, in one clear event.
+
+A pod may name a group of Volcano, KAI, YuniKorn or Koordinator, or one of ours whose rule its
+profile does not have. It is then placed by itself, as if it had named none; whoever made it would
+find that out when half of a job runs and the other half waits. So the first pod of each such group
+says what is wrong and what to do.
+
+Bounds  TOLD_MAX groups are remembered; a forgotten one is told of again.
+"""
+
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.framework.effects import EmitEvent
+from asched.core.model.pod import Pod
+from asched.core.queue.gangs import Gangs
+from asched.core.state.cluster import Cluster
+from asched.core.state.pod_groups import COSCHEDULED, group_key, is_coscheduled
+
+TOLD_MAX: Final = 4_096
+REASON: Final = "GangNotFollowed"
+
+
+class Foreign(NamedTuple):
+    """Whose group, its name, and what would help."""
+
+    whose: str
+    name: str
+    cure: str
+
+
+OTHERS: Final = (
+    "asched follows PodGroups of scheduling.k8s.io and scheduling.x-k8s.io: let the operator make"
+    " one of those, or give the pod to its own scheduler"
+)
+#: Annotations and labels by which others know their gangs.
+ANNOTATIONS: Final = {
+    "scheduling.k8s.io/group-name": "Volcano",
+    "pod-group-name": "KAI",
+    "yunikorn.apache.org/task-group-name": "YuniKorn",
+    "gang.scheduling.koordinator.sh/name": "Koordinator",
+}
+LABELS: Final = {
+    "yunikorn.apache.org/task-group-name": "YuniKorn",
+    "pod-group.scheduling.sigs.k8s.io/name": "Koordinator",
+    "pod-group.scheduling.sigs.k8s.io": "Koordinator",
+}
+
+
+def foreign_gang(pod: Pod, gangs: Gangs) -> Foreign | None:
+    """The gang that the pod names in vain, if it does."""
+    key = group_key(pod)
+    if key and not gangs.has(pod):
+        name = key.removeprefix(COSCHEDULED)
+        if is_coscheduled(key):
+            cure = f'enable the plugin Coscheduling in profile "{pod.spec.scheduler_name}"'
+            return Foreign("scheduling.x-k8s.io", name, cure)
+        cure = "start asched with --feature-gates=GenericWorkload=true,GangScheduling=true"
+        return Foreign("scheduling.k8s.io", name, cure)
+    if key:
+        return None
+    for marks, given in ((ANNOTATIONS, pod.metadata.annotations), (LABELS, pod.metadata.labels)):
+        if given:
+            for mark, whose in marks.items():
+                if mark in given:
+                    return Foreign(whose, f"{pod.metadata.namespace}/{given[mark]}", OTHERS)
+    return None
+
+
+class Told:
+    """The groups that were told of: for `Cluster.singleton`."""
+
+    def __init__(self, _cluster: Cluster) -> None:
+        self._groups: OrderedDict[tuple[str, str], None] = OrderedDict()
+
+    def is_new(self, foreign: Foreign) -> bool:
+        key = foreign.whose, foreign.name
+        if key in self._groups:
+            self._groups.move_to_end(key)
+            return False
+        self._groups[key] = None
+        if len(self._groups) > TOLD_MAX:
+            self._groups.popitem(last=False)
+        return True
+
+
+def told_once(context: SchedulerContext, attempt: Attempt) -> EmitEvent | None:
+    """The event about the group that the attempt's pod names in vain; None if there is nothing new
+    to be said.
+    """
+    metadata = attempt.pod.metadata
+    if attempt.pod.spec.scheduling_group is None and not (metadata.labels or metadata.annotations):
+        return None
+    foreign = foreign_gang(attempt.pod, context.gangs)
+    if foreign is None or not context.cluster.singleton(Told).is_new(foreign):
+        return None
+    note = (
+        f"the gang {foreign.name} ({foreign.whose}) is not followed: its pods are placed one by one"
+        f" and may start in part; {foreign.cure}"
+    )
+    return attempt.emit("Warning", REASON, "Scheduling", note)

@@ -1,0 +1,145 @@
+"""Groups whose pods may not even be tried: said in one event each, once it has lasted.
+
+A pod that waits for the rest of its gang stands behind a gate, where neither an attempt nor a
+condition tells of it. Most gangs are complete a moment later. Of one that is not, its PodGroup and
+its first pod say what is missing: the object, pods that nobody made, gates that nobody lifts, pods
+that another scheduler has.
+
+Bounds  a look at GROUPS_AT_ONCE groups a turn, at all of them every LOOK_S; one entry per group
+        that waits; EVENTS_AT_ONCE events a look.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from asched import names
+from asched.core.cycle.context import SchedulerContext, reference_to
+from asched.core.framework.effects import EmitEvent
+from asched.core.model.meta import ObjectReference
+from asched.core.model.pod import Pod
+from asched.core.state.cluster import Cluster
+from asched.core.state.gang import gang_of, kind_of, object_of
+from asched.core.state.pod_groups import is_coscheduled
+
+#: So long may a gang be incomplete without a word. A guess: controllers make pods within seconds.
+GRACE_S: Final = 30.0
+LOOK_S: Final = 10.0
+#: Until the next part of a look that is not through.
+PART_S: Final = 0.1
+GROUPS_AT_ONCE: Final = 500
+EVENTS_AT_ONCE: Final = 100
+
+
+class Incomplete:
+    """Which groups wait, since when, and what was said of them: for `Cluster.singleton`."""
+
+    def __init__(self, _cluster: Cluster) -> None:
+        self.since_s: dict[str, float] = {}
+        self.told: dict[str, str] = {}
+        self.next_look_s = 0.0
+        self.left: list[str] = []  # of the present look
+
+
+def look(context: SchedulerContext) -> Iterator[EmitEvent]:
+    """If one is due: what is to be said of groups that wait too long."""
+    memory = context.cluster.singleton(Incomplete)
+    if context.now_s < memory.next_look_s or not (context.cluster.pod_groups or memory.since_s):
+        return
+    if not memory.left:
+        memory.left = [*dict.fromkeys((*memory.since_s, *context.cluster.pod_groups))]
+    part, memory.left = memory.left[:GROUPS_AT_ONCE], memory.left[GROUPS_AT_ONCE:]
+    memory.next_look_s = context.now_s + (PART_S if memory.left else LOOK_S)
+    said = 0
+    for key in part:
+        why = why_incomplete(context, key)
+        if not why:
+            memory.since_s.pop(key, None)
+            memory.told.pop(key, None)
+            continue
+        since_s = memory.since_s.setdefault(key, context.now_s)
+        if context.now_s - since_s < GRACE_S or memory.told.get(key) == why:
+            continue
+        if said < EVENTS_AT_ONCE:
+            memory.told[key] = why
+            said += 1
+            yield from _events(context, key, why)
+
+
+def next_look_s(cluster: Cluster) -> float | None:
+    """When `look` should be called again; None while there are no groups."""
+    memory = cluster.singleton(Incomplete)
+    return memory.next_look_s if cluster.pod_groups or memory.since_s else None
+
+
+def why_incomplete(context: SchedulerContext, key: str) -> str:
+    """What keeps the pods of a group from being tried; empty if nothing does."""
+    cluster = context.cluster
+    pods = cluster.pod_groups.get(key)
+    ours = [pod for pod in pods.unplaced.values() if context.owns(pod) and context.gangs.has(pod)]
+    if not ours:
+        return ""
+    name = key.rpartition("/")[2]
+    api = kind_of(key).group_version.partition("/")[0]
+    if object_of(cluster, key) is None:
+        return f"waits for its PodGroup {name} of {api}, which does not exist"
+    gang = gang_of(cluster, key)
+    if gang is None:
+        return ""
+    ready = pods.ready if is_coscheduled(key) else pods.count
+    if ready >= gang.min_count and ready - pods.staying >= len(ours):
+        return ""
+    return _shortage(context, key, gang.min_count)
+
+
+def _shortage(context: SchedulerContext, key: str, minimum: int) -> str:
+    pods = context.cluster.pod_groups.get(key)
+    waiting = list(pods.unplaced.values())
+    word = "minMember" if is_coscheduled(key) else "minCount"
+    lines = [f"{pods.count} of {word} {minimum} pods exist"] if pods.count < minimum else []
+    gates = Counter(gate.name for pod in waiting for gate in pod.spec.scheduling_gates or ())
+    lines += [f"{count} of its pods wait behind the gate {name}" for name, count in gates.items()]
+    strangers = Counter(pod.spec.scheduler_name for pod in waiting if not context.owns(pod))
+    lines += [f"{count} of its pods name scheduler {name}" for name, count in strangers.items()]
+    leaving = sum(pod.is_terminating for pod in (*waiting, *pods.placed.values()))
+    if leaving:
+        lines.append(f"{leaving} of its pods are being deleted")
+    if not lines:
+        return ""
+    advice = ""
+    if pods.count < minimum:
+        advice = f"; should the others be made only once these run, {word} is too large"
+    return f"the gang is incomplete: {', '.join(lines)}{advice}"
+
+
+def _events(context: SchedulerContext, key: str, why: str) -> Iterator[EmitEvent]:
+    pods = context.cluster.pod_groups.get(key)
+    ours = [pod for pod in pods.unplaced.values() if context.owns(pod)]
+    first = min(ours, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
+    group = object_of(context.cluster, key)
+    regarding = [reference_to(first)]
+    if group is not None:
+        kind, metadata = kind_of(key), group.metadata
+        regarding.append(
+            ObjectReference(
+                api_version=kind.group_version,
+                kind=kind.name,
+                namespace=metadata.namespace,
+                name=metadata.name,
+                uid=metadata.uid,
+                resource_version=metadata.resource_version,
+            )
+        )
+    for about in regarding:
+        yield _warning(about, first, why)
+
+
+def _warning(about: ObjectReference, pod: Pod, why: str) -> EmitEvent:
+    return EmitEvent(
+        regarding=about,
+        type="Warning",
+        reason=names.EVENT_FAILED_SCHEDULING,
+        action="Scheduling",
+        note=why,
+        reporting_controller=pod.spec.scheduler_name,
+    )

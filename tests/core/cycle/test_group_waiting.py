@@ -1,0 +1,120 @@
+"""Gangs that are incomplete for long say so, once, and say what is missing."""
+
+from asched.core.cycle import group_waiting
+from asched.core.framework.effects import Bind, EmitEvent
+from asched.core.model.kinds import COSCHEDULING_GROUP
+from asched.core.state.facts import Seen
+from tests.builders import a_node, a_pod
+from tests.core.cycle import test_gang_plays as upstream
+from tests.core.cycle.playbook import Play
+from tests.core.cycle.test_coscheduling_plays import a_group, a_member, a_play, group_seen, room
+
+
+def said(play: Play) -> dict[str, str]:
+    """Kind of what it is about -> note."""
+    return {e.regarding.kind: e.note for e in play.of(EmitEvent)}
+
+
+def waited(play: Play, for_s: float = 60.0) -> dict[str, str]:
+    """Live on, as the machine asks to; everything that was said on the way."""
+    found, end_s = {}, play.now_s + for_s
+    while play.now_s < end_s:
+        deadline_s = play.machine.next_deadline_s()
+        assert deadline_s is not None
+        play.turn(after_s=max(deadline_s - play.now_s, 0.1))
+        found |= said(play)
+    return found
+
+
+def test_a_gang_without_some_of_its_pods_says_so_within_a_minute_and_once() -> None:
+    play = a_play(room("n1", 9))
+    group_seen(play, "crew", 3)
+    play.see(a_member("a"))
+    play.see(a_member("b"))
+    assert not play.of(EmitEvent)
+
+    note = (
+        "the gang is incomplete: 2 of minMember 3 pods exist; should the others be made only once"
+        " these run, minMember is too large"
+    )
+    assert waited(play) == {"Pod": note, "PodGroup": note}
+    assert waited(play, 300) == {}
+    play.see(a_member("c"))
+    assert len(play.of(Bind)) == 3
+
+
+def test_a_gang_that_is_complete_in_time_says_nothing() -> None:
+    play = a_play(room("n1", 9))
+    group_seen(play, "crew", 2)
+    play.see(a_member("a"))
+    play.turn(after_s=20)
+    play.see(a_member("b"))
+    assert waited(play, 120) == {}
+
+
+def test_what_has_changed_is_said_anew() -> None:
+    play = a_play(room("n1", 9))
+    group_seen(play, "crew", 3)
+    play.see(a_member("a"))
+    assert "1 of minMember 3" in waited(play)["PodGroup"]
+    play.see(a_member("b"))
+    assert "2 of minMember 3" in waited(play)["PodGroup"]
+
+
+def test_a_group_that_nobody_made_is_named() -> None:
+    play = a_play(room("n1", 9))
+    play.see(a_member("a"))
+    assert waited(play) == {
+        "Pod": "waits for its PodGroup crew of scheduling.x-k8s.io, which does not exist"
+    }
+
+
+def test_gates_and_other_schedulers_are_named() -> None:
+    play = a_play(room("n1", 9))
+    group_seen(play, "crew", 3)
+    play.see(a_member("a"))
+    play.see(a_member("b").gated("kueue.x-k8s.io/topology"))
+    play.see(a_member("c").spec(schedulerName="other"))
+
+    assert waited(play)["PodGroup"] == (
+        "the gang is incomplete: 1 of its pods wait behind the gate kueue.x-k8s.io/topology, 1 of"
+        " its pods name scheduler other"
+    )
+
+
+def test_upstreams_groups_say_it_in_their_own_word() -> None:
+    play = upstream.a_play(upstream.room_for(3))
+    upstream.seen_group(play, min_count=3)
+    play.see(upstream.a_member("a"))
+    assert "1 of minCount 3 pods exist" in waited(play)["PodGroup"]
+
+
+def test_a_gang_that_does_not_fit_is_not_called_incomplete() -> None:
+    play = a_play(room("n1", 1))
+    group_seen(play, "crew", 2)
+    play.see(a_member("a"))
+    play.see(a_member("b"))
+    notes = waited(play, 120)
+    assert not [note for note in notes.values() if "incomplete" in note]
+
+
+def test_many_groups_are_looked_at_in_parts(monkeypatch) -> None:
+    monkeypatch.setattr(group_waiting, "GROUPS_AT_ONCE", 3)
+    monkeypatch.setattr(group_waiting, "EVENTS_AT_ONCE", 2)
+    play = a_play(a_node("n1"))
+    for number in range(8):
+        play.turn(Seen(COSCHEDULING_GROUP, a_group(f"g{number}", 2)))
+        play.see(a_pod(f"p{number}").labels({"scheduling.x-k8s.io/pod-group": f"g{number}"}))
+    told: set[str] = set()
+    for _ in range(400):
+        play.turn(after_s=0.2)
+        events = [e for e in play.of(EmitEvent) if e.regarding.kind == "PodGroup"]
+        assert len(events) <= 2
+        told |= {e.regarding.name for e in events}
+    assert told == {f"g{number}" for number in range(8)}
+
+
+def test_nobody_is_woken_for_it_while_there_are_no_groups() -> None:
+    play = a_play(a_node("n1"))
+    play.see(a_pod("single"))
+    assert group_waiting.next_look_s(play.parts.cluster) is None
