@@ -201,6 +201,48 @@ def high(i: int, _nodes: int) -> JsonObject:
     return pod(f"high-{i:06d}", cpu="3", priorityClassName="bench-high", priority=1000)
 
 
+def alike(i: int) -> JsonObject:
+    """One of many that want a CPU."""
+    return pod(f"job-{i:06d}", cpu="1", memory="1Mi")
+
+
+def indexed(i: int) -> JsonObject:
+    """The same, as the Job controller makes the pods of an Indexed Job."""
+    index = {"batch.kubernetes.io/job-completion-index": str(i)}
+    made = pod(f"job-{i:06d}", cpu="1", memory="1Mi", labels=index, hostname=f"job-{i}")
+    made["metadata"]["annotations"] = index
+    return made
+
+
+def stateful(i: int) -> JsonObject:
+    """The same, as the StatefulSet controller makes its pods."""
+    labels = {
+        "statefulset.kubernetes.io/pod-name": f"set-{i}",
+        "apps.kubernetes.io/pod-index": str(i),
+    }
+    return pod(f"set-{i}", cpu="1", memory="1Mi", labels=labels, hostname=f"set-{i}")
+
+
+def sized(i: int) -> JsonObject:
+    """Each wants another amount; no two fit into the room of one."""
+    return pod(f"job-{i:06d}", cpu=f"{900 + i}m", memory=f"{1 + i}Mi")
+
+
+def pod_group(name: str, size: int) -> JsonObject:
+    """A gang that starts with all its pods."""
+    return {
+        "apiVersion": "scheduling.k8s.io/v1alpha2",
+        "kind": "PodGroup",
+        "metadata": {"name": name, "namespace": "bench"},
+        "spec": {"schedulingPolicy": {"gang": {"minCount": size}}},
+    }
+
+
+def member(gang: str, i: int) -> JsonObject:
+    group = {"podGroupName": gang}
+    return pod(f"{gang}-{i}", cpu="1", memory="1Mi", labels={"gang": gang}, schedulingGroup=group)
+
+
 def running(i: int, nodes: int) -> JsonObject:
     """A small pod in its place already."""
     labels = {"app": f"old-{i % 20}"}

@@ -5,15 +5,17 @@ import gc
 import json
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from pathlib import Path
 
-from asched.core.config.defaults import default_configuration
+from asched.core.config.defaults import configuration, default_configuration
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.v1 import SchedulerConfiguration
 from asched.lab.bench.manifests import scheduled_by
 from asched.lab.bench.run_decide import DecideWorld
 from asched.lab.bench.world import WorkloadFailedError
-from tests.bench.crowds import Crowd, JsonObject, node, pod
+from tests.bench.crowds import Crowd, JsonObject, member, node, pod_group
 from tests.bench.measure import Row
 
 SCHEDULER = "asched-bench"
@@ -71,41 +73,89 @@ async def measure(name: str, crowd: Crowd) -> Row:
     return row
 
 
-async def measure_freed_places(name: str, pods: int, cpus: int) -> Row:
-    """Equal pods of one CPU wait for one node; whenever as many run as can, one of them ends.
-    `failed_per_pod`: attempts in vain for each pod bound, first attempts aside.
+async def measure_freed_places(
+    name: str, kind: Callable[[int], JsonObject], pods: int, cpus: int
+) -> Row:
+    """Pods of one CPU or so wait for one node; whenever as many run as can, one of them ends.
+    `failed_per_pod`: attempts in vain for each pod bound, first attempts aside; `looks_per_pod`:
+    looks that spared a pod an attempt.
     """
     row = Row(name, 1, pods)
-    world = DecideWorld(default_configuration(SCHEDULER))
+    world = await _one_node(cpus, default_configuration(SCHEDULER))
+    waiting = (scheduled_by(kind(i), SCHEDULER) for i in range(pods))
+    await _create(world, waiting, "bench")
+    await _until_all_were_tried(world, row)
+    before = world.pods.scheduled_count
+    await _until_all_are_bound(world, row, 1)
+    return _of_freed_places(world, row, pods - before)
+
+
+async def measure_freed_gangs(name: str, gangs: int, size: int, rounds: int) -> Row:
+    """Gangs wait for one node that has room for one of them; the pods of the one that runs end one
+    after the other. As above.
+    """
+    row = Row(name, 1, gangs * size)
+    gates = {**DEFAULT_GATES, "GenericWorkload": True, "GangScheduling": True}
+    world = await _one_node(
+        size, configuration({"profiles": [{"schedulerName": SCHEDULER}]}, gates)
+    )
+    for gang in range(gangs):
+        await _create(world, (pod_group(f"gang-{gang:04d}", size),), "bench")
+        members = (member(f"gang-{gang:04d}", i) for i in range(size))
+        await _create(world, (scheduled_by(pod, SCHEDULER) for pod in members), "bench")
+    await _until_all_were_tried(world, row)
+    before = world.pods.scheduled_count
+    await _until_all_are_bound(world, row, size, before + rounds * size)
+    return _of_freed_places(world, row, world.pods.scheduled_count - before)
+
+
+async def _one_node(cpus: int, config: SchedulerConfiguration) -> DecideWorld:
+    world = DecideWorld(config)
     made = node(0)
     for amounts in (made["status"]["capacity"], made["status"]["allocatable"]):
         amounts["cpu"] = str(cpus)
     await _create(world, (made,), "")
-    waiting = (
-        scheduled_by(pod(f"job-{i:06d}", cpu="1", memory="1Mi"), SCHEDULER) for i in range(pods)
-    )
-    await _create(world, waiting, "bench")
-    await world.until(lambda: world.pods.scheduled_count >= cpus, TIMEOUT_S, "the first pods")
+    return world
+
+
+async def _until_all_were_tried(world: DecideWorld, row: Row) -> None:
+    await world.until(lambda: world.facts()["attempts"] >= row.pods, TIMEOUT_S, "first attempts")
     await world.sleep(1.0)
-    tried_s, first = world.now_s, world.facts()["results"].get("unschedulable", 0)
-    for ended in range(pods - cpus):
-        running = min(
-            (p for p in await world.listed("pods", "bench") if p["spec"].get("nodeName")),
-            key=lambda p: p["metadata"]["name"],
-        )
-        await world.delete("pods", "bench", running["metadata"]["name"])
-        due = cpus + ended + 1
-        await world.until(lambda due=due: world.pods.scheduled_count >= due, TIMEOUT_S, "the next")
-    await world.sleep(1.0)
+
+
+async def _until_all_are_bound(
+    world: DecideWorld, row: Row, step: int, wanted: int | None = None
+) -> None:
+    """So many running pods end, one after the other, until the next ones are bound."""
+    wanted = row.pods if wanted is None else wanted
     facts = world.facts()
-    row.bound = world.pods.scheduled_count
+    tried_s, row.extra["first"] = world.now_s, facts["results"].get("unschedulable", 0)
+    row.extra["looks"], row.extra["engine_s"] = facts["looks_in_vain"], facts["engine_s"]
+    while world.pods.scheduled_count < wanted:
+        listed = await world.listed("pods", "bench")
+        running = [p["metadata"]["name"] for p in listed if p["spec"].get("nodeName")]
+        before = world.pods.scheduled_count
+        for ended in sorted(running)[:step]:
+            await world.delete("pods", "bench", ended)
+            await world.sleep(0.0)
+        await world.until(
+            lambda before=before: world.pods.scheduled_count > before, TIMEOUT_S, "the next"
+        )
+    await world.sleep(1.0)
     row.last_s = round(world.now_s - tried_s, 3)
-    row.cpu_ms_per_pod = round(facts["engine_s"] * 1000 / pods, 4)
+
+
+def _of_freed_places(world: DecideWorld, row: Row, bound: int) -> Row:
+    facts = world.facts()
+    failed = facts["results"].get("unschedulable", 0) - row.extra["first"]
+    looks = facts["looks_in_vain"] - row.extra["looks"]
+    row.bound = world.pods.scheduled_count
+    row.cpu_ms_per_pod = round((facts["engine_s"] - row.extra["engine_s"]) * 1000 / bound, 4)
     row.peak_rss_mb = facts["peak_rss_mb"]
-    failed = facts["results"].get("unschedulable", 0) - first
-    row.extra = {"failed_per_pod": round(failed / (pods - cpus), 3)}
-    await world.close()
-    gc.collect()
+    row.extra = {
+        "failed_per_pod": round(failed / bound, 3),
+        "looks_per_pod": round(looks / bound, 1),
+    }
     return row
 
 

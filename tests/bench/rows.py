@@ -9,12 +9,17 @@ from tests.bench.crowds import (
     SHAPES,
     TEAM,
     Crowd,
+    JsonObject,
+    alike,
     drawn_to_teams,
     giant,
     high,
+    indexed,
     low,
     plain,
     running,
+    sized,
+    stateful,
 )
 from tests.bench.measure import Cluster, Row
 
@@ -119,6 +124,10 @@ def _decide(crowd: Crowd) -> Callable[[str], Awaitable[Row]]:
     return lambda name: engine.measure(name, crowd)
 
 
+def _freed(kind: Callable[[int], JsonObject]) -> Callable[[str], Awaitable[Row]]:
+    return lambda name: engine.measure_freed_places(name, kind, pods=90, cpus=8)
+
+
 #: Rows in process. The sizes are those of the bars, not of the command line.
 DECIDED: dict[str, Callable[[str], Awaitable[Row]]] = {
     **{
@@ -129,7 +138,16 @@ DECIDED: dict[str, Callable[[str], Awaitable[Row]]] = {
     },
     "decide-namespace-selectors": _decide(Crowd(5000, ((drawn_to_teams, 5000),), also=(TEAM,))),
     "decide-preemption": _decide(Crowd(1000, ((high, 1000),), placed=(low, 4000), also=(HIGH,))),
-    "decide-freed-places": lambda name: engine.measure_freed_places(name, pods=90, cpus=8),
+    **{
+        f"decide-freed-places{suffix}": _freed(kind)
+        for suffix, kind in {
+            "": alike,
+            "-indexed": indexed,
+            "-stateful": stateful,
+            "-sizes": sized,
+        }.items()
+    },
+    "decide-freed-places-gangs": lambda name: engine.measure_freed_gangs(name, 1000, 10, rounds=10),
     "decide-100k-nodes": _decide(Crowd(100_000, ((plain, 20_000),))),
     "decide-150k-running": _decide(Crowd(5000, ((plain, 10_000),), placed=(running, 150_000))),
 }

@@ -39,8 +39,8 @@ class Failure:
     Without rejectors the queue takes it for an error, whatever the reason. `rejection` is what
     stands behind it, for the history. `is_patient`: the pod waits out its backoff.
     `was_nominated`: this attempt wrote a nomination, which the pod as last seen may not show yet.
-    `pause_s`: so long at least. `speaks_for_class`: any pod of the class would have failed just so.
-    `comes_back`: it is tried again after its backoff, whatever happens.
+    `pause_s`: so long at least. `comes_back`: it is tried again after its backoff, whatever
+    happens.
     """
 
     message: str
@@ -51,7 +51,6 @@ class Failure:
     rejection: Rejection | None = None
     is_patient: bool = False
     was_nominated: bool = False
-    speaks_for_class: bool = False
     pause_s: float = 0.0
     comes_back: bool = False
 
@@ -98,7 +97,6 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
             context.now_s,
             is_patient=failure.is_patient,
             is_promised=bool(nomination.node) or failure.comes_back,
-            speaks_for_class=failure.speaks_for_class,
         )
         context.nominator.add(now, nomination.node)
     else:  # it went with a reload: nobody would ever take the pod from the queue

@@ -78,7 +78,9 @@ def gather(
     key = group_key(popped.pod)
     attempts = [popped]
     for pod in list(context.cluster.pod_groups.get(key).unplaced.values()):
-        queued = context.queue.pop_mate(pod, context.now_s) if pod.uid != popped.pod.uid else None
+        if pod.uid == popped.pod.uid:
+            continue
+        queued = context.queue.pop_mate(pod, popped.queued, context.now_s)
         attempt = begin(queued) if queued is not None else None
         if attempt is not None:
             attempts.append(attempt)

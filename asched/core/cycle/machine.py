@@ -265,6 +265,7 @@ class Machine:
             keep(context)
             attempt = self._next_attempt()
             if attempt is None:
+                self._has_more |= context.queue.looking.is_unfinished
                 return
             self._open_cycles += 1
             if isinstance(attempt, GroupAttempt):

@@ -124,11 +124,7 @@ def _rejected(
     result = yield from make_room(context, attempt, rejection)
     if result is not None and result.victims:
         context.observer.preempting(len(result.victims))
-    failure = rejected(rejection, result)
-    made_no_room = result is None or (result.background is None and not failure.nomination.node)
-    if made_no_room and attempt.runner.speaks_for_class(attempt.info):
-        failure = replace(failure, speaks_for_class=True)
-    yield from fail(context, attempt, failure)
+    yield from fail(context, attempt, rejected(rejection, result))
     if result is None or result.background is None:
         return None
     return Background(context, attempt.pod, result.background)
@@ -179,7 +175,6 @@ def _reserve(
     if isinstance(held, Failure):
         yield from fail(context, attempt, held)
         return None
-    context.queue.took_place(attempt.pod.uid)
     return Binding(context, attempt, decision.node, held.waiting)
 
 

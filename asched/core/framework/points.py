@@ -266,15 +266,10 @@ class ScorePlugin(CachedPlugin):
 
     @abstractmethod
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:
-        """int64[M] raw scores for the rows of the view.
-
-        Rows that are not feasible may get anything.
-        """
+        """int64[M] raw scores of the view's rows; those that are not feasible may get anything."""
 
     def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
-        """The raw score of one row, where that is cheaper than a view of one; None: take the
-        view.
-        """
+        """The raw score of one row, where that is cheaper than a view; None: take the view."""
         return None
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
@@ -316,6 +311,10 @@ class PostFilterResult:
 
 
 class PostFilterPlugin(Plugin):
+    def may_make_room(self, pod: PodInfo, why: "Callable[[], Rejection]", trial: "Trial") -> bool:  # noqa: ARG002
+        """Whether `post_filter` might, of a pod that fits nowhere: `why` tells. Changes nothing."""
+        return True
+
     @abstractmethod
     def post_filter(
         self, pod: PodInfo, rejection: "Rejection", trial: "Trial"

@@ -29,7 +29,7 @@ from asched.core.framework.per_node.late import driven
 from asched.core.framework.placements import Placement
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
-from asched.core.framework.results.active_plugins import up_to
+from asched.core.framework.results.active_plugins import ActivePlugins, up_to
 from asched.core.framework.results.class_cache import ClassCache
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import (
@@ -111,7 +111,7 @@ class Runner:
         if meter is not None:
             meter.begin()
         state = self.cache.state_of(pod)
-        nominated = self._nominated_node(pod)
+        nominated = self.nominated_node(pod)
         outcome = state.update(pod, spares=bool(nominated))
         if outcome.rejection is not None:
             if meter is not None:
@@ -160,14 +160,9 @@ class Runner:
         """Whether extenders have a say in the pod's place."""
         return self._extenders is not None and self._extenders.is_interested(pod)
 
-    def speaks_for_class(self, pod: PodInfo) -> bool:
-        """Whether any pod of the class would be rejected where this one was just now: no room is
-        promised to it, and nobody thinks of each pod by itself.
-        """
-        if self._nominated_node(pod) or self.consults(pod):
-            return False
-        active_plugins = self.cache.state_of(pod).active_plugins
-        return active_plugins.keeps_all and all(
+    def treats_equals_alike(self, active_plugins: ActivePlugins) -> bool:
+        """Whether the PostFilter plugins make room for none of a class, if not for one."""
+        return all(
             plugin.treats_equals_alike or plugin.name in active_plugins.idle
             for plugin in self.profile.post_filters
         )
@@ -313,7 +308,7 @@ class Runner:
         if outcome.rows is not None:
             looked_at = np.zeros(nodes.height, dtype=np.bool_)
             looked_at[list(outcome.rows)] = True
-            row = nodes.row_of.get(self._nominated_node(pod))
+            row = nodes.row_of.get(self.nominated_node(pod))
             if row is not None:  # it was tried before PreFilter's node names were looked at
                 looked_at[row] = True
                 by = plugins[judge[row] - 1].name if judge[row] else ""
@@ -349,7 +344,7 @@ class Runner:
             pre_filter_plugins=state.outcome.plugins,
         )
 
-    def _nominated_node(self, pod: PodInfo) -> str:
+    def nominated_node(self, pod: PodInfo) -> str:
         """Where the pod was nominated to, in memory or as written; "" if nowhere."""
         written = pod.pod.status.nominated_node_name
         return self._nominator.node_of(pod.pod.uid) or written or ""

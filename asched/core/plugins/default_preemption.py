@@ -11,7 +11,7 @@ Cost      one pass over the nodes per kind of preemptor, then the rows that chan
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/defaultpreemption
 """
 
-from collections.abc import Collection, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Sequence
 from typing import Final
 
 from asched import names
@@ -159,6 +159,13 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         eviction = Eviction(self.name, preemptor, victims, trial, self._under_way)
         keys = tuple(info.pod.key for info in victims)
         return RoomMade(SUCCESS, probe.places, eviction.begin(), keys)
+
+    def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:
+        if pod.pod.spec.preemption_policy == "Never":
+            return False
+        if all(priority >= pod.pod.priority for priority in self._cluster.priorities):
+            return False
+        return bool(len(self._search.find(pod, why(), trial).open))
 
     def candidates(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> dict[str, Candidate]:
         """Every node on which preemption would work, by name: for those who ask what if."""

@@ -1,6 +1,7 @@
 """Pod groups in the queue, where they are tried as one.
 
-Nothing takes their pods from backoff before their pause is over. Where they are tried in
+An attempt at one pod is an attempt at all: of those that rest, the first is woken and brings the
+others. Nothing takes their pods from backoff before their pause is over. Where they are tried in
 placements, or wait for victims, no change wakes them, and time alone brings them back.
 
 Whoever had to wait at a gate for the rest of its group came when that was complete: else a group of
@@ -45,6 +46,10 @@ class Gangs:
         if pod.spec.scheduling_group is not None:
             return self.tries_groups
         return pod.spec.scheduler_name in self.coscheduled and bool(group_key(pod))
+
+    def key_of(self, pod: Pod) -> str:
+        """The group with which a pod is tried as one; empty if it is tried alone."""
+        return group_key(pod) if self.has(pod) else ""
 
     def brings_back(self, queued: QueuedPod) -> bool:
         """Whether it comes back by time alone."""

@@ -33,11 +33,11 @@ from asched.core.model.kinds import (
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.queued import QueuedPod
-from asched.core.queue.unschedulable import GroupKey
 from asched.core.state.changes import WILDCARD, Action, Change, Trigger
 
 if TYPE_CHECKING:
     from asched.core.framework.points import HintFunction
+    from asched.core.queue.unschedulable import GroupKey
 
 #: What a plugin listens to that does not say what it listens to.
 EVERYTHING: Final = tuple(
@@ -155,7 +155,7 @@ class Judge:
             for interest in interests.values()
         )
 
-    def may_hear(self, group: GroupKey, trigger: Trigger) -> bool:
+    def may_hear(self, group: "GroupKey", trigger: Trigger) -> bool:
         """False if no pod with these rejectors can be helped by such a change."""
         interest = self._interests.get(group.profile, _NOBODY_ASKED)
         if group.gated_by and group.gated_by not in interest.asked(trigger):
@@ -165,7 +165,7 @@ class Judge:
         asked = interest.asked(trigger).keys()
         return not (asked.isdisjoint(group.rejected_by) and asked.isdisjoint(group.pending_on))
 
-    def may_profit(self, group: GroupKey, trigger: Trigger) -> bool:
+    def may_profit(self, group: "GroupKey", trigger: Trigger) -> bool:
         """The same for what is overlooked otherwise: changes that hints say nothing of, and those
         that only plugins hear of which were blamed after the attempt.
         """

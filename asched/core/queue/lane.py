@@ -8,7 +8,7 @@ Bounds  stale entries never outnumber the live ones by more than STALE_MIN.
 
 from heapq import heapify, heappop, heappush
 from itertools import count
-from typing import Any, Final
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from asched.core.queue.queued import QueuedPod
 
@@ -16,16 +16,26 @@ from asched.core.queue.queued import QueuedPod
 STALE_MIN: Final = 64
 
 
-class PodHeap:
+class Waiter(Protocol):
+    """Whoever stands in a heap knows in which, and under which ticket."""
+
+    lane: Any
+    ticket: int
+
+
+W = TypeVar("W", bound=Waiter)
+
+
+class Heap(Generic[W]):
     def __init__(self) -> None:
-        self._heap: list[tuple[Any, int, QueuedPod]] = []
+        self._heap: list[tuple[Any, int, W]] = []
         self._tickets = count(1)
         self._live = 0
 
     def __len__(self) -> int:
         return self._live
 
-    def push(self, queued: QueuedPod, key: Any) -> None:
+    def push(self, queued: W, key: Any) -> None:
         """Take in a pod that is in no lane. Smaller keys go first."""
         assert queued.lane is None, f"{queued} is in a lane already"
         queued.lane = self
@@ -33,7 +43,7 @@ class PodHeap:
         self._live += 1
         heappush(self._heap, (key, ticket, queued))
 
-    def discard(self, queued: QueuedPod) -> None:
+    def discard(self, queued: W) -> None:
         assert queued.lane is self, f"{queued} is not in this lane"
         queued.lane = None
         self._live -= 1
@@ -41,7 +51,7 @@ class PodHeap:
             self._heap = [entry for entry in self._heap if self._is_live(entry)]
             heapify(self._heap)
 
-    def head(self) -> QueuedPod | None:
+    def head(self) -> W | None:
         heap = self._heap
         while heap:
             if self._is_live(heap[0]):
@@ -49,7 +59,7 @@ class PodHeap:
             heappop(heap)
         return None
 
-    def pop(self) -> QueuedPod | None:
+    def pop(self) -> W | None:
         queued = self.head()
         if queued is not None:
             heappop(self._heap)
@@ -57,7 +67,7 @@ class PodHeap:
             self._live -= 1
         return queued
 
-    def empty(self) -> list[QueuedPod]:
+    def empty(self) -> list[W]:
         """Everybody leaves, in the order in which they would have been taken."""
         left = self.in_order()
         self._heap.clear()
@@ -66,13 +76,17 @@ class PodHeap:
             queued.lane = None
         return left
 
-    def in_order(self) -> list[QueuedPod]:
+    def in_order(self) -> list[W]:
         """All pods as they would be taken; for listings, not for the hot path."""
         return [entry[2] for entry in sorted(filter(self._is_live, self._heap), key=_order)]
 
-    def _is_live(self, entry: tuple[Any, int, QueuedPod]) -> bool:
+    def _is_live(self, entry: tuple[Any, int, W]) -> bool:
         return entry[2].lane is self and entry[2].ticket == entry[1]
 
 
-def _order(entry: tuple[Any, int, QueuedPod]) -> tuple[Any, int]:
+class PodHeap(Heap[QueuedPod]):
+    """Pods."""
+
+
+def _order(entry: tuple[Any, int, Any]) -> tuple[Any, int]:
     return entry[:2]

@@ -74,6 +74,17 @@ class SubQueues:
                 lane.push(queued, self._order(queued, lane))
         self.unschedulable.resort()
 
+    def regroup(self, gang_of: Callable[[Pod], str]) -> None:
+        """Pods may be tried together with others than before."""
+        for queued in self._queued.values():
+            gang = gang_of(queued.pod)
+            if queued.group is None or gang == queued.gang:
+                queued.gang = gang
+            else:
+                self.unschedulable.discard(queued)
+                queued.gang = gang
+                self.unschedulable.add(queued)
+
     def get(self, key: str) -> QueuedPod | None:
         return self._queued.get(key)
 
@@ -82,6 +93,21 @@ class SubQueues:
         if queued.group is not None:
             return "unschedulable"
         return "active" if queued.lane is self.active else "backoff"
+
+    @property
+    def has_own_order(self) -> bool:
+        """Whether the active queue is a plugin's: its order is not that of the sort key."""
+        return self._make_active is not PodHeap
+
+    def is_before_active(self, queued: QueuedPod) -> bool:
+        """Whether a pod would be taken before all that are active."""
+        head = self.active.head()
+        return head is None or self._by_turn(queued) < self._by_turn(head)
+
+    def is_before_backoff(self, queued: QueuedPod) -> bool:
+        """Whether a pod that backs off would be taken before all in that lane."""
+        head, lane = self.backoff.head(), self.backoff
+        return head is None or self._order(queued, lane) < self._order(head, lane)
 
     def take(self, lane: ActiveQueue) -> QueuedPod | None:
         """The head of a lane, which leaves it."""
@@ -124,16 +150,18 @@ class SubQueues:
         self.unschedulable.add(queued)
         return True
 
-    def replace_pod(self, queued: QueuedPod, pod: Pod, class_key: Hashable | None) -> bool:
+    def replace_pod(
+        self, queued: QueuedPod, pod: Pod, class_key: Hashable | None, gang: str = ""
+    ) -> bool:
         """Give a waiting pod its new version; it stays, in the order that is now right. Whether it
         rests among others now than those with whom it was to wait for an attempt.
         """
         if queued.group is not None:
-            return self.unschedulable.replace(queued, pod, class_key)
+            return self.unschedulable.replace(queued, pod, class_key, gang)
         lane = queued.lane
         assert lane is not None, f"{queued} does not wait"
         lane.discard(queued)
-        queued.pod, queued.class_key = pod, class_key
+        queued.pod, queued.class_key, queued.gang = pod, class_key, gang
         lane.push(queued, self._order(queued, lane))
         return False
 

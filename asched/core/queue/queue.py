@@ -22,16 +22,17 @@ from typing import Final
 
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff, is_backing_off
+from asched.core.queue.due import Reason
 from asched.core.queue.event_handlers import pod_triggers
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Interest, Judge, Worth
 from asched.core.queue.inflight import InFlight
+from asched.core.queue.looking import Look, Looking
 from asched.core.queue.observer import QueueObserver, SilentQueue
 from asched.core.queue.places import SubQueues
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queued import NOBODY, QueuedPod
-from asched.core.queue.scouts import Scouts
 from asched.core.queue.unschedulable import Equals
 from asched.core.queue.waking import Waking
 from asched.core.state.changes import (
@@ -59,7 +60,8 @@ _ARRIVALS: Final = (UNSCHEDULABLE_POD_ADD.label, UNSCHEDULABLE_POD_UPDATE.label)
 class SchedulingQueue:
     """`profiles` by scheduler name.
 
-    `class_key_of` gives equal keys to pods that no hint can tell apart; None shares nothing.
+    `class_key_of` gives equal keys to pods that no hint can tell apart; None shares nothing. `look`
+    spares pods attempts in vain (`looking.py`).
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class SchedulingQueue:
         counter_s: Callable[[], float] = lambda: 0.0,
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
         gangs: Gangs = Gangs(),  # noqa: B008 - immutable
+        look: Look | None = None,
     ) -> None:
         self.places = SubQueues.of(next(iter(profiles.values())))
         self._observer = observer or SilentQueue()
@@ -84,7 +87,7 @@ class SchedulingQueue:
         self.nominator = nominator
         self.in_flight = InFlight()
         self._arrivals = count(1)
-        self._scouts = Scouts(self.places, self._requeue)
+        self.looking = Looking(self.places, look, self._requeue, self._count_rejectors)
         self._next_unschedulable_flush_s: float | None = None
 
     def learn(self, profiles: Mapping[str, QueueProfile], backoff: Backoff) -> None:
@@ -113,10 +116,8 @@ class SchedulingQueue:
         if queued is None:
             self._enter(new, UNSCHEDULABLE_POD_UPDATE.label, now_s)
             return
-        class_key = self._class_key_of(new)
-        if class_key != queued.class_key:
-            self._scouts.ended(new.uid)
-        wakes = self.places.replace_pod(queued, new, class_key)
+        class_key, gang = self._class_key_of(new), self.gangs.key_of(new)
+        wakes = self.places.replace_pod(queued, new, class_key, gang)
         self.nominator.update(old, new)
         if queued.group is None:
             return
@@ -132,14 +133,14 @@ class SchedulingQueue:
     def delete(self, pod: Pod) -> None:
         """The pod is gone or placed. An attempt under way is not interrupted."""
         self.nominator.delete(pod.uid)
-        self._scouts.ended(pod.uid)
         queued = self.places.get(pod.key)
         if queued is not None:
             self.places.leave(queued)
             self._count_rejectors(queued, -1)
 
     def move(self, change: Change, now_s: float, *, except_uid: str = "") -> int:
-        """Wake every unschedulable pod that a change may help; returns how many were woken.
+        """Wake every unschedulable pod that a change may help, or let its class be due; returns how
+        many pods and classes.
 
         A change that no plugin registered for costs one look-up. `except_uid` names a pod that
         shall not hear of it.
@@ -154,7 +155,7 @@ class SchedulingQueue:
             self.gangs.complete(woken, self.places.get(getattr(change.new, "key", "")))
         for found, worth in woken:
             if isinstance(found, Equals):
-                moved += self._scouts.wake_first(found, worth, label, now_s, except_uid)
+                moved += self.looking.wake(found, Reason(worth, label), now_s, except_uid)
             else:
                 moved += self._requeue(found, worth, label, now_s)
         self._take_notes()
@@ -169,20 +170,19 @@ class SchedulingQueue:
         With nothing active, the head of backoff is taken however long it would still have to wait.
         """
         while True:
-            self._scouts.wake_next(now_s)
+            self.looking.wake_next(now_s)
             queued = self.places.take(self.places.active)
             if queued is None:
                 queued = self.places.take(self.places.backoff)
                 if queued is None:
                     return None
                 self._observer.incoming("active", POP_FROM_BACKOFF_Q.label, queued)
-            if self._start(queued):
+            if not self.looking.rests_on(queued) and self._start(queued):
                 return queued
 
-    def pop_mate(self, pod: Pod, now_s: float) -> QueuedPod | None:
-        """The very pod, wherever it waits, for an attempt together with another; now in flight.
-
-        None if it does not wait, or a gate holds it.
+    def pop_mate(self, pod: Pod, popped: QueuedPod, now_s: float) -> QueuedPod | None:
+        """The very pod, wherever it waits, for an attempt together with one that was popped; now in
+        flight. None if it does not wait, or a gate holds it.
         """
         queued = self.places.get(pod.key)
         if queued is None or queued.pod.uid != pod.uid:
@@ -193,15 +193,11 @@ class SchedulingQueue:
             if not self._to_active(queued, FORCE_ACTIVATE.label, now_s, has_passed=has_passed):
                 return None
         self.places.leave(queued)
+        queued.woken_by = popped.woken_by
         return queued if self._start(queued) else None
-
-    def took_place(self, uid: str) -> None:
-        """The attempt found room; there may be more of it."""
-        self._scouts.ended(uid)
 
     def done(self, uid: str) -> None:
         """The attempt cannot be rejected any more, or its pod is dropped: forget what it missed."""
-        self._scouts.ended(uid)
         self.in_flight.done(uid)
 
     def return_failed(
@@ -214,22 +210,16 @@ class SchedulingQueue:
         *,
         is_patient: bool = False,
         is_promised: bool = False,
-        speaks_for_class: bool = False,
     ) -> None:
         """The attempt failed. Without rejectors it was an error, else they decide what wakes the
         pod.
 
         `is_patient`: the room the pod gives back wakes others, whose room would wake it; taken
         early from backoff, they would chase one another without a pause.
-        `is_promised`: there is room once others leave, or may be made. `speaks_for_class`: just so
-        would any pod of the class have failed.
+        `is_promised`: there is room once others leave, or may be made.
         `pod_now` is the pod as last seen. Changes missed in flight are made up for here.
         """
         uid = queued.pod.uid
-        class_key = self._class_key_of(pod_now)
-        speaks = speaks_for_class and class_key == queued.class_key
-        is_rejected = bool(rejectors or pending_rejectors) and not is_promised
-        sent = self._scouts.failed(uid, now_s, is_rejected=is_rejected, speaks=speaks)
         present = self.places.get(queued.key)
         if present is not None:
             self.in_flight.done(uid)
@@ -238,7 +228,7 @@ class SchedulingQueue:
             )
             return
         queued.pod = pod_now
-        queued.class_key = class_key
+        queued.class_key, queued.gang = self._class_key_of(pod_now), self.gangs.key_of(pod_now)
         queued.rejected_by, queued.pending_on = frozenset(rejectors), frozenset(pending_rejectors)
         queued.also_blamed = NOBODY
         queued.is_patient, queued.is_promised = is_patient, is_promised
@@ -253,11 +243,7 @@ class SchedulingQueue:
         self._count_rejectors(queued, 1)
         worth = self._worth_of_missed(queued, uid)
         self.in_flight.done(uid)
-        if sent is not None:
-            self._scouts.rejected(sent, self._count_rejectors)
-        is_awake = self._requeue(queued, worth, SCHEDULE_ATTEMPT_FAILURE.label, now_s)
-        if sent is not None and is_awake:
-            self._scouts.awake_again(sent)
+        self._requeue(queued, worth, SCHEDULE_ATTEMPT_FAILURE.label, now_s)
 
     def activate(self, pods: Iterable[Pod], now_s: float) -> None:
         """Try these at once, without backoff. One in flight will be tried again when it returns."""
@@ -273,8 +259,8 @@ class SchedulingQueue:
 
     def tick(self, now_s: float) -> None:
         """Run whichever flush is due. To be called at `next_deadline_s`; more often is harmless."""
-        self._scouts.wake_next(now_s)
         self.flush_backoff(now_s)
+        self.places.unschedulable.due.file(now_s)
         due_s = self._next_unschedulable_flush_s
         if due_s is None or now_s >= due_s:
             if due_s is not None:
@@ -288,6 +274,9 @@ class SchedulingQueue:
             head = lane.head()
             if head is not None and head.backoff_until_s is not None:
                 deadlines.append(head.backoff_until_s + 1)
+        due_s = self.places.unschedulable.due.next_deadline_s()
+        if due_s is not None:
+            deadlines.append(due_s)
         if len(self.places.unschedulable):
             deadlines.append(self._next_unschedulable_flush_s or 0.0)
         return min(deadlines, default=None)
@@ -323,7 +312,6 @@ class SchedulingQueue:
         if queued.pod.uid not in self.in_flight:
             self.in_flight.start(queued)
             return True
-        self._scouts.ended(queued.pod.uid)
         self._observer.complaint(
             f"pod {queued.key} was dropped from the active queue:"
             " the same pod is tracked in multiple places in the scheduler"
@@ -334,10 +322,9 @@ class SchedulingQueue:
         present = self.places.get(pod.key)
         if present is not None:
             self.places.leave(present)
-            self._scouts.ended(present.pod.uid)
             self._count_rejectors(present, -1)
         queued = QueuedPod(pod, now_s, self._class_key_of(pod))
-        queued.arrival = next(self._arrivals)
+        queued.arrival, queued.gang = next(self._arrivals), self.gangs.key_of(pod)
         self._to_active(queued, label, now_s)
 
     def _worth_of_missed(self, queued: QueuedPod, uid: str) -> Worth:

@@ -34,9 +34,11 @@ class QueuedPod:
     is_patient        it had room and was turned away later: its backoff is never cut short
     is_promised       its last attempt found room that others have to leave first, or nobody made
                       any for it yet: time brings it back
+    looks_first       a change woke it: when it is taken, its turn begins with a look
     woken_by          the change that made it leave its rest last, in the words of the metrics
     was_flushed       it was given another try because of its age alone
     class_key         equal for pods for which every hint answers alike; None shares nothing
+    gang              the group with which it is tried as one, or ""
     """
 
     __slots__ = (
@@ -46,6 +48,7 @@ class QueuedPod:
         "backoff_until_s",
         "class_key",
         "consecutive_errors",
+        "gang",
         "gated_by",
         "group",
         "initial_attempt_s",
@@ -53,6 +56,7 @@ class QueuedPod:
         "is_promised",
         "key",
         "lane",
+        "looks_first",
         "pause_s",
         "pending_on",
         "pod",
@@ -68,6 +72,7 @@ class QueuedPod:
         self.pod = pod
         self.key = pod.key
         self.class_key = class_key
+        self.gang = ""
         self.timestamp_s = now_s
         self.arrival = 0
         self.attempts = 0
@@ -81,7 +86,7 @@ class QueuedPod:
         self.gated_by = ""
         self.pause_s = 0.0
         self.is_patient = self.is_promised = False
-        self.was_flushed = False
+        self.was_flushed = self.looks_first = False
         self.woken_by = ""
         # Where it is: in a heap under a ticket, or unschedulable in a group (where a heap orders it
         # among its equals); neither while in flight.
@@ -102,7 +107,7 @@ class QueuedPod:
             self.is_patient
             or self.is_promised
             or bool(pod.status.nominated_node_name)
-            or bool(group_key(pod))
+            or (not self.gang and bool(group_key(pod)))
         )
 
     @property

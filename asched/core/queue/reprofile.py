@@ -20,6 +20,7 @@ def reprofile(
     """Let the queue go on with these profiles and pauses."""
     queue.learn(profiles, backoff)
     places = queue.places
+    places.regroup(queue.gangs.key_of)
     first = next(iter(profiles.values()))
     places.resort(first.sort_key, first.active_queue)
     unschedulable = [queued.pod for queued in places.unschedulable]

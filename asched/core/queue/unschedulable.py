@@ -2,7 +2,7 @@
 
 They are kept in groups of equal rejectors, so that a change nobody in a group registered for is
 dismissed with one look at the group, and inside a group by class, so that equal pods are judged
-once, and woken one after the other (`scouts.py`).
+once, and woken one after the other (`due.py`).
 
 Bounds  one entry per unschedulable pod, and two in heaps where equal ones wait; empty groups and
         classes go at once.
@@ -10,15 +10,13 @@ Bounds  one entry per unschedulable pod, and two in heaps where equal ones wait;
 
 from collections.abc import Callable, Hashable, Iterator
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import is_backing_off
-from asched.core.queue.lane import PodHeap
+from asched.core.queue.due import Due, Reason
+from asched.core.queue.lane import Heap, PodHeap
 from asched.core.queue.queued import QueuedPod
-
-if TYPE_CHECKING:
-    from asched.core.queue.scouts import Sent
 
 #: The queue sort: smaller goes first.
 Order = Callable[[QueuedPod], Any]
@@ -36,10 +34,11 @@ class Equals:
     """The pods of one class in a group: if one of those `in_turn` fits somewhere, any of them does.
     Those `apart` may fit where their like do not, and the other way round.
 
-    `ahead`: the scouts that these pods wait for.
+    `due`: why those in turn are to be looked at, None if they are not; `lane` and `ticket`: where
+    they stand then. Whoever was tried since then is not looked at again.
     """
 
-    __slots__ = ("_lanes", "_order", "ahead", "apart", "in_turn")
+    __slots__ = ("_lanes", "_order", "_tried", "apart", "due", "in_turn", "lane", "ticket")
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -48,7 +47,10 @@ class Equals:
         )
         self.apart: dict[str, QueuedPod] = {}
         self.in_turn: dict[str, QueuedPod] = {}
-        self.ahead: dict[Sent, None] = {}  # for its order
+        self._tried: dict[str, QueuedPod] = {}
+        self.due: Reason | None = None
+        self.lane: Heap[Equals] | None = None
+        self.ticket = 0
 
     def __len__(self) -> int:
         return len(self.apart) + len(self.in_turn)
@@ -56,41 +58,52 @@ class Equals:
     def __iter__(self) -> Iterator[QueuedPod]:
         return chain(self.apart.values(), self.in_turn.values())
 
-    def first(self, now_s: float, except_uid: str = "") -> QueuedPod | None:
+    def first(self, now_s: float) -> QueuedPod | None:
         """Of those in turn: the first in the order of the queue that does not back off; where all
-        do, the one whose backoff ends first. `except_uid`: anybody but this pod.
+        do, the one whose backoff ends first.
         """
         if self._lanes is None:
-            return next((q for q in self.in_turn.values() if q.pod.uid != except_uid), None)
+            return None if self._tried else next(iter(self.in_turn.values()), None)
         ready, backing_off = self._lanes
         while (head := backing_off.head()) is not None and not is_backing_off(head, now_s):
             backing_off.pop()
             ready.push(head, self._order(head))
-        head = ready.head() or backing_off.head()
-        if head is None or head.pod.uid != except_uid:
-            return head
-        self.discard(head)
-        second = self.first(now_s)
-        self.add(head)
-        return second
+        return ready.head() or backing_off.head()
 
-    def add(self, queued: QueuedPod) -> None:
+    def add(self, queued: QueuedPod, *, was_tried: bool = False) -> None:
         if queued.stands_apart:
             self.apart[queued.key] = queued
             return
         self.in_turn[queued.key] = queued
-        if self._lanes is not None:
+        if was_tried:
+            self._tried[queued.key] = queued
+        elif self._lanes is not None:
             self._line_up(queued)
-        elif len(self.in_turn) > 1:
+        if self._lanes is None and len(self.in_turn) > 1:
             self._lanes = PodHeap(), PodHeap()
             for one in self.in_turn.values():
-                self._line_up(one)
+                if one.key not in self._tried:
+                    self._line_up(one)
 
     def discard(self, queued: QueuedPod) -> None:
         if self.in_turn.pop(queued.key, None) is None:
             del self.apart[queued.key]
+        self._tried.pop(queued.key, None)
         if queued.lane is not None:
             queued.lane.discard(queued)
+
+    def note_tried(self, queued: QueuedPod) -> None:
+        """An attempt at one of those in turn would be in vain."""
+        self._tried[queued.key] = queued
+        if queued.lane is not None:
+            queued.lane.discard(queued)
+
+    def look_again(self, queued: QueuedPod | None = None) -> None:
+        """At all that were tried, or at this one: something has happened since."""
+        again = list(self._tried.values()) if queued is None else [queued]
+        for one in again:
+            if self._tried.pop(one.key, None) is not None and self._lanes is not None:
+                self._line_up(one)
 
     def _line_up(self, queued: QueuedPod) -> None:
         assert self._lanes is not None
@@ -112,6 +125,7 @@ class UnschedulablePods:
     def __init__(self, order: Order = lambda queued: queued.timestamp_s) -> None:
         self._order = order
         self._groups: dict[GroupKey, RejectorGroup] = {}
+        self.due = Due(order)
         self.unschedulable_count = 0
         self.gated_count = 0
 
@@ -141,7 +155,7 @@ class UnschedulablePods:
         equals = group.classes.get(_class_of(queued))
         if equals is None:
             equals = group.classes[_class_of(queued)] = Equals(self._order)
-        equals.add(queued)
+        equals.add(queued, was_tried=equals.due is not None)
         queued.group = group
         self._count(group, 1)
         return equals
@@ -152,7 +166,10 @@ class UnschedulablePods:
         assert group is not None, f"{queued} does not rest"
         equals = equals_of(queued)
         equals.discard(queued)
+        if equals.due is not None:
+            self.due.moved(equals)
         if not len(equals):
+            self.due.drop(equals)
             del group.classes[_class_of(queued)]
         if not group.classes:
             del self._groups[group.key]
@@ -161,26 +178,53 @@ class UnschedulablePods:
         return equals
 
     def refile(self, queued: QueuedPod) -> None:
-        """Its rejectors have changed. It goes on waiting for whoever went ahead."""
-        before = self.discard(queued)
-        _follow(queued, before, self.add(queued))
+        """Its rejectors have changed. It is due as before."""
+        due = equals_of(queued).due
+        self.discard(queued)
+        self._follow(queued, due)
+
+    def knows(self, queued: QueuedPod, rejectors: frozenset[str]) -> bool:
+        """Whether pods of its class rest that were rejected by these."""
+        key = GroupKey(queued.pod.spec.scheduler_name, rejectors, frozenset(), "")
+        group = self._groups.get(key)
+        return group is not None and _class_of(queued) in group.classes
 
     def resort(self) -> None:
         """The order is another one: keys of two kinds cannot be compared."""
-        left = [(queued, self.discard(queued)) for queued in list(self)]
-        for queued, before in left:
-            _follow(queued, before, self.add(queued))
+        left = [(queued, equals_of(queued).due) for queued in self]
+        for equals in tuple(self.due):
+            self.due.drop(equals)
+        for queued, _ in left:
+            self.discard(queued)
+        for queued, due in left:
+            self._follow(queued, due)
 
-    def replace(self, queued: QueuedPod, pod: Pod, class_key: Hashable | None) -> bool:
-        """Its pod has a new version. Whether those ahead do not go ahead of it any more."""
-        before = self.discard(queued)
-        was_like = queued.class_key
-        queued.pod, queued.class_key = pod, class_key
-        now = self.add(queued)
-        if before.ahead and (class_key != was_like or queued.stands_apart):
+    def replace(
+        self, queued: QueuedPod, pod: Pod, class_key: Hashable | None, gang: str = ""
+    ) -> bool:
+        """Its pod has a new version. Whether it was due and is another now: nobody has looked
+        whether the change helps it.
+        """
+        due = equals_of(queued).due
+        self.discard(queued)
+        was_like = queued.class_key, queued.gang
+        queued.pod, queued.class_key, queued.gang = pod, class_key, gang
+        if due is not None and (was_like != (class_key, gang) or queued.stands_apart):
+            self.add(queued)
             return True
-        _follow(queued, before, now)
+        self._follow(queued, due)
         return False
+
+    def _follow(self, queued: QueuedPod, due: Reason | None) -> None:
+        """Add a pod to those among whom it rests now; behind a gate it waits for that alone."""
+        equals = self.add(queued)
+        if due is None or queued.gated_by or queued.key not in equals.in_turn:
+            return
+        if equals.due is None:
+            self.due.add(equals, due)
+        else:
+            equals.look_again(queued)
+            self.due.moved(equals)
 
     def _count(self, group: RejectorGroup, by: int) -> None:
         if group.key.gated_by:
@@ -195,12 +239,8 @@ def equals_of(queued: QueuedPod) -> Equals:
     return queued.group.classes[_class_of(queued)]
 
 
-def _follow(queued: QueuedPod, before: Equals, now: Equals) -> None:
-    """A pod that waits for scouts does so elsewhere; behind a gate it waits for that alone."""
-    if before is not now and not queued.gated_by:
-        for sent in tuple(before.ahead):
-            sent.goes_ahead_of(now)
-
-
 def _class_of(queued: QueuedPod) -> Hashable:
+    """Pods that are tried as one are of one class: an attempt at any is an attempt at all."""
+    if queued.gang and not queued.stands_apart:
+        return "gang", queued.gang
     return queued if queued.class_key is None else queued.class_key

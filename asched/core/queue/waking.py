@@ -13,7 +13,7 @@ A pod that was looked at in vain keeps in mind who stood against it then, beside
 its attempt: what they hear of later may be its chance. It follows that, too, only if it fits.
 
 Pods of one class and group share all that this depends on, except who they are: they are asked
-about once, and woken one by one (`scouts.py`), save those that stand apart or behind a gate. The
+about once, and woken one by one (`due.py`), save those that stand apart or behind a gate. The
 extra events costs what the filters of an attempt cost; it spares the pod an attempt
 in vain, which hints as upstream has them would not have made either.
 
@@ -22,7 +22,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
         events are our own
 """
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, filterfalse
 from typing import Final
 
@@ -164,19 +164,20 @@ class Waking:
     ) -> Sequence[Woken]:
         pods, change = equals.in_turn, one.change
         if group.key.gated_by or change.trigger.is_wildcard:
-            return self._of_class(group, pods, one)
-        example = next(iter(pods.values()))
+            classes = _classes(pods).values()
+            return [found for alike in classes for found in self._of_class(group, alike, one)]
         limit = change.priority_at_most
-        if limit is not None and example.pod.priority > limit:
-            return ()
-        asked = one.looks.asked
-        worth = self._worth(example, one)
-        if worth is not Worth.SKIP:
-            return ((equals, worth),)
-        if one.looks.asked != asked:
-            blamed = one.looks.noted(example) - group.rejectors - group.key.also_blamed
-            if blamed:
-                self.notes += [(queued, blamed) for queued in pods.values()]
+        for example in _examples(pods):
+            if limit is not None and example.pod.priority > limit:
+                continue
+            asked = one.looks.asked
+            worth = self._worth(example, one)
+            if worth is not Worth.SKIP:
+                return ((equals, worth),)
+            if one.looks.asked != asked:
+                blamed = one.looks.noted(example) - group.rejectors - group.key.also_blamed
+                if blamed:
+                    self.notes += [(queued, blamed) for queued in pods.values()]
         return ()
 
     def of_itself(self, queued: QueuedPod, change: Change) -> Worth:
@@ -300,6 +301,33 @@ class Waking:
         return Worth.SKIP
 
 
+def _examples(pods: Mapping[str, QueuedPod]) -> Iterator[QueuedPod]:
+    """Of those in turn, one of each class: hints tell nobody apart but pods of a gang."""
+    first = next(iter(pods.values()))
+    yield first
+    if first.gang:
+        seen = {_class_of(first)}
+        for queued in pods.values():
+            if _class_of(queued) not in seen:
+                seen.add(_class_of(queued))
+                yield queued
+
+
+def _classes(pods: Mapping[str, QueuedPod]) -> Mapping[Hashable, Mapping[str, QueuedPod]]:
+    """Those in turn by class."""
+    first = next(iter(pods.values()))
+    if not first.gang:
+        return {_class_of(first): pods}
+    found: dict[Hashable, dict[str, QueuedPod]] = {}
+    for key, queued in pods.items():
+        found.setdefault(_class_of(queued), {})[key] = queued
+    return found
+
+
+def _class_of(queued: QueuedPod) -> Hashable:
+    return queued if queued.class_key is None else queued.class_key
+
+
 def _one_elsewhere(
     pods: Mapping[str, QueuedPod], node_of: Mapping[str, str], left: str
 ) -> QueuedPod | None:
@@ -311,8 +339,7 @@ def _one_elsewhere(
 
 
 def _own_key(queued: QueuedPod) -> Hashable:
-    is_alone = queued.class_key is None or _is_nominated(queued)
-    return queued if is_alone else queued.class_key
+    return queued if _is_nominated(queued) else _class_of(queued)
 
 
 def _key_of_its_like(queued: QueuedPod) -> Hashable:

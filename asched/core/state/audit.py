@@ -128,6 +128,7 @@ def _differences(cluster: Cluster, twin: Cluster) -> Iterator[str]:
     for name, row in cluster.nodes.row_of.items():
         yield from _unlike(f"node {name}", _row(cluster, row), _row(twin, twin.nodes.row_of[name]))
     yield from _places(cluster, twin)
+    yield from _unlike("priorities", dict(cluster.priorities), dict(twin.priorities))
     yield from _unlike("images", _images(cluster), _images(twin))
     yield from _counters(cluster, twin)
     yield from _unlike("host ports", _ports(cluster), _ports(twin))

@@ -16,6 +16,7 @@ An assumed pod stays until the watch confirms it, it is forgotten, or it goes; n
 pod on a node nobody knows waits among the orphans and counts nowhere until the node appears.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -70,6 +71,7 @@ class Cluster(Objects):
         self.holds = Holds(self.nodes, self._count_held)
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
+        self.priorities: Counter[int] = Counter()  # how many of those have which
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
         #: moves with every pod that came or went and counted anywhere but in its row's amounts
@@ -233,6 +235,7 @@ class Cluster(Objects):
             stays = (
                 info.node_name == pod.spec.node_name
                 and info.pod.is_terminating == pod.is_terminating
+                and info.pod.priority == pod.priority
             )
             if stays and (_holds_as_much(info.cls, cls) or self._relabel(info, cls)):
                 if info.row >= 0 and info.pod.status.start_time != pod.status.start_time:
@@ -292,6 +295,7 @@ class Cluster(Objects):
     def _put(self, info: PodInfo, node_name: str) -> None:
         info.node_name = node_name
         self.placed[info.pod.uid] = info
+        self.priorities[info.pod.priority] += 1
         self.pod_groups.place(info.pod)
         row = self.nodes.row_of.get(node_name)
         if row is None:
@@ -301,7 +305,8 @@ class Cluster(Objects):
             self._place(info, row)
 
     def _unplace(self, info: PodInfo) -> None:
-        self.placed.pop(info.pod.uid, None)
+        if self.placed.pop(info.pod.uid, None) is not None:
+            self._count_priority_down(info.pod.priority)
         self.pod_groups.displace(info.pod)
         if info.row >= 0:
             self._displace(info)
@@ -312,6 +317,11 @@ class Cluster(Objects):
                 if not lost:
                     del self._orphans[info.node_name]
         info.row, info.node_name = -1, ""
+
+    def _count_priority_down(self, priority: int) -> None:
+        self.priorities[priority] -= 1
+        if not self.priorities[priority]:
+            del self.priorities[priority]  # whoever asks for the least looks at all of them
 
     def _place(self, info: PodInfo, row: int) -> None:
         info.row = row

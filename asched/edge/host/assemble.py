@@ -16,6 +16,7 @@ from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.config.text import deciding
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.look import Looks
 from asched.core.cycle.machine import BINDINGS_MAX, Machine
 from asched.core.cycle.observer import Observer, Silent
 from asched.core.cycle.orders import Reconfigured
@@ -109,6 +110,7 @@ def build_machine(
     """The machine around the runners. `counter_s` measures durations, it never decides."""
     observer = observer or Silent()
     parts.cluster.singleton(PluginReports).observer = observer
+    looks = Looks()
     queue = SchedulingQueue(
         queue_profiles(runners, observer),
         parts.nominator,
@@ -118,6 +120,7 @@ def build_machine(
         counter_s=counter_s,
         class_key_of=lambda pod: waiting_key(parts.cluster, pod),
         gangs=group_rules(configuration, runners),
+        look=looks,
     )
     context = SchedulerContext(
         cluster=parts.cluster,
@@ -130,6 +133,7 @@ def build_machine(
         waiting=parts.cluster.singleton(WaitingPods.of),
         announces_places=configuration.gates.get("NominatedNodeNameForExpectation", True),
     )
+    looks.of(context)
     return Machine(context, bindings_max=bindings_max)
 
 

@@ -82,6 +82,8 @@ class Figures:
         )
         text = "[ALPHA] Pods woken by nothing but a timer."
         families.pulled("asched_sweep_rescues_total", "counter", text, (), self.rescues)
+        text = "[ALPHA] Looks at woken pods, by whether they were tried or left to wait."
+        families.pulled("asched_queue_looks_total", "counter", text, ("result",), self.looks)
         text = "[ALPHA] Node rows that plugins judged or scored."
         read = self._by_runner(lambda runner: runner.cache.work.rows)
         families.pulled("asched_rows_computed_total", "counter", text, ("profile",), read)
@@ -122,6 +124,11 @@ class Figures:
             ("nodes",): self._context.cluster.nodes.count,
             ("pods",): len(placed),
         }
+
+    def looks(self) -> Values:
+        """By what became of the pod."""
+        looking = self._context.queue.looking
+        return {("tried",): looking.tried, ("left",): looking.left}
 
     def in_flight(self) -> Values:
         """Markers and changes by label."""

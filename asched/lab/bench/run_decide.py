@@ -246,6 +246,7 @@ class DecideWorld(World):
         return {
             "attempts": sum(self.recorder.results.values()),
             "results": dict(self.recorder.results),
+            "looks_in_vain": self.machine.context.queue.looking.left,
             "engine_s": round(self.engine_s - self.measured_from_s, 3),
             "effects": self.effect_count,
             "events": self.event_count,

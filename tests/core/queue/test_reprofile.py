@@ -2,6 +2,7 @@
 
 from asched.core.framework.points import Registration
 from asched.core.queue.backoff import Backoff
+from asched.core.queue.gangs import Gangs
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.reprofile import reprofile
@@ -73,3 +74,19 @@ def test_pods_of_a_profile_that_went_leave_from_wherever_they_are():
 
     assert len(queue.places) == 1
     assert names(queue.places.listing().active) == ["mine"]
+
+
+def test_pods_that_are_tried_together_from_now_on_are_of_one_class_then():
+    queue = a_queue("one")
+    for name in ("a", "b"):
+        group = {"podGroupName": "crew"}
+        reject(queue, a_pod(name).spec(schedulerName="one", schedulingGroup=group).build())
+    queue.gangs = Gangs(tries_groups=True)
+
+    reprofile(queue, {"one": a_profile()}, Backoff(), NOW_S)
+    for _ in range(2):
+        queued = queue.pop(NOW_S)
+        queue.return_failed(queued, queued.pod, ("Fit",), (), NOW_S)
+
+    (group,) = queue.places.unschedulable.groups()
+    assert [len(equals) for equals in group.classes.values()] == [2]

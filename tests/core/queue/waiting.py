@@ -8,7 +8,7 @@ from asched.core.framework.points import Hint, HintFunction, PreEnqueuePlugin, R
 from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
-from asched.core.model.pod import Pod, PodSpec, PodStatus, SchedulingGate
+from asched.core.model.pod import Pod, PodSpec, PodStatus, SchedulingGate, SchedulingGroup
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
@@ -24,7 +24,7 @@ VOLUME_ADDED = Trigger("PersistentVolume", Action.ADD)
 
 
 def a_pod(name: str, **fields: Any) -> Pod:
-    """Fields: uid, version, labels, priority, node, nominated, gates, scheduler, deleted."""
+    """Fields: uid, version, labels, priority, node, nominated, gates, group, scheduler, deleted."""
     return Pod(
         metadata=ObjectMeta(
             name=name,
@@ -38,6 +38,7 @@ def a_pod(name: str, **fields: Any) -> Pod:
             priority=fields.get("priority"),
             node_name=fields.get("node", ""),
             scheduler_name=fields.get("scheduler", PROFILE),
+            scheduling_group=SchedulingGroup(fields["group"]) if "group" in fields else None,
             scheduling_gates=tuple(SchedulingGate(g) for g in fields.get("gates", ())) or None,
         ),
         status=PodStatus(nominated_node_name=fields.get("nominated", "")),
@@ -108,15 +109,19 @@ class Scene:
         gates: Sequence[PreEnqueuePlugin] = (),
         backoff: Backoff = Backoff(1, 10),  # noqa: B008 - immutable
         class_key_of: Callable[[Pod], Hashable | None] = lambda _: None,
+        **more: Any,
     ) -> None:
+        """`more`: `look` and `gangs` of the queue, `active_queue` of the profile."""
+        own = {key: more.pop(key) for key in ("active_queue",) if key in more}
         self.api: dict[str, Pod] = {}
         self.witness = Witness()
         self.queue = SchedulingQueue(
-            {PROFILE: QueueProfile(by_priority, registrations or {}, gates)},
+            {PROFILE: QueueProfile(by_priority, registrations or {}, gates, **own)},
             Nominator(self.api.get),
             backoff=backoff,
             observer=self.witness,
             class_key_of=class_key_of,
+            **more,
         )
 
     def add(self, *pods: Pod, now_s: float = 0.0) -> None:

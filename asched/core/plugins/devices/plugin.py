@@ -10,7 +10,7 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicres
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -257,6 +257,14 @@ class DynamicResources(
             return True
 
     # --- PostFilter ------------------------------------------------------------------------------
+
+    def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:  # noqa: ARG002
+        prepared = self._prepared.get(pod.pod.uid)
+        if prepared is None:
+            return False
+        if prepared.demand.extended is not None and prepared.demand.is_stale:
+            return True
+        return any(claim.status.allocation is not None for claim in prepared.claims)
 
     def post_filter(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> PostFilterResult:  # noqa: ARG002
         if not rejection.pre_filter_ran(self.name):

@@ -1,0 +1,147 @@
+"""Looking: before a pod that is due is tried, it is looked whether an attempt could come to more
+than its last one.
+
+A look tells who would reject the pod now, or nothing if it fits, might make room, or only an
+attempt can tell. Whoever would be rejected by others than before is tried, so that it is told; its
+equals rest under the same rejectors then.
+
+Where a QueueSort plugin brings a queue of its own, it is to see everybody who waits: pods are woken
+as ever then, and looked at when that queue gives them out.
+
+Bounds  LOOKS_MAX looks for one pop (`due.py`).
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from asched.core.queue.due import LOOKS_MAX, Reason
+from asched.core.queue.hints import Worth
+from asched.core.queue.places import SubQueues
+from asched.core.queue.queued import NOBODY, QueuedPod
+from asched.core.queue.unschedulable import Equals
+from asched.core.state.changes import POP_FROM_BACKOFF_Q
+
+
+class Verdict(NamedTuple):
+    """Who would reject the pod now; `is_of_class`: as well as any other of its class."""
+
+    rejectors: frozenset[str]
+    is_of_class: bool
+
+
+#: None if an attempt is worth while.
+Look = Callable[[QueuedPod], Verdict | None]
+
+
+class Looking:
+    """`look` None: nobody can tell, and everybody is tried.
+
+    `requeue(queued, worth, label, now_s)` moves a pod to where a change sends it, and says whether
+    that is not unschedulable; `count(queued, by)` counts its rejectors.
+    """
+
+    def __init__(
+        self,
+        places: SubQueues,
+        look: Look | None,
+        requeue: Callable[[QueuedPod, Worth, str, float], bool],
+        count: Callable[[QueuedPod, int], None],
+    ) -> None:
+        self._places = places
+        self._resting = places.unschedulable
+        self._look = look
+        self._requeue = requeue
+        self._count = count
+        self.is_unfinished = False  # whether the last pop left some who are still to be looked at
+        self.tried = self.left = 0  # looks, by what became of the pod
+
+    def wake(self, equals: Equals, reason: Reason, now_s: float, except_uid: str = "") -> int:
+        """A change may help those in turn: how many classes are due by it, or pods woken."""
+        in_turn = equals.in_turn.values() if except_uid else ()
+        excepted = [queued for queued in in_turn if queued.pod.uid == except_uid]
+        if self._look is not None and not self._places.has_own_order:
+            self._resting.due.add(equals, reason)
+            for queued in excepted:
+                equals.note_tried(queued)
+            return 1
+        woken = [
+            queued
+            for queued in tuple(equals.in_turn.values())
+            if queued not in excepted and self._requeue(queued, reason.worth, reason.label, now_s)
+        ]
+        for queued in woken:
+            queued.looks_first = self._look is not None
+        return len(woken)
+
+    def wake_next(self, now_s: float) -> None:
+        """Let the first of those due be active, if it would then be the next one to be taken. Where
+        nobody is active, whose backoff ends first is looked at before its end.
+        """
+        due = self._resting.due
+        self.is_unfinished = False
+        if self._look is None or not len(due):
+            return
+        for _ in range(LOOKS_MAX):
+            equals = due.first(now_s)
+            is_early = equals is None
+            if equals is None and not len(self._places.active):
+                equals = due.first_backing_off(now_s)
+            first = equals.first(now_s) if equals is not None else None
+            if equals is None or first is None:
+                return
+            if is_early and not self._places.is_before_backoff(first):
+                return
+            if not is_early and not self._places.is_before_active(first):
+                return
+            if self._wake(equals, first, now_s, is_early=is_early):
+                return
+        self.is_unfinished = True
+
+    def rests_on(self, queued: QueuedPod) -> bool:
+        """Of a pod that was taken: whether it is to be laid to rest again."""
+        if not queued.looks_first or self._look is None:
+            return False
+        queued.looks_first = False
+        verdict = self._look(queued)
+        if verdict is None or verdict.rejectors != queued.rejected_by:
+            self.tried += 1
+            return False
+        self.left += 1
+        self._places.to_rest(queued)
+        return True
+
+    def _wake(self, equals: Equals, first: QueuedPod, now_s: float, *, is_early: bool) -> bool:
+        """Look at a pod; whether it is active now."""
+        assert self._look is not None
+        assert equals.due is not None
+        verdict = self._look(first)
+        if verdict is not None:
+            rejectors, is_of_class = verdict
+            if rejectors == first.rejected_by and not is_of_class:
+                self.left += 1
+                equals.note_tried(first)
+                self._resting.due.moved(equals)
+                return False
+            if rejectors == first.rejected_by or (
+                is_of_class and self._resting.knows(first, rejectors)
+            ):
+                self.left += 1
+                self._resting.due.drop(equals)
+                self._let_rest(equals, rejectors)
+                return False
+        self.tried += 1
+        worth, label = equals.due
+        if is_early:
+            worth, label = Worth.IMMEDIATELY, POP_FROM_BACKOFF_Q.label
+        return self._requeue(first, worth, label, now_s)
+
+    def _let_rest(self, equals: Equals, rejectors: frozenset[str]) -> None:
+        """Those in turn rest, as one of them was told before: by these rejectors."""
+        for queued in tuple(equals.in_turn.values()):
+            if queued.rejected_by == rejectors and not queued.pending_on:
+                return  # nor have the others any others
+            self._count(queued, -1)
+            queued.rejected_by, queued.pending_on = rejectors, NOBODY
+            queued.also_blamed = NOBODY
+            self._count(queued, 1)
+            self._resting.refile(queued)
