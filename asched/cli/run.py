@@ -128,7 +128,7 @@ def plan_of(options: RunOptions) -> Plan:
         if options.record
         else None,
         exposition=exposition,
-        version=installed_version(),
+        version=installed_version,
     )
 
 

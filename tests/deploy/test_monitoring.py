@@ -36,10 +36,10 @@ def panel_expressions() -> Iterator[str]:
 def known_metrics() -> set[str]:
     """Names with the endings a page gives them, whether they have been counted yet or not."""
     metrics = Metrics()
-    metrics.tell_build("0", {})
+    metrics.tell_build(lambda: "0", {})
     names = set(FROM_PROMETHEUS)
     for name, family in metrics.families._families.items():
-        is_histogram = family.metric().type == "histogram"
+        is_histogram = family.kind == "histogram"
         names |= {name + end for end in ("_bucket", "_sum", "_count")} if is_histogram else {name}
     # Looked up when a page is made, hence registered by the running process only.
     pulled = (ROOT / "asched/edge/host/figures.py").read_text(encoding="utf-8")

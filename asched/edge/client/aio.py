@@ -1,4 +1,4 @@
-"""The transport for watches and everything rare: aiohttp, with its errors turned into ours.
+"""The transport behind a proxy: aiohttp, with its errors turned into ours.
 
 Bounds  as many connections as there are streams and rare requests (the callers' tasks bound them);
         a stream ends at its deadline; keep-alive probes find a dead peer after about a minute; of
@@ -6,15 +6,12 @@ Bounds  as many connections as there are streams and rare requests (the callers'
 """
 
 import asyncio
-import socket
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
 from yarl import URL
 
-from asched.edge.certificates import late_contexts
 from asched.edge.client.credentials import Credentials
 from asched.edge.client.errors import (
     ConnectFailed,
@@ -23,35 +20,27 @@ from asched.edge.client.errors import (
     ProtocolBroken,
     TransportError,
 )
+from asched.edge.client.sockets import connect_problem, keepalive_socket
 from asched.edge.client.transport import (
+    ANSWER_BYTES_MAX,
     CONNECT_TIMEOUT_S,
+    ERROR_BYTES_MAX,
     HEADER_TIMEOUT_S,
     JSON,
-    KEEPALIVE_IDLE_S,
-    KEEPALIVE_INTERVAL_S,
-    KEEPALIVE_PROBES,
     Exchange,
     Observer,
     Reply,
     StreamingTransport,
     no_fence,
+    nobody_minds,
     observe_nothing,
 )
-
-with late_contexts():
-    import aiohttp
+from asched.edge.late_aiohttp import aiohttp
 
 #: New connections are made at most so often because of deadlines, and so many sets of older ones
 #: are left to end: requests under way on them have 20 s at least.
 RETIRE_EVERY_S: Final = 5.0
 RETIRED_MAX: Final = 4
-ERROR_BYTES_MAX: Final = 1 << 20
-#: A server may answer a list whole: 150,000 pods of 8 kB are 1.2 GB.
-ANSWER_BYTES_MAX: Final = 2 << 30
-
-
-def nobody_minds() -> None:
-    """Of a transport that is the only one on its way."""
 
 
 class AioStream:
@@ -225,26 +214,6 @@ async def _read(response: aiohttp.ClientResponse, limit: int) -> bytes:
     return b"".join(pieces)
 
 
-def keepalive_socket(address: Any) -> socket.socket:
-    """A socket that notices within about a minute that its peer is gone without a word."""
-    family, kind, protocol, _, _ = address
-    made = socket.socket(family, kind, protocol)
-    set_keepalive(made)
-    return made
-
-
-def set_keepalive(made: socket.socket) -> None:
-    """Ask the kernel to probe a silent connection; options a platform lacks are left out."""
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    for option, value in (
-        ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),
-        ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL_S),
-        ("TCP_KEEPCNT", KEEPALIVE_PROBES),
-    ):
-        if hasattr(socket, option):
-            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-
-
 def _translate(error: BaseException, where: str, *, sent: bool) -> TransportError:
     if isinstance(error, aiohttp.ConnectionTimeoutError):
         return ConnectFailed(f"cannot reach {where}: no connection within {CONNECT_TIMEOUT_S:g} s")
@@ -257,17 +226,3 @@ def _translate(error: BaseException, where: str, *, sent: bool) -> TransportErro
     if not sent:
         return ConnectFailed(f"cannot reach {where}: {error}")
     return ConnectionLost(f"the connection to {where} broke: {error or type(error).__name__}")
-
-
-def connect_problem(error: BaseException) -> str:
-    """Why no connection came about, in words for a user."""
-    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
-    if isinstance(cause, ssl.SSLCertVerificationError):
-        return f"its certificate is not trusted ({cause.verify_message}); check the kubeconfig's CA"
-    if isinstance(cause, ssl.SSLError):
-        return f"TLS failed ({cause.reason or cause})"
-    if isinstance(cause, ConnectionRefusedError):
-        return "connection refused"
-    if isinstance(cause, socket.gaierror):
-        return f"unknown host ({cause.strerror})"
-    return str(getattr(cause, "strerror", None) or cause) or type(cause).__name__

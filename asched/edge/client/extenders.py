@@ -1,9 +1,8 @@
-"""HTTP extenders: POST a question, believe a 200, and nothing else.
+"""HTTP extenders: which there are, what TLS needs to know of each, and what is said of those that
+fail. The questions themselves are `extender_http.py`'s.
 
-Transport rules (runtime reference 6.2): plain HTTP/1.1, JSON, no retries, `httpTimeout` for the
-whole of it; only status 200 counts, redirects are followed as Go follows them, the content type of
-the answer is ignored. With `enableHTTPS` and no CA nothing is verified (as upstream); without it an
-https prefix is verified against the system's roots. Files that change on disk are read again.
+With `enableHTTPS` and no CA nothing is verified (as upstream); without it an https prefix is
+verified against the system's roots. Files that change on disk are read again.
 """
 
 import logging
@@ -12,29 +11,22 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
-import aiohttp
 import msgspec
-from yarl import URL
 
 from asched.core.config.v1 import Extender, ExtenderTLSConfig
 from asched.core.framework.effects import AskExtender
-from asched.core.state.facts import Answer, Refused, Replied, Unknown
+from asched.core.state.facts import Answer, Refused, Unknown
 from asched.edge.certificates import Rotating, client_context, load_pem
-from asched.edge.client import go_words
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.originals import MissingOriginalError, Originals
 
+if TYPE_CHECKING:
+    from asched.edge.client.extender_http import ExtenderHttp
+
 log = logging.getLogger("asched.extenders")
-
-#: kube-scheduler's default (`httpTimeout` 0 means this).
-HTTP_TIMEOUT_S: Final = 5.0
-#: Go's client follows so many redirects.
-REDIRECTS_MAX: Final = 10
-_OK: Final = 200
-
 
 #: (URL prefix, verb as configured, success, refused or lost, seconds), once per question.
 ExtenderObserver = Callable[[str, str, str, float], None]
@@ -65,14 +57,10 @@ class Extenders:
         self._tls: dict[Extender, Rotating | None] = {}
         #: (extender, verb) -> what was last said of its failing, empty while it answers
         self._complaints: dict[tuple[Extender, str], str] = {}
+        self._user_agent = user_agent
+        self._http: ExtenderHttp | None = None
         self.adopt(extenders)
         self._encoder = msgspec.json.Encoder(enc_hook=(originals or Originals(())).splice)
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0),
-            headers={"User-Agent": user_agent, "Content-Type": "application/json"},
-            skip_auto_headers=("Accept-Encoding", "Accept"),
-            cookie_jar=aiohttp.DummyCookieJar(),
-        )
 
     @staticmethod
     def check(extenders: Sequence[Extender]) -> None:
@@ -85,6 +73,10 @@ class Extenders:
         began with them ends with them.
         """
         self._tls = {extender: _tls_of(extender) for extender in extenders}
+        if extenders and self._http is None:
+            from asched.edge.client.extender_http import ExtenderHttp  # a tenth of a second
+
+            self._http = ExtenderHttp(self._user_agent)
         self._complaints = {
             place: said for place, said in self._complaints.items() if place[0] in self._tls
         }
@@ -135,43 +127,16 @@ class Extenders:
     async def _ask(self, effect: AskExtender) -> Answer:
         extender = effect.extender
         url = f"{extender.url_prefix.rstrip('/')}/{effect.verb}"
-        fault = go_words.url_fault(url)
+        assert self._http is not None, "some extender has been adopted"
+        fault = self._http.fault(url)
         if fault is not None:
             return Refused(effect.id, 0, fault)
         try:
             body = self._encoder.encode(effect.body)
-        except (MissingOriginalError, TypeError) as error:
-            return Refused(effect.id, 0, str(error))
-        is_reading = False
-        try:
             tls = self._tls_arguments(extender)
-        except ConnectError as error:
+        except (MissingOriginalError, TypeError, ConnectError) as error:
             return Refused(effect.id, 0, str(error))
-        try:
-            async with self._session.post(
-                URL(url, encoded=True),
-                data=body,
-                timeout=aiohttp.ClientTimeout(total=extender.http_timeout_s or HTTP_TIMEOUT_S),
-                max_redirects=REDIRECTS_MAX,
-                **tls,
-            ) as response:
-                if response.status != _OK:
-                    why = f"failed {effect.verb} with extender at URL {url}, code {response.status}"
-                    return Refused(effect.id, response.status, why)
-                is_reading = True
-                content = await response.read()
-        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
-            return Refused(effect.id, 0, f'Post "{url}": {go_words.failure(error)}')
-        except (aiohttp.ClientError, OSError, TimeoutError) as error:
-            if is_reading:
-                is_late = isinstance(error, TimeoutError)
-                why = go_words.TIMED_OUT_IN_BODY if is_late else "unexpected EOF"
-                return Unknown(effect.id, why)
-            return Unknown(effect.id, f'Post "{url}": {go_words.failure(error)}')
-        try:
-            return Replied(effect.id, go_words.parse(content))
-        except ValueError as error:
-            return Refused(effect.id, _OK, str(error))
+        return await self._http.ask(effect, url, body, tls)
 
     def _tls_arguments(self, extender: Extender) -> dict[str, Any]:
         is_known = extender in self._tls
@@ -183,7 +148,8 @@ class Extenders:
         return {"ssl": tls.context(), **name}
 
     async def close(self) -> None:
-        await self._session.close()
+        if self._http is not None:
+            await self._http.close()
 
 
 def _tls_of(extender: Extender) -> Rotating | None:

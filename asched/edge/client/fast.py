@@ -1,6 +1,6 @@
-"""The transport of the hot lanes: a bounded pool of keep-alive connections without any layers.
+"""The transport of everything that needs no proxy: a pool of keep-alive connections without layers.
 
-One request is one write; its answer is read by `http1.ResponseReader`; requests are never
+One request is one write; its answer is read by `http1.py`, whole or as it comes; requests are never
 pipelined. What can be said about a request that failed decides what becomes of a binding, so two
 cases are kept apart: nothing was written (ConnectFailed: refused, no TLS, no free connection in
 time) and something was (ConnectionLost, DeadlineExceeded, ProtocolBroken: the server may have
@@ -8,33 +8,31 @@ acted). A reused connection that breaks before any byte of an answer was probabl
 server while the request was under way: reads are repeated once on a new connection, writes are not,
 because "probably" is not "certainly".
 
-Bounds  `limit` connections; an idle one is given up after IDLE_S_MAX, before servers and balancers
-        do so.
+Bounds  `limit` connections, streams included; an idle one is given up after IDLE_S_MAX, before
+        servers and balancers do so; `answer_bytes_max` of a whole answer.
 """
 
 import asyncio
-import socket
 from collections import deque
-from collections.abc import Callable
-from typing import Final, cast
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
 
-from asched.edge.client.aio import connect_problem, set_keepalive
+from asched.edge.client.connection import Connection, LiveStream
 from asched.edge.client.credentials import Credentials
-from asched.edge.client.errors import (
-    ConnectFailed,
-    ConnectionLost,
-    DeadlineExceeded,
-    ProtocolBroken,
-    TransportError,
-)
-from asched.edge.client.http1 import ResponseReader
+from asched.edge.client.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
+from asched.edge.client.http1 import BODY_BYTES_MAX
+from asched.edge.client.sockets import connect_problem
 from asched.edge.client.transport import (
     CONNECT_TIMEOUT_S,
+    HEADER_TIMEOUT_S,
     JSON,
+    Exchange,
     Observer,
     Reply,
-    Transport,
+    StreamingTransport,
     no_fence,
+    nobody_minds,
     observe_nothing,
 )
 
@@ -44,112 +42,31 @@ IDLE_S_MAX: Final = 50.0
 CLOSE_S_MAX: Final = 1.0
 
 
-class _Connection(asyncio.Protocol):
-    """One connection; at most one request at a time."""
-
-    def __init__(self, pool: "FastTransport") -> None:
-        self._pool = pool
-        self._reader = ResponseReader()
-        self._waiter: asyncio.Future[Reply] | None = None
-        self._transport: asyncio.Transport | None = None
-        self.closed: asyncio.Future[None] = pool.loop.create_future()
-        self.generation = 0
-        self.idle_since_s = 0.0
-        self.was_used = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        # uvloop's transports are of no class of asyncio's.
-        self._transport = cast("asyncio.Transport", transport)
-        raw = transport.get_extra_info("socket")
-        if raw is not None:
-            raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            set_keepalive(raw)
-
-    @property
-    def is_open(self) -> bool:
-        return self._transport is not None and not self._transport.is_closing()
-
-    def send(self, data: bytes) -> asyncio.Future[Reply]:
-        """Write a request; the future gets its answer or a TransportError."""
-        assert self._transport is not None
-        assert self._waiter is None, "requests are never pipelined"
-        self._reader.begin()
-        waiter = self._waiter = self._pool.loop.create_future()
-        self._transport.write(data)
-        return waiter
-
-    def data_received(self, data: bytes) -> None:
-        if self._waiter is None:  # bytes nobody asked for: a 408, or nonsense
-            self.abort()
-            return
-        try:
-            reply = self._reader.feed(data)
-        except ProtocolBroken as error:
-            self._fail(error)
-            return
-        if reply is not None:
-            self._finish(reply)
-
-    def _finish(self, reply: Reply) -> None:
-        waiter, self._waiter = self._waiter, None
-        if not self._reader.reusable:
-            self.abort()
-        if waiter is not None and not waiter.done():
-            waiter.set_result(reply)
-
-    def _fail(self, error: TransportError) -> None:
-        waiter, self._waiter = self._waiter, None
-        self.abort()
-        if waiter is not None and not waiter.done():
-            waiter.set_exception(error)
-
-    def expire(self) -> None:
-        self._fail(DeadlineExceeded(f"{self._pool.where} did not answer in time"))
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        if not self.closed.done():
-            self.closed.set_result(None)
-        self._pool.forget(self)
-        if self._waiter is not None:
-            reply = self._reader.end_of_stream() if exc is None else None
-            if reply is not None:
-                self._finish(reply)
-            else:
-                self._fail(
-                    ConnectionLost(
-                        f"the connection to {self._pool.where} broke before the answer was complete"
-                    )
-                )
-
-    @property
-    def is_stale(self) -> bool:
-        """It has served before, and closed without a byte of this answer."""
-        return self.was_used and self._reader.is_untouched
-
-    def abort(self) -> None:
-        if self._transport is not None:
-            self._transport.abort()
-
-
-class FastTransport(Transport):
-    """HTTP/1.1 over at most `limit` connections."""
+class FastTransport(StreamingTransport):
+    """HTTP/1.1 over at most `limit` connections. `distrusted`: called when idle connections may
+    have been forgotten on the way.
+    """
 
     def __init__(
         self,
         credentials: Credentials,
         user_agent: str,
         *,
-        limit: int,
+        limit: float,
         observe: Observer = observe_nothing,
         may_send: Callable[[], bool] = no_fence,
+        answer_bytes_max: int = BODY_BYTES_MAX,
+        distrusted: Callable[[], None] = nobody_minds,
     ) -> None:
         super().__init__(credentials, observe, may_send)
         self.loop = asyncio.get_running_loop()
         self.where = credentials.url
+        self.answer_bytes_max = answer_bytes_max
+        self._distrusted = distrusted
         self._limit = limit
         self._user_agent = user_agent
-        self._idle: list[_Connection] = []
-        self._open: set[_Connection] = set()
+        self._idle: list[Connection] = []
+        self._open: set[Connection] = set()
         self._opening = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
         self._heads: dict[str, bytes] = {}
@@ -175,7 +92,7 @@ class FastTransport(Transport):
         fresh = await self._acquire(deadline_s, fresh=True)
         return await self._run(fresh, data, deadline_s)
 
-    async def _run(self, connection: _Connection, data: bytes, deadline_s: float) -> Reply:
+    async def _run(self, connection: Connection, data: bytes, deadline_s: float) -> Reply:
         timer = self.loop.call_at(deadline_s, self._expire, connection, self.loop.time())
         try:
             self._look_at_fence()  # nothing is waited for between this and the first byte
@@ -188,18 +105,78 @@ class FastTransport(Transport):
             self._release(connection)
         return reply
 
-    def _expire(self, connection: _Connection, sent_s: float) -> None:
+    def _expire(self, connection: Connection, sent_s: float) -> None:
         """Past a deadline give up those connections, too, that have answered nothing since the
         request was sent: whatever swallowed it has probably swallowed them.
         """
         connection.expire()
         self.distrust(sent_s)
+        self._distrusted()
 
     def distrust(self, heard_s: float) -> None:
         """Give up idle connections over which nothing was heard since."""
         for idle in tuple(self._idle):
             if idle.idle_since_s <= heard_s:
                 idle.abort()
+
+    # --- answers that are read as they come ------------------------------------------------------
+
+    @asynccontextmanager
+    async def stream(self, path: str, *, timeout_s: float) -> AsyncIterator[LiveStream]:
+        credentials = self._credentials
+        credentials.keep_fresh()
+        used = credentials.authorization
+        connection, live = await self._begin(path)
+        if live.status == 401 and await credentials.reload(used, CONNECT_TIMEOUT_S):
+            self._leave(connection, live)
+            connection, live = await self._begin(path)
+        self._observe(Exchange("GET", credentials.host, str(live.status)))
+        live.until(self.loop.time() + timeout_s, self._distrust_all)
+        try:
+            yield live
+        finally:
+            self._leave(connection, live)
+
+    async def _begin(self, path: str) -> tuple[Connection, LiveStream]:
+        """Up to the head of the answer. Raises TransportError."""
+        deadline_s = self.loop.time() + HEADER_TIMEOUT_S
+        data = self._encode("GET", path, None, "")
+        connection = await self._acquire(deadline_s)
+        try:
+            return connection, await self._headed(connection, data, deadline_s)
+        except ConnectionLost:
+            if not connection.is_stale:
+                raise
+        fresh = await self._acquire(deadline_s, fresh=True)
+        return fresh, await self._headed(fresh, data, deadline_s)
+
+    async def _headed(self, connection: Connection, data: bytes, deadline_s: float) -> LiveStream:
+        live = connection.stream(data)
+        try:
+            async with asyncio.timeout_at(deadline_s):
+                await live.begun
+        except TimeoutError:
+            self._distrust_all()
+            connection.abort()
+            raise DeadlineExceeded(f"{self.where} did not answer in time") from None
+        except BaseException:
+            connection.abort()
+            raise
+        return live
+
+    def _leave(self, connection: Connection, live: LiveStream) -> None:
+        live.leave()
+        connection.end_stream()
+        self._release(connection)
+
+    def _distrust_all(self) -> None:
+        """Whatever swallowed one answer, a box on the way that has forgotten us, say, has probably
+        done so to idle connections, too, also to those of others.
+        """
+        self.distrust(self.loop.time())
+        self._distrusted()
+
+    # --- requests --------------------------------------------------------------------------------
 
     def _encode(self, method: str, path: str, body: bytes | None, content_type: str) -> bytes:
         """The whole request in one piece; everything but path and length is made once."""
@@ -225,7 +202,9 @@ class FastTransport(Transport):
             head = self._heads[content_type] = "".join(f"{line}\r\n" for line in lines).encode()
         return head
 
-    async def _acquire(self, deadline_s: float, *, fresh: bool = False) -> _Connection:
+    # --- connections -----------------------------------------------------------------------------
+
+    async def _acquire(self, deadline_s: float, *, fresh: bool = False) -> Connection:
         """A connection that looks alive. Raises ConnectFailed; never after anything was written."""
         while True:
             connection = None if fresh else self._take_idle()
@@ -237,7 +216,7 @@ class FastTransport(Transport):
                 self._idle.pop(0).abort()
             await self._wait_for_turn(deadline_s)
 
-    def _take_idle(self) -> _Connection | None:
+    def _take_idle(self) -> Connection | None:
         """The one used last, because it is the least likely to have been closed."""
         oldest_s = self.loop.time() - IDLE_S_MAX
         while self._idle:
@@ -264,7 +243,7 @@ class FastTransport(Transport):
                 raise ConnectFailed(f"no connection to {self.where} became free in time") from None
             raise
 
-    async def _connect(self, deadline_s: float) -> _Connection:
+    async def _connect(self, deadline_s: float) -> Connection:
         credentials = self._credentials
         self._opening += 1
         try:
@@ -273,7 +252,7 @@ class FastTransport(Transport):
             deadline_s = min(deadline_s, self.loop.time() + CONNECT_TIMEOUT_S)
             async with asyncio.timeout_at(deadline_s):
                 _, connection = await self.loop.create_connection(
-                    lambda: _Connection(self),
+                    lambda: Connection(self),
                     credentials.hostname,
                     credentials.port,
                     ssl=tls,
@@ -292,7 +271,7 @@ class FastTransport(Transport):
         self._open.add(connection)
         return connection
 
-    def _release(self, connection: _Connection) -> None:
+    def _release(self, connection: Connection) -> None:
         connection.was_used = True
         if connection.is_open:
             connection.idle_since_s = self.loop.time()
@@ -306,7 +285,7 @@ class FastTransport(Transport):
                 turn.set_result(None)
                 return
 
-    def forget(self, connection: _Connection) -> None:
+    def forget(self, connection: Connection) -> None:
         """Called by a connection that has closed."""
         self._open.discard(connection)
         if connection in self._idle:

@@ -15,8 +15,9 @@ import ssl
 from json import JSONDecodeError, JSONDecoder
 from typing import Any, Final
 
-import aiohttp
 import orjson
+
+from asched.edge.late_aiohttp import aiohttp
 
 #: Go's reading stops at the first value, whatever follows.
 _first_value: Final = JSONDecoder().raw_decode

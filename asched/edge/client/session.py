@@ -8,11 +8,11 @@ in `watch.py`.
 import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, Final, TypeVar
 
 import msgspec
 
-from asched.edge.client.aio import AioTransport
 from asched.edge.client.credentials import Credentials, Source, load_credentials
 from asched.edge.client.errors import (
     ConnectError,
@@ -23,11 +23,13 @@ from asched.edge.client.errors import (
 )
 from asched.edge.client.fast import FastTransport
 from asched.edge.client.transport import (
+    ANSWER_BYTES_MAX,
     Observer,
     Reply,
     StreamingTransport,
     Transport,
     no_fence,
+    nobody_minds,
     observe_nothing,
 )
 
@@ -75,7 +77,26 @@ class Session:
 
     def _streaming(self) -> StreamingTransport:
         agent, observe = self.options.user_agent, self._observe
-        return AioTransport(self.credentials, agent, observe, distrusted=self._distrust_pools)
+        if self.credentials.proxy:
+            return self._through_proxy(agent, distrusted=self._distrust_pools)
+        return FastTransport(
+            self.credentials,
+            agent,
+            limit=inf,
+            observe=observe,
+            answer_bytes_max=ANSWER_BYTES_MAX,
+            distrusted=self._distrust_pools,
+        )
+
+    def _through_proxy(
+        self,
+        agent: str,
+        may_send: Callable[[], bool] = no_fence,
+        distrusted: Callable[[], None] = nobody_minds,
+    ) -> StreamingTransport:
+        from asched.edge.client.aio import AioTransport  # a tenth of a second that few need
+
+        return AioTransport(self.credentials, agent, self._observe, may_send, distrusted=distrusted)
 
     @property
     def url(self) -> str:
@@ -92,7 +113,7 @@ class Session:
         agent = self.options.user_agent + (f"/{purpose}" if purpose else "")
         made: Transport
         if self.credentials.proxy:
-            made = AioTransport(self.credentials, agent, self._observe, may_send)
+            made = self._through_proxy(agent, may_send)
         else:
             made = FastTransport(
                 self.credentials, agent, limit=limit, observe=self._observe, may_send=may_send

@@ -88,7 +88,8 @@ class Plan:
     #: Where everything that decides is kept, and at most how many bytes of it; None for nowhere.
     record: RecordPlan | None = None
     exposition: Exposition = field(default_factory=Exposition)
-    version: str = ""
+    #: Asked when somebody wants to know.
+    version: Callable[[], str] = str
 
     @property
     def wanted(self) -> Wanted:

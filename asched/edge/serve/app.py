@@ -18,8 +18,7 @@ import logging
 import ssl
 from typing import TYPE_CHECKING, Final
 
-from aiohttp import web
-
+from asched.edge.late_aiohttp import web
 from asched.edge.serve.auth import Authenticator, Authorizer, Credentials, ReviewError
 from asched.edge.serve.auth import UnknownUserError as UnknownUser
 from asched.edge.serve.door import Door, Limits

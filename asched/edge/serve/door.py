@@ -26,8 +26,7 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final, cast
 
-from aiohttp import web
-
+from asched.edge.late_aiohttp import web
 from asched.edge.serve.options import CannotServeError
 
 log = logging.getLogger("asched.serve")

@@ -22,13 +22,13 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import orjson
-from aiohttp import web
 
 from asched.core.extender import wire
 from asched.core.extender.answer import Advisor
 from asched.core.extender.fields import WireError
 from asched.core.framework.status import PointError
 from asched.core.model.decode import MalformedObjectError
+from asched.edge.late_aiohttp import web
 
 log = logging.getLogger("asched.extender")
 

@@ -12,7 +12,7 @@ promtool finds nothing to say.
 Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/metrics, and recorded pages
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
 
@@ -223,8 +223,12 @@ class OwnMetrics:
         self._loop_lag.observe(late_s)
 
 
-def tell_build(families: Families, version: str, gates: Mapping[str, tuple[str, bool]]) -> None:
-    """What this is: versions, and each feature gate's stage and state."""
+def tell_build(
+    families: Families, version: Callable[[], str], gates: Mapping[str, tuple[str, bool]]
+) -> None:
+    """What this is: versions, and each feature gate's stage and state. Our own version is asked for
+    when a page is made, because looking it up takes a while.
+    """
     major, minor, _ = KUBERNETES_VERSION.split(".")
     build = families.gauge(
         "kubernetes_build_info",
@@ -232,10 +236,13 @@ def tell_build(families: Families, version: str, gates: Mapping[str, tuple[str, 
         ("major", "minor", "git_version"),
     )
     build.of(major, minor, f"v{KUBERNETES_VERSION}").value = 1
-    own = families.gauge(
-        "asched_build_info", "[ALPHA] Always 1; the label is asched's version.", ("version",)
+    families.pulled(
+        "asched_build_info",
+        "gauge",
+        "[ALPHA] Always 1; the label is asched's version.",
+        ("version",),
+        lambda: {(version(),): 1.0},
     )
-    own.of(version).value = 1
     enabled = families.gauge(
         "kubernetes_feature_enabled", "[BETA] 1 for a feature gate that is on.", ("name", "stage")
     )

@@ -1,4 +1,4 @@
-"""Counters, gauges and histograms cheap enough for the deciding loop, exported through
+"""Counters, gauges and histograms cheap enough for the deciding loop; `page.py` shows them through
 prometheus-client.
 
 prometheus-client's own instruments take a lock and look a child up by its labels at each use, some
@@ -11,12 +11,8 @@ Bounds  CHILDREN_MAX label sets per family; further ones share the child whose l
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final, Generic, TypeVar
-
-from prometheus_client.core import Metric
-from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 #: Far above what plugins x events x hints of a real configuration come to. A guess.
 CHILDREN_MAX: Final = 5_000
@@ -96,44 +92,6 @@ class Family(Generic[Child]):
             child.reset()
         self.children = {labels: child for labels, child in self.children.items() if not labels}
 
-    def metric(self) -> Metric:
-        """What prometheus-client writes to a page."""
-        return _metric(self.name, self.kind, self.text, self._samples())
-
-    def _samples(self) -> Iterator[tuple[str, dict[str, str], float]]:
-        for labels, child in sorted(self.children.copy().items()):
-            named = dict(zip(self.label_names, labels, strict=True))
-            if isinstance(child, Value):
-                yield self.name, named, child.value
-            else:
-                yield from _histogram_samples(self.name, named, child)
-
-
-def _histogram_samples(
-    name: str, named: dict[str, str], child: Histogram
-) -> Iterator[tuple[str, dict[str, str], float]]:
-    reached = 0
-    counts = child.counts.copy()
-    for bound, count in zip((*child.bounds, float("inf")), counts, strict=True):
-        reached += count
-        yield f"{name}_bucket", {**named, "le": _bound_text(bound)}, reached
-    yield f"{name}_sum", named, child.total
-    yield f"{name}_count", named, reached
-
-
-def _bound_text(bound: float) -> str:
-    return str(floatToGoString(bound))  # type: ignore[no-untyped-call]
-
-
-def _metric(
-    name: str, kind: str, text: str, samples: Iterable[tuple[str, dict[str, str], float]]
-) -> Metric:
-    """prometheus-client appends `_total` to a counter's name when it writes the head lines."""
-    metric = Metric(name.removesuffix("_total") if kind == "counter" else name, text, kind)
-    for sample_name, labels, value in samples:
-        metric.add_sample(sample_name, labels, value)
-    return metric
-
 
 class Pulled:
     """A family whose values are looked up when a page is made."""
@@ -155,20 +113,23 @@ class Pulled:
     def reset(self) -> None:
         """What is looked up cannot be forgotten."""
 
-    def metric(self) -> Metric:
-        values = sorted(self._read().items())
-        named = (
-            (self.name, dict(zip(self.label_names, labels, strict=True)), value)
-            for labels, value in values
-        )
-        return _metric(self.name, self.kind, self.text, named)
+    def values(self) -> Iterator[tuple[Labels, float]]:
+        """By labels, sorted."""
+        yield from sorted(self._read().items())
 
 
-class Families(Collector):
-    """The families of a process, as a collector of prometheus-client."""
+AnyFamily = Family[Value] | Family[Histogram] | Pulled
+
+
+class Families:
+    """The families of a process; iterated over by name."""
 
     def __init__(self) -> None:
-        self._families: dict[str, Family[Value] | Family[Histogram] | Pulled] = {}
+        self._families: dict[str, AnyFamily] = {}
+
+    def __iter__(self) -> Iterator[AnyFamily]:
+        for _, family in sorted(self._families.items()):
+            yield family
 
     def counter(self, name: str, text: str, labels: Labels = ()) -> Family[Value]:
         return self._value(name, "counter", text, labels)
@@ -199,13 +160,6 @@ class Families(Collector):
     def reset(self) -> None:
         for family in self._families.values():
             family.reset()
-
-    def collect(self) -> Iterable[Metric]:
-        """All families that have a sample, by name."""
-        for _, family in sorted(self._families.items()):
-            metric = family.metric()
-            if metric.samples:
-                yield metric
 
     def _value(self, name: str, kind: str, text: str, labels: Labels) -> Family[Value]:
         family: Family[Value] = Family(name, kind, text, labels, Value)

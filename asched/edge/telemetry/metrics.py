@@ -7,14 +7,9 @@ Bounds  one page at a time is rendered.
 """
 
 import asyncio
-import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Final
-
-from prometheus_client import CollectorRegistry, generate_latest
-from prometheus_client.gc_collector import GCCollector
-from prometheus_client.process_collector import ProcessCollector
+from typing import TYPE_CHECKING, Final
 
 from asched.edge.telemetry.client_metrics import AsyncCallMetrics, ClientMetrics
 from asched.edge.telemetry.component_metrics import (
@@ -23,9 +18,12 @@ from asched.edge.telemetry.component_metrics import (
     OwnMetrics,
     tell_build,
 )
-from asched.edge.telemetry.exposition import Exposed, Exposition
+from asched.edge.telemetry.exposition import Exposition
 from asched.edge.telemetry.instruments import Families
 from asched.edge.telemetry.reports import Reports
+
+if TYPE_CHECKING:
+    from asched.edge.telemetry.page import MetricsPage
 
 #: A page is served again within this time; Prometheus asks every 15 to 60 s.
 PAGE_AGE_S: Final = 1.0
@@ -41,17 +39,13 @@ class Metrics:
         self.client = ClientMetrics(self.families)
         self.leader = LeaderMetrics(self.families)
         self.access = AccessMetrics(self.families)
-        self._registry = CollectorRegistry(auto_describe=False)
-        own = CollectorRegistry(auto_describe=False)
-        own.register(self.families)
-        ProcessCollector(registry=own, pid=os.getpid)
-        GCCollector(registry=own)
-        self._registry.register(Exposed(own, exposition or Exposition()))
+        self._exposition = exposition or Exposition()
+        self._shown: MetricsPage | None = None
         self._page = b""
         self._rendered_s = -PAGE_AGE_S
         self._lock = asyncio.Lock()
 
-    def tell_build(self, version: str, gates: Mapping[str, tuple[str, bool]]) -> None:
+    def tell_build(self, version: Callable[[], str], gates: Mapping[str, tuple[str, bool]]) -> None:
         """Show which version this is and which feature gates are on."""
         tell_build(self.families, version, gates)
 
@@ -69,7 +63,11 @@ class Metrics:
 
     def render(self) -> bytes:
         """The page as of now."""
-        return generate_latest(self._registry)
+        if self._shown is None:
+            from asched.edge.telemetry.page import MetricsPage
+
+            self._shown = MetricsPage(self.families, self._exposition)
+        return self._shown.text()
 
     def reset(self) -> None:
         """Forget what was observed; gauges of states go on from zero, as upstream's do."""

@@ -373,6 +373,7 @@ async def test_a_proxy_is_used_for_everything(server):
     async with session_with(server) as session:
         session.credentials.proxy = server.url
         session.credentials.url = "http://api.invalid:80"
+        session.general = session._streaming()
         await session.pool(1).request("GET", "/version")
         await session.general.request("GET", "/version")
     assert {seen.target for seen in server.seen} == {"http://api.invalid/version"}

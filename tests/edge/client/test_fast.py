@@ -93,7 +93,7 @@ async def test_a_connection_closed_while_idle_is_not_used_again(server, session)
 async def test_a_server_that_closes_at_once_has_been_sent_nothing(session, server, monkeypatch):
     from asched.edge.client import fast
 
-    monkeypatch.setattr(fast._Connection, "is_open", property(lambda _self: False))
+    monkeypatch.setattr(fast.Connection, "is_open", property(lambda _self: False))
     pool = session.pool(1)
     with pytest.raises(ConnectFailed, match="closed the connection at once"):
         await pool.request("POST", "/", b"{}")

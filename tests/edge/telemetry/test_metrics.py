@@ -101,7 +101,7 @@ def drive(metrics):
     with metrics.access.fetching_token():
         pass
     metrics.access.looked_at_token(0.1, is_known=False)
-    metrics.tell_build("0.1", {"A": ("BETA", True)})
+    metrics.tell_build(lambda: "0.1", {"A": ("BETA", True)})
 
 
 def families(page):

@@ -20,10 +20,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.problem import Problem, StartStage, did_you_mean
@@ -36,7 +35,11 @@ from asched.core.state.cluster import Cluster
 from asched.edge.host.configuration.file import ConfigError, LoadedConfig, located
 from asched.edge.host.doctor.permissions import Right
 from asched.edge.host.user_plugins.arguments import ArgsError, arguments, instance_of
+from asched.edge.host.user_plugins.entry_points import offered
 from asched.edge.host.user_plugins.rights import RulesError, rights_of
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP: Final = "asched.plugins"
 #: Ten times what the largest libraries take to import on a busy machine; beyond it something waits.
@@ -192,7 +195,7 @@ class Catalogue:
 
 def discover(plugins: Sequence[str] = (), plugin_dir: str = "") -> Catalogue:
     """Everything there is to name; files that changed are read anew. Raises PluginLoadError."""
-    catalogue = Catalogue([_of_entry_point(point) for point in entry_points(group=GROUP)])
+    catalogue = Catalogue([_of_entry_point(point) for point in offered(GROUP)])
     for reference in plugins:
         for plugin in _of_reference(reference):
             catalogue.add(plugin)
@@ -221,7 +224,7 @@ def drop_old_modules(catalogue: Catalogue) -> None:
             del sys.modules[name]
 
 
-def _of_entry_point(point: EntryPoint) -> UserPlugin:
+def _of_entry_point(point: "EntryPoint") -> UserPlugin:
     dist = point.dist
     origin = f"{dist.name} {dist.version}" if dist is not None else "an unknown distribution"
 

@@ -1,0 +1,71 @@
+"""One question to an extender: POST it, believe a 200, and nothing else.
+
+Plain HTTP/1.1, JSON, no retries, `httpTimeout` for the whole of it; only status 200 counts,
+redirects are followed as Go follows them, the content type of the answer is ignored. What goes
+wrong is told in Go's words.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from yarl import URL
+
+from asched.core.framework.effects import AskExtender
+from asched.core.state.facts import Answer, Refused, Replied, Unknown
+from asched.edge.client import go_words
+from asched.edge.late_aiohttp import aiohttp
+
+#: kube-scheduler's default (`httpTimeout` 0 means this).
+HTTP_TIMEOUT_S: Final = 5.0
+#: Go's client follows so many redirects.
+REDIRECTS_MAX: Final = 10
+_OK: Final = 200
+
+
+class ExtenderHttp:
+    """To be made inside the loop, and closed."""
+
+    fault = staticmethod(go_words.url_fault)
+
+    def __init__(self, user_agent: str) -> None:
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0),
+            headers={"User-Agent": user_agent, "Content-Type": "application/json"},
+            skip_auto_headers=("Accept-Encoding", "Accept"),
+            cookie_jar=aiohttp.DummyCookieJar(),
+        )
+
+    async def ask(
+        self, effect: AskExtender, url: str, body: bytes, tls: Mapping[str, Any]
+    ) -> Answer:
+        """Where nobody knows whether it was heard the answer is Unknown."""
+        is_reading = False
+        timeout_s = effect.extender.http_timeout_s or HTTP_TIMEOUT_S
+        try:
+            async with self._session.post(
+                URL(url, encoded=True),
+                data=body,
+                timeout=aiohttp.ClientTimeout(total=timeout_s),
+                max_redirects=REDIRECTS_MAX,
+                **tls,
+            ) as response:
+                if response.status != _OK:
+                    why = f"failed {effect.verb} with extender at URL {url}, code {response.status}"
+                    return Refused(effect.id, response.status, why)
+                is_reading = True
+                content = await response.read()
+        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
+            return Refused(effect.id, 0, f'Post "{url}": {go_words.failure(error)}')
+        except (aiohttp.ClientError, OSError, TimeoutError) as error:
+            if is_reading:
+                is_late = isinstance(error, TimeoutError)
+                why = go_words.TIMED_OUT_IN_BODY if is_late else "unexpected EOF"
+                return Unknown(effect.id, why)
+            return Unknown(effect.id, f'Post "{url}": {go_words.failure(error)}')
+        try:
+            return Replied(effect.id, go_words.parse(content))
+        except ValueError as error:
+            return Refused(effect.id, _OK, str(error))
+
+    async def close(self) -> None:
+        await self._session.close()

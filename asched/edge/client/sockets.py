@@ -1,0 +1,45 @@
+"""Sockets of outgoing connections, and what goes wrong before there is one, in words."""
+
+import socket
+import ssl
+from typing import Any, Final
+
+#: client-go pings a silent HTTP/2 connection after 30 s; dead peers are found by TCP keep-alive
+#: here.
+KEEPALIVE_IDLE_S: Final = 30
+KEEPALIVE_INTERVAL_S: Final = 10
+KEEPALIVE_PROBES: Final = 3
+
+
+def keepalive_socket(address: Any) -> socket.socket:
+    """A socket that notices within about a minute that its peer is gone without a word."""
+    family, kind, protocol, _, _ = address
+    made = socket.socket(family, kind, protocol)
+    set_keepalive(made)
+    return made
+
+
+def set_keepalive(made: socket.socket) -> None:
+    """Ask the kernel to probe a silent connection; options a platform lacks are left out."""
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in (
+        ("TCP_KEEPIDLE", KEEPALIVE_IDLE_S),
+        ("TCP_KEEPINTVL", KEEPALIVE_INTERVAL_S),
+        ("TCP_KEEPCNT", KEEPALIVE_PROBES),
+    ):
+        if hasattr(socket, option):
+            made.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+
+
+def connect_problem(error: BaseException) -> str:
+    """Why no connection came about, in words for a user."""
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not trusted ({cause.verify_message}); check the kubeconfig's CA"
+    if isinstance(cause, ssl.SSLError):
+        return f"TLS failed ({cause.reason or cause})"
+    if isinstance(cause, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(cause, socket.gaierror):
+        return f"unknown host ({cause.strerror})"
+    return str(getattr(cause, "strerror", None) or cause) or type(cause).__name__
