@@ -7,6 +7,9 @@ A try of the leader writes at once, guarded by the version it saw last; if that 
 nobody leads, it reads first. Whether a holder still lives is judged by local time since its record
 was last seen to change; times inside the record are never compared with the local clock.
 
+A candidate that does not know the cluster yet (`is_fit`) watches the lease and leaves it alone; once
+it does, it takes what it saw free without reading again.
+
 A leader may act until `fence_s`, which lies before the moment at which anybody else could take the
 lease over, and moves only when a renewal came through. There is no way back from LOST: the process
 ends, and its successor begins afresh.
@@ -146,6 +149,8 @@ class Election:
         self.dead_leaders = 0
         #: Whether that one hardly began, or gave up for want of a sign of life.
         self.died_young = False
+        #: Whether it may take the lease, or only watches who has it.
+        self.is_fit = True
         #: How far the wall clock is ahead of the times handed in; for the record's own times.
         self.wall_ahead_s = 0.0
         self._draw = draw
@@ -156,6 +161,8 @@ class Election:
         self._renewed_s = 0.0  # when the last successful write was sent
         self._deadline_s = 0.0  # of the renewal under way
         self._is_fast = False
+        #: It was found free by one who was not fit.
+        self._is_offered = False
 
     @property
     def is_leader(self) -> bool:
@@ -188,7 +195,10 @@ class Election:
         if self.is_leader and now_s >= self.fence_s:
             return self._lost()
         self._tried_s = now_s
-        self._is_fast = self.is_leader and self._holds() and self._is_valid(now_s)
+        is_offered, self._is_offered = self._is_offered and self.is_fit, False
+        self._is_fast = is_offered or (self.is_leader and self._holds() and self._is_valid(now_s))
+        if is_offered:
+            return self._take(now_s)
         if self._is_fast:
             assert self._lease is not None
             return WriteLease(self._lease, self._cached(now_s))
@@ -197,7 +207,8 @@ class Election:
     def found(self, lease: Mapping[str, Any] | None, now_s: float) -> Act:
         """The lease as read, None if there is none."""
         if lease is None:
-            return CreateLease(self._fresh(now_s, 0))
+            self._lease = None
+            return self._take(now_s)
         record = LeaseRecord.of(lease)
         if record != self._seen or self._lease is None:
             self._seen, self._seen_s = record, now_s
@@ -209,9 +220,7 @@ class Election:
         if self._holds():
             self.slow_renewals += 1
             return WriteLease(lease, self._cached(now_s))
-        self.dead_leaders = record.transitions + 1 if record.holder else 0
-        self.died_young = bool(record.holder) and record.died_young
-        return WriteLease(lease, self._fresh(now_s, record.transitions + 1))
+        return self._take(now_s)
 
     def written(self, lease: Mapping[str, Any], now_s: float) -> Act:
         """Our record stands."""
@@ -258,6 +267,18 @@ class Election:
         return WriteLease(lease, gone)
 
     # --- inside ----------------------------------------------------------------------------------
+
+    def _take(self, now_s: float) -> Act:
+        """The lease is nobody's; ours, if we are fit."""
+        if not self.is_fit:
+            self._is_offered = True
+            return self._again(now_s)
+        if self._lease is None:
+            return CreateLease(self._fresh(now_s, 0))
+        before = self._seen
+        self.dead_leaders = before.transitions + 1 if before.holder else 0
+        self.died_young = bool(before.holder) and before.died_young
+        return WriteLease(self._lease, self._fresh(now_s, before.transitions + 1))
 
     def _again(self, now_s: float) -> Act:
         if not self.is_leader:

@@ -15,6 +15,7 @@ import random
 import socket
 import uuid
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -82,6 +83,8 @@ class Campaign:
         self._began = began
         self._clock = clock or Clock()
         self._label = f"{stand.namespace}/{stand.name}"
+        self._qualified = asyncio.Event()
+        self._qualified.set()
         self._leader_told = ""
         #: Which act failed last, and why.
         self._complained: tuple[type[Act], str] | tuple[()] = ()
@@ -107,6 +110,16 @@ class Campaign:
         if not election.dead_leaders:
             return None
         return LeaderDied(election.dead_leaders, election.died_young)
+
+    def hold_back(self) -> None:
+        """Watch the lease, and leave it alone until `qualify`; before `run`."""
+        self.election.is_fit = False
+        self._qualified.clear()
+
+    def qualify(self) -> None:
+        """It may lead from now on. To be called on the loop that runs it."""
+        self.election.is_fit = True
+        self._qualified.set()
 
     async def run(self, client: LeaseClient) -> None:
         """Campaign and lead; returns when leadership is lost."""
@@ -154,7 +167,7 @@ class Campaign:
     async def _perform(self, client: LeaseClient, act: Act) -> Act:
         election = self.election
         if isinstance(act, Wait):
-            await asyncio.sleep(max(act.until_s - self._now_s(), 0.0))
+            await self._pause(max(act.until_s - self._now_s(), 0.0))
             return election.woke(self._now_s())
         is_renewal = election.is_leader
         left_s = max(election.fence_s - self._now_s(), 0.0) if is_renewal else None
@@ -179,6 +192,15 @@ class Campaign:
             self._metrics.leads(self._stand.name, is_leader=True)
             self._began()
         return following
+
+    async def _pause(self, seconds: float) -> None:
+        """Whoever qualifies meanwhile waits no longer."""
+        if self._qualified.is_set():
+            await asyncio.sleep(seconds)
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._qualified.wait()
 
     def _complain(self, act: Act, error: Exception) -> None:
         """Once for each thing that is wrong, until the same succeeds."""
@@ -233,6 +255,7 @@ class Candidate:
         self.campaign = Campaign(stand, metrics, self._began, clock=clock, draw=draw)
         self.may_act = self.campaign.may_act
         self.trouble = self.campaign.trouble
+        self.hold_back = self.campaign.hold_back
         self._session = session
         self._stand = stand
 
@@ -241,6 +264,10 @@ class Candidate:
 
     def predecessor(self) -> LeaderDied | None:
         return self.campaign.predecessor()
+
+    def qualify(self) -> None:
+        """It knows the cluster and may lead."""
+        self.campaign.qualify()
 
     async def run(self) -> None:
         """Campaign and lead; returns when leadership is lost."""

@@ -74,10 +74,17 @@ class LeaseThread(Candidate):
         self._beats = 0
         self._own: Session | None = None  # the thread's
         self._stop: Callable[[], None] | None = None
+        self._is_qualified = False
+        self._there: asyncio.AbstractEventLoop | None = None  # the thread's
 
     def beat(self) -> None:
         """A sign of life of the loop that decides."""
         self._beats += 1
+
+    def qualify(self) -> None:
+        self._is_qualified = True
+        if self._there is not None:
+            tell_loop(self._there, self.campaign.qualify)
 
     async def run(self) -> None:
         """Campaign and lead; returns when leadership is lost. Cancelled, it leaves no request."""
@@ -97,6 +104,9 @@ class LeaseThread(Candidate):
         here, stop = asyncio.get_running_loop(), asyncio.Event()
         here.set_exception_handler(loop_failed)
         self._stop = lambda: tell_loop(here, stop.set)
+        self._there = here
+        if self._is_qualified:  # before there was a loop to be told
+            self.campaign.qualify()
         works = (self._stands(), self._until_silent(), stop.wait())
         tasks: list[asyncio.Future[Any]] = [asyncio.ensure_future(work) for work in works]
         stands, silent, _ = tasks

@@ -73,6 +73,12 @@ class Leadership(Protocol):
     def beat(self) -> None:
         """A sign of life of the loop that decides; without any it must not lead for ever."""
 
+    def hold_back(self) -> None:
+        """Before `run`: only watch who leads, until `qualify`."""
+
+    def qualify(self) -> None:
+        """The cluster is known: we may lead."""
+
     def predecessor(self) -> LeaderDied | None:
         """Before the first attempt: whether the leader before us died, and maybe of a pod."""
 
@@ -187,6 +193,11 @@ class Scheduler:
                 self.tasks.spawn("dispatcher", self.dispatcher.run())
                 turns = self.tasks.spawn("turns", self._turns())
                 self.tasks.spawn("beat", self._beat())
+                if self._leadership is not None:
+                    # What it takes to ask for the lease is done while others are waited for.
+                    if not self._delay_cache:
+                        self._leadership.hold_back()
+                    self.tasks.spawn("election", self._campaign(self._leadership))
                 if self._delay_cache:
                     await self._until_leading()
                 self._is_following = True
@@ -353,7 +364,7 @@ class Scheduler:
         """Stand by until we lead, or are told to stop."""
         if self._leadership is None:
             return
-        self.tasks.spawn("election", self._campaign(self._leadership))
+        self._leadership.qualify()
         await self._first(self._leadership.is_leading.wait(), self._stop.wait(), self.tasks.failed)
 
     async def _campaign(self, leadership: Leadership) -> None:

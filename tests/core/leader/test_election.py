@@ -168,6 +168,52 @@ def test_a_leader_knows_whether_the_one_before_it_died_and_how_young() -> None:
     assert (after.dead_leaders, after.died_young) == (0, False)
 
 
+def test_whoever_is_not_fit_leaves_a_free_lease_alone_and_then_takes_it_without_reading_again():
+    world, me = World(), candidate()
+    me.is_fit = False
+    world.run({"me": me}, 1_005.0)
+    assert not me.is_leader
+    assert {request[1] for request in world.requests} == {"GET"}
+
+    me.is_fit = True
+    world.requests.clear()
+    world.perform(me, me.woke(world.now_s))
+
+    assert me.is_leader
+    assert [request[1] for request in world.requests] == ["POST", "PUT"]
+
+
+def test_a_dead_leader_is_watched_by_one_who_is_not_fit_yet():
+    """The lease ends as long after it was first seen, whoever lists meanwhile."""
+    world, me = World(), candidate()
+    world.put(LeaseRecord("dead", 15, "", "", 3))
+    me.is_fit = False
+    world.run({"me": me}, 1_020.0)
+    assert LeaseRecord.of(world.lease).holder == "dead"
+
+    me.is_fit = True
+    world.perform(me, me.woke(1_020.0))
+
+    assert me.is_leader
+    assert (me.dead_leaders, LeaseRecord.of(world.lease).transitions) == (4, 4)
+
+
+def test_an_offer_that_somebody_else_took_is_looked_at_again():
+    world, me, other = World(), candidate(), candidate("other")
+    me.is_fit = False
+    world.run({"me": me}, 1_001.0)
+    world.run({"other": other}, 1_002.0)
+    world.requests.clear()
+
+    me.is_fit = True
+    act = world.perform(me, me.woke(world.now_s))
+
+    assert not me.is_leader
+    assert isinstance(act, Wait)
+    assert [request[1] for request in world.requests] == ["POST", "GET"]
+    assert LeaseRecord.of(world.lease).holder == "other"
+
+
 def test_whoever_resigns_may_not_act_and_can_still_hand_the_lease_on():
     world, me = World(), candidate()
     world.run({"me": me}, 1_001.0)
@@ -253,6 +299,7 @@ def test_never_two_leaders_whatever_fails(seed):
             continue
         world.is_up = rng.random() > 0.2
         election = candidates[name]
+        election.is_fit = rng.random() < 0.7 or election.is_leader
         act = world.perform(election, election.woke(world.now_s))
         acting = [n for n, e in candidates.items() if e.is_leader and world.now_s < e.fence_s]
         assert len(acting) <= 1, f"seed {seed}: {acting} at {world.now_s}"
@@ -300,6 +347,7 @@ def test_never_two_leaders_however_late_answers_come(seed):
     while later and world.now_s < 1_300:
         world.now_s, _, name, step = heapq.heappop(later)
         election = candidates[name]
+        election.is_fit = rng.random() < 0.7 or election.is_leader
         if step is not None and step[0] == "arrives":
             answer = answer_of(world, election, step[1])
             back_s = rng.choice((0.01, 0.1, rng.uniform(0, 13)))

@@ -92,6 +92,12 @@ class Lead:
     def beat(self):
         self.beats += 1
 
+    def hold_back(self):
+        pass
+
+    def qualify(self):
+        pass
+
     def predecessor(self):
         return None
 
