@@ -7,8 +7,8 @@ A try of the leader writes at once, guarded by the version it saw last; if that 
 nobody leads, it reads first. Whether a holder still lives is judged by local time since its record
 was last seen to change; times inside the record are never compared with the local clock.
 
-A candidate that does not know the cluster yet (`is_fit`) watches the lease and leaves it alone; once
-it does, it takes what it saw free without reading again.
+A candidate that does not know the cluster yet (`is_fit`) watches the lease and leaves it alone;
+once it does, it takes what it saw free without reading again.
 
 A leader may act until `fence_s`, which lies before the moment at which anybody else could take the
 lease over, and moves only when a renewal came through. There is no way back from LOST: the process

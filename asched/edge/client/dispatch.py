@@ -15,6 +15,7 @@ import logging
 import random
 import socket
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -120,6 +121,11 @@ class Dispatcher:
             self._overtake_status(effect)
         self._enqueue(state, job)
         self._pump()
+
+    async def prepare(self) -> None:
+        """Let the first effects find a connection; a failure is theirs to tell."""
+        with suppress(TransportError):
+            await self._transport.prepare()
 
     async def run(self) -> None:
         """Perform until `drain` has finished or the task is cancelled."""

@@ -105,6 +105,10 @@ class FastTransport(StreamingTransport):
             self._release(connection)
         return reply
 
+    async def prepare(self) -> None:
+        """Open a connection, which the next request takes."""
+        self._release(await self._connect(self.loop.time() + CONNECT_TIMEOUT_S))
+
     def _expire(self, connection: Connection, sent_s: float) -> None:
         """Past a deadline give up those connections, too, that have answered nothing since the
         request was sent: whatever swallowed it has probably swallowed them.

@@ -140,6 +140,11 @@ class Transport(ABC):
             sent, took_s = len(body) if body is not None else 0, monotonic() - started_s
             self._observe(Exchange(method, credentials.host, code, took_s, sent, received))
 
+    async def prepare(self) -> None:  # noqa: B027 - most have nothing to do
+        """Get ready for a first request that must not wait for a connection, if there is anything
+        to be got ready. Raises TransportError.
+        """
+
     def _look_at_fence(self) -> None:
         """Connections and tokens may have been waited for since somebody looked."""
         if not self._may_send():

@@ -39,6 +39,7 @@ from asched.edge.host.process import runner, stop_on_signals
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.serve.door import Door, Limits, connections_max
 from asched.edge.serve.extender import NAMES_BYTES_MAX, Opinion, SchedulerContext
+from asched.edge.serve.listening import listen
 from asched.edge.serve.options import CannotServeError, ServingOptions
 from asched.edge.serve.tls import Certificates
 
@@ -87,7 +88,7 @@ async def _listen(plan: AdvisingPlan, opinion: Opinion) -> tuple[Door, int]:
     # One kube-scheduler asks, with a connection for each pod that it binds.
     door = Door(SchedulerContext(opinion).handle, _tls_of(plan), Limits(by_peer=connections_max()))
     cure = "choose another --port"
-    return door, await door.open(options.bind_address, options.secure_port, cure=cure)
+    return door, door.open(await listen(options.bind_address, options.secure_port, cure=cure))
 
 
 def _tls_of(plan: AdvisingPlan) -> ssl.SSLContext | None:

@@ -131,6 +131,8 @@ class Scheduler:
         for kind in kinds:
             self.watch(kind)
         self.is_synced = False
+        #: A turn could have decided something.
+        self.begun = asyncio.Event()
         self.is_stopping = False
         #: Without it we always lead.
         self._leadership = leadership
@@ -205,6 +207,7 @@ class Scheduler:
                     self._follow(kind)
                 for kind in self._pollers:
                     self._poll(kind)
+                self.tasks.spawn("connection", self.dispatcher.prepare())
                 await self._until_synced()
                 settle_memory()
                 if not self._stop.is_set():
@@ -239,6 +242,8 @@ class Scheduler:
             machine.is_active = self._is_open and self.may_act()
             for effect in self._told.handle(inbox.drain(), self.clock.now_s()):
                 self._perform(effect)
+            if machine.is_active:
+                self.begun.set()
             self._turned.set_result(None)
             self._turned = loop.create_future()
             if inbox:

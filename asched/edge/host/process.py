@@ -44,6 +44,7 @@ from asched.edge.host.inspection import Inspection
 from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import LostLeadershipError, Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
+from asched.edge.host.pages import Pages
 from asched.edge.host.tasks import in_thread
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.serve.options import ServingPlan
@@ -256,25 +257,19 @@ async def _run(
     campaign: LeaseThread | None,
     consultants: Consultants,
 ) -> None:
-    """Open the pages, listen to signals, and schedule."""
+    """Listen to signals, and schedule; open the pages beside it."""
     inspection = Inspection(scheduler, plan.configuration, scheduler.may_act)
-    serving = None
-    if plan.serving.is_on:
-        from asched.edge.host.serving import Serving  # 60 ms
-
-        is_profiling = plan.configuration.enable_profiling
-        serving = await Serving.open(
-            plan.serving, scheduler, inspection, metrics, campaign, is_profiling=is_profiling
-        )
+    pages = Pages(plan.serving, scheduler, inspection, metrics, campaign)
+    await pages.take_port()
     try:
+        scheduler.tasks.spawn("pages", pages.open(plan.configuration))
         _listen_to_signals(plan, scheduler, inspection, metrics, consultants)
         scheduler.tasks.spawn("loop lag", _watch_lag(metrics))
         profiles = ",".join(scheduler.machine.context.runners)
         log.info("starting", extra={"server": scheduler.session.url, "profiles": profiles})
         await scheduler.run()
     finally:
-        if serving is not None:
-            await serving.close()
+        await pages.close()
 
 
 def measured_runners(

@@ -4,6 +4,8 @@ Readiness tells more than upstream's: handlers that do not hear of a kind any mo
 synchronized (`hearing.py`), and a leader without a fresh lease is not well.
 """
 
+import socket
+from collections.abc import Sequence
 from time import time
 
 from asched.edge.host.access import Access
@@ -37,7 +39,7 @@ def health_of(scheduler: Scheduler, campaign: LeaseThread | None) -> Health:
 
 
 class Serving:
-    """Opened before the scheduler runs, closed after it."""
+    """Opened by `pages.py`, closed after the scheduler has run."""
 
     def __init__(self, server: Server, access: Access) -> None:
         self.server = server
@@ -52,9 +54,10 @@ class Serving:
         metrics: Metrics,
         campaign: LeaseThread | None,
         *,
+        listening: Sequence[socket.socket],
         is_profiling: bool,
     ) -> "Serving":
-        """Listen. Raises CannotServeError or ConnectError."""
+        """Answer whoever comes by these sockets. Raises CannotServeError or ConnectError."""
         Figures(scheduler, metrics).show()
         access = await Access.open(plan.access, metrics.access, scheduler.session.options)
         try:
@@ -69,7 +72,7 @@ class Serving:
             )
             server = Server(plan.options, routes, access.authenticator, access.authorizer)
             server.certificates.trust(access.authorities())
-            await server.start()
+            server.start(listening)
         except BaseException:
             await access.close()
             raise

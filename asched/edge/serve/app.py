@@ -15,7 +15,9 @@ Source  kubernetes/kubernetes v1.36 cmd/kube-scheduler/app/server.go, and record
 
 import asyncio
 import logging
+import socket
 import ssl
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from asched.edge.late_aiohttp import web
@@ -51,7 +53,6 @@ class Server:
         authorizer: Authorizer,
         limits: Limits | None = None,
     ) -> None:
-        self._options = options
         self._routes = routes
         self._authenticator = authenticator
         self._authorizer = authorizer
@@ -61,15 +62,9 @@ class Server:
         #: The port that is listened on, once started.
         self.port = 0
 
-    async def start(self) -> None:
-        """Listen. Raises CannotServeError."""
-        options = self._options
-        self.port = await self._door.open(
-            options.bind_address,
-            options.secure_port,
-            cure="choose another --secure-port, or 0 to serve nothing",
-            reuse_port=options.permit_port_sharing,
-        )
+    def start(self, listening: Sequence[socket.socket]) -> None:
+        """Answer whoever comes by these sockets, which are ours from now on."""
+        self.port = self._door.open(listening)
         log.info("Serving securely", extra={"port": self.port})
 
     @property

@@ -14,20 +14,18 @@ Bounds  `Limits`: connections in all and by peer, seconds for TLS and head toget
 """
 
 import asyncio
-import errno
 import logging
 import resource
 import socket
 import ssl
 from collections import Counter
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final, cast
 
 from asched.edge.late_aiohttp import web
-from asched.edge.serve.options import CannotServeError
 
 log = logging.getLogger("asched.serve")
 
@@ -42,7 +40,6 @@ IDLE_S: Final = 90.0
 LINGER_S: Final = 1.0
 HEAD_BYTES_MAX: Final = 64 * 1024
 SHUTDOWN_S: Final = 5.0
-BACKLOG: Final = 128
 #: After a failure to accept, which as a rule is a lack of descriptors.
 ACCEPT_AGAIN_S: Final = 1.0
 
@@ -174,20 +171,13 @@ class Door:
         self._listening: list[socket.socket] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def open(self, host: str, port: int, *, cure: str, reuse_port: bool = False) -> int:
-        """Listen; the port's number. Raises CannotServeError, which ends in the cure."""
-        loop = asyncio.get_running_loop()
-        try:
-            found = await loop.getaddrinfo(
-                host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
-            )
-            self._listening = _listen(found, reuse_port=reuse_port)
-        except OSError as error:
-            raise CannotServeError(
-                f"cannot listen on {host}:{port}: {error.strerror}; {cure}"
-            ) from error
-        for listening in self._listening:
-            self._spawn(self._accept(listening))
+    def open(self, listening: Sequence[socket.socket]) -> int:
+        """Let them in who come by these sockets (`listening.py`), which are ours from now on; the
+        port's number.
+        """
+        self._listening = list(listening)
+        for one in self._listening:
+            self._spawn(self._accept(one))
         number: int = self._listening[0].getsockname()[1]
         return number
 
@@ -298,29 +288,6 @@ class Door:
             return await self._handle(request)
         finally:
             talk.guest.answered()
-
-
-def _listen(found: Iterable[tuple[Any, ...]], *, reuse_port: bool) -> list[socket.socket]:
-    """A socket for each address that this machine has. Raises OSError."""
-    listening: list[socket.socket] = []
-    trouble = OSError(errno.EADDRNOTAVAIL, "no such address")
-    for family, _, _, _, address in found:
-        try:
-            one = socket.create_server(
-                address[:2], family=family, backlog=BACKLOG, reuse_port=reuse_port
-            )
-        except OSError as error:
-            trouble = error
-            if error.errno in (errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL):
-                continue  # no IPv6 here, for instance
-            for other in listening:
-                other.close()
-            raise
-        one.setblocking(False)
-        listening.append(one)
-    if not listening:
-        raise trouble
-    return listening
 
 
 def _quiet(message: str, peer: str, error: BaseException | None) -> None:

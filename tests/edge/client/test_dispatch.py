@@ -505,3 +505,11 @@ async def test_a_cancelled_dispatcher_begins_nothing_more():
         release.set()
         assert {(type(each), each.effect_id) for each in answers} == {(Unknown, 1), (Unknown, 2)}
         assert dispatcher.queued_count(Lane.BINDING) == 3
+
+
+async def test_a_connection_that_cannot_be_made_ready_is_told_by_whoever_needs_it(unused_tcp_port):
+    class Nobody:
+        url = f"http://127.0.0.1:{unused_tcp_port}"
+
+    async with session_with(Nobody) as session:
+        await Dispatcher(session, [].append).prepare()

@@ -183,3 +183,11 @@ async def test_a_silent_watch_gives_up_the_idle_connections_of_bindings(server, 
     before = {seen.connection for seen in server.seen}
     await pool.request("POST", "/binding", b"{}")
     assert server.seen[-1].connection not in before
+
+
+async def test_a_connection_made_ready_is_there_for_the_next_request(server, session):
+    pool = session.pool(4)
+    await pool.prepare()
+    assert (pool.connection_count, server.seen) == (1, [])
+    assert (await pool.request("POST", "/", b"{}")).status == 200
+    assert server.connection_count == 1

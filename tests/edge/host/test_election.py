@@ -223,7 +223,7 @@ async def test_a_free_lease_is_watched_while_listing_and_taken_at_once_after_it(
     minute away.
     """
     rules = {"lease_s": 300.0, "renew_s": 200.0, "retry_s": 60.0}
-    server.faults.add(Fault("delay", path="/api/v1/nodes", seconds=2 * HANG_S))
+    server.faults.add(Fault("black_hole", path="/api/v1/nodes"))
     async with a_replica("a", tmp_path, **rules) as replica:
         election = replica.campaign.campaign.election
         await until(lambda: election._is_offered)

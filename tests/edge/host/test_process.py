@@ -265,3 +265,34 @@ async def test_a_port_in_use_is_one_clear_line(tmp_path):
         )
         with pytest.raises(CannotServeError, match=f"cannot listen on 127.0.0.1:{process.port}"):
             await schedule(plan)
+
+
+async def test_a_process_that_cannot_serve_ends_in_order(tmp_path):
+    """The pages open late: by then it leads, and the lease must not stay with the dead."""
+    server = ApiServer()
+    await server.start()
+    (tmp_path / "kubeconfig").write_text(server.kubeconfig())
+    server.create("nodes", a_node("n1"))
+    server.create("pods", a_pod("web"))
+    (tmp_path / "nonsense").write_text("no certificate")
+    nonsense = str(tmp_path / "nonsense")
+    plan = Plan(
+        configuration=load_config(text=CONFIGURATION % "true").configuration,
+        connection=ConnectionOptions(kubeconfig=str(tmp_path / "kubeconfig")),
+        serving=ServingPlan(
+            ServingOptions(
+                bind_address="127.0.0.1",
+                secure_port=free_port(),
+                tls_cert_file=nonsense,
+                tls_private_key_file=nonsense,
+            )
+        ),
+    )
+
+    with pytest.raises(CannotServeError, match="nonsense"):
+        await schedule(plan)
+
+    (lease,) = server.list("leases")
+    assert lease["spec"]["holderIdentity"] == ""
+    assert server.list("pods")[0]["spec"]["nodeName"] == "n1"
+    await server.stop()

@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-import socket
 from contextlib import asynccontextmanager
 
 import pytest
@@ -197,10 +196,3 @@ async def test_who_goes_leaves_no_trace(words, tls, caplog):
     loop.set_exception_handler(None)
     assert heard == []
     assert [record.getMessage() for record in caplog.records] == []
-
-
-async def test_an_address_in_use_is_one_clear_line():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        number = taken.getsockname()[1]
-        with pytest.raises(door.CannotServeError, match=f"cannot listen on 127.0.0.1:{number}: "):
-            await door.Door(lambda _: None, None).open("127.0.0.1", number, cure="x")

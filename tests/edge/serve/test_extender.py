@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from asched.edge.serve import extender
 from asched.edge.serve.door import Door
 from asched.edge.serve.extender import Opinion, SchedulerContext
+from asched.edge.serve.listening import listen
 from tests.patience import HANG_S
 
 LIMIT = 100
@@ -24,7 +25,7 @@ async def a_desk():
     """The port's number."""
     opinion = Opinion(nobody, no_binding, lambda: "", may_bind=True, bytes_max=LIMIT)
     door = Door(SchedulerContext(opinion).handle, None)
-    port = await door.open("127.0.0.1", 0, cure="x")
+    port = door.open(await listen("127.0.0.1", 0, cure="x"))
     try:
         async with asyncio.timeout(HANG_S):
             yield port

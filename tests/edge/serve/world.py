@@ -11,6 +11,7 @@ from asched.edge.host.configuration.file import load_config
 from asched.edge.serve.app import Server
 from asched.edge.serve.auth import ACCESS_REVIEWS, Authenticator, Authorizer
 from asched.edge.serve.health import PING, Check, Health
+from asched.edge.serve.listening import listen
 from asched.edge.serve.options import AccessOptions, AuthorizationOptions, ServingOptions
 from asched.edge.serve.routes import Routes
 from asched.edge.telemetry.metrics import Metrics
@@ -161,7 +162,7 @@ async def a_port(
         Authorizer(access, post, metrics.access),
         limits,
     )
-    await server.start()
+    server.start(await listen("127.0.0.1", 0, cure=""))
     try:
         async with aiohttp.ClientSession() as session:
             yield Port(server, session, inspector, troubles, metrics, routes)

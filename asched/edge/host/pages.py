@@ -1,0 +1,98 @@
+"""When the pages open: the port is taken at once, and answered when the first decisions are out.
+
+Certificates and the libraries that serve take a fifth of a second of CPU, on a busy machine several
+times that, which would come before the first binding. Whoever asks meanwhile is kept waiting by the
+kernel. What cannot be served ends the process in order, with the lease handed on.
+
+Bounds  OPEN_S until they open, whatever else goes on.
+"""
+
+import asyncio
+import importlib
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.edge.client.errors import ConnectError
+from asched.edge.host.inspection import Inspection
+from asched.edge.host.lease_thread import LeaseThread
+from asched.edge.host.loops import Scheduler
+from asched.edge.host.tasks import in_thread
+from asched.edge.serve.listening import listen
+from asched.edge.serve.options import CannotServeError, ServingPlan
+from asched.edge.telemetry.metrics import Metrics
+
+if TYPE_CHECKING:
+    from asched.edge.host.serving import Serving
+
+#: A kubelet's first probe comes after a second at the earliest, by default after ten.
+OPEN_S: Final = 1.0
+
+
+class Pages:
+    """`take_port`, then `open` as a task beside the scheduler, then `close`."""
+
+    def __init__(
+        self,
+        plan: ServingPlan,
+        scheduler: Scheduler,
+        inspection: Inspection,
+        metrics: Metrics,
+        campaign: LeaseThread | None,
+    ) -> None:
+        self._plan = plan
+        self._scheduler = scheduler
+        self._inspection = inspection
+        self._metrics = metrics
+        self._campaign = campaign
+        self._listening: Sequence[socket.socket] = ()
+        self._serving: Serving | None = None
+        self._failure: Exception | None = None
+
+    async def take_port(self) -> None:
+        """Raises CannotServeError."""
+        options = self._plan.options
+        if not self._plan.is_on:
+            return
+        self._listening = await listen(
+            options.bind_address,
+            options.secure_port,
+            cure="choose another --secure-port, or 0 to serve nothing",
+            reuse_port=options.permit_port_sharing,
+        )
+
+    async def open(self, configuration: SchedulerConfiguration) -> None:
+        """Answer on the port that was taken, if there is one."""
+        if not self._listening:
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(OPEN_S):
+                await self._scheduler.begun.wait()
+        # In a thread: pods are placed meanwhile.
+        loads = partial(importlib.import_module, "asched.edge.host.serving")
+        module = await in_thread("pages", loads)
+        try:
+            self._serving = await module.Serving.open(
+                self._plan,
+                self._scheduler,
+                self._inspection,
+                self._metrics,
+                self._campaign,
+                listening=self._listening,
+                is_profiling=configuration.enable_profiling,
+            )
+        except (CannotServeError, ConnectError) as error:
+            self._failure = error
+            self._scheduler.stop()
+
+    async def close(self) -> None:
+        """Raises what kept them from opening."""
+        if self._serving is not None:
+            await self._serving.close()
+        for one in self._listening:
+            one.close()
+        if self._failure is not None:
+            raise self._failure
