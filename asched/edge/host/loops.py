@@ -19,10 +19,10 @@ import logging
 import random
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from asched.core.cycle.machine import Machine
-from asched.core.cycle.orders import LeaderDied, Reconfigured
+from asched.core.cycle.orders import Reconfigured
 from asched.core.framework.effects import CallPlugin, CancelCall, Effect
 from asched.core.model.kinds import KINDS, POD, Kind
 from asched.core.state.facts import Answer, Fact, WallClock
@@ -36,6 +36,7 @@ from asched.edge.client.watch import POD_FIELD_SELECTOR, Reflector, ReflectorOpt
 from asched.edge.host.clock import Clock
 from asched.edge.host.hearing import DeafError, Hearing, StartOverError
 from asched.edge.host.inbox import Inbox, Listener
+from asched.edge.host.leadership import Leadership
 from asched.edge.host.memory import own_process
 from asched.edge.host.plugin_calls import PluginCalls
 from asched.edge.host.tasks import Tasks
@@ -60,33 +61,6 @@ class CannotStartError(Exception):
 
 class LostLeadershipError(Exception):
     """Somebody else may lead from now on: this process has to end."""
-
-
-class Leadership(Protocol):
-    """The part of `edge/host/election.py` that the loops need."""
-
-    is_leading: asyncio.Event
-
-    def may_act(self) -> bool:
-        """Whether we lead, and nobody else can."""
-
-    def beat(self) -> None:
-        """A sign of life of the loop that decides; without any it must not lead for ever."""
-
-    def hold_back(self) -> None:
-        """Before `run`: only watch who leads, until `qualify`."""
-
-    def qualify(self) -> None:
-        """The cluster is known: we may lead."""
-
-    def predecessor(self) -> LeaderDied | None:
-        """Before the first attempt: whether the leader before us died, and maybe of a pod."""
-
-    async def run(self) -> None:
-        """Campaign and lead; returns when leadership is lost."""
-
-    async def release(self) -> None:
-        """Hand the lease on."""
 
 
 class Scheduler:

@@ -16,7 +16,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -65,6 +64,8 @@ def _content(module: str) -> str:
 
 
 def _version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # 20 ms that few starts need
+
     try:
         return version("asched")
     except PackageNotFoundError:
