@@ -3,8 +3,10 @@ was skipped, and why, is told in one line at the end.
 """
 
 import asyncio
-import importlib.metadata
 from collections import Counter
+
+from asched.edge.host.user_plugins import entry_points
+from asched.edge.host.user_plugins.catalogue import GROUP
 
 
 def pytest_asyncio_loop_factories(config, item):
@@ -15,19 +17,10 @@ def pytest_asyncio_loop_factories(config, item):
     return {"uvloop": uvloop.new_event_loop}
 
 
-#: Plugins that whoever runs the tests has installed beside asched; no test knows of them.
-THEIRS = frozenset(importlib.metadata.entry_points(group="asched.plugins"))
-_entry_points = importlib.metadata.entry_points
-
-
-def _ours(**chosen):
-    return importlib.metadata.EntryPoints(
-        point for point in _entry_points(**chosen) if point not in THEIRS
-    )
-
-
-# Before anything of asched is imported.
-importlib.metadata.entry_points = _ours
+_offered = entry_points.offered
+#: Plugins that whoever runs the tests has installed; no test knows of them.
+THEIRS = frozenset(_offered(GROUP))
+entry_points.offered = lambda group: [o for o in _offered(group) if o not in THEIRS]
 
 
 #: What a reason for skipping says -> what was missing, for the line at the end of a run.

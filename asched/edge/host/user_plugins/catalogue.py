@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.problem import Problem, StartStage, did_you_mean
@@ -34,12 +34,10 @@ from asched.core.plugins import IN_TREE
 from asched.core.state.cluster import Cluster
 from asched.edge.host.configuration.file import ConfigError, LoadedConfig, located
 from asched.edge.host.doctor.permissions import Right
+from asched.edge.host.user_plugins import entry_points
 from asched.edge.host.user_plugins.arguments import ArgsError, arguments, instance_of
-from asched.edge.host.user_plugins.entry_points import offered
+from asched.edge.host.user_plugins.entry_points import Offer
 from asched.edge.host.user_plugins.rights import RulesError, rights_of
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
 
 GROUP: Final = "asched.plugins"
 #: Ten times what the largest libraries take to import on a busy machine; beyond it something waits.
@@ -195,7 +193,7 @@ class Catalogue:
 
 def discover(plugins: Sequence[str] = (), plugin_dir: str = "") -> Catalogue:
     """Everything there is to name; files that changed are read anew. Raises PluginLoadError."""
-    catalogue = Catalogue([_of_entry_point(point) for point in offered(GROUP)])
+    catalogue = Catalogue([_of_entry_point(offer) for offer in entry_points.offered(GROUP)])
     for reference in plugins:
         for plugin in _of_reference(reference):
             catalogue.add(plugin)
@@ -224,15 +222,12 @@ def drop_old_modules(catalogue: Catalogue) -> None:
             del sys.modules[name]
 
 
-def _of_entry_point(point: "EntryPoint") -> UserPlugin:
-    dist = point.dist
-    origin = f"{dist.name} {dist.version}" if dist is not None else "an unknown distribution"
-
+def _of_entry_point(offer: Offer) -> UserPlugin:
     def load() -> type[Any]:
-        found = _guarded(point.load, f"plugin {point.name} of {origin} ({point.value})")
-        return _class(found, f"{point.value} of {origin}")
+        found = _guarded(offer.load, f"plugin {offer.name} of {offer.origin} ({offer.value})")
+        return _class(found, f"{offer.value} of {offer.origin}")
 
-    return UserPlugin(point.name, origin, load, given=False)
+    return UserPlugin(offer.name, offer.origin, load, given=False)
 
 
 def _of_reference(reference: str) -> list[UserPlugin]:

@@ -15,8 +15,12 @@ POINTS = f"[{GROUP}]\nAcme = acme_rules:Acme\n"
 
 def installed(folder: Path, info: str, text: str) -> Path:
     (folder / info).mkdir(parents=True)
-    (folder / info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.2\n")
-    (folder / info / "PKG-INFO").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.2\n")
+    (folder / info / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: acme\nVersion: 1.2\n\nName: x\n"
+    )
+    (folder / info / "PKG-INFO").write_text(
+        "Metadata-Version: 2.1\nName: acme\nVersion: 1.2\n\nName: x\n"
+    )
     (folder / info / "entry_points.txt").write_text(text)
     return folder
 
@@ -24,7 +28,8 @@ def installed(folder: Path, info: str, text: str) -> Path:
 @pytest.mark.parametrize("info", ["acme-1.2.dist-info", "acme.egg-info"])
 def test_an_installed_package_is_found(tmp_path, monkeypatch, info) -> None:
     monkeypatch.syspath_prepend(str(installed(tmp_path, info, POINTS)))
-    assert [point.value for point in offered(GROUP)] == ["acme_rules:Acme"]
+    (found,) = offered(GROUP)
+    assert (found.name, found.value, found.origin) == ("Acme", "acme_rules:Acme", "acme 1.2")
 
 
 def test_so_is_one_in_a_zip_file(tmp_path, monkeypatch) -> None:
@@ -62,10 +67,26 @@ def test_other_groups_and_places_that_are_not_there_offer_nothing(tmp_path, monk
     assert list(offered(GROUP)) == []
 
 
-def test_a_start_without_plugins_parses_no_distribution() -> None:
+def test_of_two_of_one_name_the_first_on_the_path_counts(tmp_path, monkeypatch) -> None:
+    for place, info in (("far", "Acme_Rules-1.2.dist-info"), ("near", "acme.rules-2.dist-info")):
+        points = f"# none\n[{GROUP}]\nAcme = {place}:Acme\n[console]\nrun = a:b\n"
+        monkeypatch.syspath_prepend(str(installed(tmp_path / place, info, points)))
+    assert [(found.name, found.value) for found in offered(GROUP)] == [("Acme", "near:Acme")]
+
+
+def test_it_finds_what_the_library_finds() -> None:
+    from importlib.metadata import entry_points
+
+    for group in ("console_scripts", "pytest11"):
+        expected = {(point.name, point.value) for point in entry_points(group=group)}
+        assert {(found.name, found.value) for found in offered(group)} == expected
+        assert expected
+
+
+def test_it_parses_no_distribution_for_it() -> None:
     code = (
         "import sys; from asched.edge.host.user_plugins.entry_points import offered;"
-        "assert not list(offered('acme.rules'));"
+        "assert offered('console_scripts');"
         "assert 'importlib.metadata' not in sys.modules"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
