@@ -93,6 +93,7 @@ def _numbers(text: str) -> Iterator[int]:
 
 def _play(name: str, cut: Cut, args: argparse.Namespace) -> int:
     kind, bound, failed = SCENARIOS[name], 0, 0
+    recoveries_s: list[float] = []
     shown: set[str] = set()
     for seed in range(args.seed, args.seed + args.runs):
         try:
@@ -102,11 +103,22 @@ def _play(name: str, cut: Cut, args: argparse.Namespace) -> int:
             _tell(kind, broken, shown, args)
             continue
         bound += world.ledger.bound_count
+        recoveries_s += world.recoveries_s
         if args.steps:
             print("\n".join(world.trace))
     held = f"{args.runs} lives, {bound} pods bound"
-    print(f"{name}: {held}, " + (f"{failed} with a broken rule" if failed else "no rule broken"))
+    rules = f"{failed} with a broken rule" if failed else "no rule broken"
+    print(f"{name}: {held}, {rules}{_recovered(recoveries_s)}")
     return 1 if failed else 0
+
+
+def _recovered(seconds: list[float]) -> str:
+    """How long the first right decision took after a trouble; nothing where there was none."""
+    if not seconds:
+        return ""
+    ordered = sorted(seconds)
+    half, most = ordered[len(ordered) // 2], ordered[len(ordered) * 99 // 100]
+    return f", recovered in {half:.1f} s (p50), {most:.1f} s (p99), {ordered[-1]:.1f} s (worst)"
 
 
 def _folder(record: Path | None, name: str, seed: int) -> Path | None:

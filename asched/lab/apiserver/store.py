@@ -140,6 +140,20 @@ class Store:
             table.floor = self.revision
             table.history.clear()
 
+    def rewind(self, revision: int) -> None:
+        """Be again what it was: a backup is restored. Who watches has to begin anew; nobody is
+        told. Raises ValueError if that moment is forgotten.
+        """
+        for table in self._tables.values():
+            records = self.records_at(table, "", revision)
+            if records is None:
+                raise ValueError(f"revision {revision} is forgotten")
+            table.records = {record.key: record for record in records}
+            table.order = sorted(table.records)
+            while table.history and table.history[-1].revision > revision:
+                table.history.pop()
+        self.revision = revision
+
     def records_at(self, table: Table, namespace: str, revision: int) -> list[Record] | None:
         """The sorted records of a past revision, or None if it is forgotten."""
         if revision < table.floor:

@@ -109,9 +109,10 @@ class EndState:
 
     def has_place(self, node: str, pod: JsonObject) -> bool:
         """Whether a node lets the pod in and has room for it; spread and affinity are left out."""
-        return admits(self.nodes[node], pod) and self._has_room(node, pod)
+        return admits(self.nodes[node], pod) and self.has_room(node, pod)
 
-    def _has_room(self, node: str, pod: JsonObject) -> bool:
+    def has_room(self, node: str, pod: JsonObject) -> bool:
+        """Whether amounts alone let it in."""
         free = self.free[node]
         return all(
             free.get(name, Fraction(0)) >= asked

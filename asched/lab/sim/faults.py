@@ -136,6 +136,14 @@ class Troubles:
         self.is_on = True
         self._faults = {type(fault): fault for fault in faults}
 
+    def begin(self, fault: Fault) -> None:
+        """From now on this is in force, in place of another of its kind."""
+        self._faults[type(fault)] = fault
+
+    def end(self, kind: type[Fault]) -> None:
+        """It is over."""
+        self._faults.pop(kind, None)
+
     def find(self, kind: type[F]) -> F | None:
         """The fault of a kind if it is in force."""
         fault = self._faults.get(kind) if self.is_on else None

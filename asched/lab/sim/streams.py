@@ -112,6 +112,7 @@ class Stream:
         self._began = watch.options.version or wire.ctx.store.revision
         self._last_due_s = self._clock.now_s()
         self._is_over = self._is_broken = self._is_closed = False
+        self._is_mute = self._is_expired = False
         self._awake: asyncio.Future[None] | None = None
         self._end_s = 0.0
         self._lag_s = 0.0
@@ -123,8 +124,8 @@ class Stream:
         if watch.lasting_s > BOOKMARK_BEFORE_END_S:
             self._clock.after(watch.lasting_s - BOOKMARK_BEFORE_END_S, self._bookmark)
         self._clock.after(watch.lasting_s, self._end)
-        self._plan(BrokenWatches, self._break)
-        self._plan(ExpiredWatches, self._expire)
+        self._plan(BrokenWatches, self.break_)
+        self._plan(ExpiredWatches, self.expire)
 
     @property
     def is_behind(self) -> bool:
@@ -187,7 +188,7 @@ class Stream:
         self._clock.after(due_s - self._clock.now_s(), self._deliver)
 
     def _deliver(self) -> None:
-        if self._is_closed or not self._wire.when_through(self._deliver):
+        if self._is_closed or self._is_mute or not self._wire.when_through(self._deliver):
             return
         while self._coming and self._coming[0][0] <= self._clock.now_s():
             frame = self._told = self._coming.popleft()[1]
@@ -196,13 +197,18 @@ class Stream:
                 self._arrived.append(frame)
         self._wake()
 
+    def mute(self) -> None:
+        """It tells nothing any more, and nobody is told of that."""
+        self._is_mute = True
+
     def _wake(self) -> None:
         if self._awake is not None and not self._awake.done():
             self._awake.set_result(None)
 
     def _bookmark(self) -> None:
         """Up to where this stream has told everything."""
-        if self._is_closed or not self._watch.options.bookmarks:
+        is_over = self._is_closed or self._is_mute or self._is_expired
+        if is_over or not self._watch.options.bookmarks:
             return
         version = self._wire.ctx.store.revision
         if self._coming:
@@ -214,7 +220,7 @@ class Stream:
 
     def _end(self) -> None:
         """Its time is up: what it has not told yet the next one will."""
-        if self._is_closed or not self._wire.when_through(self._end):
+        if self._is_closed or self._is_mute or not self._wire.when_through(self._end):
             return
         self._watch.wake = lambda: None
         self._watch.end()
@@ -231,15 +237,16 @@ class Stream:
             due_s = self._troubles.rng.uniform(0.0, 2 * fault.every_s)
             self._clock.after(due_s, lambda: strike() if self._troubles.find(kind) else None)
 
-    def _break(self) -> None:
+    def break_(self) -> None:
         if not self._is_closed:
             self._is_broken = True
             self._end()
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
         """The server has forgotten the version that this stream stands at."""
         if not self._is_closed and not self._is_over:
             self._watch.wake = lambda: None
+            self._is_expired = True
             self._watch.expire()
             self._coming.clear()
             self._coming.append((self._clock.now_s(), self._watch.take()[-1]))

@@ -79,6 +79,8 @@ class World:
         self.inhabitants = Inhabitants(self.server, self.clock, random.Random(self.rng.random()))
         self.trace: deque[str] = deque(maxlen=TRACE_LINES)
         self.event_count = 0
+        #: Of an incident: seconds from the end of each trouble to the first right decision.
+        self.recoveries_s: list[float] = []
         self.step_count = 0  # steps of the scenario that were taken
         #: who else looks at each binding that is sent, and at each that the server accepts
         self.on_sent: list[Callable[[Process, Bind], None]] = []

@@ -1,7 +1,8 @@
-"""Scenarios, one file each, found by their name."""
+"""Scenarios, one file each, found by their name; the museum's are among them."""
 
 from typing import Final
 
+from asched.lab.sim.museum import INCIDENTS
 from asched.lab.sim.scenario import Scenario
 from asched.lab.sim.scenarios.advisers import Advisers
 from asched.lab.sim.scenarios.budgets import Budgets
@@ -26,31 +27,30 @@ from asched.lab.sim.scenarios.side_by_side import SideBySide
 from asched.lab.sim.scenarios.slow_volumes import SlowVolumes
 from asched.lab.sim.scenarios.strangers_apart import StrangersApart
 
-SCENARIOS: Final[dict[str, type[Scenario]]] = {
-    kind.__name__: kind
-    for kind in (
-        RollingDrain,
-        Churn,
-        Rivalry,
-        BurningServer,
-        Inferno,
-        DyingScheduler,
-        Preemptors,
-        StrangersApart,
-        EvenSpread,
-        LateBindings,
-        LateVolumes,
-        OldNames,
-        LeaderChanges,
-        NodeFlapping,
-        PermitWaits,
-        SideBySide,
-        Reloads,
-        BusyDevices,
-        Advisers,
-        SlowVolumes,
-        Budgets,
-        EveryPhase,
-        Gangs,
-    )
-}
+_KINDS: Final[tuple[type[Scenario], ...]] = (
+    RollingDrain,
+    Churn,
+    Rivalry,
+    BurningServer,
+    Inferno,
+    DyingScheduler,
+    Preemptors,
+    StrangersApart,
+    EvenSpread,
+    LateBindings,
+    LateVolumes,
+    OldNames,
+    LeaderChanges,
+    NodeFlapping,
+    PermitWaits,
+    SideBySide,
+    Reloads,
+    BusyDevices,
+    Advisers,
+    SlowVolumes,
+    Budgets,
+    EveryPhase,
+    Gangs,
+    *INCIDENTS.values(),
+)
+SCENARIOS: Final[dict[str, type[Scenario]]] = {kind.__name__: kind for kind in _KINDS}

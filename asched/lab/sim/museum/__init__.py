@@ -1,0 +1,52 @@
+"""The museum: incidents of schedulers that were published, each as a scenario.
+
+`asched sim --scenario Incident07`; what they are and how they ended here stands in
+docs/reliability.md.
+"""
+
+from typing import Final
+
+from asched.lab.sim.museum.api import (
+    Incident08,
+    Incident09,
+    Incident10,
+    Incident11,
+    Incident12,
+    Incident13,
+    Incident17,
+)
+from asched.lab.sim.museum.batch import Incident16, Incident18, Incident20, IncidentN4
+from asched.lab.sim.museum.incident import Incident
+from asched.lab.sim.museum.pods import (
+    Incident02,
+    Incident03,
+    Incident05,
+    Incident06,
+    Incident07,
+    Incident15,
+    Incident19,
+)
+
+INCIDENTS: Final[dict[str, type[Incident]]] = {
+    kind.__name__: kind
+    for kind in (
+        Incident02,
+        Incident03,
+        Incident05,
+        Incident06,
+        Incident07,
+        Incident08,
+        Incident09,
+        Incident10,
+        Incident11,
+        Incident12,
+        Incident13,
+        Incident15,
+        Incident16,
+        Incident17,
+        Incident18,
+        Incident19,
+        Incident20,
+        IncidentN4,
+    )
+}

@@ -1,0 +1,64 @@
+"""The museum: each incident tells its story, and would notice the mistake it is about."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Listed
+from asched.core.state.nominated import Nominator
+from asched.edge.client.history import History
+from asched.edge.host.hearing import Hearing
+from asched.lab.sim.museum import INCIDENTS
+from asched.lab.sim.scenario import play
+from tests.sim.test_scenarios import findings
+
+
+@pytest.mark.parametrize("name", INCIDENTS)
+def test_each_says_what_happened_and_how_soon_all_is_well_again(name: str) -> None:
+    kind = INCIDENTS[name]
+
+    assert kind.what
+    assert kind.threads
+    assert kind.recovers_in_s < 60
+    assert play(kind, 1).recoveries_s, "nothing was measured"
+
+
+def test_who_does_not_notice_silence_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def patient(*_: object) -> None:
+        await asyncio.Future()
+
+    monkeypatch.setattr(Hearing, "watch_over", patient)
+    monkeypatch.setattr("asched.edge.client.watch.STREAM_S", 600.0)
+
+    assert findings("Incident11", range(2))
+
+
+def test_a_list_that_deletes_nothing_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    relist = Cluster.relist
+
+    def deaf(self: Cluster, fact: Listed) -> Any:
+        known = [] if fact.kind.plural != "pods" else list(self.pods_seen.values())
+        listed = {obj.metadata.key for obj in fact.objects}
+        kept = [pod for pod in known if pod.key not in listed]
+        return relist(self, Listed(fact.kind, (*fact.objects, *kept)))
+
+    monkeypatch.setattr(Cluster, "relist", deaf)
+
+    assert findings("Incident05", range(2))
+
+
+def test_going_on_after_a_restore_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fine(*_: object, **__: object) -> None:
+        """No version is ever lower."""
+
+    monkeypatch.setattr(History, "check", fine)
+
+    assert findings("Incident17", range(4))
+
+
+def test_promises_that_nobody_takes_back_are_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Nominator, "delete", lambda *_: None)
+
+    assert "is promised to" in findings("Incident06", range(4))
