@@ -143,7 +143,8 @@ class Outcome:
     """What the trial of a group came to. After an error, `tried` may hold fewer pods.
 
     `message` is what the pods hear if it is the group's fault. `proof`: what the search for places
-    came to. `room`: what was made for the group as a whole.
+    came to. `room`: what was made for the group as a whole; `asks_again`: nobody was
+    asked for it just now.
     """
 
     result: Result
@@ -155,6 +156,7 @@ class Outcome:
     refusal: Failure | None = None
     proof: str = ""
     room: RoomMade | None = None
+    asks_again: bool = False
 
     @property
     def told(self) -> str:

@@ -16,7 +16,7 @@ from collections.abc import Generator
 from dataclasses import replace
 
 from asched.core.cycle.binding import Binding
-from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
 from asched.core.cycle.group_condition import condition_patch
@@ -142,12 +142,22 @@ def _pause_s(context: SchedulerContext, group: GroupAttempt, outcome: Outcome) -
     return float(rule.pod_group_backoff_s) if rule is not None else 0.0
 
 
+def _makes_room(context: SchedulerContext, attempt: Attempt) -> bool:
+    return context.gangs.makes_room and attempt.pod.spec.scheduling_group is not None
+
+
 def _failure(context: SchedulerContext, outcome: Outcome, tried: Tried) -> Failure:
     """What one pod is told that is not bound."""
+    failure = _reason(outcome, tried)
+    # No room was made for those that the group does without: they may ask for themselves.
+    is_left = outcome.result is Result.SCHEDULED and _makes_room(context, tried.attempt)
+    if (is_left or outcome.asks_again) and not failure.is_error:
+        return replace(failure, comes_back=True)
+    return failure
+
+
+def _reason(outcome: Outcome, tried: Tried) -> Failure:
     own = tried.failure
-    if own is not None and outcome.result is Result.SCHEDULED and not own.is_error:
-        # No room was made for those that the group does without: they may ask for themselves.
-        return replace(own, comes_back=context.gangs.makes_room)
     if outcome.result is Result.ERROR:
         return own if own is not None and own.is_error else outcome.failure
     is_waiting = outcome.result is Result.WAITING_ON_PREEMPTION

@@ -10,11 +10,13 @@ others have their turn, and gone again after it.
 Unlike upstream, every pod that had a place in the last trial is nominated to it: what is given up
 for the group is not given to somebody else while it backs off (docs/parity.md).
 
+Bounds  after room was sought in vain, REST_FACTOR times as long as that took nobody seeks it again,
+        if that is REST_S_MIN at least; VAIN_MAX groups are remembered.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
         (runWorkloadAwarePreemption)
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -34,6 +36,8 @@ from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.preemption.under_way import standing
+from asched.core.state.budget import SLICE_STEPS, STEP_US
+from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
 from asched.core.state.pod_groups import is_coscheduled
 from asched.core.state.pods import PodInfo
@@ -46,8 +50,11 @@ CONSTRAINED: Final = (
 )
 #: How long a group is patient with its victims before it is tried all the same. A guess.
 VICTIMS_LEAVE_S: Final = 600.0
+REST_FACTOR: Final = 20
+REST_S_MIN: Final = 1.0
+VAIN_MAX: Final = 1_024
 #: Steps of the budget for a pod that is supposed gone, and is there again.
-MOVE_STEPS: Final = 1.5
+MOVE_STEPS: Final = 2.5
 
 
 def make_room_for_group(
@@ -73,11 +80,18 @@ def make_room_for_group(
     if known.topology_key:
         outcome.message += f", {CONSTRAINED}"
         return
+    vain = context.cluster.singleton(Vain)
+    words = vain.words(known, context.now_s)
+    if words:
+        outcome.message, outcome.asks_again = f"{outcome.message}, {words}", True
+        return
     trial = Supposed(context, group, known, outcome.message)
     try:
         room = yield from plugin.group_post_filter(trial)
     except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
         room = RoomMade(failure(failure_of(context, raised).message))
+    if not room.status.is_success:
+        vain.note(known, room.status.message, context.now_s, trial.spent)
     if room.status.code is Code.ERROR:
         outcome.result, outcome.message = Result.ERROR, room.status.message
     elif not room.status.is_success:
@@ -85,6 +99,28 @@ def make_room_for_group(
     else:
         outcome.result, outcome.room = Result.WAITING_ON_PREEMPTION, room
         _note(context, group, room)
+
+
+class Vain:
+    """Groups for which room was sought at length and in vain: for a while, they are told so again.
+    For `Cluster.singleton`.
+    """
+
+    def __init__(self, _cluster: Cluster) -> None:
+        self._until: dict[str, tuple[str, float, str]] = {}  # uid, when that ends, words; by key
+
+    def words(self, group: PodGroup, now_s: float) -> str:
+        """What it was told; empty if it is to be tried."""
+        uid, until_s, words = self._until.get(group.metadata.key, ("", 0.0, ""))
+        return words if uid == group.metadata.uid and now_s < until_s else ""
+
+    def note(self, group: PodGroup, words: str, now_s: float, steps: float) -> None:
+        key, pause_s = group.metadata.key, steps * STEP_US * 1e-6 * REST_FACTOR
+        self._until.pop(key, None)
+        if pause_s >= REST_S_MIN:
+            self._until[key] = group.metadata.uid, now_s + pause_s, words
+            if len(self._until) > VAIN_MAX:
+                self._until.pop(next(iter(self._until)))
 
 
 @dataclass(slots=True)
@@ -142,6 +178,8 @@ class Supposed:
         self.pods: Sequence[PodInfo] = [attempt.info for attempt in group.attempts]
         self.refusal = refusal
         self.moves = 0
+        self.spent = 0.0
+        self._nominated = dict(group.nominated)
         gang = known.spec.scheduling_policy.gang
         waits = any(getattr(permit, "awaits_pods", False) for permit in profile.permits)
         needed = gang.min_count if gang is not None and waits else 1
@@ -156,6 +194,7 @@ class Supposed:
 
     def _alike(self, infos: Sequence[PodInfo]) -> Alike:
         example, runner = infos[0], self._attempt.runner
+        uids = tuple([info.pod.uid for info in infos])
         rows: Mask = Placement().mask(self.cluster.nodes)
         takes: dict[int, int] = {}
         state = runner.cache.state_of(example)
@@ -166,18 +205,22 @@ class Supposed:
         try:
             fitting = runner.fitting(example)
         except Exception:  # noqa: BLE001 - the trial says what is wrong; until then any row may do
-            return Alike(len(infos), takes, rows)
+            return Alike(uids, takes, rows)
         if fitting.rejection is None:
             for verdict in fitting.state.active:
                 if ignores_pods(verdict.plugin):
                     rows &= verdict.codes == 0
-        return Alike(len(infos), takes, rows)
+        return Alike(uids, takes, rows)
 
     def charge(self, steps: float) -> Generator[Effect, Answer, None]:
+        self.spent += steps
         yield from self._watched(pause_if_due(self._context, self._attempt, steps))
 
-    def fits_without(self, gone: Sequence[PodInfo]) -> Generator[Effect, Answer, Probe]:
+    def fits_without(
+        self, gone: Sequence[PodInfo], hints: Mapping[str, str]
+    ) -> Generator[Effect, Answer, Probe]:
         context, group = self._context, self._attempt
+        group.nominated = {**self._nominated, **hints}
         uids = [info.pod.uid for info in gone]
         trial = (
             try_placements(context, group, only_whether=True)
@@ -192,6 +235,7 @@ class Supposed:
         }
         yield from self._watched(free(context, group, outcome))
         steps = MOVE_STEPS * len(gone) + TRY_STEPS * len(outcome.tried)
+        self.spent += steps
         if outcome.result is Result.SCHEDULED:
             return Probe(places=places, steps=steps)
         told = failure if outcome.result is Result.ERROR else unschedulable
@@ -208,6 +252,9 @@ class Supposed:
             passing: list[Effect] = []
             outcome: Outcome | None = None
             standing = [info for info in map(cluster.placed.get, uids) if info is not None]
+            steps_moving = MOVE_STEPS * len(standing)
+            # As much is tried before the next pause as it takes to begin after one.
+            cluster.budget.open(max(SLICE_STEPS, int(steps_moving)))
             with cluster.supposing().without(info for info in standing if info.row >= 0):
                 try:
                     effect = steps.send(answer)  # type: ignore[arg-type]
@@ -216,7 +263,7 @@ class Supposed:
                         effect = next(steps)
                 except StopIteration as end:
                     outcome = end.value
-            cluster.budget.note(MOVE_STEPS * len(standing))
+            cluster.budget.note(steps_moving)
             yield from passing
             if outcome is not None:
                 return outcome

@@ -25,13 +25,13 @@ from asched.core.state.pods import PodInfo
 
 
 class Alike(NamedTuple):
-    """Pods of the group that no rule tells apart.
+    """Pods of the group that no rule tells apart, by uid.
 
     `takes`: what each surely needs of a row and holds there, place on axis R (or POD_PLACE) to
     amount; `rows`: bool[N] of those to which every rule agrees that ignores the pods there.
     """
 
-    size: int
+    uids: tuple[str, ...]
     takes: Mapping[int, int]
     rows: Mask
 
@@ -68,8 +68,13 @@ class GroupTrial(Protocol):
     def alike(self) -> Sequence[Alike]:
         """All pods, sorted by what they are like."""
 
-    def fits_without(self, gone: Sequence[PodInfo]) -> Generator[Effect, Answer, Probe]:
-        """Try the group as if these placed pods were gone. Everything is as it was afterwards."""
+    def fits_without(
+        self, gone: Sequence[PodInfo], hints: Mapping[str, str]
+    ) -> Generator[Effect, Answer, Probe]:
+        """Try the group as if these placed pods were gone. Everything is as it was afterwards.
+
+        `hints`: by uid, the nodes that pods of the group are tried on first, as if nominated.
+        """
 
     def charge(self, steps: float) -> Generator[Effect, Answer, None]:
         """Pause if the slice of the budget is used up, then count so many steps."""

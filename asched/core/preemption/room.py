@@ -1,18 +1,19 @@
-"""How many pods of a group would have room at most, by amounts alone.
+"""Whether pods of a group have room, by amounts alone, as units come and go.
 
 Whatever else keeps a pod from a node, it has to fit into what is left there. So much less than a
 trial of the group costs, and so a row's room can be followed while thousands of pods are put back
-one after the other: where this says no, every trial would.
+one after the other, or all rows be looked at at once. Asked are
 
-Of a gang that needs M of its pods, each kind of pod must have room for those that the others cannot
-make up for; and all M of them together, if every pod took of everything no more than the most
-modest one.
+    for a group    a gang that needs M of its pods: each kind of pod must have room for those that
+                   the others cannot make up for; and all M of them together, if every pod took of
+                   everything no more than the most modest one. Where this says no, any trial would
+    for places     the pods of the group that a trial gave a row must go on having room there
 
-Bounds  KINDS_MAX kinds of pods are followed, the more demanding ones.
+Bounds  KINDS_MAX kinds of pods of a group are followed, the more demanding ones.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -20,32 +21,84 @@ import numpy.typing as npt
 from asched.core.framework.group_post_filter import Alike
 from asched.core.framework.order_free import POD_PLACE
 from asched.core.framework.placements import Mask
+from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.preemption.units import Unit
 from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodClass
+from asched.core.state.nodes import NodeTable
+from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
 
 I64 = npt.NDArray[np.int64]
 
 KINDS_MAX: Final = 8
+#: Keeps the arrays of a pass within the cache.
+ROWS_AT_ONCE: Final = 1_024
+
+
+class Want(NamedTuple):
+    """`required` pods that take so much each (place on axis R, or POD_PLACE, to amount) must have
+    room on these rows, at most `most` of them on one.
+    """
+
+    takes: Mapping[int, int]
+    rows: Iterable[int]
+    required: int
+    most: int
+
+
+def of_group(likes: Sequence[Alike], needed: int) -> list[Want]:
+    """What a group surely needs, of which `needed` pods must have places."""
+    count = sum(len(like.uids) for like in likes)
+    spare = count - needed
+    found = [
+        Want(like.takes, _rows(like.rows), len(like.uids) - spare, len(like.uids))
+        for like in likes
+        if len(like.uids) > spare
+    ]
+    found = sorted(found, key=lambda want: -want.required)[:KINDS_MAX]
+    if len(likes) > 1:
+        axes = set(likes[0].takes).intersection(*(like.takes for like in likes))
+        modest = {at: min(like.takes[at] for like in likes) for at in axes}
+        anywhere: Mask = np.logical_or.reduce([like.rows for like in likes])
+        found.append(Want(modest, _rows(anywhere), needed, count))
+    return found
+
+
+def of_places(likes: Sequence[Alike], places: Mapping[str, str], nodes: NodeTable) -> list[Want]:
+    """What pods of the group need where a trial put them; `places` by uid."""
+    held: dict[int, dict[int, int]] = {}
+    for like in likes:
+        for uid in like.uids:
+            row = nodes.row_of.get(places.get(uid, ""))
+            if row is not None:
+                here = held.setdefault(row, {})
+                for at, amount in like.takes.items():
+                    here[at] = here.get(at, 0) + amount
+    return [Want(takes, (row,), 1, 1) for row, takes in held.items()]
+
+
+def _rows(mask: Mask) -> list[int]:
+    found: list[int] = np.flatnonzero(mask).tolist()
+    return found
 
 
 class _Kind:
-    """Pods with equal needs: so many of them must have room. `slots` by row."""
+    """A want, how many of it have room on each of its rows, and on all together: now, and with
+    everybody gone (`empty`).
+    """
 
-    __slots__ = ("count", "needs", "required", "rows", "slots", "total")
+    __slots__ = ("empty", "most", "needs", "required", "slots", "total")
 
-    def __init__(self, like: Alike, required: int, places: Sequence[int]) -> None:
-        self.count = like.size
-        self.required = required
-        self.needs = [(k, like.takes[at]) for k, at in enumerate(places) if like.takes.get(at)]
-        self.rows: list[bool] = like.rows.tolist()
-        self.slots: list[int] = []
-        self.total = 0
+    def __init__(self, want: Want, axes: Sequence[int]) -> None:
+        self.most = want.most
+        self.required = want.required
+        self.needs = [(k, want.takes[at]) for k, at in enumerate(axes) if want.takes.get(at)]
+        self.slots: dict[int, int] = dict.fromkeys(want.rows, want.most)
+        self.total = self.empty = 0
 
     def slots_in(self, free: Sequence[int]) -> int:
         """How many have room in a row with so much left."""
-        most = self.count
+        most = self.most
         for k, need in self.needs:
             if free[k] < need * most:
                 most = free[k] // need
@@ -53,39 +106,46 @@ class _Kind:
 
 
 class Room:
-    """Follows the rows while units come and go; at first, those of `gone` are not there."""
+    """Follows the rows while units come and go. At first those are given by `without` that are not
+    there; `count` ends that.
+    """
 
-    def __init__(
-        self, cluster: Cluster, likes: Sequence[Alike], needed: int, gone: Iterable[Unit]
-    ) -> None:
+    def __init__(self, cluster: Cluster, wants: Sequence[Want]) -> None:
         self._cluster = cluster
-        self._places = sorted({at for like in likes for at, need in like.takes.items() if need})
-        self._kinds = [_Kind(like, count, self._places) for like, count in _kinds(likes, needed)]
-        any_rows: Mask = np.logical_or.reduce([like.rows for like in likes])
-        for row in cluster.nodes.pod_amounts.rows_beyond:  # no 64 bits say what is left there
-            if row < len(any_rows):
-                any_rows[row] = False
-        self._is_followed: list[bool] = any_rows.tolist()
-        self._amounts: dict[PodClass, tuple[int, ...]] = {}
-        self._free: list[list[int]] = self._left().T.tolist()
-        for unit in gone:
-            for row, amounts in self._takes(unit):
-                free = self._free[row]
-                for k, amount in enumerate(amounts):
-                    free[k] += amount
+        self._axes = _axes(wants)
+        self._kinds = [_Kind(want, self._axes) for want in wants]
+        self._on: dict[int, list[_Kind]] = {}  # the rows that matter
         for kind in self._kinds:
-            kind.slots = [
-                kind.slots_in(free) if may else 0
-                for free, may in zip(self._free, kind.rows, strict=True)
-            ]
-            for row in cluster.nodes.pod_amounts.rows_beyond:
-                if row < len(kind.slots) and kind.rows[row]:
-                    kind.slots[row] = kind.count
-            kind.total = sum(kind.slots)
+            for row in kind.slots:
+                self._on.setdefault(row, []).append(kind)
+        for row in cluster.nodes.pod_amounts.rows_beyond:  # no 64 bits say what is left there
+            self._on.pop(row, None)
+        self._amounts: dict[PodClass, tuple[int, ...]] = {}
+        self._free: list[list[int]] = _left(cluster, self._axes).T.tolist()
+
+    def without(self, unit: Unit) -> None:
+        for row, amounts in self._takes(unit):
+            free = self._free[row]
+            for k, amount in enumerate(amounts):
+                free[k] += amount
+
+    def count(self) -> None:
+        for row, kinds in self._on.items():
+            for kind in kinds:
+                kind.slots[row] = kind.slots_in(self._free[row])
+        for kind in self._kinds:
+            kind.total = kind.empty = sum(kind.slots.values())
 
     @property
     def is_enough(self) -> bool:
         return all(kind.total >= kind.required for kind in self._kinds)
+
+    def widen(self) -> bool:
+        """Ask for twice as much from now on, as far as there is so much; whether that is more."""
+        before = [kind.required for kind in self._kinds]
+        for kind in self._kinds:
+            kind.required = max(min(2 * kind.required, kind.empty), kind.required)
+        return before != [kind.required for kind in self._kinds]
 
     def put_back(self, unit: Unit) -> None:
         self._move(unit, -1)
@@ -98,47 +158,82 @@ class Room:
             free = self._free[row]
             for k, amount in enumerate(amounts):
                 free[k] += sign * amount
-            for kind in self._kinds:
-                if kind.rows[row]:
-                    slots = kind.slots_in(free)
-                    kind.total += slots - kind.slots[row]
-                    kind.slots[row] = slots
+            for kind in self._on[row]:
+                slots = kind.slots_in(free)
+                kind.total += slots - kind.slots[row]
+                kind.slots[row] = slots
 
     def _takes(self, unit: Unit) -> Iterable[tuple[int, tuple[int, ...]]]:
         """(row, amounts) of the pods of a unit, of those on rows that matter."""
-        followed = self._is_followed
         for info in unit.pods:
-            if 0 <= info.row < len(followed) and followed[info.row]:
+            if info.row in self._on:
                 amounts = self._amounts.get(info.cls)
                 if amounts is None:
                     amounts = self._amounts[info.cls] = self._of_class(info.cls)
                 yield info.row, amounts
 
     def _of_class(self, cls: PodClass) -> tuple[int, ...]:
-        names = self._cluster.nodes.resources.values
-        held = cls.accounted
-        return tuple(1 if at == POD_PLACE else held.get(names[at + 1], 0) for at in self._places)
+        nodes = self._cluster.nodes
+        return tuple(1 if at == POD_PLACE else _held(cls, at, nodes) for at in self._axes)
 
-    def _left(self) -> I64:
-        """int64[K, N]: what is left of each place now; less than nothing where it is overdrawn."""
-        view = NodeView(self._cluster.nodes)
-        rows = [
-            view.allowed_pods - view.pod_count
+
+def is_hopeless(
+    cluster: Cluster, wants: Sequence[Want], priority: int, others: Iterable[PodInfo]
+) -> bool:
+    """Whether there is not enough even without all pods of lower priority, and without `others`.
+    Many rows at a time: this is asked again whenever a group that waits is tried.
+    """
+    by_priority, nodes = cluster.singleton(PodsByPriority), cluster.nodes
+    by_priority.catch_up()
+    axes = _axes(wants)
+    free = _left(cluster, axes)
+    amounts = np.array(
+        [
+            np.where(by_priority.priorities < priority, 1, 0)
             if at == POD_PLACE
-            else view.allocatable(at) - view.requested(at)
-            for at in self._places
-        ]
-        return np.array(rows, dtype=np.int64).reshape(len(rows), self._cluster.nodes.height)
+            else np.where(by_priority.priorities < priority, by_priority.amounts[at], 0)
+            for at in axes
+        ],
+        dtype=np.int64,
+    ).reshape(len(axes), len(by_priority.priorities))
+    amounts[:, 0] = 0  # of nobody
+    for start in range(0, nodes.height, ROWS_AT_ONCE):
+        rows = np.arange(start, min(start + ROWS_AT_ONCE, nodes.height))
+        free[:, rows] += amounts[:, by_priority.bulks[by_priority.places(rows)]].sum(axis=1)
+    for info in others:
+        if info.pod.priority >= priority:
+            for k, at in enumerate(axes):
+                free[k, info.row] += 1 if at == POD_PLACE else _held(info.cls, at, nodes)
+    beyond = [row for row in nodes.pod_amounts.rows_beyond if row < nodes.height]
+    free[:, beyond] = np.iinfo(np.int64).max
+    return any(_slots(want, axes, free) < want.required for want in wants)
 
 
-def _kinds(likes: Sequence[Alike], needed: int) -> list[tuple[Alike, int]]:
-    """(pods, how many of them must have room)."""
-    count = sum(like.size for like in likes)
-    found = [(like, needed - (count - like.size)) for like in likes]
-    found = sorted((one for one in found if one[1] > 0), key=lambda one: -one[1])[:KINDS_MAX]
-    if len(likes) > 1:
-        places = set(likes[0].takes).intersection(*(like.takes for like in likes))
-        modest = {at: min(like.takes[at] for like in likes) for at in places}
-        rows: Mask = np.logical_or.reduce([like.rows for like in likes])
-        found.append((Alike(count, modest, rows), needed))
-    return found
+def _slots(want: Want, axes: Sequence[int], free: I64) -> int:
+    rows = np.fromiter(want.rows, dtype=np.int64)
+    most = np.full(len(rows), want.most, dtype=np.int64)
+    for k, at in enumerate(axes):
+        need = want.takes.get(at)
+        if need:
+            np.minimum(most, free[k, rows] // need, out=most)
+    return int(np.maximum(most, 0).sum())
+
+
+def _axes(wants: Sequence[Want]) -> list[int]:
+    return sorted({at for want in wants for at, need in want.takes.items() if need})
+
+
+def _held(cls: PodClass, at: int, nodes: NodeTable) -> int:
+    return cls.accounted.get(nodes.resources.values[at + 1], 0)
+
+
+def _left(cluster: Cluster, axes: Sequence[int]) -> I64:
+    """int64[K, N]: what is left of each place now; less than nothing where it is overdrawn."""
+    view = NodeView(cluster.nodes)
+    rows = [
+        view.allowed_pods - view.pod_count
+        if at == POD_PLACE
+        else view.allocatable(at) - view.requested(at)
+        for at in axes
+    ]
+    return np.array(rows, dtype=np.int64).reshape(len(rows), cluster.nodes.height)

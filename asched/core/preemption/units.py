@@ -14,21 +14,25 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption
         (newDomainForWorkloadPreemption, moreImportantVictim)
 """
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from heapq import merge
+from itertools import count
 from typing import Final, NamedTuple
 
 from asched.core.framework.effects import Effect
 from asched.core.framework.group_post_filter import GroupTrial
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.workload import PodGroup
-from asched.core.preemption.pods_by_priority import start_of
+from asched.core.preemption.pods_by_priority import PodsByPriority, start_of
 from asched.core.state.facts import Answer
 from asched.core.state.pod_groups import group_key
 from asched.core.state.pods import PodInfo
 
 #: Steps of the budget for looking at a row, and at each pod there.
 ROW_STEPS: Final = 0.1
-POD_STEPS: Final = 0.1
+POD_STEPS: Final = 0.3
+#: So many are sorted in one go.
+PART: Final = 2_000
 
 
 class Unit(NamedTuple):
@@ -45,33 +49,93 @@ class Unit(NamedTuple):
         return all(info.pod.is_terminating for info in self.pods)
 
 
-def units_below(trial: GroupTrial) -> Generator[Effect, Answer, list[Unit]]:
-    """All units less important than the trial's group, the most important one first."""
-    cluster, limit, own = trial.cluster, trial.group.priority, trial.group.metadata.key
-    found: list[Unit] = []
-    whole: dict[str, list[PodInfo]] = {}  # by key of the group
-    groups: dict[str, PodGroup | None] = {}
-    row = 0
-    while row < cluster.nodes.height:
-        pods = cluster.pods_on(row)
-        yield from trial.charge(ROW_STEPS + POD_STEPS * len(pods))
-        for info in list(cluster.pods_on(row).values()) if row < cluster.nodes.height else ():
-            key = group_key(info.pod) if info.pod.spec.scheduling_group is not None else ""
-            if key and key not in groups:
-                groups[key] = cluster.get(POD_GROUP, key)
-            group = groups.get(key)
-            if group is not None and group.goes_whole:
-                whole.setdefault(key, []).append(info)
-            elif info.pod.priority < limit and (not key or key != own):
-                found.append(Unit((info,), info.pod.priority, bool(key), start_of(info)))
-        row += 1
-    for key, infos in whole.items():
-        group = groups[key]
-        if group is not None and group.priority < limit and key != own:
-            start = min(map(start_of, infos))
-            found.append(Unit(tuple(infos), group.priority, True, start))
-    yield from trial.charge(POD_STEPS * len(found))
-    return sorted(found, key=_importance)
+class Below:
+    """Who is less important than a trial's group."""
+
+    def __init__(self, trial: GroupTrial) -> None:
+        self._trial = trial
+        self._cluster = trial.cluster
+        self._limit = trial.group.priority
+        self._own = trial.group.metadata.key
+        self._groups: dict[str, PodGroup | None] = {}
+
+    def whole(self) -> Iterator[tuple[PodGroup, list[PodInfo]]]:
+        """Groups that go whole, with their placed pods."""
+        for key, group in self._cluster.all(POD_GROUP).items():
+            if group.goes_whole and group.priority < self._limit and key != self._own:
+                placed = self._cluster.pod_groups.get(key).placed
+                infos = [self._cluster.placed[uid] for uid in placed]
+                infos = [info for info in infos if info.row >= 0]
+                if infos:
+                    yield group, sorted(infos, key=lambda info: (info.row, info.pod.uid))
+
+    def single(self) -> Generator[Effect, Answer, list[Unit]]:
+        """Those of one pod."""
+        found: list[Unit] = []
+        for row in count():
+            if row >= self._cluster.nodes.height:
+                return found
+            pods = len(self._cluster.pods_on(row))
+            yield from self._trial.charge(ROW_STEPS + POD_STEPS * pods)
+            if row < self._cluster.nodes.height:
+                infos = filter(self._is_single, self._cluster.pods_on(row).values())
+                found += map(_single, infos)
+        return found
+
+    def has_any(self) -> bool:
+        """Whether there is anybody at all."""
+        if next(self.whole(), None) is not None:
+            return True
+        by_priority = self._cluster.singleton(PodsByPriority)
+        by_priority.catch_up()
+        if not (by_priority.priorities[by_priority.bulks] < self._limit).any():
+            return False
+        rows = range(self._cluster.nodes.height)
+        return any(any(map(self._is_single, self._cluster.pods_on(row).values())) for row in rows)
+
+    def _is_single(self, info: PodInfo) -> bool:
+        if info.pod.priority >= self._limit:
+            return False
+        if info.pod.spec.scheduling_group is None:
+            return True
+        key = group_key(info.pod)
+        if key not in self._groups:
+            self._groups[key] = self._cluster.get(POD_GROUP, key)
+        group = self._groups[key]
+        return key != self._own and (group is None or not group.goes_whole)
+
+
+def units_of(
+    below: Below, trial: GroupTrial
+) -> Generator[Effect, Answer, tuple[list[Unit], list[Unit]]]:
+    """All units less important than the trial's group, the most important one first: those that
+    stay, and those that leave anyway.
+    """
+    found = yield from below.single()
+    for group, infos in below.whole():
+        found.append(Unit(tuple(infos), group.priority, True, min(map(start_of, infos))))
+    return (yield from _sorted(trial, found))
+
+
+def _single(info: PodInfo) -> Unit:
+    is_of_group = info.pod.spec.scheduling_group is not None
+    return Unit((info,), info.pod.priority, is_of_group, start_of(info))
+
+
+def _sorted(
+    trial: GroupTrial, units: list[Unit]
+) -> Generator[Effect, Answer, tuple[list[Unit], list[Unit]]]:
+    """By importance, in parts, since others want their turn."""
+    parts = []
+    for start in range(0, len(units), PART):
+        yield from trial.charge(POD_STEPS * PART)
+        parts.append(sorted(units[start : start + PART], key=_importance))
+    line: tuple[list[Unit], list[Unit]] = ([], [])
+    for at, unit in enumerate(merge(*parts, key=_importance)):
+        if not at % PART:
+            yield from trial.charge(POD_STEPS * PART)
+        line[unit.is_leaving].append(unit)
+    return line
 
 
 def _importance(unit: Unit) -> tuple[int, bool, int, int, str]:

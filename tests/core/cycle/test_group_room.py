@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from asched.core.cycle import group_room
 from asched.core.framework.effects import (
     Bind,
     DeletePod,
@@ -16,6 +17,7 @@ from asched.core.framework.effects import (
     PatchPodStatus,
 )
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET, POD_GROUP
+from asched.core.plugins import default_preemption
 from asched.core.state.facts import Done, Gone, Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
@@ -518,3 +520,27 @@ def test_a_pod_of_a_gang_that_is_supposed_gone_waits_for_its_gang_again() -> Non
         assert not cluster.pod_groups.holds(info.pod)
 
     assert cluster.pod_groups.holds(info.pod)
+
+
+def test_after_a_long_search_in_vain_a_group_is_told_the_same_for_a_while(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And it comes back by itself, since what it slept through might have helped."""
+    monkeypatch.setattr(group_room, "REST_S_MIN", 0.0)
+    monkeypatch.setattr(group_room, "REST_FACTOR", 1e6)
+    stage = Stage(cpus("n1", 3))
+    stage.show(low("low-0"), low("big", priority=500))
+    stage.crew("a", "b", "c", min_count=3)
+    said = stage.condition()
+    monkeypatch.setattr(default_preemption, "victims_for", None)
+    stage.said.clear()
+    stage.go(Gone(POD, stage.shown.pop("big").build()), after_s=3)
+
+    assert said == "pod group is unschedulable, pod group is unschedulable"
+    assert stage.notes()
+    assert not stage.of(MarkVictim)
+    monkeypatch.undo()
+    for _ in range(3):
+        stage.go(after_s=300_000)
+    assert stage.evict() == ["low-0"]
+    assert stage.bound() == {"a", "b", "c"}

@@ -93,12 +93,12 @@ class ThumbTrial:
     group: PodGroup
     size: int
     slots: Sequence[Slots]
-    rows: int | None = None  # what the amounts allow; None: anything
     refusal: str = REFUSAL
     moves: int = 0
     scheduler_name: str = "default-scheduler"
     waiting: WaitingPods = field(default_factory=WaitingPods)
     asked: list[frozenset[str]] = field(default_factory=list)
+    hinted: list[dict[str, str]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         classes = self.cluster.classes
@@ -106,15 +106,19 @@ class ThumbTrial:
         self.needed = self.size
 
     def alike(self) -> list[Alike]:
-        return [Alike(self.size, {}, np.ones(self.cluster.nodes.height, dtype=np.bool_))]
+        uids = tuple(info.pod.uid for info in self.pods)
+        return [Alike(uids, {}, np.ones(self.cluster.nodes.height, dtype=np.bool_))]
 
-    def fits_without(self, gone: Sequence[PodInfo]) -> Generator[Any, Any, Probe]:
+    def fits_without(
+        self, gone: Sequence[PodInfo], hints: Mapping[str, str]
+    ) -> Generator[Any, Any, Probe]:
         names = frozenset(info.pod.metadata.name for info in gone)
         self.asked.append(names)
         free = sum(slots.count for slots in self.slots if slots.behind <= names)
         if free < self.size:
             return Probe(unschedulable(REFUSAL), steps=1.0)
-        return Probe(places={info.pod.uid: "somewhere" for info in self.pods}, steps=1.0)
+        self.hinted.append(dict(hints))
+        return Probe(places=dict.fromkeys((i.pod.uid for i in self.pods), "n1"), steps=1.0)
         yield
 
     def charge(self, steps: float) -> Generator[Any, Any, None]:

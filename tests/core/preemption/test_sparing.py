@@ -9,7 +9,7 @@ import pytest
 
 from asched.core.model.kinds import POD
 from asched.core.preemption import sparing
-from asched.core.preemption.room import Room
+from asched.core.preemption.room import is_hopeless, of_group
 from asched.core.state.facts import Seen
 from tests.core.preemption.group_stage import (
     HIGH,
@@ -299,22 +299,41 @@ def test_it_takes_few_trials_to_find_one_of_a_thousand() -> None:
     assert len(trial.asked) < 30
 
 
-def test_once_work_runs_out_neighbours_go_together_but_the_group_still_fits(
+def test_once_work_runs_out_whoever_is_not_on_its_nodes_stays(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pods = [f"p{i:03}@n1 low" for i in range(300)]
+    """The group fits as soon as certain pods of n1 have gone; where exactly amounts do not tell."""
+    pods = [f"p{i:03}@n{1 + i % 2} low" for i in range(200)]
     stage = GroupStage(pods)
-    slots = {f"p{i:03}": 1 for i in range(0, 300, 10)}
-    exact = stage.trial(a_group("crew", priority=HIGH), 30, slots)
-    assert len(stage.victims(exact)[1]) == 30
-    monkeypatch.setattr(sparing, "STEPS_MAX", 60)
-    hurried = stage.trial(a_group("crew", priority=HIGH), 30, slots)
+    slots = {f"p{i:03}": 1 for i in range(0, 200, 10)}
+    exact = stage.trial(a_group("crew", priority=HIGH), 20, slots)
+    assert sorted(stage.victims(exact)[1]) == sorted(slots)
+    monkeypatch.setattr(sparing, "STEPS_MAX", 40)
+    hurried = stage.trial(a_group("crew", priority=HIGH), 20, slots)
 
     probe, victims = stage.victims(hurried)
 
     assert probe.status.is_success
     assert set(slots) <= set(victims)
-    assert len(hurried.asked) < 75 < len(exact.asked)
+    assert len(hurried.asked) < 60 < len(exact.asked)
+    decided = {f"p{i:03}" for i in range(1, 200, 2)}
+    assert not decided & set(victims), "of n2 nobody goes"
+    assert hurried.hinted[-1] == dict(probe.places)
+
+
+def test_if_that_is_not_enough_either_nobody_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    pods = [f"p{i:03}@n{1 + i % 2} low" for i in range(200)]
+    stage = GroupStage(pods)
+    slots = {f"p{i:03} p{i + 1:03}": 1 for i in range(0, 200, 10)}
+    monkeypatch.setattr(sparing, "STEPS_MAX", 40)
+    trial = stage.trial(a_group("crew", priority=HIGH), 20, slots)
+
+    probe, victims = stage.victims(trial)
+
+    assert not victims
+    assert probe.status.message == (
+        "who would have to go was not found within three seconds of work"
+    )
 
 
 def test_what_happened_meanwhile_is_looked_at_before_anybody_goes() -> None:
@@ -323,8 +342,8 @@ def test_what_happened_meanwhile_is_looked_at_before_anybody_goes() -> None:
     trial = stage.trial(a_group("crew", priority=HIGH), 1, {"p1": 1})
     fits_without = trial.fits_without
 
-    def and_then_it_is_gone(gone: Any) -> Any:
-        probe = yield from fits_without(gone)
+    def and_then_it_is_gone(gone: Any, hints: Any) -> Any:
+        probe = yield from fits_without(gone, hints)
         if probe.status.is_success:
             trial.moves += 1
             trial.slots = ()
@@ -337,7 +356,7 @@ def test_what_happened_meanwhile_is_looked_at_before_anybody_goes() -> None:
 def test_amounts_refute_it_without_a_trial() -> None:
     stage = GroupStage(["p1@n1 low"])
     trial = stage.trial(a_group("crew", priority=HIGH), 1, {"p1": 1})
-    assert Room(stage.cluster, trial.alike(), 1, ()).is_enough
+    assert not is_hopeless(stage.cluster, of_group(trial.alike(), 1), HIGH, ())
     likes = [like._replace(takes={0: 10**9}) for like in trial.alike()]
     trial.alike = lambda: likes
     assert refused(stage, trial)
