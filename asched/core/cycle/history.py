@@ -5,9 +5,11 @@ A line is a time, a word from `Step` and the details as they were at hand; texts
 somebody reads. Lines stand in a ring, column by column, and each points at the one before it that
 tells of the same pod: so many lines are no objects that the garbage collector would walk through.
 
-Bounds  LINES_MAX lines and BYTES_MAX bytes of details (the oldest go), TOLD_MAX lines of one pod.
+Bounds  LINES_MAX lines and BYTES_MAX bytes of details (the oldest go), TOLD_MAX lines of one pod;
+        whoever asks for the newest of a kind goes back NEWEST_WITHIN lines.
 """
 
+from collections.abc import Collection, Iterator
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +20,8 @@ LINES_MAX: Final = 1 << 18
 BYTES_MAX: Final = 64 << 20
 #: A pod that is tried for days would make reading it slow.
 TOLD_MAX: Final = 1_000
+#: An attempt leaves four lines at most.
+NEWEST_WITHIN: Final = 8
 
 
 class Step(Enum):
@@ -115,3 +119,25 @@ class Histories:
             found.append(Line(at_s, attempt, step, self._details[slot]))
             number = self._before[slot]
         return tuple(reversed(found))
+
+    def newest(self, key: str, steps: Collection[Step]) -> Line | None:
+        """The newest line of a pod that tells of one of these, of its last NEWEST_WITHIN; None if
+        there is none.
+        """
+        number = self._last.get(key, -1)
+        for _ in range(NEWEST_WITHIN):
+            if number < self._start:
+                return None
+            slot = number % self._lines_max
+            if self._steps[slot] in steps:
+                at_s, attempt, step = self._at_s[slot], self._attempts[slot], self._steps[slot]
+                return Line(at_s, attempt, step, self._details[slot])
+            number = self._before[slot]
+        return None
+
+    def latest(self, count: int) -> Iterator[tuple[str, Line]]:
+        """(pod, line) of the last so many, newest first."""
+        for number in range(self._end - 1, max(self._start, self._end - count) - 1, -1):
+            slot = number % self._lines_max
+            at_s, attempt, step = self._at_s[slot], self._attempts[slot], self._steps[slot]
+            yield self._keys[slot], Line(at_s, attempt, step, self._details[slot])

@@ -88,6 +88,10 @@ class SubQueues:
     def get(self, key: str) -> QueuedPod | None:
         return self._queued.get(key)
 
+    def all(self) -> list[QueuedPod]:
+        """Everybody, in no order."""
+        return list(self._queued.values())
+
     def name_of(self, queued: QueuedPod) -> str:
         """The place in upstream's words; the errored pods stand in backoff too."""
         if queued.group is not None:

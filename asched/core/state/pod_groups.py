@@ -113,6 +113,10 @@ class PodGroups:
     def __len__(self) -> int:
         return len(self._groups)
 
+    def all(self) -> list[tuple[str, GroupPods]]:
+        """(key, pods) of every group."""
+        return list(self._groups.items())
+
     def __iter__(self) -> Iterator[str]:
         return iter(self._groups)
 

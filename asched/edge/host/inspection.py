@@ -27,6 +27,7 @@ from asched.core.framework.runner import Runner
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import equals_of
+from asched.core.state.pod_groups import group_key
 from asched.core.state.pods import PodInfo
 from asched.edge.host.loops import Scheduler
 
@@ -83,10 +84,10 @@ class Inspection:
     # --- one pod ---------------------------------------------------------------------------------
 
     def explain(
-        self, namespace: str, name: str, against_node: str = ""
+        self, namespace: str, name: str, against_node: str = "", *, tries_changes: bool = True
     ) -> Mapping[str, Any] | None:
-        """Its place, its history, its last rejection, and how each node looks at it now; for a
-        placed pod what speaks against another node.
+        """Its place, its history, its last rejection, how each node looks at it now, and which
+        changes would help; for a placed pod what speaks against another node.
         """
         key = f"{namespace}/{name}"
         pod = self._context.cluster.pods_seen.get(key)
@@ -99,6 +100,8 @@ class Inspection:
         told["node"] = pod.spec.node_name or ""
         told["schedulerName"] = pod.spec.scheduler_name
         told["priority"] = pod.priority
+        if group := group_key(pod):
+            told["group"] = group
         told.update(self._place(pod))
         runner = self._context.runners.get(pod.spec.scheduler_name)
         if runner is not None and against_node:
@@ -106,10 +109,10 @@ class Inspection:
             nominator, chosen = self._context.nominator, next(lines, None)
             told["against"] = against(runner, nominator, pod, against_node, chosen)
         if runner is not None and not pod.spec.node_name:
-            told.update(self._prospects(pod, runner))
+            told.update(self._prospects(pod, runner, tries_changes=tries_changes))
         return told
 
-    def _prospects(self, pod: Pod, runner: Runner) -> dict[str, Any]:
+    def _prospects(self, pod: Pod, runner: Runner, *, tries_changes: bool) -> dict[str, Any]:
         """How each node looks at a waiting pod now, what is missing, and what would help."""
         cluster = self._context.cluster
         info = cluster.classes.info_of(pod)
@@ -118,8 +121,9 @@ class Inspection:
             return found
         found["missing"] = missing_everywhere(cluster, info)
         found["taints"] = taints_in_the_way(cluster, info)
-        helping = changes(runner, self._context.nominator, pod)
-        found["changes"] = [change._asdict() for change in helping]
+        if tries_changes:
+            helping = changes(runner, self._context.nominator, pod)
+            found["changes"] = [change._asdict() for change in helping]
         return found
 
     def _place(self, pod: Pod) -> dict[str, Any]:

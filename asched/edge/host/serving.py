@@ -13,6 +13,7 @@ from asched.edge.host.figures import Figures
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import Scheduler
+from asched.edge.host.view.live import LiveView
 from asched.edge.serve.app import Server
 from asched.edge.serve.health import PING, Check, Health
 from asched.edge.serve.options import ServingPlan
@@ -59,10 +60,12 @@ class Serving:
     ) -> "Serving":
         """Answer whoever comes by these sockets. Raises CannotServeError or ConnectError."""
         Figures(scheduler, metrics).show()
+        live = LiveView(scheduler, metrics, plan.version, inspection.is_leader)
         access = await Access.open(plan.access, metrics.access, scheduler.session.options)
         try:
             routes = Routes(
                 inspection,
+                live,
                 metrics,
                 health_of(scheduler, campaign),
                 plan.flags,
@@ -76,6 +79,7 @@ class Serving:
         except BaseException:
             await access.close()
             raise
+        scheduler.tasks.spawn("pulse", live.pulse.run())
         scheduler.tasks.spawn("certificates", server.keep_certificates())
         scheduler.tasks.spawn("access", access.follow(server.certificates))
         return cls(server, access)

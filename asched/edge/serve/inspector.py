@@ -1,6 +1,6 @@
 """What the pages may look at: read-only answers, made by whoever runs the scheduler.
 
-`edge/host/inspection.py` implements it; a test may answer from a table.
+`edge/host` implements them; a test may answer from a table.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,6 +10,8 @@ from asched.core.model.pod import Pod
 
 
 class Inspector(Protocol):
+    """`edge/host/inspection.py` implements it."""
+
     def is_leader(self) -> bool:
         """Whether this process schedules. Always true without leader election."""
 
@@ -26,8 +28,23 @@ class Inspector(Protocol):
         """Nodes with what is counted on them."""
 
     def explain(
-        self, namespace: str, name: str, against_node: str = ""
+        self, namespace: str, name: str, against_node: str = "", *, tries_changes: bool = True
     ) -> Mapping[str, Any] | None:
-        """A pod's history and its last rejection, and why not that node; None if nothing is known
-        of it.
+        """A pod's history and its last rejection, why not that node, and what would make it fit,
+        which takes longest; None if nothing is known of it.
         """
+
+
+class Viewer(Protocol):
+    """What the live view shows; `edge/host/view/live.py` implements it."""
+
+    async def view(self, names_of: int, since: int) -> Mapping[str, Any]:
+        """Everything at a glance. `names_of`: the generation of nodes whose names the asker has;
+        `since`: the last beat of the pulse that it has.
+        """
+
+    def node(self, name: str) -> Mapping[str, Any] | None:
+        """A node, how full it is, and its pods; None if there is none."""
+
+    def gang(self, key: str) -> Mapping[str, Any] | None:
+        """A pod group ("namespace/name") and where its pods are; None if no pod names it."""

@@ -71,12 +71,15 @@ class AccessOptions:
 
 @dataclass(frozen=True)
 class ServingPlan:
-    """What to serve; `flags` are shown on /flagz, paths in `hidden` are not found."""
+    """What to serve; `flags` are shown on /flagz, the version in the live view, paths in `hidden`
+    are not found.
+    """
 
     options: ServingOptions = field(default_factory=lambda: ServingOptions(secure_port=0))
     access: AccessOptions = field(default_factory=AccessOptions)
     flags: Mapping[str, str] = field(default_factory=dict)
     hidden: frozenset[str] = frozenset()
+    version: str = ""
 
     @property
     def is_on(self) -> bool:

@@ -3,6 +3,7 @@
     /healthz /livez /readyz and their checks     /metrics /metrics/resources /metrics/slis
     /configz /statusz /flagz                     /debug/pprof/* /debug/flags/v (profiling)
     /debug/asched/queue, /cache, /pods/NS/NAME   our own: dumps, and a pod's history
+    /debug/asched/view, /nodes/NAME, /groups/NS/NAME, /ui/   the live view and its page
 
 As upstream, most pages do not care for the method; `DELETE` on a page of metrics forgets what was
 counted.
@@ -10,16 +11,16 @@ counted.
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Final
 
 from prometheus_client.core import Metric
 from prometheus_client.exposition import generate_latest
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from asched.edge.serve import resources
+from asched.edge.serve import resources, ui
 from asched.edge.serve.health import Health
-from asched.edge.serve.inspector import Inspector
+from asched.edge.serve.inspector import Inspector, Viewer
 from asched.edge.serve.pages import NOSNIFF, NOT_FOUND, Asked, Page, as_json, text
 from asched.edge.serve.profiling import PREFIX, PROFILES, Profiling
 from asched.edge.serve.zpages import accepted, flagz, statusz
@@ -29,6 +30,9 @@ from asched.edge.telemetry.metrics import Metrics
 METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8; escaping={}"
 OWN: Final = "/debug/asched/"
 PODS: Final = f"{OWN}pods/"
+NODES: Final = f"{OWN}nodes/"
+GROUPS: Final = f"{OWN}groups/"
+UI: Final = "/ui/"
 RESET: Final = text("metrics reset\n")
 #: As wide as upstream's flag.
 VERBOSITY_BITS: Final = 31
@@ -42,6 +46,7 @@ class Routes:
     def __init__(
         self,
         inspector: Inspector,
+        viewer: Viewer,
         metrics: Metrics,
         health: Health,
         flags: Mapping[str, str],
@@ -51,6 +56,7 @@ class Routes:
         hidden: frozenset[str] = frozenset(),
     ) -> None:
         self._inspector = inspector
+        self._viewer = viewer
         self._metrics = metrics
         self._health = health
         self._profiling = Profiling() if is_profiling else None
@@ -64,6 +70,9 @@ class Routes:
             "/flagz": flagz(flags).page,
             f"{OWN}queue": lambda _: as_json(inspector.queue_dump()),
             f"{OWN}cache": lambda _: as_json(inspector.cache_dump()),
+            f"{OWN}view": self._view,
+            UI: lambda _: ui.page(),
+            UI[:-1]: lambda _: ui.MOVED,
         }
         if self._profiling is not None:
             for name in ("", "/", *(f"/{profile}" for profile in PROFILES)):
@@ -73,9 +82,9 @@ class Routes:
             del self._table[path]
 
     def paths(self) -> Iterator[str]:
-        """Every path that is served, with one pod for all."""
+        """Every path that is served, with one object for all."""
         yield from self._table
-        yield f"{PODS}NAMESPACE/NAME"
+        yield from (f"{PODS}NAMESPACE/NAME", f"{NODES}NAME", f"{GROUPS}NAMESPACE/NAME")
         yield from self._health.paths()
 
     async def page(self, asked: Asked) -> Page:
@@ -84,8 +93,8 @@ class Routes:
         if handler is not None:
             answer = handler(asked)
             return answer if isinstance(answer, Page) else await answer
-        if asked.path.startswith(PODS):
-            return self._pod(asked.path.removeprefix(PODS), asked.query.get("against", ()))
+        if asked.path.startswith(OWN):
+            return self._object(asked)
         if self._profiling is not None and asked.path.startswith(f"{PREFIX}/"):
             return await self._profiling.page(asked)
         return self._health.page(asked) or NOT_FOUND
@@ -109,13 +118,29 @@ class Routes:
             return RESET
         return _metrics(_slis(self._health, self._started_s), asked)
 
-    def _pod(self, path: str, against: Sequence[str]) -> Page:
-        match path.split("/"):
-            case [namespace, name]:
-                told = self._inspector.explain(namespace, name, "".join(against[:1]))
-                if told is not None:
-                    return as_json(told)
-        return NOT_FOUND
+    async def _view(self, asked: Asked) -> Page:
+        names_of, since = _number(asked, "names", -1), _number(asked, "since", 0)
+        return as_json(await self._viewer.view(names_of, since))
+
+    def _object(self, asked: Asked) -> Page:
+        """A pod, a node or a gang."""
+        inspector, told = self._inspector, None
+        match asked.path.removeprefix(OWN).split("/"):
+            case ["pods", namespace, name]:
+                against = "".join(asked.query.get("against", ())[:1])
+                tries = asked.query.get("changes") != ("no",)
+                told = inspector.explain(namespace, name, against, tries_changes=tries)
+            case ["nodes", name]:
+                told = self._viewer.node(name)
+            case ["groups", namespace, name]:
+                told = self._viewer.gang(f"{namespace}/{name}")
+        return NOT_FOUND if told is None else as_json(told)
+
+
+def _number(asked: Asked, name: str, otherwise: int) -> int:
+    """A number of the query; what is none counts as not given."""
+    text = "".join(asked.query.get(name, ())[:1])
+    return int(text) if re.fullmatch(r"-?[0-9]{1,15}", text, re.ASCII) else otherwise
 
 
 def _metrics(body: bytes, asked: Asked) -> Page:

@@ -32,7 +32,7 @@ TIME_MAX_S: Final = 600.0
 STOP_S: Final = 12.0
 CREATED_PER_STEP: Final = 200
 #: What anybody on this machine may read of a scheduler that lives for a demo.
-OPEN_PATHS: Final = "/healthz,/readyz,/livez,/metrics,/metrics/*,/debug/asched/*"
+OPEN_PATHS: Final = "/healthz,/readyz,/livez,/metrics,/metrics/*,/debug/asched/*,/ui/*"
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,8 +90,17 @@ class Glass:
     def cache_dump(self):
         return {"nodes": []}
 
-    def explain(self, namespace, name, against_node=""):
+    def explain(self, namespace, name, against_node="", *, tries_changes=True):
         return self.told.get(f"{namespace}/{name}")
+
+    async def view(self, names_of, since):
+        return {"names_of": names_of, "since": since}
+
+    def node(self, name):
+        return self.told.get(name)
+
+    def gang(self, key):
+        return self.told.get(key)
 
 
 class Port:
@@ -153,7 +162,9 @@ async def a_port(
             "readyz": [*election, check("shutdown"), check("sched-handler-sync")],
         }
     )
-    routes = Routes(inspector, metrics, health, flags or {}, is_profiling=profiles, started_s=1.5e9)
+    routes = Routes(
+        inspector, inspector, metrics, health, flags or {}, is_profiling=profiles, started_s=1.5e9
+    )
     post = review if delegates else None
     server = Server(
         options or ServingOptions(bind_address="127.0.0.1", secure_port=0),

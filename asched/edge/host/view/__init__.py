@@ -1,0 +1,1 @@
+"""What the live view shows of a running scheduler."""

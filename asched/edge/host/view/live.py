@@ -1,0 +1,112 @@
+"""The live view: everything that its page and `asched top` show at once.
+
+The long looks (why pods wait, nodes, gangs) are taken in slices, by one asker for all, and kept for
+AGE_S and for REST times as long as they took (AGE_S_MAX at most): they cost a tenth of the loop,
+however many people watch.
+
+Bounds  those of `pulse.py`, `waiting.py`, `cells.py` and `gangs.py`; RECENT_MAX steps of the last
+        LOOKED_AT lines.
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from time import time
+from typing import Any, Final
+
+from asched.core.cycle.history import Line, Step
+from asched.edge.host.clock import counter_s
+from asched.edge.host.loops import Scheduler
+from asched.edge.host.view.cells import cells, one_node
+from asched.edge.host.view.gangs import one_gang, waiting_gangs
+from asched.edge.host.view.pulse import Pulse
+from asched.edge.host.view.waiting import grouped
+from asched.edge.telemetry.metrics import Metrics
+
+AGE_S: Final = 1.0
+REST: Final = 10.0
+AGE_S_MAX: Final = 15.0
+RECENT_MAX: Final = 30
+LOOKED_AT: Final = 200
+#: What is worth a line: a choice is told again by what became of it.
+WORTH_A_LINE: Final = (Step.BOUND, Step.REJECTED, Step.ERROR, Step.NOMINATED, Step.FAILED)
+NODE_STEPS: Final = (Step.BOUND, Step.NOMINATED)
+
+
+class LiveView:
+    """Implements `edge.serve.inspector.Viewer`; many may ask at a time. `is_leader` asks the
+    election.
+    """
+
+    def __init__(
+        self, scheduler: Scheduler, metrics: Metrics, version: str, is_leader: Callable[[], bool]
+    ) -> None:
+        self._scheduler = scheduler
+        self._context = scheduler.machine.context
+        self._version = version
+        self._is_leader = is_leader
+        self._started_s = time()
+        self.pulse = Pulse(metrics.scheduler, self._context.queue)
+        self._looking = asyncio.Lock()
+        self._long: dict[str, Any] = {}
+        self._due_s = 0.0
+
+    async def view(self, names_of: int, since: int) -> Mapping[str, Any]:
+        long = await self._looked()
+        nodes = dict(long["nodes"])
+        if nodes["generation"] == names_of:
+            del nodes["names"]
+        context, scheduler = self._context, self._scheduler
+        pending = context.queue.places.pending()
+        return {
+            "at": scheduler.clock.now_s(),
+            "startedAt": self._started_s,
+            "version": self._version,
+            "leads": self._is_leader(),
+            "synced": scheduler.is_synced,
+            "profiles": sorted(context.runners),
+            "pods": len(context.cluster.pods_seen),
+            "placed": len(context.cluster.placed),
+            "queues": {
+                **pending._asdict(),
+                "inFlight": len(context.queue.in_flight),
+                "binding": scheduler.machine.bindings,
+            },
+            "series": self.pulse.told(since),
+            **long,
+            "nodes": nodes,
+            "recent": self._recent(),
+        }
+
+    def node(self, name: str) -> Mapping[str, Any] | None:
+        return one_node(self._context.cluster, name)
+
+    def gang(self, key: str) -> Mapping[str, Any] | None:
+        return one_gang(self._context, key)
+
+    async def _looked(self) -> Mapping[str, Any]:
+        async with self._looking:
+            begun_s = counter_s()
+            if begun_s >= self._due_s:
+                context = self._context
+                now_s = self._scheduler.clock.now_s()
+                self._long = {
+                    "waiting": await grouped(context.queue, context.histories, now_s),
+                    "gangs": await waiting_gangs(context),
+                    "nodes": await cells(context.cluster),
+                }
+                ended_s = counter_s()
+                self._due_s = ended_s + min(max(AGE_S, REST * (ended_s - begun_s)), AGE_S_MAX)
+            return self._long
+
+    def _recent(self) -> list[dict[str, Any]]:
+        """The last steps, newest first."""
+        lines = self._context.histories.latest(LOOKED_AT)
+        worth = [(key, line) for key, line in lines if line.step in WORTH_A_LINE]
+        return [_step(key, line) for key, line in worth[:RECENT_MAX]]
+
+
+def _step(key: str, line: Line) -> dict[str, Any]:
+    told: dict[str, Any] = {"pod": key, "at": line.at_s, "what": line.step.value}
+    if line.step in NODE_STEPS:
+        told["node"] = line.details if line.step is Step.BOUND else line.details[0]
+    return told

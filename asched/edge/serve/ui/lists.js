@@ -1,0 +1,45 @@
+// Figures and lists: queues, why pods wait, gangs, the last decisions.
+
+function drawTiles(told) {
+  const latest = (name) => { const all = (series[name] || []).filter((one) => one !== null); return all.length ? all[all.length - 1] : null; };
+  const tiles = [
+    ["Active", number(told.queues.active)], ["Backoff", number(told.queues.backoff)],
+    ["Unschedulable", number(told.queues.unschedulable)], ["Gated", number(told.queues.gated)],
+    ["Being bound", number(told.queues.binding)], ["On nodes", number(told.placed)],
+    ["Bound a second", number(latest("bound"))], ["99 % within", duration(latest("waitP99"))],
+  ];
+  at("tiles").replaceChildren(...tiles.map(([words, value]) => el("div", {}, el("dt", {}, words), el("dd", {}, value))));
+}
+
+function reasonWords(one) {
+  const said = one.reason || "gave no reason that is remembered";
+  return [one.plugin ? el("b", {}, one.plugin) : "", one.plugin ? ": " : "", said, one.nodes ? el("span", { class: "soft" }, ` (${nodesOf(one.nodes)})`) : ""];
+}
+
+function drawWhy(waiting) {
+  at("why").hidden = !waiting.groups.length;
+  at("why-none").hidden = Boolean(waiting.groups.length);
+  redraw(at("why").tBodies[0], waiting.groups.map((group) => {
+    const said = group.reasons.map((one) => el("div", {}, ...reasonWords(one)));
+    if (group.otherReasons) said.push(el("div", { class: "soft" }, `and ${number(group.otherReasons)} more reasons`));
+    const pods = group.examples.slice(0, 3).flatMap((key, i) => [i ? ", " : "", link("pod", key)]);
+    return el("tr", {}, el("td", { class: "number" }, number(group.pods)),
+      el("td", {}, ...said, el("div", { class: "soft" }, "such as ", ...pods)),
+      el("td", { class: "number" }, duration(group.oldestSeconds)));
+  }));
+  at("why-more").textContent = waiting.otherGroups ? `${number(waiting.otherPods)} more pods wait for ${number(waiting.otherGroups)} other reasons.` : "";
+}
+
+function drawGangs(told) {
+  at("gangs").hidden = !told.gangs.length;
+  redraw(at("gangs").querySelector("tbody"), told.gangs.map((gang) => el("tr", {},
+    el("td", {}, link("gang", gang.group)),
+    el("td", { class: "number" }, number(gang.unplaced)),
+    el("td", { class: "number" }, gang.held ? `${number(gang.placed)} (${number(gang.held)} held)` : number(gang.placed)),
+    el("td", { class: "number" }, gang.minCount ? number(gang.minCount) : "–"))));
+}
+
+function drawRecent(lines) {
+  redraw(at("recent"), lines.map((line) => el("li", {}, clock(line.at), " ", link("pod", line.pod), ` ${line.what}`,
+    line.node ? " to " : "", line.node ? link("node", line.node) : "")));
+}
