@@ -21,7 +21,7 @@ from asched.edge.client.transport import Observer
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.doctor.permissions import WRITES, Right, group_of, lease_rights, needed
 from asched.edge.host.loops import Scheduler
-from asched.edge.serve.routes import PODS
+from asched.edge.serve.routes import GROUPS, NODES, OWN, PODS, UI
 from asched.lab.apiserver.call import User
 from asched.lab.apiserver.server import ApiServer
 from tests.deploy.manifests import DEPLOY, JsonObject, documents
@@ -139,11 +139,12 @@ def test_the_option_for_coscheduling_grants_what_the_plugin_takes_and_nothing_el
     ]
 
 
-def test_the_option_for_asking_why_opens_the_pages_about_pods_and_nothing_else() -> None:
+def test_the_option_for_asking_why_opens_pages_to_look_at_and_nothing_else() -> None:
     account, pages, binding, people = documents(DEPLOY / "components/explain/rbac.yaml")
     assert account["metadata"]["name"] == READER_ACCOUNT
     assert account["automountServiceAccountToken"] is False
-    assert pages["rules"] == [{"nonResourceURLs": [f"{PODS}*"], "verbs": ["get"]}]
+    shown = [f"{PODS}*", f"{OWN}view", f"{NODES}*", f"{GROUPS}*", UI]
+    assert pages["rules"] == [{"nonResourceURLs": shown, "verbs": ["get"]}]
     assert binding["roleRef"]["name"] == pages["metadata"]["name"]
     assert [(s["namespace"], s["name"]) for s in binding["subjects"]] == [
         ("asched-system", READER_ACCOUNT)

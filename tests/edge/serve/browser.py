@@ -73,7 +73,10 @@ class Tab:
         return told["result"].get("value")
 
     async def open(self, url: str) -> None:
+        """Wait until it is there, script and all."""
         await self.call("Page.navigate", url=url)
+        there = f"location.href === {json.dumps(url)} && document.readyState === 'complete'"
+        await self.until(there)
 
     async def until(self, expression: str) -> None:
         """Wait until the page makes it true."""
