@@ -18,6 +18,7 @@ from asched.core.framework.points import (
 from asched.core.framework.status import Code
 from asched.core.plugins import IN_TREE
 from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import ALL_ASPECTS
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
@@ -32,6 +33,17 @@ class Answer:
     said: PreFilterResult
     values: npt.NDArray[Any] | None = None
     stamp: Hashable = field(default=0)
+    logged: int = field(default=0)  # of `said.moved`, then
+
+    def __post_init__(self) -> None:
+        self.logged = 0 if self.said.moved is None else self.said.moved.end
+
+    def moved_rows(self) -> set[int] | None:
+        """Rows that are said to have another answer since, whatever happened to them; None: all."""
+        if self.said.moved is None:
+            return set()
+        rows = self.said.moved.rows(self.logged, ALL_ASPECTS)
+        return None if rows is None else set(rows)
 
 
 def codes(plugin: FilterPlugin, pod: PodInfo, view: NodeView) -> Answer:

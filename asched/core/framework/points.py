@@ -19,7 +19,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Generator, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Hashable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
@@ -28,9 +28,11 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.effects import Effect
+from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
 from asched.core.framework.status import SUCCESS, Code, Reason, Status
 from asched.core.model.kinds import Kind
 from asched.core.model.pod import Pod
+from asched.core.state.change_log import RowLog
 from asched.core.state.changes import Trigger
 from asched.core.state.facts import Answer
 from asched.core.state.nodes import Aspect
@@ -96,41 +98,6 @@ class QueueSortPlugin(Plugin):
         """Smaller goes first. `timestamp_s`: when the pod (re-)entered the queue."""
 
 
-class Expecting:
-    """Pods for which room is being made, by their keys, each on one node: both ways round, since
-    this is asked for every pod that leaves a node.
-    """
-
-    __slots__ = ("_keys_at", "node_of")
-
-    def __init__(self, nodes: Mapping[str, str] | None = None) -> None:
-        #: Key of a pod to the name of the node. Not to be written from outside.
-        self.node_of: dict[str, str] = {}
-        self._keys_at: dict[str, set[str]] = {}
-        for key, node in (nodes or {}).items():
-            self.put(key, node)
-
-    def put(self, key: str, node: str) -> None:
-        self.drop(key)
-        self.node_of[key] = node
-        self._keys_at.setdefault(node, set()).add(key)
-
-    def drop(self, key: str) -> None:
-        """Unknown ones as well."""
-        node = self.node_of.pop(key, None)
-        if node is not None:
-            keys = self._keys_at[node]
-            keys.discard(key)
-            if not keys:
-                del self._keys_at[node]
-
-    def keys_at(self, node: str) -> Collection[str]:
-        return self._keys_at.get(node, ())
-
-    def __len__(self) -> int:
-        return len(self.node_of)
-
-
 class PreEnqueuePlugin(Plugin):
     @abstractmethod
     def pre_enqueue(self, pod: Pod) -> Status: ...
@@ -148,18 +115,18 @@ class PreEnqueuePlugin(Plugin):
         return NOBODY_EXPECTS
 
 
-NOBODY_EXPECTS: Final = Expecting()
-
-
 class PreFilterResult(NamedTuple):
     """`status`: SUCCESS, SKIP (leave out this plugin's filter), a rejection, or an error.
 
     `node_names`: the only nodes to look at, None for all. `data` goes to Filter, Reserve, PreBind.
+    `moved` logs rows about which the second half will answer something else though nothing of the
+    row changed, since counts did elsewhere; it is up to date once `stamp` has been asked.
     """
 
     status: Status = SUCCESS
     node_names: frozenset[str] | None = None
     data: Any = None
+    moved: RowLog | None = None
 
 
 class _Idle:

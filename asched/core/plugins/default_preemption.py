@@ -18,9 +18,9 @@ from asched import names
 from asched.core.config.args import DefaultPreemptionArgs
 from asched.core.framework.attempt import Rejection, fit_error
 from asched.core.framework.effects import Effect
+from asched.core.framework.expecting import Expecting
 from asched.core.framework.group_post_filter import GroupPostFilterPlugin, GroupTrial, RoomMade
 from asched.core.framework.points import (
-    Expecting,
     Hint,
     Nomination,
     PostFilterPlugin,

@@ -87,7 +87,11 @@ class Prospects(ABC):
 
     def refresh(self, verdicts: Sequence[CachedVerdict], layer: Layer) -> None:
         """Forget the rows that changed."""
-        versions = tuple((id(verdict), verdict.full_version) for verdict in verdicts)
+        counts = any(verdict.plugin.reads_counts for verdict in verdicts)
+        versions = (
+            *((id(verdict), verdict.full_version) for verdict in verdicts),
+            (0, self.cluster.counts_settled if counts else 0),
+        )
         same = (
             versions == self._versions
             and layer is self._layer

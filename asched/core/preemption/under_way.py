@@ -7,7 +7,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption/executor.
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple, Self
 
-from asched.core.framework.points import Expecting
+from asched.core.framework.expecting import Expecting
 from asched.core.model.kinds import POD_GROUP
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod

@@ -16,7 +16,8 @@ from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
-from asched.core.framework.points import NOBODY_EXPECTS, Expecting, PostFilterPlugin
+from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
+from asched.core.framework.points import PostFilterPlugin
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.profile import QueueProfile

@@ -26,7 +26,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, 
 from itertools import chain, filterfalse
 from typing import Final
 
-from asched.core.framework.points import NOBODY_EXPECTS
+from asched.core.framework.expecting import NOBODY_EXPECTS
 from asched.core.model.pod import Pod
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Judge, Memo, Worth

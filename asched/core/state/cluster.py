@@ -76,6 +76,8 @@ class Cluster(Objects):
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
         #: moves with every pod that came or went and counted anywhere but in its row's amounts
         self.counts = 0
+        #: the same without those that are only supposed on a row
+        self.counts_settled = 0
         self.wall_clock_s = 0.0  # since 1970, as the machine was last told; 0: nobody told
         self._wall_ahead_s = 0.0
         self._singletons: dict[Any, Any] = {}
@@ -258,7 +260,7 @@ class Cluster(Objects):
         if info.row >= 0:
             self.nodes.log.add(info.row, POD_LABELS)
             if self.topology.relabel_pod(info, old.label_set):
-                self.counts += 1
+                self._note_counts()
         return True
 
     def _lose_pod(self, known: Pod, last: Pod) -> Sight:
@@ -347,11 +349,16 @@ class Cluster(Objects):
         self.nodes.columns.write["pod_count"][row] += sign
         if cls.host_ports or cls.claim_names:
             self.occupancy.move(info, row, sign, on_trial=self.topology.on_trial)
-            self.counts += 1
+            self._note_counts()
         if cls.storage is not NO_STORAGE:
             self.volumes.move(info, row, sign, on_trial=self.topology.on_trial)
         if self.topology.move(info, row, sign):
-            self.counts += 1
+            self._note_counts()
+
+    def _note_counts(self) -> None:
+        self.counts += 1
+        if not self.topology.on_trial:
+            self.counts_settled += 1
 
     def _count_held(self, what: HeldAmounts | PodInfo, row: int, sign: int) -> None:
         """As for pods, but nobody finds a pod there whom he could evict."""

@@ -15,13 +15,17 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.state.nodes import NodeTable
+from asched.core.state.change_log import RowLog
+from asched.core.state.nodes import AMOUNTS, NodeTable
 
 I64 = npt.NDArray[np.int64]
 
 #: The counts of a label that no node has.
 NOWHERE: Final[I64] = np.zeros(1, dtype=np.int64)
 NOWHERE.flags.writeable = False
+#: Moves that a tally remembers: who has missed more looks at all of it. There are thousands of
+#: tallies, and mostly one move between two looks.
+LOGGED_MAX: Final = 32
 #: Arrays grow by this factor, so that a stream of new nodes does not copy them each time.
 GROWTH: Final = 2
 
@@ -43,7 +47,7 @@ class TallyLedger:
 class Tally:
     """Counts per row, and per domain for each topology key that was asked for."""
 
-    __slots__ = ("_by_row", "_dense", "_domains", "_ledger", "total", "version")
+    __slots__ = ("_by_row", "_dense", "_domains", "_ledger", "log", "total", "version")
 
     def __init__(self, ledger: TallyLedger) -> None:
         self._ledger = ledger
@@ -52,6 +56,8 @@ class Tally:
         self._domains: dict[str, I64] = {}
         self.total = 0
         self.version = next(ledger.ticks)
+        #: the rows on which counts moved, in trials too
+        self.log = RowLog(LOGGED_MAX)
 
     def move(self, row: int, amount: int) -> None:
         """Add (or with a negative amount take away) at a row."""
@@ -62,6 +68,7 @@ class Tally:
             self._by_row.pop(row, None)
         self.total += amount
         self.version = next(self._ledger.ticks)
+        self.log.add(row, AMOUNTS)
         if self._dense is not None:
             if row >= len(self._dense):
                 self._dense = _grown(self._dense, self._ledger.nodes.columns.capacity)
@@ -116,11 +123,13 @@ class Tally:
         """
         if row in self._by_row and self._domains.pop(key, None) is not None:
             self.version = next(self._ledger.ticks)
+            self.log.forget()
 
     def forget(self, key: str) -> None:
         """No node has the label any more."""
         if self._domains.pop(key, None) is not None:
             self.version = next(self._ledger.ticks)
+            self.log.forget()
 
 
 def _grown(counts: I64, size: int) -> I64:

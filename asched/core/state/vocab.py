@@ -64,6 +64,10 @@ class Vocab(Generic[T]):
         """The id, or 0 if nobody holds the value."""
         return self.ids.get(value, 0)
 
+    def held(self, id_: int) -> int:
+        """How often an id is held; one that was cut off is not."""
+        return self._holders[id_] if id_ < len(self._holders) else 0
+
     def holders(self) -> dict[T, int]:
         """How often each value is held."""
         return {value: self._holders[id_] for value, id_ in self.ids.items()}

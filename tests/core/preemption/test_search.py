@@ -186,3 +186,23 @@ def test_a_new_resource_named_by_a_promise_does_no_harm() -> None:
     stage.wait_for(a_high("other").requests({"example.com/gpu": "1"}, cpu="1"), "n1")
     assert stage.candidates(high) == {}
     assert np.array_equal(stage.rejection(high).candidates, [0])
+
+
+def test_what_was_found_is_forgotten_when_counts_move_that_turn_no_verdict_by_themselves() -> None:
+    """The zone is too full either way; but now it stays so without the victim, too."""
+    stage = Stage()
+    for name, zone in (("n0", "a"), ("n1", "a"), ("n2", "b")):
+        stage.nodes(a_node(name).labels(zone=zone).allocatable(cpu="2"))
+    stage.pod(a_low("victim", "n0").labels(app="web"))
+    stage.pod(a_low("important", "n2", priority=5000, cpu="2"))
+    rule = {
+        "maxSkew": 1,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    pod = a_high("high", cpu="1").labels(app="web").spec(topologySpreadConstraints=[rule])
+    built = stage.pod(pod)
+    assert set(stage.candidates(built)) == {"n0"}
+    stage.pod(a_low("another", "n1", priority=5000).labels(app="web"))
+    assert set(stage.candidates(built)) == set()

@@ -2,7 +2,8 @@
 
 import pytest
 
-from asched.core.framework.points import Expecting, Hint, Registration
+from asched.core.framework.expecting import Expecting
+from asched.core.framework.points import Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.profile import QueueProfile

@@ -28,6 +28,7 @@ FULL_PASS_SHARE: Final = 0.3
 #: So few rows are made one by one, wholly or not.
 ROWS_FEW: Final = 4
 
+_NO_ENDS: Final[list[int]] = []
 #: The version of what was never made, or failed half-way. Equal to no other.
 _NEVER: Final = object()
 
@@ -35,25 +36,27 @@ _NEVER: Final = object()
 class ByRow(ABC, Generic[A]):
     """Something kept for every row. `A` is whom it is made for: whoever asks for it hands that in.
 
-    It reads `aspects` of the node table's rows, and all of what `also` logs.
+    It reads `aspects` of the node table's rows, and all of what `logs` tell. Which these are may
+    change whenever everything is made anew.
     """
 
     __slots__ = (
-        "_also",
-        "_also_cursor",
         "_cursor",
+        "_ends",
         "_height",
         "_nodes",
         "_version",
         "aspects",
         "full_version",
+        "logs",
     )
 
-    def __init__(self, nodes: NodeTable, aspects: int, also: RowLog | None = None) -> None:
+    def __init__(self, nodes: NodeTable, aspects: int, *logs: RowLog) -> None:
         self._nodes = nodes
         self.aspects = aspects
-        self._also = also
-        self._cursor = self._also_cursor = self._height = -2
+        self.logs = logs
+        self._cursor = self._height = -2
+        self._ends: list[int] = []
         self._version: object = _NEVER
         #: moves whenever every row was made anew
         self.full_version = 0
@@ -63,22 +66,20 @@ class ByRow(ABC, Generic[A]):
 
         What fails half-way is made wholly next time.
         """
-        nodes, also = self._nodes, self._also
+        nodes = self._nodes
         log, height = nodes.log, nodes.height
-        end = log.end
-        also_end = -2 if also is None else also.end
+        end, ends = log.end, [log.end for log in self.logs] if self.logs else _NO_ENDS
         rows: Rows | None = None
         if height == self._height and version == self._version:
-            if end == self._cursor and also_end == self._also_cursor:
+            if end == self._cursor and ends == self._ends:
                 return
             if end == self._cursor + 1:  # mostly: the place of one pod
                 row, touched = log.last
                 rows = (row,) if touched & self.aspects else ()
             else:
                 rows = log.rows(self._cursor, self.aspects)
-            if also is not None and also_end != self._also_cursor and rows is not None:
-                more = also.rows(self._also_cursor, ALL_ASPECTS)
-                rows = None if more is None else tuple({*rows, *more})
+            if ends != self._ends:
+                rows = self._with_logged(rows)
             if rows is not None and ROWS_FEW < len(rows) > height * FULL_PASS_SHARE:
                 rows = None
         if rows is None or rows:
@@ -86,8 +87,21 @@ class ByRow(ABC, Generic[A]):
             if rows is None or not self._make_rows(asked, rows):
                 self._make_all(asked)
                 self.full_version += 1
+                ends = [log.end for log in self.logs]
             self._version, self._height = version, height
-        self._cursor, self._also_cursor = end, also_end
+        self._cursor, self._ends = end, ends
+
+    def _with_logged(self, rows: Rows | None) -> Rows | None:
+        """These rows and those that the logs name."""
+        if rows is None:
+            return None
+        found = set(rows)
+        for log, cursor in zip(self.logs, self._ends, strict=True):
+            more = log.rows(cursor, ALL_ASPECTS)
+            if more is None:
+                return None
+            found.update(more)
+        return tuple(found)
 
     @abstractmethod
     def _make_all(self, asked: A) -> None:

@@ -71,6 +71,8 @@ class CachedResult(ByRow[PodInfo]):
         self.update(pod, self.prepared.version)
 
     def _make_all(self, pod: PodInfo) -> None:
+        moved = self.prepared.result.moved
+        self.logs = () if moved is None else (moved,)
         self.values = self._owned(self._ask(pod, NodeView(self._nodes)))
         self._look_for_difference()
         work = self._work

@@ -48,9 +48,6 @@ class Feasible(ByRow[None]):
         if left != self._left or list(filters) != list(self._filters):
             self._version_of = (self._version_of[0] + 1,)
         self._filters, self._left = filters, left
-        self.aspects = LIVE_ONLY
-        for verdict in filters:
-            self.aspects |= verdict.aspects
 
     def refresh(self) -> None:
         """Bring it up to date; the filters' codes are."""
@@ -59,6 +56,10 @@ class Feasible(ByRow[None]):
 
     def _make_all(self, _: None) -> None:
         nodes = self._nodes
+        self.logs = tuple([log for verdict in self._filters for log in verdict.logs])
+        self.aspects = LIVE_ONLY
+        for verdict in self._filters:
+            self.aspects |= verdict.aspects
         rows: Mask = nodes.columns.read("live")[: nodes.height].copy()
         if self._left is not None:
             left = np.zeros(len(rows), dtype=np.bool_)

@@ -197,7 +197,7 @@ class NominatedPods:
             if len(self._tried) > TRIED_MAX:
                 self._tried.popitem(last=False)
         self._tried.move_to_end(pod.cls.key)
-        tried.refresh(state)
+        tried.refresh(state, self._cluster.counts_settled)
         own = self.nominated_amounts.row_of(pod)
         refused: dict[int, Status] = {}
         for row in rows:
@@ -237,10 +237,15 @@ class TriedRows(ByRow[None]):
         self.found: dict[int, Status | None] = {}
         self.layer = layer
 
-    def refresh(self, state: ClassState) -> None:
-        is_judged = state.outcome.rejection is None
+    def refresh(self, state: ClassState, counts: int) -> None:
+        """`counts` moves with every count of pods that is no supposition."""
+        if state.outcome.rejection is not None:
+            self.update(None, object())
+            return
+        if not any(verdict.plugin.reads_counts for verdict in state.active):
+            counts = 0
         versions = [(verdict, verdict.full_version) for verdict in state.active]
-        self.update(None, versions if is_judged else object())
+        self.update(None, (versions, counts))
 
     def _make_all(self, _: None) -> None:
         self.found.clear()

@@ -24,6 +24,8 @@ from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
 NOTHING_SAID: Final = PreFilterResult()
+#: The same with nothing else.
+NOTHING_KNOWN: Final = PreFilterResult(data=object())
 NOBODY: Final[Mask] = np.zeros(0, dtype=np.bool_)
 
 
@@ -86,19 +88,22 @@ class Prepared:
         read.
         """
         plugin = self.plugin
-        moved = self._kinds_moved() or not self._is_known or extra != self._extra
+        kinds_moved = self._kinds_moved()
+        moved = kinds_moved or not self._is_known or extra != self._extra
         if not moved and plugin.stamp(pod, self.result.data) == self._stamp:
             return self.result
+        was = self.result if self._is_known else NOTHING_KNOWN
         self._is_known = False  # should one of these raise
         data_stamp = plugin.data_stamp(pod)
         if moved or data_stamp is None or data_stamp != self._data_stamp:
             self.result = self._ask(pod, feasible)
             self._data_stamp = data_stamp
-        self._stamp = plugin.stamp(pod, self.result.data)
-        self._extra = extra
+        stamp = plugin.stamp(pod, self.result.data)
+        if kinds_moved or stamp != self._stamp or not _is_same(was, self.result):
+            self.version += 1
+        self._stamp, self._extra = stamp, extra
         self._is_known = plugin.depends_on is not None
         self.reads = self._bits()
-        self.version += 1
         return self.result
 
     def _bits(self) -> int:
@@ -170,3 +175,8 @@ class PreparedScores(Prepared):
         if not result.status.is_success and result.status.code is not Code.SKIP:
             raise PointError(f'running PreScore plugin "{half.name}": {result.status.message}')
         return result
+
+
+def _is_same(was: PreFilterResult, now: PreFilterResult) -> bool:
+    """Whether a half that was asked again said the very same."""
+    return was is now or (was.data is now.data and was[:2] == now[:2] and was.moved is now.moved)

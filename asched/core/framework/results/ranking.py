@@ -168,6 +168,8 @@ class Ranking(ByRow[None]):
 
     def _make_all(self, _: None) -> None:
         """All rows anew, from what is kept of each part."""
+        logs = [log for points in self.points for log in points.scores.logs]
+        self.logs = (self._feasible.turned, *logs)
         base, varied = self._floor, []
         for points in self.points:
             if points.is_active:

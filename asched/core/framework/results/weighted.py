@@ -156,6 +156,7 @@ class WeightedPoints(ByRow[None]):
 
     def _make_all(self, _: None) -> None:
         feasible = self._feasible
+        self.logs = (feasible.turned, *self.scores.logs)
         self._final, self._bounds = self._normalize(feasible.mask, feasible.count)
 
     def _make_rows(self, _: None, rows: Rows) -> bool:

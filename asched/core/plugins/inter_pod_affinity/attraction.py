@@ -9,7 +9,7 @@ Edges   where nothing draws or puts off, the plugin takes no part.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/scoring.go
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Final
 
 import numpy as np
@@ -22,6 +22,7 @@ from asched.core.plugins.inter_pod_affinity.terms import (
     Speakers,
     each_matching,
 )
+from asched.core.plugins.moved_rows import CountsSeen, MovedRows, difference
 from asched.core.state.cluster import Cluster
 from asched.core.state.counters import PodCounter, TermCounter, TermKind
 from asched.core.state.pods import PodClass
@@ -29,6 +30,7 @@ from asched.core.state.tally import Tally
 from asched.core.state.view import NodeView
 
 SCORE_MAX: Final = 100.0
+NOTHING: Final[I64] = np.zeros(1, dtype=np.int64)
 
 
 class Attraction:
@@ -44,12 +46,15 @@ class Attraction:
         "_drawing",
         "_generation",
         "_hard_weight",
+        "_is_drawn",
         "_own",
+        "_parts",
+        "_seen",
         "_speakers",
-        "_stamps",
-        "_summed_at",
+        "_summed_for",
         "_sums",
         "is_barred",
+        "moved",
     )
 
     def __init__(
@@ -76,17 +81,20 @@ class Attraction:
         self._counters: list[PodCounter] = []
         self._speakers = Speakers(cluster, namespaces, cls)
         self._drawing: tuple[tuple[TermCounter, int], ...] = ()
+        #: (counts, topology key, weight) of all that may add something
+        self._parts: list[tuple[Tally, str, int]] = []
         self._sums: dict[str, I64] = {}
-        self._summed_at: Hashable = None
-        self._stamps: list[tuple[int, int]] = []
+        #: a generation of nodes, and which parts count
+        self._summed_for: tuple[int, list[bool]] = (-1, [])
+        self._seen = CountsSeen()
+        self._is_drawn = False
+        self.moved = MovedRows(cluster.nodes)
 
     @property
     def is_idle(self) -> bool:
         """Whether no domain has anything to add."""
-        self._renew()
-        return self.is_barred or not any(
-            tally.total and tally.domain(key).any() for tally, key, _ in self._parts()
-        )
+        self._sum_anew()
+        return not self._is_drawn
 
     @property
     def is_untouched(self) -> bool:
@@ -95,23 +103,24 @@ class Attraction:
         return self.is_barred or not (self._own or self._drawing)
 
     def stamp(self) -> Hashable:
-        """Equal stamps mean equal counts."""
-        self._renew()
-        return tuple([tally.version for tally, _, _ in self._parts()])
+        """Whether it is idle. In which rows' domains other sums are, `moved` knows then."""
+        self.keep()
+        return self.is_idle
 
     def raw(self, nodes: NodeView) -> I64:
         """int64[M] raw scores; they may be negative."""
-        label = nodes.table.label_column
-        stamp = self.stamp()
-        if stamp != self._summed_at or self._stamps != [label(key).stamp for key in self._sums]:
-            self._sums = self._sum()
-            self._summed_at = stamp
-            self._stamps = [label(key).stamp for key in self._sums]
+        self._sum_anew()
         raw: I64 | None = None
         for key, sums in self._sums.items():
-            part = sums[nodes.label(key)[0]]
+            part = sums.take(nodes.label(key)[0])
             raw = part if raw is None else raw + part
         return np.zeros(nodes.size, dtype=np.int64) if raw is None else raw
+
+    def raw_of(self, row: int) -> int:
+        """The same for one row."""
+        self._sum_anew()
+        label = self._cluster.nodes.label_column
+        return sum([sums.item(label(key).ids.item(row)) for key, sums in self._sums.items()])
 
     def keep(self) -> None:
         """Say that the counters are still of use; make them before any trial begins."""
@@ -120,18 +129,24 @@ class Attraction:
             self._cluster.topology.keep(counter)
 
     def _renew(self) -> None:
-        if self._speakers.renew():
+        is_same = not self._speakers.renew()
+        if not is_same:
             weighed = ((term, self._weight_of(term)) for term in self._speakers.terms)
             self._drawing = tuple((term, weight) for term, weight in weighed if weight)
         nodes = self._cluster.nodes
         if self._generation != nodes.generation:
-            self._generation = nodes.generation
+            self._generation, is_same = nodes.generation, False
             self._counted = [own for own in self._own if nodes.is_carried(own.topology_key)]
             self._counters = []
         elif any(counter.is_dropped for counter in self._counters):
             self._counters = []
         for counted in self._counted[len(self._counters) :]:
             self._counters.append(self._cluster.counter(counted.counter_key))
+            is_same = False
+        if not is_same:
+            counters = zip(self._counters, self._counted, strict=True)
+            self._parts = [(counter, own.topology_key, own.weight) for counter, own in counters]
+            self._parts += [(term, term.key.topology_key, weight) for term, weight in self._drawing]
 
     def _weight_of(self, term: TermCounter) -> int:
         """What one carrier of the term adds to its domain."""
@@ -145,24 +160,62 @@ class Attraction:
             case TermKind.REQUIRED_ANTI_AFFINITY:
                 return 0
 
-    def _parts(self) -> Iterator[tuple[Tally, str, int]]:
-        """(counts, topology key, weight) of all that may add something."""
-        for counter, own in zip(self._counters, self._counted, strict=True):
-            yield counter, own.topology_key, own.weight
-        for term, weight in self._drawing:
-            yield term, term.key.topology_key, weight
+    def _sum_anew(self) -> None:
+        """Sum up the domains again in which counts have moved; or all of them, if nobody knows
+        which these are, or something else has a say.
+        """
+        self._renew()
+        rows = None if self.is_barred else self._seen.rows([tally for tally, _, _ in self._parts])
+        if rows is not None and not rows and self._summed_for[0] == self._generation:
+            return
+        heard = [tally.total > 0 for tally, _, _ in self._parts]
+        summed_for = (self._generation, heard)
+        if rows is None or summed_for != self._summed_for:
+            self._sum_all()
+            self._summed_for = summed_for
+            return
+        for row in rows:
+            for key, sums in self._sums.items():
+                self._sum_row(row, key, sums)
 
-    def _sum(self) -> dict[str, I64]:
+    def _sum_row(self, row: int, key: str, sums: I64) -> None:
+        column = self._cluster.nodes.label_column(key)
+        id_ = column.ids.item(row)
+        if not id_:
+            return
+        total, is_drawn = 0, False
+        for tally, topology_key, weight in self._parts:
+            if topology_key == key:
+                here = tally.domain(key).item(id_)
+                total += here * weight
+                is_drawn |= here != 0
+        if total != sums.item(id_):
+            sums[id_] = total
+            self.moved.turn_row(row, column, id_)
+        if is_drawn != self._is_drawn:
+            self._is_drawn = is_drawn or self._find_drawn()
+
+    def _sum_all(self) -> None:
         """int64[D] for each topology key."""
-        sums: dict[str, I64] = {}
-        for tally, key, weight in self._parts():
-            if tally.total:
-                part = tally.domain(key) * weight
-                if key in sums:
-                    sums[key] += part
-                else:
-                    sums[key] = part
-        return sums
+        old, self._sums = self._sums, {}
+        for tally, key, weight in self._parts if not self.is_barred else ():
+            if not tally.total:
+                continue
+            part = tally.domain(key) * weight
+            if key in self._sums:
+                self._sums[key] += part
+            else:
+                self._sums[key] = part
+        self._is_drawn = self._find_drawn()
+        for key in old.keys() | self._sums.keys():
+            turned = difference(old.get(key, NOTHING), self._sums.get(key, NOTHING))
+            if len(turned):
+                self.moved.turn(self._cluster.nodes.label_column(key), turned.tolist())
+
+    def _find_drawn(self) -> bool:
+        return not self.is_barred and any(
+            tally.total and tally.domain(key).any() for tally, key, _ in self._parts
+        )
 
 
 def between(raw: I64, least: int, largest: int) -> I64:

@@ -8,8 +8,8 @@ Cost    each domain is judged once, then one gather over the rows for each key.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/filtering.go
 """
 
-from collections.abc import Callable, Hashable
-from typing import Final
+from collections.abc import Hashable
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -22,10 +22,11 @@ from asched.core.plugins.inter_pod_affinity.terms import (
     all_matching,
     each_matching,
 )
+from asched.core.plugins.moved_rows import CountsSeen, MovedRows, difference
 from asched.core.state.cluster import Cluster
 from asched.core.state.counters import PodCounter, TermCounter, TermKind
-from asched.core.state.nodes import LabelColumn
 from asched.core.state.pods import PodClass
+from asched.core.state.tally import Tally
 from asched.core.state.view import NodeView
 
 NOT_NEAR: Final = Reason("node(s) didn't match pod affinity rules", resolvable=False)
@@ -37,10 +38,30 @@ CODE_NOT_NEAR: Final = 1
 CODE_TOO_NEAR: Final = 2
 CODE_UNWANTED: Final = 3
 
+NOBODY_REFUSED: Final[Mask] = np.zeros(1, dtype=np.bool_)
+
+
+class Judged(NamedTuple):
+    """What one rule says of the domains of a topology key: bool[D] of those it refuses, by the
+    counts in which a pod there is a reason to.
+    """
+
+    code: int
+    key: str
+    refused: Mask
+    tallies: tuple[Tally, ...]
+
+    def refuses(self, id_: int) -> bool:
+        """By the newest counts."""
+        key = self.key
+        if self.code == CODE_NOT_NEAR:
+            return all(tally.domain(key).item(id_) <= 0 for tally in self.tallies)
+        return any(tally.domain(key).item(id_) > 0 for tally in self.tallies)
+
 
 class Nearness:
     """The required terms that concern a class of pods, with each domain judged for the newest
-    counts.
+    counts. `moved` logs the rows of domains of which the judgement turned.
 
     Holds for one version of the namespaces. Raises ValueError if a term makes no sense.
     """
@@ -53,15 +74,17 @@ class Nearness:
         "_counted",
         "_counters",
         "_generation",
+        "_is_first",
         "_judged",
-        "_judged_at",
+        "_judged_for",
         "_matches_itself",
         "_missing",
+        "_refused_count",
+        "_seen",
         "_speakers",
-        "_stamps",
-        "_told",
         "_unwanted",
         "has_terms",
+        "moved",
     )
 
     def __init__(self, cluster: Cluster, namespaces: Namespaces, cls: PodClass) -> None:
@@ -84,16 +107,20 @@ class Nearness:
         self._counters: list[PodCounter] = []
         self._speakers = Speakers(cluster, namespaces, cls)
         self._unwanted: tuple[TermCounter, ...] = ()
-        self._judged: list[tuple[int, str, Mask]] = []
-        self._judged_at: list[int] | None = None
-        self._stamps: list[tuple[int, int]] = []
-        self._told: Hashable = None
+        #: the weakest rule first; and what they were made for
+        self._judged: list[Judged] = []
+        #: a generation of nodes, and which terms of others count
+        self._judged_for: tuple[int, list[bool]] = (-1, [])
+        self._seen = CountsSeen()
+        self._refused_count = 0
+        self._is_first = False  # of its group: there is nobody to be near to
+        self.moved = MovedRows(cluster.nodes)
 
     @property
     def is_idle(self) -> bool:
         """Whether no node can be refused: no own term, and nobody's anti-affinity speaks of it."""
         self._judge_anew()
-        return not self.has_terms and not any(refused.any() for _, _, refused in self._judged)
+        return not self.has_terms and not self._refused_count
 
     @property
     def is_untouched(self) -> bool:
@@ -102,21 +129,26 @@ class Nearness:
         return not self.has_terms and not self._unwanted
 
     def stamp(self) -> Hashable:
-        """The verdicts on all domains: counts may move and change none of them."""
-        self._judge_anew()
-        if self._told is None:
-            self._told = tuple(
-                [(code, key, refused.tobytes()) for code, key, refused in self._judged]
-            )
-        return self._told
+        """Whether it is idle. Which rows are judged otherwise than before, `moved` knows then."""
+        self.keep()
+        return self.is_idle
 
     def codes(self, nodes: NodeView) -> Codes:
         """int32[M]: 0 fits, else the code of the first rule that refuses the row."""
         self._judge_anew()
         codes = np.zeros(nodes.size, dtype=np.int32)
-        for code, key, refused in self._judged:  # the first rule last, so that it has its way
-            codes[refused[nodes.label(key)[0]]] = code
+        for judged in self._judged:  # the first rule last, so that it has its way
+            codes[judged.refused[nodes.label(judged.key)[0]]] = judged.code
         return codes
+
+    def code_of(self, row: int) -> int:
+        """The same for one row."""
+        self._judge_anew()
+        code, label = 0, self._cluster.nodes.label_column
+        for judged in self._judged:
+            if judged.refused.item(label(judged.key).ids.item(row)):
+                code = judged.code
+        return code
 
     def keep(self) -> None:
         """Say that the counters are still of use; make them before any trial begins."""
@@ -143,65 +175,96 @@ class Nearness:
         """Leave out what no node can be refused by: a pod may have thousands of terms."""
         is_carried = self._cluster.nodes.is_carried
         self._missing = next((k for k in self._affinity_keys if not is_carried(k)), None)
-        self._counters, self._counted, self._judged_at = [], [], None
+        self._counters, self._counted = [], []
         if self._missing is None:
             anti = [counted for counted in self._anti if is_carried(counted.topology_key)]
             near = [] if self._affinity is None else [Counted(self._affinity, "")]
             self._counted = near + anti
 
     def _judge_anew(self) -> None:
-        """Judge every domain again if counts have moved or there are other domains."""
+        """Judge the domains again in which counts have moved; or all of them, if nobody knows which
+        these are, or other terms have a say.
+        """
         self._renew()
-        label = self._cluster.nodes.label_column
-        moved = [tally.version for tally in (*self._counters, *self._unwanted)]
-        if moved != self._judged_at or self._stamps != _stamps(label, self._judged):
-            self._judged = self._judge()
-            self._judged_at = moved
-            self._stamps = _stamps(label, self._judged)
-            self._told = None
+        rows = self._seen.rows((*self._counters, *self._unwanted))
+        if rows is not None and not rows and self._judged_for[0] == self._generation:
+            return
+        heard = [term.total > 0 for term in self._unwanted]
+        judged_for = (self._generation, heard)
+        if rows is None or judged_for != self._judged_for or self._is_first:
+            self._judge_all()
+            self._judged_for = judged_for
+        elif not all(map(self._judge_row, rows)):
+            self._judge_all()
 
-    def _judge(self) -> list[tuple[int, str, Mask]]:
-        """(code, topology key, bool[D] of refused domains), the weakest rule first."""
+    def _judge_row(self, row: int) -> bool:
+        """Judge its domains. False if all of them have to be."""
+        for judged in self._judged:
+            column = self._cluster.nodes.label_column(judged.key)
+            id_ = column.ids.item(row)
+            if not id_:
+                continue
+            now = judged.refuses(id_)
+            if now == judged.refused.item(id_):
+                continue
+            if now and judged.code == CODE_NOT_NEAR:
+                return False  # it was the last of its group, maybe
+            judged.refused[id_] = now
+            self._refused_count += 1 if now else -1
+            self.moved.turn_row(row, column, id_)
+        return True
+
+    def _judge_all(self) -> None:
+        old = {(one.code, one.key): one.refused for one in self._judged}
+        self._judged = self._judge()
+        self._refused_count = sum(int(np.count_nonzero(one.refused)) for one in self._judged)
+        now = {(one.code, one.key): one.refused for one in self._judged}
+        for rule in old.keys() | now.keys():
+            before, after = old.get(rule, NOBODY_REFUSED), now.get(rule, NOBODY_REFUSED)
+            code, key = rule
+            if code == CODE_NOT_NEAR and (before is NOBODY_REFUSED or after is NOBODY_REFUSED):
+                self.moved.turn_all()
+                return
+            turned = difference(before, after)
+            if len(turned):
+                self.moved.turn(self._cluster.nodes.label_column(key), turned.tolist())
+
+    def _judge(self) -> list[Judged]:
+        """The weakest rule first."""
+        self._is_first = False
         if self._missing is not None:
-            return [(CODE_NOT_NEAR, self._missing, np.ones(1, dtype=np.bool_))]
-        unwanted: dict[str, Mask] = {}
+            return [Judged(CODE_NOT_NEAR, self._missing, np.ones(1, dtype=np.bool_), ())]
+        unwanted: dict[str, list[Tally]] = {}
         for term in self._unwanted:
             if term.total:
-                key = term.key.topology_key
-                _add(unwanted, key, term.domain(key) > 0)
-        too_near: dict[str, Mask] = {}
+                unwanted.setdefault(term.key.topology_key, []).append(term)
+        too_near: dict[str, list[Tally]] = {}
         first = 0 if self._affinity is None else 1
         own = zip(self._counted[first:], self._counters[first:], strict=True)
         for counted, counter in own:
-            _add(too_near, counted.topology_key, counter.domain(counted.topology_key) > 0)
-        judged = [(CODE_UNWANTED, key, refused) for key, refused in unwanted.items()]
-        judged += [(CODE_TOO_NEAR, key, refused) for key, refused in too_near.items()]
+            too_near.setdefault(counted.topology_key, []).append(counter)
+        judged = [_forbidden(CODE_UNWANTED, *one) for one in unwanted.items()]
+        judged += [_forbidden(CODE_TOO_NEAR, *one) for one in too_near.items()]
         return judged + self._judge_affinity()
 
-    def _judge_affinity(self) -> list[tuple[int, str, Mask]]:
+    def _judge_affinity(self) -> list[Judged]:
         label = self._cluster.nodes.label_column
         if self._affinity is None:  # no terms, or such that no pod can match
             return [
-                (CODE_NOT_NEAR, key, np.ones(len(label(key).values), dtype=np.bool_))
+                Judged(CODE_NOT_NEAR, key, np.ones(len(label(key).values), dtype=np.bool_), ())
                 for key in self._affinity_keys
             ]
         counter = self._counters[0]
         refused = {key: counter.domain(key) <= 0 for key in self._affinity_keys}
         if self._matches_itself and all(mask.all() for mask in refused.values()):
+            self._is_first = True
             for mask in refused.values():  # the first of its group needs the keys alone
                 mask[1:] = False
-        return [(CODE_NOT_NEAR, key, mask) for key, mask in refused.items()]
+        return [Judged(CODE_NOT_NEAR, key, mask, (counter,)) for key, mask in refused.items()]
 
 
-def _add(masks: dict[str, Mask], key: str, mask: Mask) -> None:
-    if key in masks:
-        masks[key] |= mask
-    else:
-        masks[key] = mask
-
-
-def _stamps(
-    label: Callable[[str], LabelColumn], judged: list[tuple[int, str, Mask]]
-) -> list[tuple[int, int]]:
-    """What the ids stood for by which domains were judged."""
-    return [label(key).stamp for _, key, _ in judged]
+def _forbidden(code: int, key: str, tallies: list[Tally]) -> Judged:
+    refused = tallies[0].domain(key) > 0
+    for tally in tallies[1:]:
+        refused |= tally.domain(key) > 0
+    return Judged(code, key, refused, tuple(tallies))

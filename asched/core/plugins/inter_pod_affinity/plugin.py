@@ -102,22 +102,32 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         if isinstance(nearness, str):
             return PreFilterResult(unresolvable(f"parsing pod: {nearness}"))
         nearness.keep()
-        return PreFilterResult(SKIP if nearness.is_idle else SUCCESS, None, nearness)
+        status = SKIP if nearness.is_idle else SUCCESS
+        return PreFilterResult(status, None, nearness, nearness.moved.log)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
         nearness: Nearness = data
         return nearness.codes(nodes)
+
+    def filter_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
+        nearness: Nearness = data
+        return nearness.code_of(row)
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
         attraction = self._affinity_of(pod.cls).attraction
         if isinstance(attraction, str):
             return PreFilterResult(failure(f"failed to parse pod: {attraction}"))
         attraction.keep()
-        return PreFilterResult(SKIP if attraction.is_idle else SUCCESS, None, attraction)
+        status = SKIP if attraction.is_idle else SUCCESS
+        return PreFilterResult(status, None, attraction, attraction.moved.log)
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         attraction: Attraction = data
         return attraction.raw(nodes)
+
+    def score_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
+        attraction: Attraction = data
+        return attraction.raw_of(row)
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
         return int(raw.min()), int(raw.max())

@@ -43,7 +43,7 @@ class Weighted(NamedTuple):
 class SoftSide(Side):
     """The soft constraints of a class of pods."""
 
-    __slots__ = ("_keys", "is_strict")
+    __slots__ = ("_keys", "_weighted", "is_strict")
 
     def __init__(
         self,
@@ -59,10 +59,23 @@ class SoftSide(Side):
             cluster, memory, cls, constraints, self._keys if is_strict else frozenset()
         )
         self.is_strict = is_strict
+        self._weighted = Weighted(self, ())
 
     def stamp(self) -> Hashable:
-        """Scores move with every count."""
-        return self.moved()
+        """Which nodes there are. Of whose domains counts moved, `moved` knows then."""
+        self.keep()
+        layout, rows = self._memory.layout(), self.moved_rows()
+        if rows is None:
+            self.moved.turn_all()
+            return layout
+        for row in rows:
+            for constraint in self.constraints[: self.reach]:
+                column = self._cluster.nodes.label_column(constraint.topology_key)
+                if constraint.topology_key == names.LABEL_HOSTNAME:
+                    self.moved.turn_alone(row)
+                else:
+                    self.moved.turn_row(row, column, column.ids.item(row))
+        return layout
 
     def find_reach(self) -> int:
         """None, if no node has all keys that are asked for: then every one is ignored."""
@@ -78,7 +91,9 @@ class SoftSide(Side):
             math.log(self._size(nodes, constraint.topology_key, scored) + 2)
             for constraint in self.constraints[: self.reach]
         )
-        return Weighted(self, weights)
+        if weights != self._weighted.weights:
+            self._weighted = Weighted(self, weights)
+        return self._weighted  # the same one, while it holds
 
     def raw(self, nodes: NodeView, weights: tuple[float, ...]) -> I64:
         """int64[M] raw scores, `IGNORED` for rows that take no part."""
@@ -93,6 +108,25 @@ class SoftSide(Side):
         if self.is_strict:
             raw[~nodes.gather(self._memory.complete(self._keys))] = IGNORED
         return raw
+
+    def raw_of(self, row: int, weights: tuple[float, ...]) -> int:
+        """The same for one row."""
+        self._memory.layout()
+        if not weights or (self.is_strict and not self._memory.complete(self._keys)[row]):
+            return IGNORED
+        total = 0.0
+        for index, weight in enumerate(weights):
+            constraint = self.constraints[index]
+            key, counter = constraint.topology_key, self.counter(index)
+            id_ = self._cluster.nodes.label_column(key).ids.item(row)
+            if not id_:
+                continue
+            if key == names.LABEL_HOSTNAME:
+                count = 0 if counter is None else counter.at(row)
+            else:
+                count = self.domains(index).counts(counter).item(id_)
+            total += float(count) * weight + float(constraint.max_skew - 1)
+        return math.floor(total + 0.5)
 
     def _size(self, nodes: NodeView, key: str, scored: Mask) -> int:
         """How many domains the nodes to be scored are in."""
@@ -117,7 +151,7 @@ class SoftSide(Side):
             return part if self._is_everywhere(key) else np.where(ids > 0, part, 0.0)
         by_value: F64 = self.domains(index).counts(counter).astype(np.float64) * weight + least
         by_value[0] = 0.0
-        return by_value[ids]
+        return by_value.take(ids)
 
     def _is_everywhere(self, key: str) -> bool:
         """Whether the rows that lack the key need no care: they are ignored anyway."""

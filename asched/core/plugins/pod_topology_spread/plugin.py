@@ -128,11 +128,15 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         if isinstance(side, str):
             return PreFilterResult(failure(side))
         side.keep()
-        return PreFilterResult(SUCCESS, None, side)
+        return PreFilterResult(SUCCESS, None, side, side.moved.log)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
         side: HardSide = data
         return side.codes(nodes)
+
+    def filter_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
+        side: HardSide = data
+        return side.code_of(row)
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:
         side = self._spread_of(pod.cls).soft
@@ -141,11 +145,15 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         if isinstance(side, str):
             return PreFilterResult(failure(side))
         side.keep()
-        return PreFilterResult(SUCCESS, None, side.weigh(nodes, feasible))
+        return PreFilterResult(SUCCESS, None, side.weigh(nodes, feasible), side.moved.log)
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         weighted: Weighted = data
         return weighted.side.raw(nodes, weighted.weights)
+
+    def score_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
+        weighted: Weighted = data
+        return weighted.side.raw_of(row, weighted.weights)
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
         return extremes(raw)

@@ -1,7 +1,8 @@
 """What the hard and the soft constraints of a class have in common: their counters and domains."""
 
-from collections.abc import Hashable
+from collections.abc import Iterable
 
+from asched.core.plugins.moved_rows import CountsSeen, MovedRows
 from asched.core.plugins.pod_topology_spread.constraints import Constraints
 from asched.core.plugins.pod_topology_spread.domains import (
     Admission,
@@ -30,7 +31,9 @@ class Side:
         "_memory",
         "_reach",
         "_reached_at",
+        "_seen",
         "constraints",
+        "moved",
     )
 
     def __init__(
@@ -45,6 +48,9 @@ class Side:
         self._memory = memory
         self.constraints = constraints
         self._reach, self._reached_at = 0, -1
+        self._seen = CountsSeen()
+        #: for rows about which something else is to be said, since counts moved
+        self.moved = MovedRows(cluster.nodes)
         self._counter_keys = [c.counter_key(cls.label_set.namespace) for c in constraints]
         self._counters: list[PodCounter | None] = [None] * len(constraints)
         admissions: dict[tuple[bool, bool, bool], Admission] = {}
@@ -84,13 +90,10 @@ class Side:
     def domains(self, index: int) -> Domains:
         return self._memory.get(self._domain_keys[index])
 
-    def moved(self) -> Hashable:
-        """A value that stays equal while the layout of the nodes and all counts do."""
-        versions = [self._memory.layout()]
-        for index in range(self.reach):
-            counter = self.counter(index)
-            versions.append(0 if counter is None else counter.version)
-        return tuple(versions)
+    def moved_rows(self) -> Iterable[int] | None:
+        """Rows on which counts moved since this was asked last; None if nobody knows."""
+        counters = [self.counter(index) for index in range(self.reach)]
+        return self._seen.rows([counter for counter in counters if counter is not None])
 
     def keep(self) -> None:
         """Say that the counters are still of use; make them before any trial begins."""

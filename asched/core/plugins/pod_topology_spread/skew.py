@@ -13,8 +13,9 @@ from typing import Final
 
 import numpy as np
 
-from asched.core.framework.points import Codes
+from asched.core.framework.points import I64, Codes
 from asched.core.framework.status import Reason
+from asched.core.plugins.moved_rows import difference
 from asched.core.plugins.pod_topology_spread.constraints import Constraints
 from asched.core.plugins.pod_topology_spread.domains import Domains, DomainsMemory
 from asched.core.plugins.pod_topology_spread.sides import Side
@@ -35,7 +36,7 @@ CODE_SKEWED: Final = 2
 class HardSide(Side):
     """The hard constraints of a class of pods, with each domain judged for the newest counts."""
 
-    __slots__ = ("_judged", "_judged_at", "_self_matches", "_told")
+    __slots__ = ("_judged", "_judged_at", "_least", "_self_matches")
 
     def __init__(
         self, cluster: Cluster, memory: DomainsMemory, cls: PodClass, constraints: Constraints
@@ -45,8 +46,9 @@ class HardSide(Side):
         labels = cls.label_set.labels
         self._self_matches = [int(constraint.matches(labels)) for constraint in constraints]
         self._judged: list[Codes] = []
-        self._judged_at: Hashable = None
-        self._told: Hashable = None
+        #: of each constraint: the smallest number it was judged with
+        self._least: list[int] = []
+        self._judged_at = -1  # a layout of the nodes
 
     def find_reach(self) -> int:
         """Up to the first key that no node has: none gets past that."""
@@ -57,11 +59,10 @@ class HardSide(Side):
         return len(self.constraints)
 
     def stamp(self) -> Hashable:
-        """The verdicts on all domains: counts may move and change none of them."""
+        """None: `moved` knows then of which rows' domains the verdict has turned."""
+        self.keep()
         self._judge_anew()
-        if self._told is None:
-            self._told = tuple(judged.tobytes() for judged in self._judged)
-        return self._told
+        return None
 
     def codes(self, nodes: NodeView) -> Codes:
         """int32[M]: 0 fits, else the code of the first constraint that refuses the row."""
@@ -69,26 +70,69 @@ class HardSide(Side):
         codes: Codes | None = None
         reached = self.constraints[: self.reach]
         for constraint, judged in zip(reached, self._judged, strict=True):
-            told = judged[nodes.label(constraint.topology_key)[0]]
+            told = judged.take(nodes.label(constraint.topology_key)[0])
             codes = told if codes is None else np.where(codes, codes, told)
         assert codes is not None, "a filter without hard constraints is skipped"
         return codes
 
-    def _judge_anew(self) -> None:
-        """Judge every domain again if counts or nodes have moved."""
-        moved = self.moved()
-        if moved != self._judged_at:
-            self._judged = [self._judge(index) for index in range(self.reach)]
-            self._judged_at = moved
-            self._told = None
+    def code_of(self, row: int) -> int:
+        """The same for one row."""
+        self._judge_anew()
+        label = self._cluster.nodes.label_column
+        for constraint, judged in zip(self.constraints, self._judged, strict=False):
+            code: int = judged.item(label(constraint.topology_key).ids.item(row))
+            if code:
+                return code
+        return 0
 
-    def _judge(self, index: int) -> Codes:
+    def _judge_anew(self) -> None:
+        """Judge the domains again in which counts have moved; or all of them, if nobody knows which
+        these are, if the smallest number is another, or other nodes count.
+        """
+        layout, rows = self._memory.layout(), self.moved_rows()
+        if layout == self._judged_at and rows is not None and all(map(self._judge_row, rows)):
+            return
+        old, self._judged, self._least = self._judged, [], []
+        for index in range(self.reach):
+            self._judge(index)
+        self._judged_at = layout
+        if len(old) != len(self._judged):
+            self.moved.turn_all()
+            return
+        for constraint, before, after in zip(self.constraints, old, self._judged, strict=False):
+            turned = difference(before, after)
+            if len(turned):
+                column = self._cluster.nodes.label_column(constraint.topology_key)
+                self.moved.turn(column, turned.tolist())
+
+    def _judge_row(self, row: int) -> bool:
+        """Judge its domains. False if others have to be, too."""
+        for index, judged in enumerate(self._judged):
+            column = self._cluster.nodes.label_column(self.constraints[index].topology_key)
+            id_ = column.ids.item(row)
+            counts, least = self._counts(index)
+            if least != self._least[index]:
+                return False
+            code = CODE_SKEWED if id_ and counts.item(id_) > self._allowed(index, least) else 0
+            if id_ and code != judged.item(id_):
+                judged[id_] = code
+                self.moved.turn_row(row, column, id_)
+        return True
+
+    def _judge(self, index: int) -> None:
         """int32[D]: the code of each domain."""
-        constraint = self.constraints[index]
+        counts, least = self._counts(index)
+        codes = (counts > self._allowed(index, least)).astype(np.int32) * CODE_SKEWED
+        codes[0] = CODE_NO_LABEL
+        self._judged.append(codes)
+        self._least.append(least)
+
+    def _counts(self, index: int) -> tuple[I64, int]:
+        """int64[D] pods by domain, and what their number is compared with."""
         domains: Domains = self.domains(index)
         counts = domains.counts(self.counter(index))
-        least = domains.least(counts) if domains.count >= max(constraint.min_domains, 1) else 0
-        allowed = constraint.max_skew + least - self._self_matches[index]
-        codes = (counts > allowed).astype(np.int32) * CODE_SKEWED
-        codes[0] = CODE_NO_LABEL
-        return codes
+        is_enough = domains.count >= max(self.constraints[index].min_domains, 1)
+        return counts, domains.least(counts) if is_enough else 0
+
+    def _allowed(self, index: int, least: int) -> int:
+        return self.constraints[index].max_skew + least - self._self_matches[index]

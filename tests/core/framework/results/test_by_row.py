@@ -17,8 +17,8 @@ NODES = 40
 class Kept(ByRow[str]):
     """Notes what is asked of it. `rather_whole` and `fails` as the tests have it."""
 
-    def __init__(self, cluster: Cluster, also: RowLog | None = None) -> None:
-        super().__init__(cluster.nodes, LABELS, also)
+    def __init__(self, cluster: Cluster, *logs: RowLog) -> None:
+        super().__init__(cluster.nodes, LABELS, *logs)
         self.made: list[tuple[str, set[int] | None]] = []
         self.rather_whole = self.fails = False
 
@@ -96,18 +96,35 @@ def test_many_rows_rows_that_came_and_a_log_that_forgot_make_everything_anew(
     assert kept.take() == []
 
 
-def test_rows_of_another_log_count_as_well(cluster: Cluster) -> None:
-    also = RowLog()
-    kept = Kept(cluster, also)
+def test_rows_of_other_logs_count_as_well(cluster: Cluster) -> None:
+    also, more = RowLog(), RowLog()
+    kept = Kept(cluster, also, more)
     kept.take()
     also.add(9, 1)
     assert kept.take() == [("pod", {9})]
-    also.add(9, 1)
+    more.add(8, 1)
     cluster.nodes.log.add(2, LABELS)
-    assert kept.take() == [("pod", {2, 9})]
-    also.forget()
+    assert kept.take() == [("pod", {2, 8})]
+    also.add(9, 1)
+    also.add(7, 1)
+    more.add(9, 1)
+    assert kept.take() == [("pod", {7, 9})]
+    more.forget()
     assert kept.take() == ALL
     assert kept.take() == []
+
+
+def test_other_logs_take_effect_when_everything_is_made_anew(cluster: Cluster) -> None:
+    first, second = RowLog(), RowLog()
+    second.add(1, 1)
+    kept = Kept(cluster, first)
+    kept.take(version=1)
+    kept.logs = (second,)
+    assert kept.take(version=2) == ALL
+    assert kept.take(version=2) == []
+    second.add(5, 1)
+    first.add(4, 1)
+    assert kept.take(version=2) == [("pod", {5})]
 
 
 def test_a_result_may_rather_be_made_wholly(cluster: Cluster) -> None:

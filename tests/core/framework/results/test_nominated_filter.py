@@ -85,6 +85,29 @@ def test_kept_trials_agree_with_fresh_ones(seed: int) -> None:
             change()
 
 
+def test_kept_trials_follow_counts_that_turn_no_verdict_by_themselves() -> None:
+    """One more pod elsewhere in the zone: without the nominated pod it would still do."""
+    stage = Stage()
+    for name, zone in (("n0", "a"), ("n1", "a"), ("n2", "b")):
+        stage.nodes(a_node(name).labels(zone=zone))
+    rule = {
+        "maxSkew": 2,
+        "topologyKey": "zone",
+        "whenUnsatisfiable": "DoNotSchedule",
+        "labelSelector": {"matchLabels": {"app": "web"}},
+    }
+    spread = {"topologySpreadConstraints": [rule]}
+    stage.wait_for(a_high("first").labels(app="web"), "n0")
+    pod = stage.pod(a_high("second", priority=10).labels(app="web").spec(**spread))
+    info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
+    for expected in (set(), {stage.cluster.nodes.row_of["n0"]}):
+        stage.attempt(pod)
+        assert not is_plain(state)
+        assert set(by_trial(stage, pod)) == expected
+        assert set(stage.runner.nominated_pods.judge(info, state)) == expected
+        stage.pod(a_pod("there").labels(app="web").on("n1"))
+
+
 def _explained(stage: Stage, pod: Pod) -> Rejection:
     info = stage.info(pod)
     return stage.runner.rejection(info, stage.runner.cache.state_of(info), {})

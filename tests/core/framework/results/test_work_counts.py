@@ -116,21 +116,32 @@ async def test_the_next_equal_pod_costs_one_row_per_moving_plugin(engine, spec) 
 
 @pytest.mark.parametrize(
     "spec",
-    [
-        spread(ZONE, "DoNotSchedule"),
-        spread(HOSTNAME, "ScheduleAnyway"),
-        affinity("podAffinity"),
-        affinity("podAntiAffinity"),
-        affinity("podAntiAffinity", weight=10),
-    ],
-    ids=["hard spread", "soft spread", "affinity", "anti-affinity", "preferred"],
+    [spread(ZONE, "DoNotSchedule"), affinity("podAffinity")],
+    ids=["hard spread", "affinity"],
 )
-async def test_rules_about_other_pods_add_at_most_two_full_passes_a_pod(engine, spec) -> None:
+async def test_rules_about_zones_add_at_most_one_full_pass_a_pod(engine, spec) -> None:
     """What counts pods of a domain may look at all rows again, the rest of the profile may not."""
     await engine.schedule(*[pod(**spec) for _ in range(WARM)])
     full, row, _ = await engine.schedule(*[pod(**spec) for _ in range(COUNTED)])
-    assert full <= 2 * COUNTED
-    assert row <= (MOVING_PLUGINS + 1) * COUNTED
+    assert full <= COUNTED
+    assert row <= MOVING_PLUGINS * COUNTED
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        spread(HOSTNAME, "DoNotSchedule"),
+        spread(HOSTNAME, "ScheduleAnyway"),
+        affinity("podAntiAffinity"),
+        affinity("podAntiAffinity", weight=10),
+    ],
+    ids=["hard spread", "soft spread", "anti-affinity", "preferred"],
+)
+async def test_rules_about_single_nodes_add_one_row_a_pod(engine, spec) -> None:
+    await engine.schedule(*[pod(**spec) for _ in range(WARM)])
+    full, _, rows = await engine.schedule(*[pod(**spec) for _ in range(COUNTED)])
+    assert full == 0
+    assert rows <= (MOVING_PLUGINS + 1) * COUNTED
 
 
 async def test_a_rejected_class_costs_nothing_the_second_time(engine) -> None:

@@ -9,6 +9,7 @@ from asched.core.framework.results.prepared import PreparedFilter, PreparedScore
 from asched.core.framework.status import Code
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
+from asched.core.state.nodes import ALL_ASPECTS
 from asched.core.state.view import NodeView
 from tests.topology_world import RandomWorld, World, a_node, a_pod, affinity, term
 from tests.twins import inter_pod_affinity as twin
@@ -105,22 +106,25 @@ def test_trials_agree_with_the_twin(seed: int) -> None:
         assert world.by_node(plugin.filter(info, world.cluster.view(), result.data)) == before
 
 
-def test_stamps_hold_through_a_trial() -> None:
+def test_stamps_hold_through_a_trial_and_rows_that_turned_in_it_are_named() -> None:
     apart = affinity(apart=[term("host")], drawn=[(5, term("zone"))])
     world = World(a_node("n1", "host=n1 zone=a"), a_pod("p", "app=web", node="n1", affinity=apart))
     plugin = InterPodAffinity(None, world.cluster)
     info = world.info(a_pod("new", "app=web", affinity=apart))
-    data = plugin.pre_filter(info).data
+    _, _, data, moved = plugin.pre_filter(info)
+    assert moved is not None
     points = plugin.pre_score(info, world.cluster.view(), np.ones(1, dtype=np.bool_)).data
-    stamps = plugin.stamp(info, data), plugin.stamp(info, points)
+    stamps, before = (plugin.stamp(info, data), plugin.stamp(info, points)), moved.end
     there = list(world.cluster.pods_on(0).values())
 
     with world.cluster.supposing().gone(there, 0):
         assert plugin.filter(info, world.cluster.view(), data).tolist() == [0]
-        assert plugin.stamp(info, data) != stamps[0]
+        assert moved.rows(before, ALL_ASPECTS) == (0,)
+        during = moved.end
 
     assert (plugin.stamp(info, data), plugin.stamp(info, points)) == stamps
     assert plugin.filter(info, world.cluster.view(), data).tolist() == [2]
+    assert moved.rows(during, ALL_ASPECTS) == (0,)
 
 
 def test_the_reasons_tell_whether_eviction_helps() -> None:

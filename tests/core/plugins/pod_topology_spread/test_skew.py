@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
+from asched.core.state.nodes import ALL_ASPECTS
 from tests.topology_world import World, a_node, a_pod, spread
 from tests.twins import pod_topology_spread as twin
 
@@ -157,14 +158,16 @@ def test_a_new_zone_lowers_the_least_for_every_node() -> None:
     world = World(a_node("n0", "zone=a"), a_pod("p0", "app=web", node="n0"))
     plugin = PodTopologySpread(None, world.cluster)
     info = world.info(a_pod("new", "app=web", topologySpreadConstraints=[spread("zone")]))
-    side = plugin.pre_filter(info).data
+    _, _, side, moved = plugin.pre_filter(info)
+    assert moved is not None
     before = plugin.filter(info, world.cluster.view(), side).tolist()
-    stamp = plugin.stamp(info, side)
+    cursor = moved.end
 
     world.see(a_node("n1", "zone=b"), a_node("n2"))
+    plugin.stamp(info, side)
 
     assert before == [FITS]
-    assert plugin.stamp(info, side) != stamp
+    assert moved.rows(cursor, ALL_ASPECTS) == (0,)  # the others are new
     codes = plugin.filter(info, world.cluster.view(), side).tolist()
     assert codes == [SKEWED, FITS, NO_LABEL]
 

@@ -1,0 +1,101 @@
+"""From counts that moved to the rows about which a rule says something else now.
+
+A rule that counts pods of a domain is judged by domain. One pod more moves the counts of one domain
+for each topology key, and only the rows of a domain of which the judgement has turned are told on.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.framework.results.feasible import TURNED_KEPT, TURNED_MAX
+from asched.core.state.change_log import RowLog
+from asched.core.state.nodes import ALL_ASPECTS, LabelColumn, NodeTable
+from asched.core.state.tally import Tally
+
+A = TypeVar("A", bound=np.generic)
+
+NO_ROWS: Final[tuple[int, ...]] = ()
+
+
+class CountsSeen:
+    """Where some tallies stood when they were looked at last."""
+
+    __slots__ = ("_ends", "_tallies", "_versions")
+
+    def __init__(self) -> None:
+        self._tallies: Sequence[Tally] = ()
+        self._versions: list[int] = []
+        self._ends: list[int] = []
+
+    def rows(self, tallies: Sequence[Tally]) -> Iterable[int] | None:
+        """Rows on which counts moved since the last look; None if nobody knows, or these are others
+        than then.
+        """
+        versions = [tally.version for tally in tallies]
+        if versions == self._versions:
+            return NO_ROWS
+        before, ends = self._ends, [tally.log.end for tally in tallies]
+        is_same = len(tallies) == len(self._tallies) and all(map(_is, tallies, self._tallies))
+        self._tallies, self._versions, self._ends = tallies, versions, ends
+        if not is_same:
+            return None
+        found: set[int] = set()
+        for tally, cursor, end in zip(tallies, before, ends, strict=True):
+            if cursor != end:
+                rows = tally.log.rows(cursor, ALL_ASPECTS)
+                if rows is None:
+                    return None
+                found.update(rows)
+        return found
+
+
+def _is(one: object, other: object) -> bool:
+    return one is other
+
+
+class MovedRows:
+    """The log for `PreFilterResult.moved`."""
+
+    __slots__ = ("_nodes", "log")
+
+    def __init__(self, nodes: NodeTable) -> None:
+        self._nodes = nodes
+        self.log = RowLog(TURNED_KEPT)
+
+    def turn(self, column: LabelColumn, ids: Iterable[int]) -> None:
+        """The judgement of these values of a label has turned."""
+        shown = column.ids[: self._nodes.height]
+        for id_ in ids:
+            if not id_ or column.values.held(id_) > TURNED_MAX:
+                self.log.forget()
+                return
+            for row in (shown == id_).nonzero()[0].tolist():
+                self.log.add(row, ALL_ASPECTS)
+
+    def turn_row(self, row: int, column: LabelColumn, id_: int) -> None:
+        """The same for the value that a row shows; mostly it is the only one."""
+        if id_ and column.values.held(id_) == 1:
+            self.log.add(row, ALL_ASPECTS)
+        else:
+            self.turn(column, (id_,))
+
+    def turn_alone(self, row: int) -> None:
+        """Something about the row itself that no other row shares."""
+        self.log.add(row, ALL_ASPECTS)
+
+    def turn_all(self) -> None:
+        """Nobody knows which."""
+        self.log.forget()
+
+
+def difference(before: npt.NDArray[A], after: npt.NDArray[A]) -> npt.NDArray[np.intp]:
+    """Ids by which two arrays differ; beyond the end of one there is nothing. Whoever shows an id
+    that was born since has got another label: that row is known anyway.
+    """
+    common = min(len(before), len(after))
+    turned = (before[:common] != after[:common]).nonzero()[0]
+    longer = before if len(before) > common else after
+    return np.concatenate((turned, longer[common:].nonzero()[0] + common))
