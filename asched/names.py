@@ -60,6 +60,7 @@ DEFAULT_SCHEDULER_NAME: Final = "default-scheduler"
 OUR_SCHEDULER_NAME: Final = "asched"
 POD_SCHEDULED: Final = "PodScheduled"
 POD_GROUP_SCHEDULED: Final = "PodGroupScheduled"
+POD_GROUP_INITIALLY_SCHEDULED: Final = "PodGroupInitiallyScheduled"  # since 1.37
 REASON_SCHEDULED: Final = "Scheduled"
 REASON_UNSCHEDULABLE: Final = "Unschedulable"
 REASON_SCHEDULER_ERROR: Final = "SchedulerError"

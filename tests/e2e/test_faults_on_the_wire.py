@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from asched.core.cycle import confirmation
-from asched.edge.client import watch
+from asched.edge.client import pace, watch
 from asched.lab.apiserver import deletion
 from asched.lab.apiserver.faults import NAMES, named
 from asched.lab.apiserver.resources import PODS as KIND
@@ -28,9 +28,9 @@ SPARE_TASKS = 40
 @pytest.fixture
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Silence is noticed, and lists are made again, sooner than in production."""
-    monkeypatch.setattr(watch, "STREAM_S", 1.0)
+    monkeypatch.setattr(pace, "STREAM_S", 1.0)
     monkeypatch.setattr(watch, "STREAM_SLACK_S", 1.0)
-    monkeypatch.setattr(watch, "PROBE_S", 1.0)
+    monkeypatch.setattr(pace, "PROBE_S", 1.0)
     # A binding that was lost three times is held for so long; this server is done sooner.
     monkeypatch.setattr(confirmation, "LANDS_WITHIN_S", 3.0)
 

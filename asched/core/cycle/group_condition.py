@@ -1,4 +1,5 @@
-"""The condition PodGroupScheduled: what the object is told of its pods' attempt.
+"""The condition PodGroupScheduled (since 1.37 PodGroupInitiallyScheduled): what the object is told
+of its pods' attempt.
 
 Once it is True it stays so: pods that come later and do not fit take nothing back, also before the
 watch shows what was written. An equal condition makes no request, a changed one carries what
@@ -10,6 +11,8 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 """
 
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from asched import names
 from asched.core.cycle.group import Outcome, Result
@@ -56,8 +59,10 @@ def condition_patch(cluster: Cluster, key: str, outcome: Outcome, now_s: float) 
     if group is None:
         return None
     status, reason = SAID[outcome.result]
+    kind = cluster.spoken(POD_GROUP)
+    is_old = kind.group_version == POD_GROUP.group_version
     wanted = Condition(
-        type=names.POD_GROUP_SCHEDULED,
+        type=names.POD_GROUP_SCHEDULED if is_old else names.POD_GROUP_INITIALLY_SCHEDULED,
         status=status,
         observed_generation=group.metadata.generation,
         reason=reason,
@@ -78,7 +83,7 @@ def condition_patch(cluster: Cluster, key: str, outcome: Outcome, now_s: float) 
     if types:  # a first condition needs no order
         types += [] if old is not None else [wanted.type]
         body = {"$setElementOrder/conditions": [{"type": type_} for type_ in types], **body}
-    return Patch(
+    patch = Patch(
         kind=POD_GROUP,
         namespace=group.metadata.namespace,
         name=group.metadata.name,
@@ -87,6 +92,7 @@ def condition_patch(cluster: Cluster, key: str, outcome: Outcome, now_s: float) 
         content_type=STRATEGIC_MERGE,
         wants_answer=False,
     )
+    return replace(patch, kind=kind)
 
 
 def _difference(old: Condition | None, new: Condition, now_s: float) -> dict[str, Any] | None:

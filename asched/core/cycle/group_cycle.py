@@ -19,6 +19,7 @@ from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
+from asched.core.cycle.group_agreement import disagreement
 from asched.core.cycle.group_condition import condition_patch
 from asched.core.cycle.group_hold import on_lifted, refuse_if_short
 from asched.core.cycle.group_placements import try_placements
@@ -58,7 +59,10 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     if not group.attempts:
         return []
     started_s = context.counter_s()
-    if context.gangs.tries_placements and not is_coscheduled(group.key):
+    discord = disagreement(context.cluster, group)
+    if discord:
+        outcome = Outcome(Result.ERROR, discord)
+    elif context.gangs.tries_placements and not is_coscheduled(group.key):
         outcome = yield from try_placements(context, group)
     else:
         outcome = yield from try_group(context, group)

@@ -134,14 +134,14 @@ DEVICE_CLASS: Final = Kind(
     False,
     "resource.k8s.io/DeviceClass",
 )
+_POD_GROUP: Final = "scheduling.k8s.io/PodGroup"
+#: As Kubernetes 1.36 has it ...
 POD_GROUP: Final = Kind(
-    "PodGroup",
-    "podgroups",
-    "scheduling.k8s.io/v1alpha2",
-    workload.PodGroup,
-    True,
-    "scheduling.k8s.io/PodGroup",
+    "PodGroup", "podgroups", "scheduling.k8s.io/v1alpha2", workload.PodGroup, True, _POD_GROUP
 )
+#: ... and 1.37, where v1alpha2 is gone. One record and one store for all.
+POD_GROUP_V1ALPHA3: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1alpha3")
+POD_GROUP_V1BETA1: Final = POD_GROUP._replace(group_version="scheduling.k8s.io/v1beta1")
 
 #: The PodGroup of kubernetes-sigs/scheduler-plugins, by which pods are told with a label.
 COSCHEDULING_GROUP: Final = Kind(
@@ -152,6 +152,9 @@ COSCHEDULING_GROUP: Final = Kind(
     True,
     "scheduling.x-k8s.io/PodGroup",
 )
+
+#: Kinds that servers have in one version or another: the one to be preferred first.
+VERSIONS: Final = {POD_GROUP.resource: (POD_GROUP_V1BETA1, POD_GROUP_V1ALPHA3, POD_GROUP)}
 
 #: Everything a scheduler with the default profile listens to, the order in which it starts
 #: listening.

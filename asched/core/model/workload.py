@@ -1,6 +1,6 @@
 """Namespaces, owners of pods, disruption budgets and pod groups."""
 
-from typing import Final
+from typing import Any, Final
 
 from asched.core.model.meta import LabelSelector, ObjectMeta, Record
 from asched.core.model.pod import ResourceList
@@ -88,11 +88,21 @@ class PodGroupConstraints(Record, frozen=True, gc=False):
     topology: tuple[TopologyConstraint, ...] | None = None
 
 
+class DisruptionMode(Record, frozen=True, gc=False):
+    """As versions since v1alpha3 write it: one of the two is there, and empty."""
+
+    single: dict[str, Any] | None = None
+    all: dict[str, Any] | None = None
+
+
 class PodGroupSpec(Record, frozen=True, gc=False):
+    """`preemption_policy` is there where the API server's gate PodGroupPreemptionPolicy is on."""
+
     scheduling_policy: PodGroupPolicy = PodGroupPolicy()
     scheduling_constraints: PodGroupConstraints | None = None
-    disruption_mode: str | None = None
+    disruption_mode: str | DisruptionMode | None = None
     priority: int | None = None
+    preemption_policy: str | None = None
 
 
 class CoschedulingSpec(Record, frozen=True, gc=False):
@@ -141,7 +151,8 @@ class PodGroup(Record, frozen=True, gc=False):
     @property
     def goes_whole(self) -> bool:
         """Whether none of its pods is evicted without the others."""
-        return self.spec.disruption_mode == WHOLE_GROUP
+        mode = self.spec.disruption_mode
+        return mode == WHOLE_GROUP or (isinstance(mode, DisruptionMode) and mode.all is not None)
 
     @property
     def topology_key(self) -> str:

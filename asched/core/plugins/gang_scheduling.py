@@ -6,7 +6,7 @@ A pod belongs to the PodGroup that it names; the group's gang policy says how ma
 Rejects   a pod before it enters the queue, while its PodGroup or minCount of its pods are missing.
 Waits     a pod that has its place, until minCount pods of the gang have theirs; whoever completes
           the gang lets the others go. After PERMIT_TIMEOUT_S it gives its place back.
-Retry     a pod of the same group appears, or the group does.
+Retry     a pod of the same group appears, or the group does; its minCount goes down (since 1.37).
 Cost      two look-ups; one step for each pod of a gang that waits.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/gangscheduling
 """
@@ -43,6 +43,10 @@ class GangScheduling(GangRule):
             Registration(Trigger(POD_GROUP.resource, Action.ADD), self._group_appeared),
         )
 
+    def extra_events(self) -> Sequence[Registration]:
+        changed = Trigger(POD_GROUP.resource, Action.UPDATE)
+        return (Registration(changed, self._group_changed),)
+
     def unknown_group(self, name: str) -> str:
         return f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
 
@@ -60,3 +64,11 @@ class GangScheduling(GangRule):
 
     def _group_appeared(self, pod: Pod, _old: Any, new: PodGroup) -> Hint:
         return Hint.QUEUE if self.key_of(pod) == new.metadata.key else Hint.SKIP
+
+    def _group_changed(self, pod: Pod, old: PodGroup, new: PodGroup) -> Hint:
+        """Worth a try if fewer pods have to start together than before, and so many are there."""
+        before, now = old.spec.scheduling_policy.gang, new.spec.scheduling_policy.gang
+        if self.key_of(pod) != new.metadata.key or before is None or now is None:
+            return Hint.SKIP
+        is_lower = now.min_count < before.min_count
+        return Hint.QUEUE if is_lower and self.has_all_pods(new.metadata.key) else Hint.SKIP

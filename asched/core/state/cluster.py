@@ -151,6 +151,7 @@ class Cluster(Objects):
         end. Pods without a node come last, in the order in which they were made.
         """
         kind = fact.kind
+        self._spoken[kind.resource] = kind
         objects: Iterable[Any] = fact.objects
         listed = {obj.metadata.key: obj for obj in objects}
         known: Mapping[str, Any]

@@ -21,6 +21,7 @@ class Objects:
         self._objects: dict[str, dict[str, Record]] = {}  # resource -> key -> object
         self._assumed_objects: dict[str, dict[str, Record]] = {}
         self._epochs: dict[str, int] = {}
+        self._spoken: dict[str, Kind] = {}  # resource -> the version that the API told of last
         #: moves with every change of any of them
         self.epoch = 0
         #: which of them changed, in order
@@ -42,6 +43,10 @@ class Objects:
         stored = self._objects.get(kind.resource, {})
         assumed = self._assumed_objects.get(kind.resource)
         return {**stored, **assumed} if assumed else stored
+
+    def spoken(self, kind: Kind) -> Kind:
+        """The version in which the API tells of a kind, as far as it did."""
+        return self._spoken.get(kind.resource, kind)
 
     def epoch_of(self, kind: Kind) -> int:
         """A number that moves with every change of an object of this kind."""

@@ -57,14 +57,17 @@ class History:
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
-        self._reached: dict[Kind, Callable[[], str]] = {}
+        #: by the kind as it was asked for: (the version that is spoken, up to where it is known)
+        self._reached: dict[Kind, tuple[Kind, Callable[[], str]]] = {}
         self._uid = ""
         self._checking: asyncio.Future[None] | None = None
         self._asking = 0
 
-    def follow(self, kind: Kind, reached: Callable[[], str]) -> None:
-        """`reached` tells the version up to which a kind is known, "" if not yet."""
-        self._reached[kind] = reached
+    def follow(self, kind: Kind, reached: Callable[[], str], spoken: Kind | None = None) -> None:
+        """`reached` tells the version up to which a kind is known, "" if not yet. `spoken` takes
+        its place for a server that has the kind in another version.
+        """
+        self._reached[kind] = spoken or kind, reached
 
     def listed(self, kind: Kind, objects: Iterable[Any]) -> None:
         """Recognize the cluster in a list. Raises HistoryChanged."""
@@ -100,7 +103,7 @@ class History:
 
         Kinds may live in different etcds: only the kind's own version accuses.
         """
-        before = {kind: reached() for kind, reached in self._reached.items()}
+        before = {kind: reached() for kind, reached in self._reached.values()}
         answer = await self._read(NAMESPACE, {})
         heads = [item.metadata for item in answer.items or ()]
         self._recognize(next((head.uid for head in heads if head.name == WITNESS), ""))

@@ -4,8 +4,6 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
-import msgspec
-
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import Record
 from asched.edge.client import codec
@@ -32,12 +30,8 @@ PAGE_TIMEOUT_S: Final = 65.0
 #: A server that streams initial events begins within seconds; one that ignores the option never
 #: ends them.
 INITIAL_SILENCE_S: Final = 10.0
-#: Whether a kind is served at all is a small question.
-DISCOVERY_S: Final = 10.0
 #: Whatever the server has in memory will do; "" is the newest instead.
 ANY_VERSION: Final = "0"
-
-_resources: Final = msgspec.json.Decoder(dict[str, Any])
 
 
 class Everything(NamedTuple):
@@ -145,21 +139,6 @@ class Lister:
             # An expired continue token too: its fresh one would mix pages of two moments.
             raise Relist("", str(error))
         raise error
-
-    async def is_served(self) -> bool:
-        """Whether the server's discovery knows the kind. Raises ApiError, TransportError."""
-        path = f"/apis/{self._kind.group_version}"
-        reply = await self._transport.request("GET", path, timeout_s=DISCOVERY_S)
-        if reply.status == 404:
-            return False
-        if reply.status != 200:
-            raise api_error(reply.status, reply.body, reply.header("Retry-After"))
-        try:
-            found = _resources.decode(reply.body).get("resources")
-        except msgspec.MsgspecError:
-            return True
-        names = [r.get("name") for r in found or () if isinstance(r, dict)]
-        return self._kind.plural in names
 
 
 def _initial_error(status: Status) -> Exception:

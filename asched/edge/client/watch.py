@@ -18,18 +18,16 @@ The history, as client-go's reflector lives it:
 6. Versions that run backwards, and streams that broke, raise the question whether the server still
    is who it was. If not (HistoryChanged), `run` ends: everything known is void.
 7. What was listed once is never taken for empty because the server says 404; only a kind outside
-   the core group that was never there, by the server's own discovery, is absent.
+   the core group that was never there, by the server's own discovery, is absent. Of kinds in
+   several versions the newest that is served is spoken; one that vanishes gives way to another.
 
 Facts are handed over as they are parsed, all whole lines of a piece at once, in order.
 """
 
 import asyncio
 import logging
-import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
-from time import monotonic
 from typing import Final
 from urllib.parse import urlencode
 
@@ -59,6 +57,13 @@ from asched.edge.client.errors import (
 from asched.edge.client.history import History
 from asched.edge.client.lists import ANY_VERSION, Everything, Lister
 from asched.edge.client.originals import Originals
+from asched.edge.client.pace import (
+    LIST_STREAM_S,
+    STREAM_SLACK_S,
+    ReflectorOptions,
+    relists,
+    stream_s,
+)
 from asched.edge.client.rate import TokenBucket
 from asched.edge.client.reading import (
     LineReader,
@@ -69,20 +74,10 @@ from asched.edge.client.reading import (
 )
 from asched.edge.client.transport import StreamingTransport
 from asched.edge.client.turns import NoStreaming, Relist
+from asched.edge.client.versions import served_version, versions_of
 
 log = logging.getLogger(__name__)
 
-#: A streaming list may last; once it is complete, its stream is left after STREAM_S like any other.
-LIST_STREAM_S: Final = 300.0
-#: Streams are asked to live for 15 to 20 s: a silent one has to be noticed within 30 s, and
-#: kube-apiserver's bookmarks come once a minute, or 2 s before the end of a stream.
-STREAM_S: Final = 15.0
-#: The last third is drawn, so that streams do not all end together.
-STREAM_SPREAD: Final = 1 / 3
-#: While in doubt. Long enough for the bookmark before the end.
-PROBE_S: Final = 5.0
-#: What a stream may live beyond its time before it is taken for dead.
-STREAM_SLACK_S: Final = 5.0
 #: A stream that ends sooner and without a word is a failure (client-go: very short watch).
 SHORT_STREAM_S: Final = 1.0
 #: How often a resource that does not exist is asked for again.
@@ -90,9 +85,6 @@ ABSENT_RETRY_S: Final = 30.0
 #: The longest step between tries; each is stretched by up to as much again. A server that is back
 #: is found within seconds.
 RETRY_S_MAX: Final = 4.0
-#: Lists of all kinds together that are not the first: a second, and saved up.
-RELISTS_PER_S: Final = 1.0
-RELISTS_SAVED: Final = 20
 #: Kinds of this group are served by every API server, whatever it says while it starts.
 CORE: Final = "v1"
 #: What a server that restarts answers to a stream: its version is good for another try.
@@ -106,24 +98,6 @@ TRY_AGAIN: Final = (
 )
 #: Pods that are through do not take part; kube-scheduler asks with the same words.
 POD_FIELD_SELECTOR: Final = "status.phase!=Succeeded,status.phase!=Failed"
-
-
-@dataclass(slots=True)
-class ReflectorOptions:
-    """What the host hands in; the defaults are production's."""
-
-    field_selector: str = ""
-    label_selector: str = ""
-    #: Try streaming lists first.
-    streaming: bool = True
-    rng: random.Random = field(default_factory=random.Random)
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
-    clock: Callable[[], float] = monotonic
-
-
-def relists(clock: Callable[[], float] = monotonic) -> TokenBucket:
-    """What the reflectors of one process share, so that not all of them list at once."""
-    return TokenBucket(RELISTS_PER_S, RELISTS_SAVED, clock)
 
 
 class Reflector:
@@ -148,6 +122,8 @@ class Reflector:
         shared: TokenBucket | None = None,
     ) -> None:
         self.kind = kind
+        #: The version of it that the server has.
+        self._spoken = kind
         self.synced = asyncio.Event()
         #: The server does not serve this kind; taken as none.
         self.is_absent = False
@@ -159,6 +135,7 @@ class Reflector:
         self._options = options or ReflectorOptions(
             field_selector=POD_FIELD_SELECTOR if kind is POD else ""
         )
+        self._originals = originals
         self._codec = KindCodec(kind, log_malformed, originals)
         self._backoff = Backoff(self._options.rng, self._options.clock, wait_s_max=RETRY_S_MAX)
         self._relists = shared or relists()
@@ -202,6 +179,8 @@ class Reflector:
         if self._version:
             await self._history.check()
             self._is_shaken = False
+        else:
+            await self._learn_version()
         if self._options.streaming:
             try:
                 await self._stream_list(want)
@@ -231,7 +210,7 @@ class Reflector:
             reading = LineReader(stream, self._codec)
             found = await self._lister.initial(stream, reading)
             await self._listed(found, want)
-            seconds = self._stream_s()
+            seconds = stream_s(self._options, is_probe=self.doubt.is_open)
             self.doubt.is_open = True  # until it says something
             self._deliver(found.rest)
             with suppress(TimeoutError):
@@ -253,14 +232,14 @@ class Reflector:
         self.list_count += 1
         self._version = version
         self._complained = ""
-        self._put(Listed(self.kind, objects))
+        self._put(Listed(self._spoken, objects))
         self.synced.set()
 
     # --- chapters 2 and 3: what changes ----------------------------------------------------------
 
     async def _watch(self) -> None:
         """One stream from the last version to its end."""
-        seconds, is_probe = self._stream_s(), self.doubt.is_open
+        seconds, is_probe = stream_s(self._options, is_probe=self.doubt.is_open), self.doubt.is_open
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
@@ -287,6 +266,10 @@ class Reflector:
             raise Relist(self._version, str(error)) from error
         except TRY_AGAIN as error:
             self._is_shaken = True
+            if isinstance(error, NotFound) and await self._learn_version():
+                raise Relist(
+                    ANY_VERSION, f"it is served as {self._spoken.group_version}"
+                ) from error
             self._complain(error)
             self._on_failure(self.kind, error)
             await self._pause(getattr(error, "retry_after_s", None))
@@ -322,7 +305,7 @@ class Reflector:
             return
         self.doubt.spoke()
         put = self._put
-        kind = self.kind
+        kind = self._spoken
         for sight in sights:
             if sight.type == codec.ERROR:
                 raise self._stream_error(sight.status or Status())
@@ -345,6 +328,8 @@ class Reflector:
 
     async def _after_failure(self, error: ApiError | TransportError, want: str) -> str:
         """Tell, wait; returns the version that the next list should show."""
+        if isinstance(error, NotFound) and await self._learn_version():
+            return ANY_VERSION
         if isinstance(error, NotFound) and await self._never_was():
             log.log(
                 logging.DEBUG if self.is_absent else logging.INFO,
@@ -366,9 +351,30 @@ class Reflector:
         if self.kind.group_version == CORE or (self.list_count and not self.is_absent):
             return False
         try:
-            return not await self._lister.is_served()
+            return await served_version(self._transport, self.kind) is None
         except (ApiError, TransportError):
             return False
+
+    async def _learn_version(self) -> bool:
+        """Find out which version of the kind the server has; whether it is another one now. If it
+        has none, what is known stays in use. Raises ApiError or TransportError before the first
+        list.
+        """
+        if len(versions_of(self.kind)) == 1:
+            return False
+        try:
+            found = await served_version(self._transport, self.kind)
+        except (ApiError, TransportError):
+            if self._version:
+                return False
+            raise
+        if found is None or found is self._spoken:
+            return False
+        self._spoken, self._version = found, ""
+        self._codec = KindCodec(found, log_malformed, self._originals)
+        self._lister = Lister(found, self._transport, self._codec, self._path, self.doubt.listening)
+        self._history.follow(self.kind, lambda: self._version, found)
+        return True
 
     def _complain(self, error: ApiError | TransportError) -> None:
         """Say what is wrong once, until something else is."""
@@ -382,11 +388,6 @@ class Reflector:
         while wait_s := self._relists.take():
             await self._options.sleep(wait_s * (1.0 + self._options.rng.random()))
 
-    def _stream_s(self) -> float:
-        if self.doubt.is_open:
-            return PROBE_S
-        return STREAM_S * (1.0 + STREAM_SPREAD * self._options.rng.random())
-
     def _path(self, query: dict[str, str], stream_s: float | None = None) -> str:
         query = dict(query)
         if self._options.field_selector:
@@ -395,4 +396,4 @@ class Reflector:
             query["labelSelector"] = self._options.label_selector
         if stream_s is not None:
             query["timeoutSeconds"] = str(int(stream_s))
-        return f"{self.kind.path}?{urlencode(query)}"
+        return f"{self._spoken.path}?{urlencode(query)}"

@@ -26,8 +26,9 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.core.state.pod_groups import COSCHEDULING_LABEL
 from asched.edge.client.errors import ClientError, NotFound, api_error
+from asched.edge.client.pace import ReflectorOptions
 from asched.edge.client.session import Session
-from asched.edge.client.watch import Reflector, ReflectorOptions
+from asched.edge.client.watch import Reflector
 from asched.edge.client.writes import quoted
 
 log = logging.getLogger("asched.host")

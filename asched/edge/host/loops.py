@@ -30,9 +30,10 @@ from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.errors import ClientError, HistoryChanged
 from asched.edge.client.history import History
 from asched.edge.client.originals import Originals
+from asched.edge.client.pace import ReflectorOptions, relists
 from asched.edge.client.polling import Poller
 from asched.edge.client.session import Session
-from asched.edge.client.watch import POD_FIELD_SELECTOR, Reflector, ReflectorOptions, relists
+from asched.edge.client.watch import POD_FIELD_SELECTOR, Reflector
 from asched.edge.host.clock import Clock
 from asched.edge.host.hearing import DeafError, Hearing, StartOverError
 from asched.edge.host.inbox import Inbox, Listener

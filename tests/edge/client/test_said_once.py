@@ -11,7 +11,8 @@ import pytest
 
 from asched.core.model.kinds import KINDS
 from asched.edge.client.errors import ClientError, ConnectFailed, Forbidden, Unauthorized
-from asched.edge.client.watch import Reflector, ReflectorOptions
+from asched.edge.client.pace import ReflectorOptions
+from asched.edge.client.watch import Reflector
 from asched.edge.telemetry.flood import Flood
 from tests.patience import HANG_S
 

@@ -11,7 +11,8 @@ from asched.core.state.facts import Gone, Listed, Seen
 from asched.edge.client import lists as listing
 from asched.edge.client import reading, watch
 from asched.edge.client.errors import Forbidden, NotFound
-from asched.edge.client.watch import Reflector, ReflectorOptions
+from asched.edge.client.pace import ReflectorOptions
+from asched.edge.client.watch import Reflector
 from tests.edge.client.conftest import session_with
 from tests.edge.client.scripted import reply, scripted, status
 from tests.edge.client.watch_world import (

@@ -8,7 +8,8 @@ import pytest
 from asched.core.model.kinds import NAMESPACE, NODE
 from asched.edge.client import watch
 from asched.edge.client.errors import HistoryChanged
-from asched.edge.client.watch import Reflector, ReflectorOptions
+from asched.edge.client.pace import ReflectorOptions
+from asched.edge.client.watch import Reflector
 from tests.edge.client.conftest import session_with
 from tests.edge.client.scripted import scripted, status
 from tests.edge.client.watch_world import (

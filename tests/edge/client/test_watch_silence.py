@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from asched.edge.client import aio, watch
+from asched.edge.client import aio, pace, watch
 from asched.edge.client.errors import DeadlineExceeded
 from asched.edge.client.rate import TokenBucket
 from tests.edge.client.scripted import status
@@ -22,8 +22,8 @@ from tests.edge.client.watch_world import (
 @pytest.fixture
 def hurried(monkeypatch):
     """Streams of 0.1 s and probes of 0.05 s, taken for dead 0.05 s later."""
-    monkeypatch.setattr(watch, "STREAM_S", 0.1)
-    monkeypatch.setattr(watch, "PROBE_S", 0.05)
+    monkeypatch.setattr(pace, "STREAM_S", 0.1)
+    monkeypatch.setattr(pace, "PROBE_S", 0.05)
     monkeypatch.setattr(watch, "STREAM_SLACK_S", 0.05)
     monkeypatch.setattr(watch, "SHORT_STREAM_S", 0.0)
 

@@ -6,7 +6,8 @@ from contextlib import asynccontextmanager
 
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Gone, Listed, Seen
-from asched.edge.client.watch import Reflector, ReflectorOptions
+from asched.edge.client.pace import ReflectorOptions
+from asched.edge.client.watch import Reflector
 from tests.edge.client.conftest import session_with
 from tests.edge.client.scripted import reply, scripted, status
 from tests.patience import HANG_S

@@ -7,7 +7,7 @@ import logging
 import pytest
 
 from asched.core.model.kinds import NODE, POD, POD_GROUP, SERVICE
-from asched.edge.client import watch
+from asched.edge.client import pace, watch
 from asched.edge.client.errors import ConnectionLost, Forbidden, Unauthorized
 from asched.edge.host import hearing
 from asched.edge.host.hearing import DeafError, Hearing
@@ -114,9 +114,9 @@ async def until(condition, seconds=HANG_S):
 @pytest.fixture
 def hurried(monkeypatch):
     """Everything about streams within seconds. The server reckons in whole ones."""
-    monkeypatch.setattr(watch, "STREAM_S", 1.0)
-    monkeypatch.setattr(watch, "STREAM_SPREAD", 0.0)
-    monkeypatch.setattr(watch, "PROBE_S", 1.0)
+    monkeypatch.setattr(pace, "STREAM_S", 1.0)
+    monkeypatch.setattr(pace, "STREAM_SPREAD", 0.0)
+    monkeypatch.setattr(pace, "PROBE_S", 1.0)
     monkeypatch.setattr(watch, "STREAM_SLACK_S", 0.3)
 
 

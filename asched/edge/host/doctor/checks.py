@@ -22,6 +22,7 @@ from asched.core.model.kinds import COSCHEDULING_GROUP, KINDS, POD_GROUP, Kind
 from asched.edge.client.errors import ClientError, ConnectError, NotFound
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.transport import Reply
+from asched.edge.client.versions import versions_of
 from asched.edge.host.doctor.access import check_flow, check_permissions, who
 from asched.edge.host.doctor.notes import (
     READ_TIMEOUT_S,
@@ -181,13 +182,18 @@ def _kinds(examination: Examination) -> tuple[Kind, ...]:
 
 async def _check_kinds(reader: Reader, kinds: tuple[Kind, ...]) -> list[Finding]:
     """Does the server have every kind we watch? A missing one counts as "there are none"."""
-    groups = tuple(dict.fromkeys(kind.group_version for kind in kinds))
+    spoken = [version for kind in kinds for version in versions_of(kind)]
+    groups = tuple(dict.fromkeys(kind.group_version for kind in spoken))
     try:
         served = await asyncio.gather(*(_resources(reader, group) for group in groups))
     except ClientError as error:
         return [unreadable("kinds", "discovery", error)]
     known = dict(zip(groups, served, strict=True))
-    missing = [kind for kind in kinds if kind.plural not in known[kind.group_version]]
+    missing = [
+        kind
+        for kind in kinds
+        if not any(one.plural in known[one.group_version] for one in versions_of(kind))
+    ]
     if not missing:
         return [Finding("kinds", State.OK, f"the server has all {len(kinds)} kinds")]
     return [_missing_kind(kind) for kind in missing]

@@ -1,0 +1,159 @@
+"""A kind that servers have in one version or another, before, while and after that changes."""
+
+import asyncio
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from asched.core.model.kinds import NODE, POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Fact, Listed
+from asched.edge.client import pace
+from asched.edge.client.pace import ReflectorOptions
+from asched.edge.client.session import ConnectionOptions, Session, connect
+from asched.edge.client.versions import served_version, versions_of
+from asched.edge.client.watch import Reflector
+from asched.lab.apiserver.context import Options
+from asched.lab.apiserver.server import ApiServer
+from tests.patience import HANG_S
+
+OLD, ALPHA, BETA = (
+    kind.group_version for kind in (POD_GROUP, POD_GROUP_V1ALPHA3, POD_GROUP_V1BETA1)
+)
+
+
+class World:
+    def __init__(self, server: ApiServer, session: Session) -> None:
+        self.server, self.session = server, session
+        self.cluster = Cluster()
+        self.facts: list[Fact] = []
+
+    def hear(self, fact: Fact) -> None:
+        self.facts.append(fact)
+        self.cluster.apply(fact)
+
+    @property
+    def lists(self) -> list[tuple[str, list[str]]]:
+        """(group version, names) of every list that was handed over."""
+        return [
+            (fact.kind.group_version, sorted(obj.metadata.name for obj in fact.objects))  # type: ignore[attr-defined]
+            for fact in self.facts
+            if isinstance(fact, Listed)
+        ]
+
+    @property
+    def known(self) -> set[str]:
+        return {key.rpartition("/")[2] for key in self.cluster.all(POD_GROUP)}
+
+    def create(self, name: str, version: str, **spec: Any) -> None:
+        policy = {"schedulingPolicy": {"gang": {"minCount": 2}}, **spec}
+        manifest = {
+            "apiVersion": version,
+            "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": policy,
+        }
+        self.server.create("podgroups", manifest)
+
+    async def until(self, holds: Callable[[], bool]) -> None:
+        async with asyncio.timeout(HANG_S):
+            while not holds():  # noqa: ASYNC110 - the server and the reflector do it by themselves
+                await asyncio.sleep(0.01)
+
+
+@asynccontextmanager
+async def following(*served: str) -> AsyncIterator[World]:
+    server = ApiServer(options=Options(alpha=frozenset(served)))
+    await server.start()
+    session = await connect(ConnectionOptions(master=server.url))
+    world = World(server, session)
+
+    async def nap(_seconds: float) -> None:
+        await asyncio.sleep(0.02)
+
+    options = ReflectorOptions(rng=random.Random(1), sleep=nap)
+    reflector = Reflector(POD_GROUP, session.general, world.hear, options=options)
+    task = asyncio.create_task(reflector.run())
+    try:
+        await asyncio.wait_for(reflector.synced.wait(), HANG_S)
+        yield world
+        assert not task.done()
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        await session.close()
+        await server.stop()
+
+
+@pytest.fixture(autouse=True)
+def hurried(monkeypatch) -> None:
+    monkeypatch.setattr(pace, "STREAM_S", 0.3)
+    monkeypatch.setattr(pace, "PROBE_S", 0.2)
+
+
+def test_kinds_of_one_version_are_their_own() -> None:
+    assert versions_of(NODE) == (NODE,)
+    assert len({kind.resource for kind in versions_of(POD_GROUP)}) == 1
+
+
+@pytest.mark.parametrize(
+    ("served", "spoken"),
+    [
+        ((OLD,), OLD),
+        ((OLD, BETA), BETA),
+        ((ALPHA,), ALPHA),
+        ((ALPHA, BETA), BETA),
+    ],
+)
+async def test_the_newest_version_that_is_served_is_spoken(
+    served: tuple[str, ...], spoken: str
+) -> None:
+    async with following(*served) as world:
+        found = await served_version(world.session.general, POD_GROUP)
+        assert found is not None
+        assert found.group_version == spoken
+        assert world.lists == [(spoken, [])]
+        world.create("crew", spoken)
+        await world.until(lambda: world.known == {"crew"})
+        assert world.cluster.spoken(POD_GROUP).group_version == spoken
+
+
+async def test_a_version_that_vanishes_leaves_what_is_known_until_another_takes_its_place() -> None:
+    async with following(OLD) as world:
+        world.create("crew", OLD)
+        await world.until(lambda: world.known == {"crew"})
+
+        world.server.ctx.alpha.clear()
+        await asyncio.sleep(1.0)
+        assert world.known == {"crew"}, "a server that denies the kind has not denied the object"
+        assert len(world.lists) == 1
+
+        world.server.ctx.alpha.add(BETA)
+        await world.until(lambda: len(world.lists) == 2)
+        assert world.lists[1] == (BETA, ["crew"])
+        world.create("late", BETA)
+        await world.until(lambda: world.known == {"crew", "late"})
+
+
+async def test_a_kind_that_appears_after_the_start_is_found_in_its_version() -> None:
+    async with following() as world:
+        assert world.lists == [(OLD, [])]
+        world.server.ctx.alpha.add(ALPHA)
+        world.create("crew", ALPHA)
+        await world.until(lambda: world.known == {"crew"})
+        assert world.lists[-1] == (ALPHA, ["crew"])
+
+
+async def test_both_spellings_of_the_disruption_mode_are_understood() -> None:
+    async with following(BETA) as world:
+        world.create("whole", BETA, disruptionMode={"all": {}})
+        world.create("single", BETA, disruptionMode={"single": {}})
+        world.create("old", BETA, disruptionMode="PodGroup")
+        await world.until(lambda: len(world.known) == 3)
+        whole = {
+            name: world.cluster.get(POD_GROUP, f"default/{name}").goes_whole for name in world.known
+        }
+        assert whole == {"whole": True, "single": False, "old": True}
