@@ -49,7 +49,7 @@ class Effect(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 STRATEGIC_MERGE: Final = "application/strategic-merge-patch+json"
 
 
-class PodRef(msgspec.Struct, frozen=True, kw_only=True):
+class PodRef(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Which pod an effect is about."""
 
     namespace: str

@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop, heappush
 from itertools import count
+from pathlib import Path
 from typing import Any, Final
 
 from asched.core.config.v1 import SchedulerConfiguration
@@ -28,6 +29,9 @@ from asched.core.framework.meter import SAMPLE_EVERY, Meter
 from asched.core.state.facts import Fact
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.memory import GC_THRESHOLD
+from asched.edge.host.recording.recorder import Recorder as Recording
+from asched.edge.host.recording.recorder import head_of
+from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.lab.bench.engine_time import Recorder
 from asched.lab.bench.manifests import JsonObject
 from asched.lab.bench.metrics import DataItem, latency
@@ -39,6 +43,8 @@ from asched.lab.bench.world import Step, WorkloadFailedError, World
 JUMPS_MAX: Final = 60
 #: Points whose duration is mostly somebody else's answer.
 WAITING_POINTS: Final = frozenset({"Bind", "Permit", "PreBind"})
+#: Of a recording; ten thousand pods leave a megabyte.
+RECORD_BYTES_MAX: Final = 1 << 30
 #: Turns of a few milliseconds between two looks at the progress.
 SHOW_EVERY_TURNS: Final = 64
 #: The machine's clock starts here: zero would look like "never" to anybody who asks.
@@ -52,9 +58,18 @@ class DecideWorld(World):
     has_fine_clock = True
 
     def __init__(
-        self, configuration: SchedulerConfiguration, *, seed: int = 0, is_profiled: bool = False
+        self,
+        configuration: SchedulerConfiguration,
+        *,
+        seed: int = 0,
+        is_profiled: bool = False,
+        record: Path | None = None,
     ) -> None:
-        """`is_profiled`: points and plugins are timed as well, which costs some microseconds."""
+        """`is_profiled`: points and plugins are timed as well, which costs some microseconds.
+
+        `record`: the file that gets a recording; the time that its thread takes is added when the
+        world is closed.
+        """
         super().__init__()
         self.recorder = Recorder()
         # Processor time is exact on a busy computer, but asking for it takes up to 2 µs.
@@ -72,6 +87,11 @@ class DecideWorld(World):
         if is_profiled:
             for name, runner in self.runners.items():
                 runner.meter = Meter(self.recorder, name, counter_s)
+        self.recording: Recording | None = None
+        if record is not None:
+            head = head_of(self.machine, configuration, Catalogue())
+            self.recording = Recording(self.machine, head, record, RECORD_BYTES_MAX)
+        self._told = self.recording or self.machine
         self.objects = Objects()
         self.engine_s = 0.0
         self.measured_from_s = 0.0
@@ -197,7 +217,7 @@ class DecideWorld(World):
         facts, self._facts = self._facts, []
         now_s = self.now_s
         started_s = time.thread_time()
-        effects = self.machine.handle(facts, now_s)
+        effects = self._told.handle(facts, now_s)
         self.engine_s += time.thread_time() - started_s
         for effect in effects:
             self._perform(effect)
@@ -288,4 +308,7 @@ class DecideWorld(World):
         ]
 
     async def close(self) -> None:
+        if self.recording is not None:
+            self.recording.close()
+            self.engine_s += self.recording.thread_s
         gc.unfreeze()

@@ -21,8 +21,8 @@ from typing import Final
 FILES_KEPT: Final = 3
 FRAME_BYTES: Final = 1 << 16
 READ_BYTES: Final = 1 << 18
-#: Level 1 packs such lines to a twelfth, level 6 to a fifteenth in three times the time (measured
-#: on 60,000 turns of the decide bench).
+#: Level 1 packs the lines of the decide bench to a seventeenth, 2.2 µs a pod; level 6 to a
+#: twenty-second in two and a half times the time.
 LEVEL: Final = 1
 #: zlib's word for a gzip header and trailer.
 GZIP: Final = 16 + zlib.MAX_WBITS

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from asched import names
 from asched.core.cycle.orders import LeaderDied, Reconfigured
 from asched.core.framework.effects import (
     AskExtender,
@@ -24,6 +25,7 @@ from asched.core.framework.effects import (
     Create,
     Delete,
     Effect,
+    EmitEvent,
     Patch,
     Whole,
     Wholes,
@@ -144,32 +146,44 @@ def end_line(turns: int) -> bytes:
 
 def turn_lines(turn: Turn) -> Iterator[bytes]:
     """The turn, after what of its lists is too long for it."""
-    for number, fact in enumerate(turn.facts):
-        if isinstance(fact, Listed):
-            objects, resource = fact.objects, fact.kind.resource
-            for start in range(0, len(objects), LIST_PART):
-                part = objects[start : start + LIST_PART]
-                yield _encoder.encode({"list": number, "resource": resource, "objects": part})
+    if Listed in map(type, turn.facts):
+        for number, fact in enumerate(turn.facts):
+            if isinstance(fact, Listed):
+                yield from _list_lines(number, fact)
     yield _encoder.encode(
         _Line(
             at=turn.at_s,
             idle=not turn.is_active,
             went_on=turn.went_on,
-            facts=[_of_fact(fact, number) for number, fact in enumerate(turn.facts)],
-            effects=[_of_effect(effect) for effect in turn.effects],
+            facts=[
+                ("Seen", fact.kind.resource, fact.obj)
+                if type(fact) is Seen  # most are, and to call for each would show
+                else _of_fact(fact, number)
+                for number, fact in enumerate(turn.facts)
+            ],
+            effects=_of_effects(turn.effects),
         )
     )
 
 
+def _list_lines(number: int, fact: Listed) -> Iterator[bytes]:
+    objects, resource = fact.objects, fact.kind.resource
+    for start in range(0, len(objects), LIST_PART):
+        part = objects[start : start + LIST_PART]
+        yield _encoder.encode({"list": number, "resource": resource, "objects": part})
+
+
 def effects_bytes(effects: Iterable[Effect]) -> bytes:
     """Effects as a turn's line has them."""
-    return _encoder.encode([_of_effect(effect) for effect in effects])
+    return _encoder.encode(_of_effects(effects))
 
 
 def _of_fact(fact: Fact, number: int) -> Any:
     kind = type(fact)
-    if kind is Seen or kind is Gone:
-        return (kind.__name__, fact.kind.resource, fact.obj)  # type: ignore[attr-defined]
+    if kind is facts.Bound:
+        return ("Bound", fact.effect_id)  # type: ignore[attr-defined]
+    if kind is Gone:
+        return ("Gone", fact.kind.resource, fact.obj)  # type: ignore[attr-defined]
     if kind is Listed:
         return ("Listed", fact.kind.resource, number)  # type: ignore[attr-defined]
     if kind is facts.Returned:
@@ -195,11 +209,19 @@ def _of_value(value: Any) -> tuple[Any, ...]:
 _strict: Final = msgspec.json.Encoder()
 
 
+def _of_effects(effects: Iterable[Effect]) -> list[Any]:
+    """All but events that say where a pod was bound: the binding says it already."""
+    return [
+        ("Bind", effect.id, effect.turn, effect.pod, effect.node)
+        if type(effect) is Bind
+        else _of_effect(effect)
+        for effect in effects
+        if not (type(effect) is EmitEvent and effect.reason == names.EVENT_SCHEDULED)
+    ]
+
+
 def _of_effect(effect: Effect) -> Any:
     kind = type(effect)
-    if kind is Bind:
-        pod = effect.pod  # type: ignore[attr-defined]
-        return ("Bind", effect.id, effect.turn, pod, effect.node)  # type: ignore[attr-defined]
     if kind in _REWRITTEN:
         fields = msgspec.structs.asdict(effect)
         return (kind.__name__, {name: _named(value) for name, value in fields.items()})

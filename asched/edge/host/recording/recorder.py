@@ -13,6 +13,7 @@ Bounds  NOTES_MAX facts and effects that wait to be written; CLOSE_S for the res
 import logging
 import platform
 import threading
+import time
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -119,6 +120,8 @@ class Recorder:
         #: facts and effects that were noted, and that were written: one thread counts each
         self._noted = self._done = 0
         self._turns = 0
+        #: processor time that the thread took, in seconds
+        self.thread_s = 0.0
         #: why nothing is noted any more; either thread may say so
         self._ended = ""
         self._closing = threading.Event()
@@ -167,12 +170,14 @@ class Recorder:
             while not self._closing.wait(REST_S) and not self._ended:
                 self._write_notes()
                 self._file.flush()
+                self.thread_s = time.thread_time()
             if self._ended:
                 self._file.give_up()
                 return
             self._write_notes()
             self._file.add(end_line(self._turns))
             self._file.close()
+            self.thread_s = time.thread_time()
             self._ended = "closed"
         except OSError as error:
             self._end(error.strerror or str(error))
