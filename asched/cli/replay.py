@@ -5,6 +5,8 @@ Rules   with the recorded configuration, decisions are compared to the last byte
         the reason. What users' plugins returned from coroutines is taken from the recording; the
         rest of them runs, so they must be given as they were to `run`.
 
+        Under --anonymize names are replaced and decisions compared name by name; all else is not.
+
 Exit status: 0 all decisions are equal; 1 some are not; 2 wrong usage, or no usable recording.
 """
 
@@ -17,6 +19,7 @@ from typing import Any, Final
 from asched.cli.arguments import add_plugin_flags
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.edge.host.configuration.file import ConfigError, UnreadableFileError, load_config
+from asched.edge.host.recording.anonymous import anonymize
 from asched.edge.host.recording.comparing import Difference, Findings
 from asched.edge.host.recording.lines import Head
 from asched.edge.host.recording.reading import Recording, UnusableRecordingError
@@ -40,6 +43,7 @@ def add_parser(subparsers: Any) -> None:
     add = parser.add_argument
     add("file", type=Path, metavar="FILE", help="the recording")
     add("--config", metavar="FILE", help="decide with this configuration instead of the recorded")
+    add("--anonymize", type=Path, metavar="OUT", help="write it under pseudonyms, and compare")
     add("--all", action="store_true", help=f"print all differences, not {SHOWN} of them")
     add("-o", "--output", choices=("text", "json"), default="text", help="text or json (text)")
     add_plugin_flags(parser)
@@ -48,15 +52,22 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Replay, and say what came of it."""
+    if args.anonymize is not None and (args.config or args.anonymize.exists()):
+        why = "exists already" if args.anonymize.exists() else "and --config exclude each other"
+        return _refuse(f"--anonymize {args.anonymize} {why}")
     try:
         recording = Recording(args.file)
         catalogue = discover(args.plugin, args.plugin_dir)
         instead = _instead(args.config, recording.head, catalogue)
         for line in _otherwise(recording.head, catalogue):
             print(f"asched replay: {line}", file=sys.stderr)
+        if args.anonymize is not None:
+            return _anonymize(recording, args.anonymize, catalogue)
         done = replay(recording, catalogue, instead, _progress())
     except (UnusableRecordingError, PluginLoadError, UnreadableFileError) as error:
         return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename or args.anonymize}: {error.strerror}")
     except ConfigError as error:
         return max(_refuse(line) for line in str(error).splitlines())
     if recording.trouble:
@@ -66,6 +77,22 @@ def run(args: argparse.Namespace) -> int:
     else:
         _print(done, None if args.all else SHOWN)
     return 0 if done.is_equal else 1
+
+
+def _anonymize(recording: Recording, out: Path, catalogue: Catalogue) -> int:
+    """Write it, and say whether it still shows what the original shows."""
+    done = anonymize(recording, out, catalogue)
+    given = [name for name, *_ in recording.head.plugins]
+    print(f"{out}: {done.turns} turns, {done.names} names replaced")
+    if given:
+        print(f"arguments of plugins are left as they are, look at them: {', '.join(given)}")
+    if done.differs is None:
+        print("it decides the same, name by name")
+        return 0
+    turn, then, now = done.differs
+    print(f"but from turn {turn} on it decides otherwise, so it may not show what you mean")
+    print(f"  then  {then}\n  now   {now}")
+    return 1
 
 
 def _instead(path: str | None, head: Head, catalogue: Catalogue) -> SchedulerConfiguration | None:

@@ -108,3 +108,31 @@ def test_what_cannot_be_is_one_line_and_2(
     assert text in told.err
     assert told.err.count("\n") == 1
     assert told.out == ""
+
+
+def test_under_pseudonyms_it_is_written_and_compared(
+    recording: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    out = tmp_path / "out"
+
+    assert main(["replay", str(recording), "--anonymize", str(out)]) == 0
+
+    told = capsys.readouterr().out
+    assert "names replaced" in told
+    assert told.endswith("it decides the same, name by name\n")
+    assert main(["replay", str(out)]) == 0
+
+
+def test_nothing_is_written_over(recording: Path, capsys: Capture) -> None:
+    assert main(["replay", str(recording), "--anonymize", str(recording)]) == 2
+
+    assert "exists already" in capsys.readouterr().err
+
+
+def test_pseudonyms_and_another_configuration_are_two_things(
+    recording: Path, packs: Path, tmp_path: Path, capsys: Capture
+) -> None:
+    arguments = ["replay", str(recording), "--config", str(packs)]
+    assert main([*arguments, "--anonymize", str(tmp_path / "out")]) == 2
+
+    assert "exclude each other" in capsys.readouterr().err

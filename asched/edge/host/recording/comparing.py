@@ -21,7 +21,7 @@ import msgspec
 from asched.core.framework.effects import Effect
 from asched.core.state.facts import Answer, Fact, Raised, Refused, TimedOut
 from asched.edge.host.recording.asked import Asked, asked_for
-from asched.edge.host.recording.lines import RecordedError, effects_bytes
+from asched.edge.host.recording.lines import RecordedError, effects_bytes, recorded
 from asched.edge.host.recording.reading import RecordedTurn
 from asched.edge.host.recording.reasons import Reasons, Why
 from asched.edge.host.recording.rebuilt import Rebuilt
@@ -157,7 +157,7 @@ class Comparison:
         for asked in then:
             self._remember(self._notes_then, asked)
             self._arrived(_Open(turn.number, turn.at_s, asked, None), self._then, self._now)
-        for asked, effect in zip(now, effects, strict=True):
+        for asked, effect in zip(now, recorded(effects), strict=True):
             self._remember(self._notes_now, asked)
             self._arrived(_Open(turn.number, turn.at_s, asked, effect), self._now, self._then)
 

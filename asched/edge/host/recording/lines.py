@@ -209,14 +209,21 @@ def _of_value(value: Any) -> tuple[Any, ...]:
 _strict: Final = msgspec.json.Encoder()
 
 
-def _of_effects(effects: Iterable[Effect]) -> list[Any]:
+def recorded(effects: Iterable[Effect]) -> list[Effect]:
     """All but events that say where a pod was bound: the binding says it already."""
+    return [
+        effect
+        for effect in effects
+        if type(effect) is not EmitEvent or effect.reason != names.EVENT_SCHEDULED
+    ]
+
+
+def _of_effects(effects: Iterable[Effect]) -> list[Any]:
     return [
         ("Bind", effect.id, effect.turn, effect.pod, effect.node)
         if type(effect) is Bind
         else _of_effect(effect)
-        for effect in effects
-        if not (type(effect) is EmitEvent and effect.reason == names.EVENT_SCHEDULED)
+        for effect in recorded(effects)
     ]
 
 
