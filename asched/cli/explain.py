@@ -200,11 +200,14 @@ def _changes(told: Mapping[str, Any]) -> Iterator[str]:
     if not told["changes"]:
         yield "no single change of a known kind makes it fit"
         return
-    yield "any of these alone makes it fit"
+    together = told.get("together", 1)
+    gang = f"and {together - 1} others of its gang " if together > 1 else ""
+    yield f"any of these alone makes it {gang}fit"
     width = max(len(one["kind"]) for one in told["changes"])
     for one in told["changes"]:
         where = f"on {one['node']}" if one["nodes"] == 1 else f"on {one['nodes']} nodes"
-        yield f"  {one['kind']:{width}}  {one['text']}  ({where})"
+        company = f", with it {one['takes']} of {one['of']} that wait" if "takes" in one else ""
+        yield f"  {one['kind']:{width}}  {one['text']}  ({where}{company})"
 
 
 def _scores(told: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:

@@ -4,10 +4,11 @@ A runner of its own, whose cached results go with it, over the same columns: wha
 pod touches nothing, and what is supposed of the cluster undoes itself (`Cluster.supposing`).
 Extenders are not asked.
 
-Bounds  DECISIONS_MAX decisions and STEPS_MAX steps of the cluster's budget; then OutOfTurn.
+Bounds  DECISIONS_MAX decisions and STEPS_MAX steps of the cluster's budget within one block of
+        `within_budget`; then OutOfTurn.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -31,13 +32,26 @@ STEPS_MAX: Final = 20_000
 
 
 class Deciding:
-    """One pod, and the decisions about it that are only supposed."""
+    """One pod, and the decisions about it that are only supposed.
 
-    def __init__(self, runner: Runner, nominator: Nominator, pod: Pod) -> None:
+    `gang`: the other pods of its group that wait, `needed` of which and itself must find places
+    for any to be placed; then it fits if they do, tried one after the other.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        nominator: Nominator,
+        pod: Pod,
+        gang: Sequence[Pod] = (),
+        needed: int = 1,
+    ) -> None:
         self.cluster: Cluster = runner.cluster
         self.pod = pod
+        self.needed = needed
+        self._gang = gang
         self._runner = Runner(runner.profile, runner.cluster, nominator)
-        self._left = DECISIONS_MAX
+        self._left = 0
 
     def info(self, pod: Pod) -> PodInfo:
         return self.cluster.classes.info_of(pod)
@@ -46,8 +60,17 @@ class Deciding:
         """bool[N]: where the pod, or another in its place, fits. Raises OutOfTurn."""
         return self._fitting(pod or self.pod).rows()
 
-    def fits(self, pod: Pod | None = None) -> bool:
-        return bool(self.rows(pod).any())
+    @property
+    def is_gang(self) -> bool:
+        return self.needed > 1
+
+    def fits(self, change: Callable[[Pod], Pod] | None = None) -> bool:
+        """Whether the pod fits, or its gang does, with a change of each pod."""
+        pods = [self.pod, *self._gang] if self.is_gang else [self.pod]
+        changed = pods if change is None else [change(pod) for pod in pods]
+        if self.is_gang:
+            return self.takes(changed, self.needed) >= self.needed
+        return bool(self.rows(changed[0]).any())
 
     def fits_on(self, row: int) -> bool:
         """Whether the pod fits a row, within a supposition about it."""
@@ -56,6 +79,25 @@ class Deciding:
     def status_on(self, row: int) -> Status | None:
         """Why it does not; None if it does."""
         return self._fitting(self.pod).status_on(row)
+
+    def takes(self, pods: Iterable[Pod], most: int = 0) -> int:
+        """How many of some pods find a node, one after the other, up to `most` if that is given;
+        all have left again then.
+        """
+        count = 0
+        with self.cluster.supposing() as suppose:
+            for pod in pods:
+                if count == most > 0:
+                    break
+                rows = self._fitting(pod).rows()
+                row = int(rows.argmax())
+                if not rows[row]:
+                    continue
+                node = self.cluster.nodes.node_at[row]
+                assert node is not None
+                suppose.placed(self.info(pod), node.name)
+                count += 1
+        return count
 
     def refusals(self, stays: Callable[[str, int | None], bool]) -> Mask:
         """bool[N]: live rows refused by some filter of which `stays` (its name, the aspects it
@@ -83,8 +125,8 @@ class Deciding:
 
     @contextmanager
     def within_budget(self) -> Iterator[None]:
-        """What takes long is counted, and ends in OutOfTurn."""
-        budget = self.cluster.budget
+        """What takes long is counted, and ends in OutOfTurn. Every such block begins anew."""
+        budget, self._left = self.cluster.budget, DECISIONS_MAX
         budget.open(STEPS_MAX)
         try:
             yield

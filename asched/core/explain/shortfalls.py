@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.explain.changes import UNSCHEDULABLE
+from asched.core.explain.of_pod import UNSCHEDULABLE
 from asched.core.explain.words import spelt
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod

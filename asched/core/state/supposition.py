@@ -1,10 +1,10 @@
-"""The cluster, supposing that these pods were there, those gone, and this node so.
+"""The cluster, supposing that these pods were there, those gone, and this object so.
 
     with cluster.supposing().gone(victims, row) as suppose:     supposed on a row:
         suppose.there((guest,), row)                              the columns know, cached
         suppose.back()                                            results do not
     with cluster.supposing().without(pods): ...                 supposed as a fact:
-    with cluster.supposing().node(node): ...                      cached results follow
+    with cluster.supposing().seen(NODE, node): ...                cached results follow
 
 Every step may be taken back by itself, the last one first; the end of the block takes back what is
 left of them, whatever happened. Suppositions may stand inside each other, but not cross.
@@ -19,10 +19,9 @@ is held while others have their turn, as a gang's are, is no supposition but an 
 
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
-from asched.core.model.kinds import NODE
-from asched.core.model.node import Node
+from asched.core.model.kinds import NODE, Kind
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.occupancy import PortsUsed
 from asched.core.state.pods import PodInfo
@@ -112,11 +111,23 @@ class Supposition:
         if is_held:  # it goes on waiting for the rest of its gang
             self._cluster.pod_groups.hold(info.pod)
 
-    def node(self, node: Node) -> Self:
-        """A node is this one, or is there at all."""
+    def placed(self, info: PodInfo, node: str) -> Self:
+        """A pod that is nowhere is on a node."""
         assert not self._cluster.topology.on_trial
-        cluster, before = self._cluster, self._cluster.node_of(node.name)
-        undo = Gone(NODE, node) if before is None else Seen(NODE, before)
-        cluster.apply(Seen(NODE, node))
+        self._steps.append(partial(self._displace, info))
+        self._place(info, node)
+        return self
+
+    def seen(self, kind: Kind, obj: Any) -> Self:
+        """An object is this one, or is there at all, whatever version of ours is assumed of it."""
+        cluster, key = self._cluster, obj.metadata.key
+        assert not cluster.topology.on_trial
+        before = cluster.node_of(key) if kind is NODE else cluster.told(kind, key)
+        assumed = None if kind is NODE else cluster.get(kind, key)
+        undo = Gone(kind, obj) if before is None else Seen(kind, before)
         self._steps.append(partial(cluster.apply, undo))
+        cluster.apply(Seen(kind, obj))
+        if assumed is not None and assumed is not before:
+            self._steps.append(partial(cluster.assume_object, kind, assumed))
+            cluster.assume_object(kind, obj)
         return self

@@ -15,6 +15,7 @@ from asched.core.cycle.decided import read
 from asched.core.cycle.history import Line
 from asched.core.explain.against import against
 from asched.core.explain.changes import changes
+from asched.core.explain.groups import company_of
 from asched.core.explain.shortfalls import (
     missing_everywhere,
     missing_on,
@@ -22,6 +23,7 @@ from asched.core.explain.shortfalls import (
     taints_in_the_way,
     untolerated,
 )
+from asched.core.explain.ways import Change
 from asched.core.explain.words import spelt
 from asched.core.framework.runner import Runner
 from asched.core.model.pod import Pod
@@ -117,14 +119,26 @@ class Inspection:
         cluster = self._context.cluster
         info = cluster.classes.info_of(pod)
         found: dict[str, Any] = {"now": _verdicts_now(info, runner)}
-        if found["now"].get("feasible"):
+        company = company_of(cluster, pod, self._equals(pod))
+        needed = 1 if company is None else company.needed
+        if found["now"].get("feasible") and needed == 1:
             return found
-        found["missing"] = missing_everywhere(cluster, info)
-        found["taints"] = taints_in_the_way(cluster, info)
-        if tries_changes:
-            helping = changes(runner, self._context.nominator, pod)
-            found["changes"] = [change._asdict() for change in helping]
+        if not found["now"].get("feasible"):
+            found["missing"] = missing_everywhere(cluster, info)
+            found["taints"] = taints_in_the_way(cluster, info)
+        if needed > 1:
+            found["together"] = needed
+        if company is not None and tries_changes:
+            helping = changes(runner, self._context.nominator, pod, company.others, needed)
+            found["changes"] = [_told(change) for change in helping]
         return found
+
+    def _equals(self, pod: Pod) -> list[Pod]:
+        """Those that wait as this one does, itself among them."""
+        queued = self._context.queue.places.get(pod.key)
+        if queued is None or queued.group is None:
+            return []
+        return [other.pod for other in equals_of(queued)]
 
     def _place(self, pod: Pod) -> dict[str, Any]:
         if pod.spec.node_name:
@@ -142,6 +156,13 @@ class Inspection:
             return {"place": "another scheduler's"}
         assumed = self._context.cluster.placed.get(pod.uid)
         return {"place": "being bound" if assumed is not None else "unknown"}
+
+
+def _told(change: Change) -> dict[str, Any]:
+    told = change._asdict()
+    if not change.of:  # nobody else waits for the same
+        del told["takes"], told["of"]
+    return told
 
 
 def _queued(queued: QueuedPod) -> dict[str, Any]:

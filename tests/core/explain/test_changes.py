@@ -9,7 +9,9 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Any, Final
 
-from asched.core.explain.changes import Change, another, changes
+from asched.core.explain.changes import changes
+from asched.core.explain.of_nodes import another
+from asched.core.explain.ways import Change
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Seen

@@ -2,10 +2,12 @@
 
 import pytest
 
-from asched.core.model.kinds import NODE
+from asched.core.model.kinds import NODE, PERSISTENT_VOLUME
+from asched.core.model.meta import ObjectMeta
+from asched.core.model.volume import PersistentVolume, PersistentVolumeStatus
 from asched.core.state.audit import recount
 from asched.core.state.cluster import Cluster
-from asched.core.state.facts import Gone
+from asched.core.state.facts import Gone, Seen
 from asched.core.state.supposition import Supposition
 from tests.builders import a_cluster, a_node, a_pod, pending
 from tests.topology_world import RandomWorld
@@ -88,13 +90,45 @@ def test_pods_of_a_lost_node_are_supposed_away_and_are_orphans_again() -> None:
 def test_a_node_is_another_one_or_there_at_all() -> None:
     cluster = two_nodes()
     smaller = a_node("n1").allocatable(cpu="1", memory="1Gi", pods="1").build()
-    with cluster.supposing().node(smaller).node(a_node("n3").build()):
+    with cluster.supposing().seen(NODE, smaller).seen(NODE, a_node("n3").build()):
         assert cluster.nodes.columns.read("allocatable")[0, 0] == 1000
         assert cluster.nodes.count == 3
         assert asked(cluster) == (3000, 2)
     assert cluster.nodes.columns.read("allocatable")[0, 0] == 4000
     assert cluster.nodes.count == 2
     assert recount(cluster) == []
+
+
+def test_a_pod_that_is_nowhere_is_supposed_on_a_node_as_a_fact() -> None:
+    cluster = two_nodes()
+    guest = pending(cluster, a_pod("guest").requests(cpu="500m").host_port(80))
+    end = cluster.nodes.log.end
+    with cluster.supposing().placed(guest, "n2"):
+        assert asked(cluster, 1) == (500, 1)
+        assert cluster.nodes.log.end > end
+        assert cluster.placed[guest.pod.uid].row == 1
+    assert (guest.row, guest.pod.uid in cluster.placed) == (-1, False)
+    assert recount(cluster) == []
+
+
+@pytest.mark.parametrize("is_assumed", [True, False])
+def test_an_object_is_supposed_whatever_version_of_ours_is_assumed(is_assumed: bool) -> None:
+    def volume(phase: str, version: str) -> PersistentVolume:
+        metadata = ObjectMeta(name="pv", uid="pv", resource_version=version)
+        return PersistentVolume(metadata, status=PersistentVolumeStatus(phase))
+
+    cluster, kind = two_nodes(), PERSISTENT_VOLUME
+    cluster.apply(Seen(kind, volume("told", "5")))
+    if is_assumed:
+        cluster.assume_object(kind, volume("assumed", "5"))
+    with cluster.supposing().seen(kind, volume("supposed", "5")):
+        assert cluster.get(kind, "pv").status.phase == "supposed"
+        assert cluster.told(kind, "pv").status.phase == "supposed"
+    assert cluster.told(kind, "pv").status.phase == "told"
+    assert cluster.get(kind, "pv").status.phase == ("assumed" if is_assumed else "told")
+    with cluster.supposing().seen(kind, PersistentVolume(ObjectMeta(name="new"))):
+        assert cluster.get(kind, "new") is not None
+    assert cluster.get(kind, "new") is None
 
 
 def test_what_fails_while_it_is_supposed_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,8 +165,11 @@ def test_random_suppositions_leave_no_trace(seed: int) -> None:
             for _ in range(rng.randint(0, 3)):
                 placed = [i for i in cluster.placed.values() if not i.assumed]
                 suppose.without(rng.sample(placed, min(len(placed), rng.randint(0, 4))))
+                suppose.placed(world.info(world.some_pod("")), rng.choice(list(world.nodes)))
             if rng.random() < 0.3:
-                suppose.node(a_node(rng.choice((*world.nodes, "new"))).labels(zone="z").build())
+                suppose.seen(
+                    NODE, a_node(rng.choice((*world.nodes, "new"))).labels(zone="z").build()
+                )
             for _ in range(rng.randint(0, 4)):
                 row = cluster.nodes.row_of[rng.choice(list(world.nodes))]
                 there = list(cluster.pods_on(row).values())

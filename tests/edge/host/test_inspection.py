@@ -5,12 +5,14 @@ from typing import Any, cast
 
 import orjson
 
+from asched.cli.explain import explanation
 from asched.core.config.defaults import configuration
 from asched.core.model.kinds import NODE
 from asched.core.state.facts import Seen
 from asched.edge.host.inspection import Inspection
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
+from tests.core.cycle.test_gang_plays import GANGS, a_member, room_for, seen_group
 
 
 def test_the_configuration_is_shown_without_private_keys() -> None:
@@ -61,6 +63,32 @@ def test_what_woke_a_pod_is_told_and_its_backoff_does_not_hide_it() -> None:
     play.turn(Seen(NODE, a_node("n3").allocatable(cpu="8").taints("a:NoSchedule").build()))
     play.turn(after_s=30.0)
     assert told_of(play, "web")["wokenBy"].startswith("Node")
+
+
+def test_a_change_tells_of_how_many_that_wait_for_the_same_it_helps() -> None:
+    play = Play(a_node("n1").allocatable(cpu="4", memory="4Gi", pods="9").taints("a:NoSchedule"))
+    for name in ("web", "web2", "web3"):
+        play.see(a_pod(name).requests(cpu="2"))
+    (change,) = [c for c in told_of(play, "web")["changes"] if c["kind"] == "toleration"]
+    assert (change["takes"], change["of"]) == (2, 3)
+    alone = Play(a_node("n1").allocatable(cpu="1"))
+    alone.see(a_pod("web").requests(cpu="2"))
+    assert all("takes" not in change for change in told_of(alone, "web")["changes"])
+
+
+def test_a_gang_is_told_what_helps_all_that_must_start_together() -> None:
+    play = Play(room_for(2), **GANGS)
+    seen_group(play, 3)
+    for name in ("a", "b", "c"):
+        play.see(a_member(name))
+    told = told_of(play, "a")
+    assert told["now"]["feasible"] == 1
+    assert told["together"] == 3
+    (change,) = [change for change in told["changes"] if change["kind"] == "node"]
+    assert (change["details"]["count"], change["takes"]) == (1, 3)
+    lines = list(explanation(told))
+    assert "any of these alone makes it and 2 others of its gang fit" in lines
+    assert "one more node like room-for-2  (on room-for-2, with it 3 of 3 that wait)" in str(lines)
 
 
 def test_why_this_node_and_not_that_one() -> None:
