@@ -11,6 +11,8 @@ import shutil
 import signal
 import sys
 import textwrap
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -39,6 +41,7 @@ def add_parser(subparsers: Any) -> None:
     add("--seed", type=int, default=0, help="another crowd of the same kind (%(default)s)")
     add("--json", action="store_true", help="print one JSON line last")
     add("--keep", action="store_true", help="leave server and scheduler running, to look around")
+    add("--ui", action="store_true", help="show it in a browser, too; goes on until Ctrl-C")
     add("--log", type=Path, metavar="FILE", help="where the scheduler's log goes")
     add("--config", metavar="FILE", help="the scheduler's configuration; it must serve asched")
     add_plugin_flags(parser)
@@ -84,7 +87,7 @@ async def _demo(args: argparse.Namespace) -> int:
             seed=args.seed,
             scheduler_flags=_scheduler_flags(args),
             log=args.log,
-            serves_pages=args.keep,
+            serves_pages=args.keep or args.ui,
         )
     except OSError as error:  # no temporary folder, as in a container whose root is read-only
         print(f"asched demo: {error}; name a writable one with TMPDIR", file=sys.stderr)
@@ -93,6 +96,9 @@ async def _demo(args: argparse.Namespace) -> int:
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    shown = AsyncExitStack()
+    if args.ui:
+        await shown.enter_async_context(_in_a_browser(demo))
     work = asyncio.ensure_future(demo.run(say, view.show))
     waits = asyncio.ensure_future(stop.wait())
     try:
@@ -106,7 +112,7 @@ async def _demo(args: argparse.Namespace) -> int:
         _tell(summary, shutil.get_terminal_size().columns if view.is_live else 0)
         if args.json:
             print(json.dumps(summary.as_json()), flush=True)
-        if args.keep:
+        if args.keep or args.ui:
             _tell_how_to_look(demo, summary)
             await waits
         return 0 if summary.is_good else 1  # noqa: TRY300 - the way out, beside the other ways out
@@ -116,7 +122,22 @@ async def _demo(args: argparse.Namespace) -> int:
     finally:
         view.close()
         waits.cancel()
+        await shown.aclose()
         await demo.stop()
+
+
+@asynccontextmanager
+async def _in_a_browser(demo: Demo) -> AsyncIterator[None]:
+    from asched.cli.forwarder import Forwarder  # aiohttp, for those alone who want to see it
+    from asched.cli.sources import Named
+
+    forwarder = Forwarder(Named.here(demo.pages))
+    url = await forwarder.start(0)
+    print(f"watch it in a browser: {url}", flush=True)
+    try:
+        yield
+    finally:
+        await forwarder.close()
 
 
 def _scheduler_flags(args: argparse.Namespace) -> list[str]:

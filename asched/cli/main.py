@@ -27,6 +27,8 @@ COMMANDS: Final = {
     "config": "check, view or migrate configuration files",
     "replay": "repeat a recording of run --record, and compare the decisions",
     "explain": "tell why a pod is where it is",
+    "top": "watch queues, rates, why pods wait, and nodes",
+    "ui": "the live view in a browser",
     "healthcheck": "ask a running scheduler whether it is well",
     "extender": "answer a stock kube-scheduler as an HTTP extender, with plugins of your own",
     "plugins": "list plugins, or start a new one",

@@ -8,6 +8,7 @@ who may log in. Any other, and whoever is sent a token, needs `--ca-file`, or
 
 import argparse
 import ssl
+from email.message import Message
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +23,7 @@ from urllib.request import (
 )
 
 from asched.edge.certificates import client_context
+from asched.edge.client.transport import Reply
 
 SERVER: Final = "https://localhost:10259"
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
@@ -58,6 +60,12 @@ def add_token_flags(parser: argparse.ArgumentParser) -> None:
 
 def fetch(args: argparse.Namespace, path: str, *, token: str = "") -> tuple[int, bytes]:
     """Status and body of a page. Raises PageError if nobody answers."""
+    reply = fetched(args, path, token=token)
+    return reply.status, reply.body
+
+
+def fetched(args: argparse.Namespace, path: str, *, token: str = "") -> Reply:
+    """The same with its headers."""
     url = args.server.rstrip("/")
     if "://" not in url:
         url = f"https://{url}"
@@ -73,9 +81,9 @@ def fetch(args: argparse.Namespace, path: str, *, token: str = "") -> tuple[int,
     opener = build_opener(ProxyHandler({}), _NoRedirect, tls)
     try:
         with opener.open(request, timeout=TIMEOUT_S) as answer:
-            return answer.status, answer.read()
+            return Reply(answer.status, answer.read(), _head(answer.headers))
     except HTTPError as error:
-        return error.code, error.read()
+        return Reply(error.code, error.read(), _head(error.headers))
     except (URLError, OSError, HTTPException, ValueError) as error:
         why = getattr(error, "reason", None) or error
         if isinstance(why, ssl.SSLCertVerificationError):
@@ -87,6 +95,10 @@ def fetch(args: argparse.Namespace, path: str, *, token: str = "") -> tuple[int,
             f"cannot reach {url}: {why}; is a scheduler serving there (--secure-port), and is the"
             " address right (--server)?"
         ) from error
+
+
+def _head(headers: Message) -> bytes:
+    return b"".join(f"\r\n{name}: {value}".encode("latin-1") for name, value in headers.items())
 
 
 def own_token(args: argparse.Namespace) -> str:

@@ -7,11 +7,15 @@ asks it for a token of the ServiceAccount that may read the pages, valid for ten
 nowhere, and the token goes along in a header that the proxy passes on. Who may make such a token
 may read; `deploy/components/explain` grants both.
 
-Bounds  REQUEST_S a request; four requests.
+Whoever asks on and on keeps the token for as long as it is good for, and looks every FOUND_S who
+leads.
+
+Bounds  REQUEST_S a request; four requests for a page, one for each further one.
 """
 
 import argparse
 import asyncio
+from time import monotonic
 from typing import Any, Final
 
 import orjson
@@ -28,6 +32,9 @@ LEASE: Final = "asched-system/asched"
 #: The ServiceAccount beside the lease whose tokens open the pages.
 READER: Final = "asched-explain"
 TOKEN_S: Final = 600  # the shortest that API servers give
+#: Leases change hands after 15 s at the earliest.
+FOUND_S: Final = 10.0
+NEVER_S: Final = float("-inf")
 PORT: Final = 10259
 PORT_NAME: Final = "https"
 COMPONENT: Final = "deploy/components/explain grants it (docs/operations.md, Asking why)"
@@ -55,24 +62,70 @@ def leaders_page(args: argparse.Namespace, path: str) -> tuple[int, bytes]:
 
 
 async def _leaders_page(args: argparse.Namespace, path: str) -> tuple[int, bytes]:
-    namespace, _, lease = args.lease.partition("/")
-    if not namespace or not lease or "/" in lease:
-        raise PageError(f"--lease {args.lease!r} is not of the form NAMESPACE/NAME")
+    leader = await Leader.open(args)
     try:
-        options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)
-        session = await connect(options, handshake=False)
-    except ClientError as error:
-        raise PageError(str(error)) from error
-    try:
-        pod = await _leader(session, namespace, lease)
-        token = await _token(session, namespace)
-        said = path.replace("{namespace}", session.credentials.namespace)
-        reply = await _through_proxy(session, pod, token, said)
-    except ClientError as error:
-        raise PageError(f"{session.url}: {error}") from error
+        reply = await leader.page(path.replace("{namespace}", leader.namespace))
     finally:
-        await session.close()
+        await leader.close()
     return reply.status, reply.body
+
+
+class Leader:
+    """The replica that leads, as far as it is known. `namespace` is the context's."""
+
+    def __init__(self, session: Session, namespace: str, lease: str) -> None:
+        self._session = session
+        self._where = namespace, lease
+        self.namespace = session.credentials.namespace
+        self._pod: dict[str, Any] = {}
+        self._found_s = self._token_s = NEVER_S
+        self._transport: AioTransport | None = None
+
+    @classmethod
+    async def open(cls, args: argparse.Namespace) -> "Leader":
+        """By the flags of `add_cluster_flags`. Raises PageError."""
+        namespace, _, lease = args.lease.partition("/")
+        if not namespace or not lease or "/" in lease:
+            raise PageError(f"--lease {args.lease!r} is not of the form NAMESPACE/NAME")
+        try:
+            options = ConnectionOptions(kubeconfig=args.kubeconfig, context=args.context)
+            return cls(await connect(options, handshake=False), namespace, lease)
+        except ClientError as error:
+            raise PageError(str(error)) from error
+
+    async def page(self, path: str) -> Reply:
+        """A page of it. Raises PageError; then the next one is asked of whoever leads by then."""
+        session = self._session
+        try:
+            if monotonic() - self._found_s >= FOUND_S:
+                self._pod = await _leader(session, *self._where)
+                self._found_s = monotonic()
+            if self._transport is None or monotonic() - self._token_s >= TOKEN_S / 2:
+                await self._forget_token()
+                headers = {TOKEN_HEADER: await _token(session, self._where[0])}
+                self._token_s = monotonic()
+                self._transport = AioTransport(
+                    session.credentials, "asched-explain", headers=headers
+                )
+            reply = await _through_proxy(self._transport, self._pod, path)
+        except ClientError as error:
+            self._found_s = NEVER_S
+            raise PageError(f"{session.url}: {error}") from error
+        except PageError:
+            self._found_s = NEVER_S
+            raise
+        if reply.status == 401:  # the token was withdrawn: the next asker makes another
+            self._token_s = NEVER_S
+        return reply
+
+    async def close(self) -> None:
+        await self._forget_token()
+        await self._session.close()
+
+    async def _forget_token(self) -> None:
+        if self._transport is not None:
+            await self._transport.close()
+            self._transport = None
 
 
 async def _leader(session: Session, namespace: str, lease: str) -> dict[str, Any]:
@@ -130,7 +183,7 @@ async def _token(session: Session, namespace: str) -> str:
         ) from None
 
 
-async def _through_proxy(session: Session, pod: dict[str, Any], token: str, path: str) -> Reply:
+async def _through_proxy(transport: AioTransport, pod: dict[str, Any], path: str) -> Reply:
     metadata = pod["metadata"]
     ports = [
         port["containerPort"]
@@ -139,15 +192,11 @@ async def _through_proxy(session: Session, pod: dict[str, Any], token: str, path
         if port.get("name") == PORT_NAME
     ]
     where = f"https:{metadata['name']}:{ports[0] if ports else PORT}"
-    transport = AioTransport(session.credentials, "asched-explain", headers={TOKEN_HEADER: token})
-    try:
-        reply = await transport.request(
-            "GET",
-            f"/api/v1/namespaces/{metadata['namespace']}/pods/{where}/proxy{path}",
-            timeout_s=REQUEST_S,
-        )
-    finally:
-        await transport.close()
+    reply = await transport.request(
+        "GET",
+        f"/api/v1/namespaces/{metadata['namespace']}/pods/{where}/proxy{path}",
+        timeout_s=REQUEST_S,
+    )
     error = api_error(reply.status, reply.body)
     if reply.status == 403 and "pods" in error.message.partition("forbidden")[0]:
         _read(reply, f"reach pod {metadata['name']} through the API server")

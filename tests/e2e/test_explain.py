@@ -106,12 +106,15 @@ async def test_somebody_with_the_components_rights_asks_the_leader(tmp_path: Pat
                     found = await asched("explain", "web", alice)
                     if found[0] == 0:
                         break
+            top = await asched("top", "--once", alice)
             events = await plane.every("/apis/events.k8s.io/v1/namespaces/default/events")
 
     assert refused[0] == 1
     assert "you may not read lease asched-system/asched" in refused[2]
     assert "pod default/web: unschedulable" in found[1]
     assert "NodeResourcesFit" in found[1]
+    assert (top[0], top[2]) == (0, "")
+    assert "NodeResourcesFit: Insufficient cpu (1)" in top[1]
     (pod,) = [pod for pod in pods if refusal(pod)]
     notes = {e["note"] for e in events if e["reason"] == "FailedScheduling"}
     assert notes == {f"{refusal(pod)} Ask why: kubectl asched explain -n default web"}

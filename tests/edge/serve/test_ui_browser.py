@@ -76,7 +76,7 @@ def a_view(nodes: int, **more: Any) -> dict[str, Any]:
         },
         "series": a_series(900),
         "waiting": {
-            "pods": 3400,
+            "pods": 3420,
             "groups": [
                 {**group, "pods": 3300, "reasons": [reason], "examples": ["ml/train-0", "ml/x"]},
                 {**group, "pods": 100, "reasons": [hostile], "examples": [f"ml/{HOSTILE}"]},

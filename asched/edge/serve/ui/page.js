@@ -12,7 +12,8 @@ async function asked(path) {
   }
   if (!answer.ok) {
     const why = { 401: "your credentials are not known", 403: "this is not shown to you: the nonResourceURL /debug/asched/* is not granted", 404: "there is no such thing" }[answer.status];
-    throw Object.assign(new Error(why || `the scheduler answered ${answer.status}`), { status: answer.status });
+    const told = answer.status === 502 ? (await answer.text()).slice(0, 300) : "";
+    throw Object.assign(new Error(why || told || `the scheduler answered ${answer.status}`), { status: answer.status });
   }
   return answer.json();
 }

@@ -1,0 +1,110 @@
+"""The live view on this machine: a browser cannot show a token, so somebody has to for it.
+
+    browser ─> http://127.0.0.1:PORT/SECRET/ui/ ─> forwarder ─> source ─> the scheduler's pages
+
+Whoever knows the address sees what its owner may see: it holds a secret, only this machine reaches
+it, and only under a name of this machine, so that no page from elsewhere can (DNS rebinding). Pages
+to look at are passed on, and nothing else.
+
+Bounds  pages of the live view, GET alone; one page is waited for PATIENCE_S while a scheduler
+        starts.
+"""
+
+import asyncio
+import secrets
+from hmac import compare_digest
+from time import monotonic
+from typing import Final
+
+from aiohttp import web
+
+from asched.cli.pages import PageError
+from asched.cli.sources import Source, told
+from asched.edge.client.transport import Reply
+
+HOST: Final = "127.0.0.1"
+NAMES: Final = (HOST, "localhost")
+PAGE: Final = "ui/"
+#: Below SECRET/; what is asked for by name comes behind.
+PASSED_ON: Final = tuple(
+    f"debug/asched/{page}" for page in ("view", "pods/", "nodes/", "groups/", "shadow")
+)
+KEPT_HEADERS: Final = (
+    "Content-Type",
+    "Content-Security-Policy",
+    "X-Content-Type-Options",
+    "X-Frame-Options",
+)
+PATIENCE_S: Final = 15.0
+AGAIN_S: Final = 0.2
+
+
+class Forwarder:
+    """`start`, then `close`; the source is its owner's to close."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self._secret = secrets.token_urlsafe(18)
+        self._runner: web.ServerRunner | None = None
+        self._port = 0
+
+    async def check(self) -> None:
+        """Whether there is a view that may be seen. Raises PageError."""
+        told(await self._source.page("/debug/asched/view"), "live view")
+
+    async def start(self, port: int) -> str:
+        """The address of the page. Raises PageError if the port cannot be had."""
+        self._runner = web.ServerRunner(web.Server(self._handle, access_log=None))
+        await self._runner.setup()
+        try:
+            site = web.TCPSite(self._runner, HOST, port)
+            await site.start()
+        except OSError as error:
+            raise PageError(
+                f"cannot listen on {HOST}:{port}: {error.strerror}; choose another --port"
+            ) from error
+        self._port = self._runner.addresses[0][1]
+        return f"http://{HOST}:{self._port}/{self._secret}/{PAGE}"
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        name = request.host.rpartition(":")[0]
+        if name not in NAMES or request.host != f"{name}:{self._port}":
+            return _refusal(421, "this address is known by another name")
+        secret, _, path = request.raw_path[1:].partition("/")
+        if not compare_digest(secret.encode(), self._secret.encode()):
+            return _refusal(404, "not found; the address of the view holds a secret")
+        bare = path.partition("?")[0]
+        if bare != PAGE and not bare.startswith(PASSED_ON):
+            return _refusal(404, "not found")
+        if request.method != "GET":
+            return _refusal(405, "there is nothing here but pages to look at")
+        try:
+            reply = await self._patiently(path) if bare == PAGE else await self._page(path)
+        except PageError as error:
+            return _refusal(502, str(error))
+        headers = {name: reply.header(name) for name in KEPT_HEADERS}
+        kept = {name: value for name, value in headers.items() if value is not None}
+        kept |= {"Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+        return web.Response(body=reply.body, status=reply.status, headers=kept)
+
+    async def _page(self, path: str) -> Reply:
+        return await self._source.page(f"/{path}")
+
+    async def _patiently(self, path: str) -> Reply:
+        """The scheduler may just be starting."""
+        until_s = monotonic() + PATIENCE_S
+        while True:
+            try:
+                return await self._page(path)
+            except PageError:
+                if monotonic() >= until_s:
+                    raise
+            await asyncio.sleep(AGAIN_S)
+
+
+def _refusal(status: int, said: str) -> web.Response:
+    return web.Response(text=f"{said}\n", status=status, headers={"Cache-Control": "no-store"})

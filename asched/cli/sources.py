@@ -1,0 +1,90 @@
+"""Where a command asks for pages again and again: the replica that leads, or one that is named.
+
+One page at a time is asked for of a named server, in a thread; its answers are as old as the last
+question.
+"""
+
+import argparse
+import asyncio
+from typing import Any, Final, Protocol
+
+import orjson
+
+from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetched, own_token
+from asched.cli.reach import Leader, add_cluster_flags
+from asched.edge.client.errors import api_error
+from asched.edge.client.transport import Reply
+
+HOW: Final = """\
+Asks the replica that leads, through the API server of the current context and with your own
+credentials; nothing is stored. deploy/components/explain grants the rights to whom you name there.
+
+--server asks a process directly, and needs --token or --token-file of somebody who may get the
+nonResourceURLs /ui/ and /debug/asched/*; its own certificate proves nothing, so --ca-file or
+--insecure-skip-tls-verify goes with it.
+"""
+
+
+class Source(Protocol):
+    async def page(self, path: str) -> Reply:
+        """Raises PageError if nobody answers."""
+
+    async def close(self) -> None: ...
+
+
+class Named:
+    """The server of `--server`. It is shown no token if `is_open`."""
+
+    def __init__(self, args: argparse.Namespace, *, is_open: bool = False) -> None:
+        self._args = args
+        self._is_open = is_open
+        self._turn = asyncio.Lock()
+
+    @classmethod
+    def here(cls, url: str) -> "Named":
+        """A scheduler of our own that shows its pages to this machine."""
+        return cls(
+            argparse.Namespace(server=url, ca_file="", insecure_skip_tls_verify=True), is_open=True
+        )
+
+    async def page(self, path: str) -> Reply:
+        async with self._turn:
+            token = "" if self._is_open else own_token(self._args)
+            return await asyncio.to_thread(fetched, self._args, path, token=token)
+
+    async def close(self) -> None:
+        """Nothing is open between two pages."""
+
+
+def add_source_flags(parser: argparse.ArgumentParser) -> None:
+    add_cluster_flags(parser)
+    add_server_flags(parser)
+    add_token_flags(parser)
+    parser.set_defaults(server="")
+
+
+async def open_source(args: argparse.Namespace) -> Source:
+    """Raises PageError."""
+    return Named(args) if args.server else await Leader.open(args)
+
+
+def told(reply: Reply, what: str) -> dict[str, Any]:
+    """The object of a page. Raises PageError for every other answer."""
+    if reply.status in (401, 403):
+        raise PageError(
+            f"the scheduler does not show {what} to you; give --token of somebody who may get the"
+            " nonResourceURLs /ui/ and /debug/asched/*"
+        )
+    if reply.status == 404:
+        raise PageError(f"the scheduler has no {what}: it is older than this command, or no asched")
+    if reply.status != 200:
+        said = api_error(reply.status, reply.body).message[:200]
+        raise PageError(f"the scheduler answered {reply.status}: {said}")
+    try:
+        found = orjson.loads(reply.body)
+    except ValueError:
+        found = None
+    if not isinstance(found, dict):
+        start = reply.body[:200].decode(errors="replace")
+        raise PageError(f"what answers is no asched, it says {start!r}")
+    return found

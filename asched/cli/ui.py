@@ -1,0 +1,62 @@
+"""`asched ui`: the live view in a browser, with your own credentials.
+
+Serves the scheduler's page /ui/ on this machine, at an address that nobody else can guess, and
+passes on what the page asks for, until Ctrl-C.
+
+Exit status: 0 after Ctrl-C; 1 if nobody answered, it may not be asked, or the port is taken; 2 for
+usage.
+"""
+
+import argparse
+import asyncio
+import sys
+import webbrowser
+from typing import Any
+
+from asched.cli.arguments import port
+from asched.cli.forwarder import Forwarder
+from asched.cli.pages import PageError
+from asched.cli.sources import HOW, add_source_flags, open_source
+from asched.edge.host.process import runner, stop_on_signals
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "ui",
+        help="the live view in a browser",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=HOW,
+    )
+    add = parser.add_argument
+    add("--port", type=port, default=0, metavar="N", help="to serve at; default: any free one")
+    add("--open", action="store_true", help="open it in the browser of this machine")
+    add_source_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Serve until told to stop."""
+    try:
+        return runner()(_ui(args))
+    except PageError as error:
+        sys.stderr.write(f"asched ui: {error}\n")
+        return 1
+
+
+async def _ui(args: argparse.Namespace) -> int:
+    ended = asyncio.Event()
+    stop_on_signals(ended.set)
+    source = await open_source(args)
+    forwarder = Forwarder(source)
+    try:
+        await forwarder.check()
+        url = await forwarder.start(args.port)
+        print(f"the live view is at {url} until Ctrl-C", flush=True)
+        if args.open:
+            await asyncio.to_thread(webbrowser.open, url)
+        await ended.wait()
+    finally:
+        await forwarder.close()
+        await source.close()
+    return 0

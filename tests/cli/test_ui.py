@@ -1,0 +1,184 @@
+"""`asched ui`: the live view on this machine, for whoever knows its address."""
+
+import asyncio
+import re
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from asched.cli.forwarder import Forwarder
+from asched.cli.pages import PageError
+from asched.edge.client.transport import Reply
+from tests.cli.test_explain import asched
+from tests.cli.test_reach import LEASE, POD, TOKEN, TOKEN_HEADER, World, a_kubeconfig
+from tests.edge.client.scripted import scripted
+from tests.edge.serve.browser import a_tab
+from tests.edge.serve.test_ui_browser import a_view
+from tests.edge.serve.world import a_port
+from tests.patience import HANG_S
+
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nSet-Cookie: a=b\r\nX-Frame-Options: DENY"
+PASSED_ON = (
+    "ui/",
+    "debug/asched/view?names=1&since=2",
+    "debug/asched/pods/a/b%2Fc",
+    "debug/asched/nodes/n",
+)
+NOT_PASSED_ON = (
+    *("", "metrics", "uix", "ui/x", "debug/pprof/"),
+    *("debug/asched/cache", "debug/asched/queue"),
+)
+
+
+class Told:
+    """A source that answers everything, and notes what it was asked."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.fails = 0
+
+    async def page(self, path: str) -> Reply:
+        self.asked.append(path)
+        if self.fails:
+            self.fails -= 1
+            raise PageError("nobody is there")
+        head = (
+            b"HTTP/1.1 200 OK\r\nContent-Type: text/x\r\nSet-Cookie: a=b\r\nX-Frame-Options: DENY"
+        )
+        return Reply(200, b"page", head)
+
+    async def close(self) -> None: ...
+
+
+@asynccontextmanager
+async def a_forwarder() -> AsyncIterator[tuple[Told, str, aiohttp.ClientSession]]:
+    source = Told()
+    forwarder = Forwarder(source)
+    url = await forwarder.start(0)
+    try:
+        async with aiohttp.ClientSession() as session:
+            yield source, url.removesuffix("ui/"), session
+    finally:
+        await forwarder.close()
+
+
+async def test_pages_to_look_at_are_passed_on_and_no_others() -> None:
+    async with a_forwarder() as (source, base, session):
+        for path in PASSED_ON:
+            async with session.get(base + path.replace("%2F", "%252F")) as answer:
+                assert answer.status == 200, path
+        for path in NOT_PASSED_ON:
+            async with session.get(base + path) as answer:
+                assert answer.status == 404, path
+        async with session.delete(base + "debug/asched/view") as answer:
+            assert answer.status == 405
+        assert [one.replace("%25", "%") for one in source.asked] == [f"/{one}" for one in PASSED_ON]
+
+
+async def test_headers_that_a_page_needs_are_kept_and_it_is_stored_nowhere() -> None:
+    async with a_forwarder() as (_, base, session), session.get(base + "ui/") as answer:
+        kept = {name.lower(): value for name, value in answer.headers.items()}
+    assert kept["content-type"] == "text/x"
+    assert kept["x-frame-options"] == "DENY"
+    assert (kept["cache-control"], kept["referrer-policy"]) == ("no-store", "no-referrer")
+    assert "set-cookie" not in kept
+
+
+async def test_without_the_secret_and_under_another_name_there_is_nothing() -> None:
+    async with a_forwarder() as (source, base, session):
+        root, secret = re.fullmatch(r"(http://127\.0\.0\.1:\d+/)(.{24})/", base).groups()
+        port = root.rpartition(":")[2].rstrip("/")
+        for path in ("", "ui/", "x" * 24 + "/ui/", secret[:-1] + "/ui/", "debug/asched/view"):
+            async with session.get(root + path) as answer:
+                assert answer.status == 404, path
+        for host in ("evil.example", f"evil.example:{port}", "127.0.0.1", f"127.0.0.1:{port}.evil"):
+            async with session.get(base + "ui/", headers={"Host": host}) as answer:
+                assert answer.status == 421, host
+        assert source.asked == []
+        async with session.get(base + "ui/", headers={"Host": f"localhost:{port}"}) as answer:
+            assert answer.status == 200
+
+
+async def test_the_page_waits_for_a_scheduler_that_starts_and_its_questions_do_not() -> None:
+    async with a_forwarder() as (source, base, session):
+        source.fails = 3
+        async with session.get(base + "ui/") as answer:
+            assert answer.status == 200
+        source.fails = 1
+        async with session.get(base + "debug/asched/view") as answer:
+            assert (answer.status, await answer.text()) == (502, "nobody is there\n")
+
+
+async def test_it_reaches_the_leader_with_one_token_for_many_pages(tmp_path: Path) -> None:
+    world = World()
+    proxied = f"{POD.replace('asched-7f-x', 'https:asched-7f-x:10260')}/proxy"
+    world.answers[f"{proxied}/debug/asched/view"] = (200, a_view(1))
+    world.answers[f"{proxied}/ui/"] = (200, {"page": 1})
+    async with scripted(world.answer) as server:
+        command = (sys.executable, "-m", "asched", "ui", a_kubeconfig(tmp_path, server.url))
+        process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        assert process.stdout is not None
+        async with asyncio.timeout(HANG_S):
+            said = (await process.stdout.readline()).decode()
+            url = re.search(r"http://\S+", said)[0]
+            async with aiohttp.ClientSession() as session:
+                for _ in range(3):
+                    async with session.get(url) as answer:
+                        assert answer.status == 200
+            process.send_signal(signal.SIGINT)
+            status = await process.wait()
+    assert status == 0
+    paths = [seen.path for seen in server.seen]
+    assert paths == [LEASE, POD, TOKEN, f"{proxied}/debug/asched/view", *[f"{proxied}/ui/"] * 3]
+    assert {seen.headers.get(TOKEN_HEADER) for seen in server.seen[3:]} == {"short-lived"}
+
+
+async def test_after_a_failure_it_asks_who_leads_now(tmp_path: Path) -> None:
+    world = World()
+    proxied = f"{POD.replace('asched-7f-x', 'https:asched-7f-x:10260')}/proxy"
+    page = f"{proxied}/debug/asched/view"
+    world.answers[page] = (503, {"message": "no route"})
+    async with scripted(world.answer) as server:
+        flag = a_kubeconfig(tmp_path, server.url)
+        refused = await asched("ui", flag)
+        assert refused[0] == 1
+        assert "the API server cannot reach pod asched-7f-x" in refused[2]
+
+
+async def test_a_port_that_is_taken_is_told(tmp_path: Path) -> None:
+    async with a_port(allowed=("/*",)) as port:
+        number = port.server.port
+        ended, _, err = await asched(
+            "ui", f"--server=https://localhost:{number}", f"--port={number}"
+        )
+    assert ended == 1
+    assert f"cannot listen on 127.0.0.1:{number}" in err
+    assert "choose another --port" in err
+
+
+async def test_in_a_browser_the_demo_shows_itself_while_it_runs() -> None:
+    async with a_tab() as tab:
+        command = (sys.executable, "-m", "asched", "demo", "--ui", "--nodes", "12", "--pods", "60")
+        demo = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+        assert demo.stdout is not None
+        try:
+            async with asyncio.timeout(HANG_S):
+                first = (await demo.stdout.readline()).decode()
+                url = re.search(r"http://127\.0\.0\.1:\S+/ui/", first)
+                assert url is not None, first
+                await tab.open(url[0])
+                await tab.until("document.querySelectorAll('#cells button').length === 12")
+                await tab.until("document.querySelectorAll('#recent li').length > 0")
+                await tab.eval("document.querySelector('#recent a').click()")
+                await tab.until("document.querySelector('#details-body ol li')")
+                story: Any = await tab.eval("document.getElementById('details').innerText")
+        finally:
+            demo.send_signal(signal.SIGTERM)
+            await demo.communicate()
+    assert "node chosen" in story or "no node" in story
+    assert tab.errors == []
