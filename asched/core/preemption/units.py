@@ -62,7 +62,7 @@ class Below:
     def whole(self) -> Iterator[tuple[PodGroup, list[PodInfo]]]:
         """Groups that go whole, with their placed pods."""
         for key, group in self._cluster.all(POD_GROUP).items():
-            if group.goes_whole and group.priority < self._limit and key != self._own:
+            if group.goes_whole and group.priority < self._limit:
                 placed = self._cluster.pod_groups.get(key).placed
                 infos = [self._cluster.placed[uid] for uid in placed]
                 infos = [info for info in infos if info.row >= 0]

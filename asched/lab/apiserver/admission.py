@@ -25,6 +25,7 @@ NODE_TROUBLES: Final = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unre
 IMMORTAL_NAMESPACES: Final = frozenset({"default", "kube-system", "kube-public"})
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
 ACCOUNT_MOUNT: Final = "/var/run/secrets/kubernetes.io/serviceaccount"
+PREEMPT_LOWER: Final = "PreemptLowerPriority"
 TOKEN_LIFETIME_S: Final = 3607
 STORAGE_CLASSES: Final = find("storageclasses")
 RUNTIME_CLASSES: Final = find("runtimeclasses")
@@ -41,6 +42,8 @@ def on_create(ctx: Context, res: Resource, obj: JsonObject) -> None:
             give_account(ctx, res, obj)
         apply_runtime_class(ctx, res, obj)
         limits.apply_ranges(ctx, obj)
+    elif res.kind == "PodGroup" and res.group == PRIORITY_CLASSES.group:
+        resolve_group_priority(ctx, res, obj)
     elif res.kind == "Node" and ctx.options.node_taints:
         obj["spec"].setdefault("taints", []).append(
             {"key": NODE_TROUBLES[0], "effect": "NoSchedule"}
@@ -96,19 +99,7 @@ def namespace_must_be_open(ctx: Context, res: Resource, obj: JsonObject) -> None
 def resolve_priority(ctx: Context, res: Resource, pod: JsonObject) -> None:
     """The class, named or default, gives the value; a value sent along must agree."""
     spec, name = pod["spec"], pod["metadata"].get("name", "")
-    value, policy = 0, "PreemptLowerPriority"
-    chosen = spec.get("priorityClassName")
-    if chosen:
-        record = ctx.get(PRIORITY_CLASSES, "", chosen)
-        if record is None:
-            raise refused(res, name, f"no PriorityClass with name {chosen} was found")
-        priority_class: JsonObject | None = record.obj
-    else:
-        priority_class = default_priority_class(ctx)
-    if priority_class is not None:
-        spec["priorityClassName"] = priority_class["metadata"]["name"]
-        value = priority_class["value"]
-        policy = priority_class.get("preemptionPolicy", policy)
+    value, policy = by_class(ctx, res, pod)
     if spec.get("priority", value) != value:
         why = (
             f"the integer value of priority ({spec['priority']}) must not be provided in pod spec;"
@@ -123,6 +114,39 @@ def resolve_priority(ctx: Context, res: Resource, pod: JsonObject) -> None:
         )
         raise refused(res, name, why)
     spec["priority"], spec["preemptionPolicy"] = value, policy
+
+
+def resolve_group_priority(ctx: Context, res: Resource, group: JsonObject) -> None:
+    """The same for a pod group, which has no policy of its own."""
+    spec, name = group["spec"], group["metadata"].get("name", "")
+    value, _ = by_class(ctx, res, group)
+    if spec.get("priority", value) != value:
+        why = (
+            f"priority set in the pod group ({spec['priority']}) must match the priority computed"
+            f" ({value}) based on the priority class set in the spec"
+        )
+        raise refused(res, name, why)
+    spec["priority"] = value
+    spec.setdefault("disruptionMode", "Pod")
+
+
+def by_class(ctx: Context, res: Resource, obj: JsonObject) -> tuple[int, str]:
+    """Priority and policy by the class that an object names, or the default one, which it then
+    names as well. Raises ApiError 403.
+    """
+    spec, chosen = obj["spec"], obj["spec"].get("priorityClassName")
+    if chosen:
+        record = ctx.get(PRIORITY_CLASSES, "", chosen)
+        if record is None:
+            name = obj["metadata"].get("name", "")
+            raise refused(res, name, f"no PriorityClass with name {chosen} was found")
+        priority_class: JsonObject | None = record.obj
+    else:
+        priority_class = default_priority_class(ctx)
+    if priority_class is None:
+        return 0, PREEMPT_LOWER
+    spec["priorityClassName"] = priority_class["metadata"]["name"]
+    return priority_class["value"], priority_class.get("preemptionPolicy", PREEMPT_LOWER)
 
 
 def default_priority_class(ctx: Context) -> JsonObject | None:

@@ -8,105 +8,23 @@ import pytest
 
 from asched.core.cycle import group_room
 from asched.core.framework.effects import (
-    Bind,
     DeletePod,
     Effect,
     EmitEvent,
     MarkVictim,
-    Patch,
-    PatchPodStatus,
 )
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET, POD_GROUP
 from asched.core.plugins import default_preemption
-from asched.core.state.facts import Done, Gone, Seen
-from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
-from tests.core.cycle.playbook import Play
+from asched.core.preemption import sparing
+from asched.core.state.facts import Gone, Seen
+from tests.builders import PodBuilder, a_pod
+from tests.core.cycle.group_stage import Stage, cpus, low, member
 from tests.core.preemption.group_stage import a_budget, a_group
 
-GATES = {"GenericWorkload": True, "GangScheduling": True, "WorkloadAwarePreemption": True}
 REFUSED = (
     "no new claims to deallocate, preemption: not eligible due to workload aware preemption enabled"
 )
 STAMP = "2026-01-01T02:00:00Z"
-
-
-def cpus(name: str, count: int) -> NodeBuilder:
-    return a_node(name).allocatable(cpu=str(count), memory="8Gi", pods="32")
-
-
-def low(name: str, node: str = "n1", cpu: str = "1", priority: int = 10) -> PodBuilder:
-    return a_pod(name).requests(cpu=cpu).priority(priority).on(node)
-
-
-def member(name: str, group: str = "crew", cpu: str = "1", priority: int = 100) -> PodBuilder:
-    pod = a_pod(name).requests(cpu=cpu).priority(priority)
-    return pod.spec(schedulingGroup={"podGroupName": group})
-
-
-class Stage:
-    """A machine, and everything it has said since the last look."""
-
-    def __init__(self, *nodes: NodeBuilder, **config: Any) -> None:
-        gates = {**GATES, **config.pop("gates", {})}
-        self.play = Play(*nodes, gates=gates, **config)
-        self.play.machine.context.gang_search_steps = 0
-        self.said: list[Effect] = []
-        self._asked: list[Any] = []
-        self.shown: dict[str, PodBuilder] = {}
-
-    def go(self, *facts: Any, after_s: float = 0.0) -> list[Effect]:
-        effects = list(self.play.turn(*facts, after_s=after_s))
-        while self.play.machine.next_deadline_s() == 0.0:
-            effects += self.play.turn()
-        self.said += effects
-        self._asked += [e for e in effects if isinstance(e, (MarkVictim, DeletePod))]
-        return effects
-
-    def show(self, *pods: PodBuilder) -> list[Effect]:
-        self.shown.update({pod.json["metadata"]["name"]: pod for pod in pods})
-        return self.go(*(Seen(POD, pod.build()) for pod in pods))
-
-    def group(self, name: str = "crew", **spec: Any) -> list[Effect]:
-        return self.go(Seen(POD_GROUP, a_group(name, **spec)))
-
-    def crew(self, *names: str, priority: int = 100, **spec: Any) -> None:
-        """Pods that wait for their group, which then comes."""
-        self.show(*(member(name) for name in names))
-        self.said.clear()
-        self.group(priority=priority, **spec)
-
-    def evict(self, *, leave: bool = True) -> list[str]:
-        """Carry the evictions out; who was deleted. `leave`: they are gone at once."""
-        gone = []
-        while asked := self._asked:
-            self._asked = []
-            gone += [e.pod.name for e in asked if isinstance(e, DeletePod)]
-            self.go(*(Done(e.id) for e in asked))
-        for name in gone if leave else ():
-            self.lose(name)
-        return gone
-
-    def lose(self, name: str) -> list[Effect]:
-        return self.go(Gone(POD, self.shown[name].build()))
-
-    def of(self, kind: Any) -> list[Any]:
-        return [effect for effect in self.said if isinstance(effect, kind)]
-
-    def bound(self) -> set[str]:
-        return {bind.pod.name for bind in self.of(Bind)}
-
-    def notes(self, reason: str = "FailedScheduling") -> dict[str, str]:
-        return {e.regarding.name: e.note for e in self.of(EmitEvent) if e.reason == reason}
-
-    def condition(self) -> str:
-        """What the group was told last."""
-        told = [patch for patch in self.of(Patch) if patch.kind is POD_GROUP]
-        message: str = told[-1].body["status"]["conditions"][0]["message"]
-        return message
-
-    def nominated(self) -> dict[str, str]:
-        found = {e.pod.name: e.nominated_node_name for e in self.of(PatchPodStatus)}
-        return {name: node for name, node in found.items() if node is not None}
 
 
 # --- upstream's own stories ----------------------------------------------------------------------
@@ -433,6 +351,8 @@ def test_while_evictions_are_sent_the_group_is_not_tried_nor_a_pod_that_joins_it
     plugin = context.runners["default-scheduler"].profile.plugins["DefaultPreemption"]
     status = plugin.pre_enqueue(member("c").build())  # type: ignore[attr-defined]
     assert status.message == "waiting for the preemption for this pod group to be finished"
+    held = plugin.holding()  # type: ignore[attr-defined]
+    assert {"default/a", "default/b"} <= set(held), "so that nobody asks each of them"
 
 
 def test_once_the_last_victim_has_gone_the_group_is_tried_at_once() -> None:
@@ -544,3 +464,56 @@ def test_after_a_long_search_in_vain_a_group_is_told_the_same_for_a_while(
         stage.go(after_s=300_000)
     assert stage.evict() == ["low-0"]
     assert stage.bound() == {"a", "b", "c"}
+
+
+def test_what_others_took_while_a_trial_paused_is_seen_before_anybody_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first pod of the group has its place on trial when somebody else comes to lie on it."""
+    stage = Stage(cpus("n1", 1), cpus("n2", 1))
+    stage.show(low("low-1", "n1"), low("low-2", "n2"))
+    stage.show(*(member(name) for name in "ab"))
+    stage.said.clear()
+    budget = stage.play.parts.cluster.budget.__class__.open
+    monkeypatch.setattr(budget, "__defaults__", (5,))
+    monkeypatch.setattr(group_room, "SLICE_STEPS", 5)
+    handle, cluster = stage.play.machine.handle, stage.play.parts.cluster
+    shown = []
+
+    def meanwhile(facts: Any, now_s: float) -> list[Effect]:
+        trial = [i.node_name for i in cluster.placed.values() if i.pod.metadata.name in "ab"]
+        if len(trial) == 1 and len(cluster.placed) == 3 and not shown:
+            shown.append(low("big", trial[0], priority=500).build())
+            facts = [*facts, Seen(POD, shown[0])]
+        return handle(facts, now_s)
+
+    monkeypatch.setattr(stage.play.machine, "handle", meanwhile)
+    stage.group(priority=100, min_count=2)
+
+    assert shown
+    assert refusal(stage) == "pod group is unschedulable, pod group is unschedulable"
+
+
+def test_in_a_large_cluster_only_those_go_who_are_in_the_way_where_the_group_fits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Amounts propose the least important pods, beside which it must not run."""
+    monkeypatch.setattr(sparing, "LINE_MAX", 2)
+    stage = Stage(*(cpus(f"n{i}", 4).labels(host=f"n{i}") for i in range(6)))
+    for i in range(6):
+        for j in range(3):
+            stage.show(low(f"low-{i}-{j}", f"n{i}", priority=i))
+        web = low(f"web-{i}", f"n{i}", priority=900)
+        stage.show(web.labels(app="web") if i < 2 else web)
+    term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "host"}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    stage.show(*(member(name, cpu="2").spec(affinity=apart) for name in "ab"))
+    stage.said.clear()
+    stage.group(priority=100, min_count=2)
+
+    gone = stage.evict()
+
+    assert len(gone) == 4
+    assert len({name.rsplit("-", 1)[0] for name in gone}) == 2, "two on each of two nodes"
+    assert not {name for name in gone if name.startswith(("low-0", "low-1"))}
+    assert stage.bound() == {"a", "b"}

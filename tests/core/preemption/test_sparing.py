@@ -336,6 +336,26 @@ def test_if_that_is_not_enough_either_nobody_goes(monkeypatch: pytest.MonkeyPatc
     )
 
 
+def test_no_more_pods_are_supposed_gone_at_a_time_than_can_be_moved_in_a_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sparing, "LINE_MAX", 2)
+    monkeypatch.setattr(sparing, "GONE_MAX", 9)
+    stage = GroupStage([f"p{i}@n1 low" for i in range(9)])
+    slots = {" ".join(f"p{i}" for i in range(9)): 1}
+    assert stage.victims(stage.trial(a_group("crew", priority=HIGH), 1, slots))[0].places
+    monkeypatch.setattr(sparing, "GONE_MAX", 8)
+    trial = stage.trial(a_group("crew", priority=HIGH), 1, slots)
+
+    probe, victims = stage.victims(trial)
+
+    assert not victims
+    assert max(map(len, trial.asked)) <= 8
+    assert probe.status.message == (
+        "who would have to go was not found within three seconds of work"
+    )
+
+
 def test_what_happened_meanwhile_is_looked_at_before_anybody_goes() -> None:
     """Others took the room while the trial paused: nobody is evicted for what is no more."""
     stage = GroupStage(["p1@n1 low", "p2@n1 low"])

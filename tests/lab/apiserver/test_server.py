@@ -175,6 +175,48 @@ async def test_alpha_kinds_are_there_only_where_they_are_asked_for() -> None:
 CUSTOM_GROUPS = "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups"
 
 
+@pytest.mark.parametrize(
+    ("spec", "kept"),
+    [
+        ({}, {"priority": 0}),
+        ({"priorityClassName": "mid"}, {"priority": 50, "priorityClassName": "mid"}),
+        ({"priority": 0}, {"priority": 0}),
+        (
+            {"priority": 3},
+            (
+                "priority set in the pod group (3) must match the priority computed (0) based on"
+                " the priority class set in the spec"
+            ),
+        ),
+        (
+            {"priorityClassName": "mid", "priority": 7},
+            (
+                "priority set in the pod group (7) must match the priority computed (50) based on"
+                " the priority class set in the spec"
+            ),
+        ),
+        ({"priorityClassName": "none"}, "no PriorityClass with name none was found"),
+    ],
+)
+async def test_a_pod_group_has_the_priority_of_its_class(spec, kept) -> None:
+    """As kube-apiserver 1.36.2 with WorkloadAwarePreemption=true answers."""
+    server = ApiServer(options=Options(alpha=POD_GROUPS_SERVED))
+    await server.start()
+    try:
+        server.create("priorityclasses", {"metadata": {"name": "mid"}, "value": 50})
+        group = {"metadata": {"name": "g"}, "spec": {"schedulingPolicy": {"basic": {}}, **spec}}
+        async with Client(server.url) as client:
+            status, answer = await client.post(POD_GROUPS, group)
+        if isinstance(kept, str):
+            assert status == 403
+            assert answer["message"] == f'podgroups.scheduling.k8s.io "g" is forbidden: {kept}'
+            return
+        del answer["spec"]["schedulingPolicy"]
+        assert answer["spec"] == {**kept, "disruptionMode": "Pod"}
+    finally:
+        await server.stop()
+
+
 async def test_custom_kinds_are_kept_as_sent_beside_others_of_their_plural() -> None:
     server = ApiServer(options=Options(alpha=POD_GROUPS_SERVED))
     await server.start()
