@@ -1,4 +1,6 @@
 """`asched explain NAMESPACE/POD`: why a pod is where it is, told by the scheduler that decides.
+`asched explain podgroup/NAME` tells of a gang: what it lacks, what is held for it, and why the
+first of its pods that no node takes is refused.
 
 Exit status: 0 if it could be told, 1 if nobody answered, may be asked, or knows the pod; 2 for
 usage.
@@ -12,6 +14,8 @@ from datetime import UTC, datetime
 from typing import Any, Final
 from urllib.parse import quote
 
+from asched.cli.explain_group import PATH as GROUP_PATH
+from asched.cli.explain_group import group_lines, group_name
 from asched.cli.output import add_output_flag, written
 from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetch, own_token
 from asched.cli.reach import add_cluster_flags, leaders_page
@@ -27,6 +31,9 @@ docs/operations.md has it step by step ("Asking why").
 nonResourceURL /debug/asched/*; its own certificate proves nothing, so --ca-file or
 --insecure-skip-tls-verify goes with it.
 """
+#: What each page must have at least.
+POD: Final = {"pod", "place", "story"}
+GROUP: Final = {"group", "placed", "unplaced", "minCount", "lacks", "pods"}
 #: Lines of the history that are shown unless all are asked for.
 HISTORY_LINES: Final = 8
 TAINTS_LINES: Final = 5
@@ -44,7 +51,7 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=HOW,
     )
-    parser.add_argument("pod", metavar="[NAMESPACE/]POD")
+    parser.add_argument("pod", metavar="[podgroup/][NAMESPACE/]NAME")
     parser.add_argument("-n", "--namespace", default="", help="default: the context's")
     add_output_flag(parser, "the whole history, and the scores of the best nodes")
     parser.add_argument("--against", default="", metavar="NODE", help="why not on that node")
@@ -58,10 +65,11 @@ def add_parser(subparsers: Any) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Fetch the explanation and print it."""
-    namespace, slash, name = args.pod.rpartition("/")
+    group = group_name(args.pod)
+    namespace, slash, name = (group or args.pod).rpartition("/")
     namespace = namespace if slash else args.namespace
     if not name or (slash and not namespace) or "/" in namespace:
-        return _fail(f"{args.pod!r} is no pod; write POD or NAMESPACE/POD", 2)
+        return _fail(f"{args.pod!r} is no pod; write POD or NAMESPACE/POD, or podgroup/NAME", 2)
     try:
         if args.server:
             namespace = namespace or "default"
@@ -79,9 +87,10 @@ def run(args: argparse.Namespace) -> int:
             1,
         )
     if status == 404:
+        what = f"{'podgroup' if group else 'pod'} {namespace and namespace + '/'}{name}"
         return _fail(
-            f"the scheduler knows nothing of pod {namespace and namespace + '/'}{name}; check name"
-            " and namespace, and with --server ask the replica that holds the lease",
+            f"the scheduler knows nothing of {what}; check name and namespace, and"
+            " with --server ask the replica that holds the lease",
             1,
         )
     if status != 200:
@@ -91,7 +100,7 @@ def run(args: argparse.Namespace) -> int:
         told = json.loads(body)
     except ValueError:
         told = None
-    if not isinstance(told, dict) or not {"pod", "place", "story"} <= told.keys():
+    if not isinstance(told, dict) or not (GROUP if group else POD) <= told.keys():
         start = body[:200].decode(errors="replace")
         where = args.server or "the port of the pod that leads"
         return _fail(f"what answers at {where} is no asched, it says {start!r}", 1)
@@ -100,6 +109,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _path(args: argparse.Namespace, namespace: str, name: str) -> str:
+    if group_name(args.pod):
+        return GROUP_PATH.format(namespace, quote(name))
     query = f"?against={quote(args.against, safe='')}" if args.against else ""
     return PATH.format(namespace, quote(name)) + query
 
@@ -109,8 +120,17 @@ def printed(told: Mapping[str, Any], output: str) -> str:
     if output in ("json", "yaml"):
         return written(told, output)
     is_wide = output == "wide"
+    if "story" in told:
+        return "\n".join(_of_pod(told, is_wide=is_wide)) + "\n"
+    lines = [*group_lines(told, is_wide=is_wide)]
+    if told.get("rejectedPod"):
+        lines += ["", *_of_pod(told["rejectedPod"], is_wide=is_wide)]
+    return "\n".join(lines) + "\n"
+
+
+def _of_pod(told: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
     lines = len(told["story"]) if is_wide else HISTORY_LINES
-    return "\n".join(explanation(told, lines, is_wide=is_wide)) + "\n"
+    return explanation(told, lines, is_wide=is_wide)
 
 
 def explanation(

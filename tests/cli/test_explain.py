@@ -263,3 +263,50 @@ def test_a_status_is_told_by_its_message(monkeypatch, capsys):
     monkeypatch.setattr(explain, "fetch", lambda *_, **__: (503, status))
     assert main(["explain", "default/web", "--server=https://a"]) == 1
     assert capsys.readouterr().err == "asched explain: the scheduler answered 503: not just now\n"
+
+
+GANG = {
+    "group": "scheduling.x-k8s.io:spark/pi",
+    "api": "scheduling.x-k8s.io",
+    "unplaced": 2,
+    "placed": 1,
+    "held": 0,
+    "minCount": 3,
+    "lacks": "",
+    "said": "2 of 3 pods found no place",
+    "rejected": "spark/b",
+    "minResources": {"cpu": "3"},
+    "reserved": {"seconds": 12, "nodes": 1, "places": [{"node": "n1", "cpu": "2"}]},
+    "pods": [
+        {"pod": "spark/b", "place": "unschedulable", "node": ""},
+        {"pod": "spark/c", "place": "unschedulable", "node": ""},
+        {"pod": "spark/a", "place": "placed", "node": "n1"},
+    ],
+}
+
+
+async def test_a_gang_is_told_with_the_pod_that_stops_it(port):
+    port.inspector.told |= {"spark/pi": GANG, "spark/b": {**TOLD, "pod": "spark/b"}}
+    server = f"--server=https://127.0.0.1:{port.server.port}"
+
+    words = ("explain", "podgroup/spark/pi", server, "--token=admin", BLIND)
+    status, out, _ = await asched(*words)
+
+    assert status == 0
+    lines = out.splitlines()
+    assert lines[:5] == [
+        "podgroup spark/pi of scheduling.x-k8s.io: 1 of its 3 pods have places",
+        "  3 start together",
+        "  minResources cpu 3",
+        "  room is held on 1 nodes for 12 s more, unless pods of the group take it",
+        "    n1: cpu 2",
+    ]
+    assert lines[5:15] == [
+        *("", "2 of 3 pods found no place", "", "2 unschedulable", "  spark/b", "  spark/c"),
+        *("1 placed", "  spark/a on n1", "", "pod spark/b: unschedulable"),
+    ]
+    assert "  n7: NodeResourcesFit: no cpu" in lines
+    status, out, _ = await asched(*words, "-o", "json")
+    assert json.loads(out)["rejectedPod"]["pod"] == "spark/b"
+    status, _, err = await asched("explain", "pg/nobody", *words[2:])
+    assert (status, "knows nothing of podgroup default/nobody" in err) == (1, True)

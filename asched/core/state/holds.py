@@ -78,6 +78,10 @@ class Holds:
     def __iter__(self) -> Iterator[Hold]:
         return iter(self._holds.values())
 
+    def all(self) -> list[Hold]:
+        """A copy, for readers in other threads."""
+        return list(self._holds.values())
+
     def of(self, owner: str) -> Hold | None:
         return self._holds.get(owner)
 

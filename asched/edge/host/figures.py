@@ -3,13 +3,16 @@
 They are read in the thread that renders the page; each reader copies what it goes through.
 """
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from asched import names
 from asched.core.framework.effects import Lane
 from asched.core.framework.runner import Runner
+from asched.core.model.requests import CPU
 from asched.core.state.changes import UNSCHEDULABLE_TIMEOUT
+from asched.core.state.holds import HeldAmounts
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.telemetry.instruments import Families
@@ -94,6 +97,12 @@ class Figures:
         read = self._by_runner(lambda runner: runner.cache.size)
         families.pulled("asched_class_states", "gauge", text, ("profile",), read)
 
+        text = "[ALPHA] Owners, such as pod groups, for which room is held."
+        holds = self._context.cluster.holds
+        families.pulled("asched_holds", "gauge", text, (), lambda: {(): len(holds)})
+        text = "[ALPHA] Room held for pods to come, by resource in its own unit; cpu in cores."
+        families.pulled("asched_held_room", "gauge", text, ("resource",), self.held)
+
     def _show_watches(self, families: Families) -> None:
         text = "[ALPHA] Time since a watch was last known to tell everything."
         deaf_s = self._scheduler.hearing.deaf_s
@@ -124,6 +133,17 @@ class Figures:
             ("nodes",): self._context.cluster.nodes.count,
             ("pods",): len(placed),
         }
+
+    def held(self) -> Values:
+        """What holds name, by resource."""
+        found = Counter[str]()
+        for hold in self._context.cluster.holds.all():
+            for place in hold.places:
+                what = place.what
+                found.update(
+                    what.accounted if isinstance(what, HeldAmounts) else what.cls.accounted
+                )
+        return {(name,): amount / 1000 if name == CPU else amount for name, amount in found.items()}
 
     def looks(self) -> Values:
         """By what became of the pod."""

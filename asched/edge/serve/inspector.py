@@ -47,4 +47,4 @@ class Viewer(Protocol):
         """A node, how full it is, and its pods; None if there is none."""
 
     def gang(self, key: str) -> Mapping[str, Any] | None:
-        """A pod group ("namespace/name") and where its pods are; None if no pod names it."""
+        """A pod group ("namespace/name") and where its pods are; None if nobody knows it."""

@@ -134,6 +134,10 @@ class Routes:
                 told = self._viewer.node(name)
             case ["groups", namespace, name]:
                 told = self._viewer.gang(f"{namespace}/{name}")
+                rejected = (told or {}).get("rejected", "")
+                if rejected and asked.query.get("explain") == ("yes",):
+                    why = inspector.explain(*rejected.split("/"))
+                    told = {**(told or {}), "rejectedPod": why}
         return NOT_FOUND if told is None else as_json(told)
 
 
