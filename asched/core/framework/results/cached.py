@@ -34,15 +34,18 @@ class CachedResult(ByRow[PodInfo]):
         "_work",
         "alike",
         "is_uniform",
+        "plugin",
         "prepared",
         "values",
     )
 
     point: ClassVar[str]
+    plugin: CachedPlugin
 
     def __init__(self, nodes: NodeTable, prepared: Prepared, work: Work) -> None:
         depends_on = prepared.plugin.depends_on
         super().__init__(nodes, ALL_ASPECTS if depends_on is None else int(depends_on))
+        self.plugin = prepared.plugin
         self.prepared = prepared
         self._work = work
         self._rule_of_one = self._find_rule_of_one()
@@ -51,10 +54,6 @@ class CachedResult(ByRow[PodInfo]):
         #: whether all live rows have this value, so that nobody needs to look at them
         self.is_uniform = False
         self.alike = 0
-
-    @property
-    def plugin(self) -> CachedPlugin:
-        return self.prepared.plugin
 
     @property
     def data(self) -> Any:
@@ -138,11 +137,7 @@ class CachedVerdict(CachedResult):
     __slots__ = ()
 
     point = "Filter"
-
-    @property
-    def plugin(self) -> FilterPlugin:
-        plugin: Any = self.prepared.plugin
-        return plugin  # type: ignore[no-any-return]
+    plugin: FilterPlugin
 
     @property
     def codes(self) -> I32:
@@ -184,16 +179,13 @@ class CachedScores(CachedResult):
     __slots__ = ("first_live",)
 
     point = "Score"
+    plugin: ScorePlugin
     prepared: PreparedScores
 
     def __init__(self, nodes: NodeTable, prepared: PreparedScores, work: Work) -> None:
         super().__init__(nodes, prepared, work)
         #: a row that has what all have, if they are uniform
         self.first_live = 0
-
-    @property
-    def plugin(self) -> ScorePlugin:
-        return self.prepared.plugin
 
     @property
     def raw(self) -> I64:

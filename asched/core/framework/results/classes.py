@@ -64,7 +64,7 @@ class ClassState:
         self._concerned: dict[int, list[CachedVerdict]] = {}
         self._repeats = 0  # the bits after which PreFilter is folded again
         self._filters: tuple[str, ...] | None = None
-        self._may_fail = any(v.plugin.errors_from is not None for v in verdicts)
+        self._may_fail = [v for v in verdicts if v.plugin.errors_from is not None] != []
         self.ranking = ranking
         self.mask = feasible
         self.outcome = PreFilterOutcome()
@@ -143,7 +143,7 @@ class ClassState:
 
     def _judge(self, pod: PodInfo, moved: int) -> None:
         """Bring codes and mask up to date."""
-        concerned = self._concerned.get(moved)
+        concerned = self.active if moved & ~PLACEMENTS else self._concerned.get(moved)
         if concerned is None:
             concerned = [v for v in self.active if v.reads & moved or v.plugin.asks_left]
             self._concerned[moved] = concerned

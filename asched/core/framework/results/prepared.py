@@ -2,6 +2,7 @@
 scorer. It is asked again once an object or a count has moved that it read.
 """
 
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -49,6 +50,7 @@ class Prepared:
     """
 
     __slots__ = (
+        "_bits",
         "_cluster",
         "_data_stamp",
         "_epoch",
@@ -71,6 +73,7 @@ class Prepared:
         self.version = 0
         #: the bits of `Moves` after which it is to be looked at
         self.reads = EVERYTHING
+        self._bits = bits_of(type(plugin))
         self._is_known = False
         self._stamp: Any = None
         self._data_stamp: Any = None
@@ -103,17 +106,9 @@ class Prepared:
             self.version += 1
         self._stamp, self._extra = stamp, extra
         self._is_known = plugin.depends_on is not None
-        self.reads = self._bits()
+        # Such a stamp is equal to no other.
+        self.reads = self._bits | ALWAYS if type(stamp) is object else self._bits
         return self.result
-
-    def _bits(self) -> int:
-        plugin = self.plugin
-        bits = OF_NODES | OBJECTS
-        if plugin.reads_counts:
-            bits |= COUNTS
-        if plugin.depends_on is None or type(self._stamp) is object:  # equal to no other stamp
-            return bits | ALWAYS
-        return bits | int(plugin.depends_on) & POD_LABELS
 
     def _ask(self, pod: PodInfo, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
         """A plugin without a first half."""
@@ -175,6 +170,17 @@ class PreparedScores(Prepared):
         if not result.status.is_success and result.status.code is not Code.SKIP:
             raise PointError(f'running PreScore plugin "{half.name}": {result.status.message}')
         return result
+
+
+@cache
+def bits_of(plugin: type[CachedPlugin]) -> int:
+    """After which of `Moves` a first half is to be looked at, as its plugin declares it."""
+    bits = OF_NODES | OBJECTS
+    if plugin.reads_counts:
+        bits |= COUNTS
+    if plugin.depends_on is None:
+        return bits | ALWAYS
+    return bits | int(plugin.depends_on) & POD_LABELS
 
 
 def _is_same(was: PreFilterResult, now: PreFilterResult) -> bool:

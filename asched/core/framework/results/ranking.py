@@ -161,7 +161,7 @@ class Ranking(ByRow[None]):
     def _whom(self, moved: int) -> list[WeightedPoints]:
         if moved & ~PLACEMENTS:  # what they read may be another now
             self._concerned.clear()
-            return [points for points in self.points if points.reads & moved]
+            return self.points
         found = [points for points in self.points if points.reads & moved]
         self._concerned[moved] = found
         return found

@@ -143,11 +143,12 @@ class NodeResourcesFit(
         if len(demand.fixed):
             leading = slice(0, len(demand.fixed))
             offered = nodes.allocatable(leading)
-            short = offered - nodes.requested(leading) < demand.fixed
-            if short.any():
-                said = np.where(demand.fixed > offered, demand.fixed_bits | HOPELESS_BIT, 0)
-                said |= demand.fixed_bits
-                codes |= np.bitwise_or.reduce(np.where(short, said, 0), axis=0)
+            short: Mask = offered - nodes.requested(leading) < demand.fixed
+            at = np.flatnonzero(short.any(axis=0))
+            if len(at):
+                hopeless = demand.fixed > offered[:, at]
+                said = np.where(hopeless, demand.fixed_bits | HOPELESS_BIT, demand.fixed_bits)
+                codes[at] |= np.bitwise_or.reduce(np.where(short[:, at], said, 0), axis=0)
         for resource, amount, bit in demand.scalars:
             codes |= self._shortage(nodes, resource, amount, bit)
         return codes

@@ -39,7 +39,8 @@ def balance(requested: I64, allocatable: I64) -> I64:
     offered = allocatable > 0
     is_whole = bool(offered.all())
     fractions = requested / (allocatable if is_whole else np.maximum(allocatable, 1))
-    np.minimum(fractions, 1.0, out=fractions)
+    if fractions.size and fractions.max() > 1.0:
+        np.minimum(fractions, 1.0, out=fractions)
     if is_whole and len(allocatable) == 2:
         deviation = np.abs(fractions[0] - fractions[1])
         deviation /= 2
@@ -62,6 +63,13 @@ def balanced_allocation_one(
     other += amounts[1]
     gain = _balance_of(float(held) / first, float(other) / second) - before
     return 50 + ((50 + gain) >> 1)
+
+
+def balance_one(requested: Sequence[int], allocatable: Sequence[int]) -> int:
+    """`balance` of one node that offers both of two resources, in plain numbers."""
+    return _balance_of(
+        float(requested[0]) / float(allocatable[0]), float(requested[1]) / float(allocatable[1])
+    )
 
 
 def _balance_of(first: float, second: float) -> int:

@@ -9,9 +9,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.results.by_row import ByRow, Rows
+from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
 from asched.core.plugins.scoring.amounts import default_amounts
-from asched.core.plugins.scoring.balanced_allocation import balance
+from asched.core.plugins.scoring.balanced_allocation import balance, balance_one
 from asched.core.plugins.scoring.blocks import by_blocks
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -41,7 +41,21 @@ class Evenness(ByRow[None]):
         self._values = by_blocks(balance, requested, allocatable)
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
+        if len(rows) <= ROWS_FEW and self._make_few(rows):
+            return True
         at = np.array(rows, dtype=np.int32)
         requested, allocatable = default_amounts(NodeView(self._nodes, at), nonzero=False)
         self._values[at] = balance(requested, allocatable)
+        return True
+
+    def _make_few(self, rows: Rows) -> bool:
+        """In plain numbers; False if a node does not offer both resources."""
+        read = self._nodes.columns.read
+        requested, allocatable = read("requested"), read("allocatable")
+        for row in rows:
+            offered = (allocatable.item(0, row), allocatable.item(1, row))
+            if not (offered[0] and offered[1]):
+                return False
+            held = (requested.item(0, row), requested.item(1, row))
+            self._values[row] = balance_one(held, offered)
         return True

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from asched.core.plugins.scoring.quotient import quotient
+from asched.core.plugins.scoring.quotient import EXACT_MAX, quotient
 
 
 @pytest.mark.parametrize(
@@ -13,3 +13,14 @@ def test_division_truncates_toward_zero(dividend: int, divisor: int, expected: i
     both = np.array([dividend, 1]), np.array([divisor, 1])
 
     assert quotient(*both).tolist() == [expected, 1]
+
+
+def test_just_below_a_multiple_is_not_rounded_up() -> None:
+    """Where floats divide: as near to the next whole number as 53 bits allow, and beyond them."""
+    rng = np.random.default_rng(5)
+    divisors = np.concatenate((rng.integers(1, 1 << 36, 4_000), rng.integers(1, 100, 4_000)))
+    for limit in (EXACT_MAX, 1 << 62):
+        multiples = (limit // divisors - 1) * divisors
+        for dividends in (multiples - 1, multiples, multiples // 3):
+            expected = [a // b for a, b in zip(dividends.tolist(), divisors.tolist(), strict=True)]
+            assert quotient(dividends.copy(), divisors).tolist() == expected
