@@ -52,9 +52,10 @@ class Storage:
             )
 
     def add_local_volume(self, node: str) -> None:
-        """A disk in a node, for whichever claim comes."""
+        """A disk in a node, for whichever claim comes; the controller says that it may be used."""
         name = f"disk-{next(self._world.numbers)}"
-        self._world.server.create("persistentvolumes", _volume(name, "local", node))
+        made = self._world.server.create("persistentvolumes", _volume(name, "local", node))
+        self._ctx.put(VOLUMES, {**made, "status": {**made["status"], "phase": "Available"}})
 
     def add_claim(self, name: str) -> str:
         """A claim of one of the two classes; returns its name."""
