@@ -8,6 +8,7 @@ import pytest
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Listed
 from asched.core.state.nominated import Nominator
+from asched.core.state.refusals import Refusals
 from asched.edge.client.history import History
 from asched.edge.host.hearing import Hearing
 from asched.lab.sim.museum import INCIDENTS
@@ -30,7 +31,7 @@ def test_who_does_not_notice_silence_is_found_out(monkeypatch: pytest.MonkeyPatc
         await asyncio.Future()
 
     monkeypatch.setattr(Hearing, "watch_over", patient)
-    monkeypatch.setattr("asched.edge.client.watch.STREAM_S", 600.0)
+    monkeypatch.setattr("asched.edge.client.pace.STREAM_S", 600.0)
 
     assert findings("Incident11", range(2))
 
@@ -62,3 +63,11 @@ def test_promises_that_nobody_takes_back_are_found_out(monkeypatch: pytest.Monke
     monkeypatch.setattr(Nominator, "delete", lambda *_: None)
 
     assert "is promised to" in findings("Incident06", range(4))
+
+
+def test_sending_the_next_pod_to_the_same_kubelet_is_found_out(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Refusals, "rows", lambda *_: ())
+
+    assert "were refused within a minute" in findings("Incident01", range(3))

@@ -115,7 +115,7 @@ class Machine:
             elif isinstance(fact, Answer):
                 self._take_answer(fact)
             elif isinstance(fact, Order):
-                fact.carry_out(context)
+                self._out.extend(fact.carry_out(context))
             else:
                 self._take_in(fact)
         context.queue.tick(now_s)

@@ -5,11 +5,14 @@ like a fact it has one place among them, and whoever repeats the facts repeats i
 """
 
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
+from asched import names
 from asched.core.cycle.context import SchedulerContext
+from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.runner import Runner
+from asched.core.model.meta import ObjectReference
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.profile import QueueProfile
@@ -22,7 +25,7 @@ class Order(Fact, frozen=True):
     """Base of all orders."""
 
     @abstractmethod
-    def carry_out(self, context: SchedulerContext) -> None:
+    def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
         """Between two attempts, at the time of the turn."""
 
 
@@ -32,8 +35,44 @@ class LeaderDied(Order, frozen=True):
     life: int
     died_young: bool
 
-    def carry_out(self, context: SchedulerContext) -> None:
+    def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
         put_behind(context.queue, context.now_s, self.life, died_young=self.died_young)
+        return ()
+
+
+class KubeletRefused(Order, frozen=True):
+    """The kubelet of its node refused a pod, whoever bound it there. `owner` is its controller's
+    uid, empty if it has none; `reporter` the scheduler that is told of in the event.
+    """
+
+    namespace: str
+    name: str
+    uid: str
+    owner: str
+    node: str
+    reason: str
+    reporter: str
+
+    def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
+        cluster = context.cluster
+        kept = ""
+        if self.owner:
+            hold_s = cluster.refusals.note(self.owner, self.node, cluster.wall_clock_s)
+            kept = f"; no other pod of its owner goes there for {hold_s:.0f} s"
+        yield EmitEvent(
+            regarding=ObjectReference(
+                api_version="v1",
+                kind="Pod",
+                namespace=self.namespace,
+                name=self.name,
+                uid=self.uid,
+            ),
+            type="Warning",
+            reason=names.EVENT_KUBELET_REFUSED,
+            action="Admitting",
+            note=f"the kubelet of {self.node} refused the pod: {self.reason}{kept}",
+            reporting_controller=self.reporter,
+        )
 
 
 class Reconfigured(Order, frozen=True):
@@ -51,7 +90,7 @@ class Reconfigured(Order, frozen=True):
     document: Mapping[str, Any]
     edition: tuple[tuple[str, str, str], ...] = ()
 
-    def carry_out(self, context: SchedulerContext) -> None:
+    def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
         queue, now_s = context.queue, context.now_s
         context.runners = self.runners
         queue.gangs = self.gangs
@@ -61,3 +100,4 @@ class Reconfigured(Order, frozen=True):
             is_known = pod.key in queue.places or pod.uid in queue.in_flight
             if is_waiting and not is_known and context.owns(pod):
                 queue.add(pod, now_s)
+        return ()

@@ -22,6 +22,7 @@ from asched.core.cycle.history import Step
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Late, PostFilterResult
+from asched.core.framework.results.nominated_filter import HELD_OFF
 from asched.core.framework.runner import Decision, NoNodesError
 from asched.core.framework.status import SUCCESS, Code, PointError, Status, failure
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
@@ -156,12 +157,15 @@ def make_room(
 
 
 def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
-    """No node fits, and what the PostFilter plugins said to that."""
+    """No node fits, and what the PostFilter plugins said to that. A pod that is only kept from a
+    node for a moment comes back by itself, whoever else rejected it: no event ends that moment.
+    """
+    comes_back = HELD_OFF in rejection.overrides.values()
     return Failure(
         rejection.message("" if result is None else result.status.message),
         names.REASON_UNSCHEDULABLE,
-        rejectors=rejection.unschedulable_plugins,
-        pending=rejection.pending_plugins,
+        rejectors=frozenset() if comes_back else rejection.unschedulable_plugins,
+        pending=frozenset() if comes_back else rejection.pending_plugins,
         nomination=CLEARED if result is None else result.nomination,
         rejection=rejection,
     )

@@ -34,6 +34,7 @@ from asched.core.state.objects import Objects
 from asched.core.state.occupancy import Occupancy
 from asched.core.state.pod_groups import PodGroups, by_age, coscheduled_key
 from asched.core.state.pods import PodClass, PodClasses, PodInfo
+from asched.core.state.refusals import Refusals
 from asched.core.state.supposition import Supposition
 from asched.core.state.topology import Topology
 from asched.core.state.view import NodeView
@@ -66,6 +67,7 @@ class Cluster(Objects):
         self.classes = PodClasses()
         self.topology = Topology(self.nodes, self.budget)
         self.occupancy = Occupancy()
+        self.refusals = Refusals(self.nodes)
         self.volumes = VolumeIndex(self.nodes, self.told)
         self.pod_groups = PodGroups()
         self.holds = Holds(self.nodes, self._count_held)

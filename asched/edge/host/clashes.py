@@ -3,7 +3,8 @@
 A refused pod fails without ever having run, so it leaves our watch (which knows no finished pods)
 as it was before: pending on its node, with no time of start. Nothing else looks like that but a pod
 deleted by force. Such a pod is read once, and what its status says is counted and told: a clash
-with another scheduler shows in nothing else. It decides nothing.
+with another scheduler shows in nothing else. The machine is told, too: it keeps pods of the same
+owner from that node for a while (`core/state/refusals.py`).
 
 Bounds  QUEUE_MAX pods wait to be read, further ones are not; one is read at a time.
 Source  kubernetes/kubernetes v1.36 pkg/kubelet/lifecycle/predicate.go, pkg/kubelet/kubelet.go
@@ -17,6 +18,7 @@ from typing import Final
 
 import msgspec
 
+from asched.core.cycle.orders import KubeletRefused
 from asched.core.model.kinds import POD
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
@@ -85,10 +87,12 @@ class Clashes:
         self._owns = owns
         self._may_act = may_act
         self._refused = refused
+        self._put: Callable[[Fact], None] = lambda _: None
         self._suspects: asyncio.Queue[Pod] = asyncio.Queue(QUEUE_MAX)
 
     def hearing(self, put: Callable[[Fact], None]) -> Callable[[Fact], None]:
         """The same receiver of facts; suspects are noted on the way."""
+        self._put = put
 
         def hear(fact: Fact) -> None:
             put(fact)
@@ -120,6 +124,18 @@ class Clashes:
         reason = end.status.reason
         if end.metadata.uid != pod.uid or not is_refusal(end.status.phase, reason):
             return
+        controller = pod.metadata.controller
+        self._put(
+            KubeletRefused(
+                namespace=pod.metadata.namespace,
+                name=pod.metadata.name,
+                uid=pod.uid,
+                owner=controller.uid if controller is not None else "",
+                node=pod.spec.node_name,
+                reason=reason,
+                reporter=pod.spec.scheduler_name,
+            )
+        )
         whose = "ours" if self._owns(pod) else "others"
         self._refused(reason, whose)
         extra = {

@@ -22,12 +22,14 @@ from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
+from asched.core.model.kinds import POD
 from asched.core.state.facts import Answer
 from asched.edge.client.dispatch import DispatchOptions
 from asched.edge.client.events import EventRecorder
 from asched.edge.client.session import Session
 from asched.edge.client.writes import Request
 from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.edge.host.clashes import Clashes
 from asched.edge.host.clock import Clock
 from asched.edge.host.election import Candidate, Stand
 from asched.edge.host.hearing import StartOverError
@@ -153,6 +155,14 @@ class Process:
                 may_send=lambda: self.may_act,
             ),
             kinds=self.kinds,
+            listeners={
+                POD: Clashes(
+                    session,
+                    owns=self.machine.context.owns,
+                    may_act=lambda: self.may_act,
+                    refused=lambda _reason, _whose: None,
+                )
+            },
             clock=clock,
             leadership=self.candidate,
             memory=nullcontext(lambda: None),

@@ -29,7 +29,7 @@ from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_amounts import Layer, NominatedAmounts
-from asched.core.framework.status import Status
+from asched.core.framework.status import Reason, Status
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import ALL_ASPECTS, Aspect
 from asched.core.state.nominated import Nominator
@@ -55,6 +55,10 @@ class RefusedRows(NamedTuple):
 
 
 NOBODY_REFUSED: Final = RefusedRows(np.zeros(0, dtype=np.intp), {})
+#: Nobody's rule: preemption cannot help, and the pod comes back by itself.
+HELD_OFF: Final = Reason(
+    "node(s) had refused a pod of the same owner a moment ago", resolvable=False
+).status
 
 
 def ignores_pods(plugin: FilterPlugin) -> bool:
@@ -92,7 +96,18 @@ class NominatedPods:
         self._tried: OrderedDict[bytes, TriedRows] = OrderedDict()
 
     def refused(self, pod: PodInfo, state: ClassState) -> RefusedRows:
-        """The feasible rows that are not feasible with their nominated pods."""
+        """The feasible rows that are not feasible with their nominated pods, or whose kubelet has
+        just refused such a pod.
+        """
+        found = self._by_nominated(pod, state)
+        held = self._cluster.refusals.rows(pod.pod, self._cluster.wall_clock_s)
+        told = {row: HELD_OFF for row in held if state.feasible[row]}
+        if not told:
+            return found
+        rows = np.union1d(found.rows, np.array(list(told), dtype=np.intp))
+        return RefusedRows(rows, {**found.told, **told})
+
+    def _by_nominated(self, pod: PodInfo, state: ClassState) -> RefusedRows:
         if not self._nominator:
             return NOBODY_REFUSED
         layer = self.nominated_amounts.layer(pod.pod.priority)

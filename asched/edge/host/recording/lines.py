@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from asched import names
-from asched.core.cycle.orders import LeaderDied, Reconfigured
+from asched.core.cycle.orders import KubeletRefused, LeaderDied, Reconfigured
 from asched.core.framework.effects import (
     AskExtender,
     Bind,
@@ -257,6 +257,7 @@ _PLAIN_FACTS: Final[Mapping[str, type[Fact]]] = {
     for kind in (
         WallClock,
         LeaderDied,
+        KubeletRefused,
         facts.Bound,
         facts.Refused,
         facts.Unknown,

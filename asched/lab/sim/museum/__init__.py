@@ -18,6 +18,7 @@ from asched.lab.sim.museum.api import (
 from asched.lab.sim.museum.batch import Incident16, Incident18, Incident20, IncidentN4
 from asched.lab.sim.museum.incident import Incident
 from asched.lab.sim.museum.pods import (
+    Incident01,
     Incident02,
     Incident03,
     Incident05,
@@ -30,6 +31,7 @@ from asched.lab.sim.museum.pods import (
 INCIDENTS: Final[dict[str, type[Incident]]] = {
     kind.__name__: kind
     for kind in (
+        Incident01,
         Incident02,
         Incident03,
         Incident05,

@@ -48,6 +48,64 @@ class Sore:
         return 7 if sore == "nonsense" else None
 
 
+class Incident01(Incident):
+    """A kubelet holds a pod that has ended for a while longer, and refuses those that come to take
+    its room; their controller makes a new one each time.
+    """
+
+    what = "kubelets counted pods that had ended, and controllers made refused pods without end"
+    threads = "kubernetes#104560, #106884, #115325, #106419"
+    recovers_in_s = 40.0  # a refusal just before keeps the owner away for so long at most
+
+    def build(self, world: World) -> None:
+        world.inhabitants.refuses = True
+        world.inhabitants.holds_s = world.rng.uniform(3.0, 25.0)
+        self.made_s: list[float] = []
+        AddNodes(name="node-1", cpu=(4,), pods=(20,)).do(world)
+        world.server.create("pods", pod_manifest("first", "4"))
+        world.run_for(5.0)
+        world.server.store.table(PODS.storage).listeners.append(
+            lambda change: self._control(world, change.new.obj)
+        )
+
+    def start(self, world: World) -> Iterator[Step]:
+        yield Do(name="first ends", act=_ends, wait_s=0.01)
+        yield Do(name="its successor comes", act=self._make, wait_s=0.0)
+        yield Wait(wait_s=world.inhabitants.holds_s)
+        if world.waiting():  # else the successor is on its way, and will be admitted
+            yield over(self, wait_s=60.0)
+
+    def _make(self, world: World) -> None:
+        pod = pod_manifest(f"pod-{len(self.made_s)}", "4")
+        owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web"}
+        pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+        self.made_s.append(world.clock.now_s())
+        world.server.create("pods", pod)
+
+    def _control(self, world: World, pod: Json) -> None:
+        """Whoever failed is replaced, once."""
+        name = pod["metadata"]["name"]
+        is_last = name == f"pod-{len(self.made_s) - 1}"
+        if is_last and pod["status"].get("phase") == "Failed":
+            world.clock.after(0.1, lambda: self._make(world))
+
+    def judge(self, world: World) -> None:
+        assert any(_runs(pod) for pod in world.pods()), "no pod of the owner runs"
+        for at, begun_s in enumerate(self.made_s):
+            within = sum(begun_s <= other_s < begun_s + 60 for other_s in self.made_s[at:])
+            assert within <= 4, f"{within - 1} pods of one owner were refused within a minute"
+
+
+def _ends(world: World) -> None:
+    for pod in world.pods():
+        world.server.ctx.put(PODS, {**pod, "status": {**pod["status"], "phase": "Succeeded"}})
+
+
+def _runs(pod: Json) -> bool:
+    phase: str = pod["status"].get("phase", "")
+    return phase == "Running"
+
+
 class Incident02(Incident):
     """A pod on which a plugin breaks is tried first, again and again; the others are bound all the
     same, and it is told.
