@@ -48,8 +48,8 @@ class Nominator:
         if not nominated:
             return
         now = self._pod_now(pod.key)
-        if now is None or now.spec.node_name:
-            return
+        if now is None or now.uid != pod.uid or now.spec.node_name:
+            return  # gone, made anew, or placed: nobody would take the nomination back
         self._node_of[pod.uid] = nominated
         self._pods_on.setdefault(nominated, {})[pod.uid] = pod
         self._touch(nominated)

@@ -34,8 +34,9 @@ from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import counter_s
+from asched.edge.host.ending import stop_on_signals
 from asched.edge.host.loops import DRAIN_S, Scheduler
-from asched.edge.host.process import runner, stop_on_signals
+from asched.edge.host.process import runner
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.serve.door import Door, Limits, connections_max
 from asched.edge.serve.extender import NAMES_BYTES_MAX, Opinion, SchedulerContext

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 from asched.core.cycle.machine import Machine
 from asched.core.cycle.orders import Reconfigured
 from asched.core.framework.effects import CallPlugin, CancelCall, Effect
+from asched.core.framework.waiting import Stage
 from asched.core.model.kinds import KINDS, POD, Kind
 from asched.core.state.facts import Answer, Fact, WallClock
 from asched.edge.client.dispatch import Dispatcher
@@ -198,8 +199,7 @@ class Scheduler:
                     self._is_open = was_active
                     self._wake()
                 await self._first(self._stop.wait(), self.tasks.failed)
-                await self._drain()
-                await self._hand_over()
+                await self._hand_over(await self._drain())
                 turns.cancel()
             except (DeafError, HistoryChanged) as error:
                 await self._give_up(error)
@@ -355,21 +355,30 @@ class Scheduler:
 
     # --- end -------------------------------------------------------------------------------------
 
-    async def _drain(self) -> None:
-        """No pod is popped any more; bindings under way get their answer, then the lanes empty."""
+    async def _drain(self) -> int:
+        """No pod is popped any more; bindings under way get their answer, then the lanes empty. How
+        many pods are past the point of return without one.
+        """
         self.is_stopping = True
         self._is_open = self.machine.is_active = False
         until_s = self.clock.now_s() + DRAIN_S / 2
         while not self.machine.is_idle and self.clock.now_s() < until_s:
             await self._turn(until_s - self.clock.now_s())
         await self.dispatcher.drain(DRAIN_S / 2)
+        if self.inbox:
+            await self._turn(DRAIN_S / 2)  # what never left is answered by now
         log.info("drained", extra={"bindings_left": self.machine.bindings})
+        return sum(pod.stage is Stage.BINDING for pod in self.machine.context.waiting)
 
-    async def _hand_over(self) -> None:
-        """The lease goes to whoever waits for it."""
-        if self._leadership is not None:
-            await self.tasks.cancel("election")
+    async def _hand_over(self, unsettled: int = 0) -> None:
+        """The lease goes to whoever waits for it, or runs out if the next leader cannot know of a
+        binding that may still be carried out: it would fill that place.
+        """
+        await self.tasks.cancel("election")
+        if self._leadership is not None and not unsettled:
             await self._leadership.release()
+        elif unsettled:
+            log.warning("some bindings may still be carried out: a lease is left to run out")
 
     async def _give_up(self, why: Exception) -> None:
         """Nothing leaves any more, also not what waits in its lane; somebody else may lead."""

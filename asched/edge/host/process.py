@@ -37,6 +37,7 @@ from asched.edge.host.clock import counter_s
 from asched.edge.host.configuration.reload import Reloader, Wanted
 from asched.edge.host.debugger import Debugger
 from asched.edge.host.election import Stand, identity
+from asched.edge.host.ending import AskedToEndError, Ending
 from asched.edge.host.extenders import Consultants
 from asched.edge.host.group_status import GroupStatus
 from asched.edge.host.hearing import StartOverError
@@ -123,27 +124,33 @@ async def schedule(plan: Plan) -> int:
     """Live, and live again where all that was known turned out to be worth nothing. The exit code:
     0, or 1 if leadership was lost.
     """
-    while True:
+    ending = Ending()
+    while not ending.is_asked:
         try:
-            return await _live(plan)
+            return await _live(plan, ending)
         except StartOverError as error:
             log.error("Starting over, everything is listed anew: %s", error)  # noqa: TRY400
+    return 0
 
 
-async def _live(plan: Plan) -> int:
+async def _live(plan: Plan, ending: Ending) -> int:
     """Connect, assemble, run, drain."""
     metrics, parts = Metrics(plan.exposition), Parts.fresh()
     asked = metrics.own.extender_asked
     consultants = Consultants(plan.configuration.extenders, parts.cluster, asked)
     try:
-        return await _schedule(plan, parts, consultants, metrics)
+        return await _schedule(plan, ending, parts, consultants, metrics)
     except LostLeadershipError:
         return 1
+    except AskedToEndError:
+        return 0
     finally:
         await consultants.close()
 
 
-async def _schedule(plan: Plan, parts: Parts, consultants: Consultants, metrics: Metrics) -> int:
+async def _schedule(
+    plan: Plan, ending: Ending, parts: Parts, consultants: Consultants, metrics: Metrics
+) -> int:
     gates = _gates(plan.gates)
     metrics.tell_build(plan.version, gates)
     if gates["SchedulerAsyncAPICalls"][1]:
@@ -161,15 +168,15 @@ async def _schedule(plan: Plan, parts: Parts, consultants: Consultants, metrics:
     if machine.context.gangs.are_tried:
         metrics.scheduler.know_groups()
     # A serving process waits for its API server and tells so on /readyz, as upstream.
-    session = await connect(
-        plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on
+    session = await ending.unless_asked(
+        connect(plan.connection, observe=metrics.client.requested, handshake=not plan.serving.is_on)
     )
     parts.cluster.singleton(ApiAccess).open(session.credentials)
     campaign = campaign_for(plan, session, metrics)
     recorder = _recorder(plan, machine)
     scheduler = _scheduler(plan, session, machine, metrics, campaign, consultants, recorder)
     try:
-        await _run(plan, scheduler, metrics, campaign, consultants)
+        await _run(plan, ending, scheduler, metrics, campaign, consultants)
     finally:
         await scheduler.tasks.cancel_all()
         await session.close()
@@ -252,6 +259,7 @@ def _scheduler(
 
 async def _run(
     plan: Plan,
+    ending: Ending,
     scheduler: Scheduler,
     metrics: Metrics,
     campaign: LeaseThread | None,
@@ -262,6 +270,7 @@ async def _run(
     pages = Pages(plan.serving, scheduler, inspection, metrics, campaign)
     await pages.take_port()
     try:
+        ending.listen(scheduler.stop)
         scheduler.tasks.spawn("pages", pages.open(plan.configuration))
         _listen_to_signals(plan, scheduler, inspection, metrics, consultants)
         scheduler.tasks.spawn("loop lag", _watch_lag(metrics))
@@ -347,7 +356,6 @@ def _listen_to_signals(
     consultants: Consultants,
 ) -> None:
     loop = asyncio.get_running_loop()
-    stop_on_signals(scheduler.stop)
     loop.add_signal_handler(signal.SIGUSR2, Debugger(scheduler, inspection).on_signal)
     if plan.reload is None:
         return
@@ -366,16 +374,3 @@ def _listen_to_signals(
     spawn = scheduler.tasks.spawn
     loop.add_signal_handler(signal.SIGHUP, lambda: spawn("reload", reloader.reload()))
     spawn("configuration", reloader.follow())
-
-
-def stop_on_signals(stop: Callable[[], None]) -> None:
-    """The first SIGINT or SIGTERM asks for an orderly end, the second does not ask."""
-    loop = asyncio.get_running_loop()
-
-    def once(number: int) -> None:
-        log.info("stopping", extra={"signal": signal.Signals(number).name})
-        loop.remove_signal_handler(number)
-        stop()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, once, number)

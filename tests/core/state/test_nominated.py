@@ -38,6 +38,18 @@ def test_a_pod_that_is_gone_or_placed_gets_no_room() -> None:
         assert nominated_amounts(nominator) == {}
 
 
+def test_a_pod_that_was_made_anew_is_not_its_predecessor() -> None:
+    """Nobody would ever take the nomination back of one that is gone."""
+    now = a_pod("web", uid="second")
+    nominator = Nominator({now.key: now}.get)
+
+    nominator.add(a_pod("web", uid="first"), "n1")
+
+    assert nominator.on("n1") == {}
+    nominator.add(now, "n1")
+    assert list(nominator.on("n1")) == ["second"]
+
+
 def test_order_is_that_of_the_last_nomination() -> None:
     one, two = a_pod("one", nominated="n1"), a_pod("two", nominated="n1")
     nominator = a_nominator(one, two)

@@ -6,16 +6,21 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from asched.core.framework.effects import Lane
+from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.model.decode import decode
 from asched.core.model.kinds import KINDS, NODE
 from asched.core.model.node import Node
+from asched.core.model.pod import Pod
 from asched.core.state.facts import Seen
 from asched.edge.client.session import ConnectionOptions, connect
+from asched.edge.host import loops
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import Clock, counter_s
 from asched.edge.host.configuration.file import load_config
 from asched.edge.host.loops import Scheduler
 from asched.hardware.load.metrics import NODE_METRICS
+from asched.lab.apiserver.faults import Fault
 from asched.lab.apiserver.server import ApiServer
 from tests.edge.host.test_election import CONFIGURATION, a_node, a_pod, bound, until
 from tests.patience import HANG_S
@@ -85,6 +90,7 @@ class Lead:
         self.is_leading.set()
         self.is_fresh = True
         self.beats = 0
+        self.is_released = False
 
     def may_act(self):
         return self.is_fresh
@@ -105,7 +111,7 @@ class Lead:
         await asyncio.Event().wait()
 
     async def release(self):
-        pass
+        self.is_released = True
 
 
 async def test_nothing_is_decided_behind_the_fence(server, tmp_path):
@@ -124,6 +130,38 @@ async def test_nothing_is_decided_behind_the_fence(server, tmp_path):
         assert scheduler.machine.bindings == 0
         assert bound(server) == {"early"}
         assert lead.beats > 0
+
+
+@pytest.mark.parametrize("answers", [True, False])
+async def test_the_lease_is_handed_on_only_once_every_binding_is_settled(
+    server, tmp_path, monkeypatch, answers
+):
+    """Else the next leader would fill a place that a binding under way may still take."""
+    monkeypatch.setattr(loops, "DRAIN_S", HANG_S if answers else 0.4)
+    delay_s = 0.2 if answers else 2 * HANG_S
+    server.faults.add(Fault("delay", r"/binding$", seconds=delay_s))
+    lead = Lead()
+    async with a_scheduler(tmp_path, leadership=lead) as scheduler:
+        await until(lambda: scheduler.is_synced)
+        server.create("pods", a_pod("web"))
+        await until(lambda: scheduler.dispatcher.in_flight_count(Lane.BINDING) == 1)
+    assert lead.is_released is answers
+
+    server.faults.clear()
+    await until(lambda: bound(server) == {"web"})  # also where nobody waits for it any more
+
+
+async def test_pods_that_wait_for_something_else_do_not_keep_the_lease(server, tmp_path):
+    lead = Lead()
+    async with a_scheduler(tmp_path, leadership=lead) as scheduler:
+        await until(lambda: scheduler.is_synced)
+        context = scheduler.machine.context
+        info = context.cluster.classes.info_of(decode(Pod, a_pod("waits")))
+        waiting = WaitingPod(info, "n1", "asched")
+        waiting.stage = Stage.PRE_BIND
+        context.waiting.add(waiting)
+
+    assert lead.is_released
 
 
 class ClockThatWasSet(Clock):
