@@ -2,10 +2,15 @@
 
 import asyncio
 import json
+import re
 import socket
+import sys
+from base64 import b64encode
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
+import aiohttp
 import pytest
 
 from tests.cli.test_explain import asched
@@ -64,6 +69,22 @@ def the_pod_of_this_process(port: int) -> dict[str, Any]:
     }
 
 
+async def shown_by_ui(flag: str) -> tuple[str, str]:
+    """What `asched ui` gives a browser: the page as it came through the API server, its policy."""
+    command = (sys.executable, "-m", "asched", "ui", flag)
+    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(HANG_S), aiohttp.ClientSession() as session:
+            url = (await process.stdout.readline()).decode().split(" at ")[1].split()[0]
+            async with session.get(url) as answer:
+                assert answer.status == 200
+                return await answer.text(), answer.headers["Content-Security-Policy"]
+    finally:
+        process.terminate()
+        await process.communicate()
+
+
 async def test_somebody_with_the_components_rights_asks_the_leader(tmp_path: Path) -> None:
     address, port = own_address(), free_port()
     async with ControlPlane.here() as plane, plane.open_client():
@@ -107,6 +128,7 @@ async def test_somebody_with_the_components_rights_asks_the_leader(tmp_path: Pat
                     if found[0] == 0:
                         break
             top = await asched("top", "--once", alice)
+            page, policy = await shown_by_ui(alice)
             events = await plane.every("/apis/events.k8s.io/v1/namespaces/default/events")
 
     assert refused[0] == 1
@@ -115,6 +137,11 @@ async def test_somebody_with_the_components_rights_asks_the_leader(tmp_path: Pat
     assert "NodeResourcesFit" in found[1]
     assert (top[0], top[2]) == (0, "")
     assert "NodeResourcesFit: Insufficient cpu (1)" in top[1]
+    # The API server's proxy writes the tags of a page anew: its script must stay what it was.
+    for part in ("script", "style"):
+        content = re.search(rf"<{part}>(.*)</{part}>", page, re.DOTALL)
+        assert content is not None
+        assert b64encode(sha256(content[1].encode()).digest()).decode() in policy
     (pod,) = [pod for pod in pods if refusal(pod)]
     notes = {e["note"] for e in events if e["reason"] == "FailedScheduling"}
     assert notes == {f"{refusal(pod)} Ask why: kubectl asched explain -n default web"}
