@@ -115,7 +115,8 @@ async def test_a_real_server_sees_what_was_foretold(tmp_path: Path) -> None:
         await plane.create("/api/v1/nodes", mix.nodes(NODES))
 
         async def create(made: list[Json]) -> None:
-            await plane.create_pods(made)
+            for pod in made:  # one after the other: pods are tried in the order of their seconds
+                await plane.create_pods([pod])
 
         async def settled() -> list[Json]:
             return await plane.until(all_settled)
