@@ -8,11 +8,12 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
         (podGroupSchedulingPlacementAlgorithm)
 """
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Sequence
 from typing import TypeVar
 
 from asched.core.cycle.context import SchedulerContext, blame
 from asched.core.cycle.group import UNSCHEDULABLE, GroupAttempt, Outcome, Result
+from asched.core.cycle.group_guess import guess
 from asched.core.cycle.group_search import missing, search_places, told
 from asched.core.cycle.group_trial import try_group, undo
 from asched.core.framework.effects import Effect
@@ -25,9 +26,14 @@ R = TypeVar("R")
 
 
 def try_placements(
-    context: SchedulerContext, group: GroupAttempt, *, only_whether: bool = False
+    context: SchedulerContext,
+    group: GroupAttempt,
+    *,
+    only_whether: bool = False,
+    counts: bool = True,
 ) -> Generator[Effect, Answer, Outcome]:
-    """Try all placements. Places of the outcome are held, as after `try_group`.
+    """Try all placements. Places of the outcome are held, as after `try_group`. `counts`: those
+    that take the group for sure are tried only if they are chosen.
 
     `only_whether`: nobody makes room, or searches; those are not tried whom the group does without.
     """
@@ -41,35 +47,28 @@ def try_placements(
         return _without_pods(placements)
     first: Outcome | None = None
     fitting: list[Assignments] = []
-    for placement in placements:
+    known = guess(context, group, placements, is_wanted=counts and not only_whether)
+    everybody = tuple((attempt.info, "") for attempt in group.attempts)
+    for placement, fits in zip(placements, known, strict=True):
+        if fits:
+            fitting.append(Assignments(placement, everybody))
+        if fits is not None:
+            continue
         outcome = yield from try_group(
             context, group, placement.rows, plan, only_whether=only_whether
         )
-        is_last = placement is placements[-1]
         if outcome.result is Result.ERROR:
             return outcome
         if outcome.result is not Result.UNSCHEDULABLE:
-            if is_last and not fitting:
+            if placement is placements[-1] and not fitting:
                 return outcome
             fitting.append(_assignments(placement, outcome))
         yield from undo(context, group, outcome)
         first = first or outcome
     if not fitting:
         assert first is not None
-        first.message = (
-            f"0/{len(placements)} placements are available, first placement status: {UNSCHEDULABLE}"
-        )
-        ended: Infeasible | Unknown | None = None
-        is_due = not only_whether and missing(context, group)
-        for placement in placements if is_due else ():
-            found = yield from search_places(context, group, placement.rows)
-            if isinstance(found, Outcome):
-                return found
-            if ended is None or isinstance(found, Unknown):
-                ended = found
-        if ended is not None:
-            first.proof = told(ended)
-        return first
+        due = placements if not only_whether and missing(context, group) else []
+        return (yield from _in_vain(context, group, first, len(placements), due))
     chosen = 0
     if len(fitting) > 1:
         started_s, seed = context.counter_s(), context.seed + group.id
@@ -80,7 +79,32 @@ def try_placements(
             return _without_pods(best)
         chosen = best
     rows = fitting[chosen].placement.rows
-    return (yield from try_group(context, group, rows, plan, only_whether=only_whether))
+    outcome = yield from try_group(context, group, rows, plan, only_whether=only_whether)
+    if True in known and outcome.result is not Result.SCHEDULED:
+        yield from undo(context, group, outcome)
+        return (yield from try_placements(context, group, counts=False))
+    return outcome
+
+
+def _in_vain(
+    context: SchedulerContext,
+    group: GroupAttempt,
+    first: Outcome,
+    count: int,
+    searched: Sequence[Placement],
+) -> Generator[Effect, Answer, Outcome]:
+    """None of `count` placements takes the group one pod after the other: search in these."""
+    first.message = f"0/{count} placements are available, first placement status: {UNSCHEDULABLE}"
+    ended: Infeasible | Unknown | None = None
+    for placement in searched:
+        found = yield from search_places(context, group, placement.rows)
+        if isinstance(found, Outcome):
+            return found
+        if ended is None or isinstance(found, Unknown):
+            ended = found
+    if ended is not None:
+        first.proof = told(ended)
+    return first
 
 
 def _assignments(placement: Placement, outcome: Outcome) -> Assignments:

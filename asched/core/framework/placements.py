@@ -12,7 +12,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,9 +62,24 @@ class PlacementGeneratePlugin(Plugin):
 
 
 class PlacementScorePlugin(Plugin):
+    #: Whether which nodes of a placement the pods have is all the same to it.
+    ignores_nodes: ClassVar[bool] = False
+
     @abstractmethod
     def score_placement(self, group: str, assignments: Assignments) -> int | Status:
         """A raw score; 0..100 unless `normalize_placements` makes it so."""
+
+    def score_placements(
+        self, group: str, candidates: Sequence[Assignments]
+    ) -> Sequence[int] | Status:
+        """The raw scores of all, in this order. For plugins that are quicker with all at once."""
+        raw = []
+        for candidate in candidates:
+            score = self.score_placement(group, candidate)
+            if isinstance(score, Status):
+                return score
+            raw.append(score)
+        return raw
 
     def normalize_placements(self, scores: Sequence[int]) -> Sequence[int] | Status:
         """All raw scores of this plugin to 0..100."""
@@ -92,12 +107,9 @@ def choose(
     """The candidate with the largest sum of weighted scores; the seed decides between equals."""
     totals = [0] * len(candidates)
     for plugin, weight in scorers:
-        raw = []
-        for candidate in candidates:
-            score = plugin.score_placement(group, candidate)
-            if isinstance(score, Status):
-                return _failed("running PlacementScore plugins", plugin, score)
-            raw.append(score)
+        raw = plugin.score_placements(group, candidates)
+        if isinstance(raw, Status):
+            return _failed("running PlacementScore plugins", plugin, raw)
         final = plugin.normalize_placements(raw)
         if isinstance(final, Status):
             where = "running NormalizePlacementScore on PlacementScore plugins"

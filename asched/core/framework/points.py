@@ -75,6 +75,8 @@ class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
     name: ClassVar[str] = ""
     awaits_pods: ClassVar[bool] = False  # new pods without a node may be what it waits for
     preempts: ClassVar[bool] = False  # what it does at PostFilter counts as preemption
+    #: at PostFilter nobody leaves for a pod without claims but pods of lower priority
+    spares_equals: ClassVar[bool] = False
     treats_equals_alike: ClassVar[bool] = False  # if it makes no room for one, then for none
 
     def registrations(self) -> Sequence[Registration] | None:

@@ -99,6 +99,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     name = names.DEFAULT_PREEMPTION
     preempts = True
     treats_equals_alike = True
+    spares_equals = True
 
     def __init__(self, args: DefaultPreemptionArgs | None, cluster: Cluster) -> None:
         usual = DefaultPreemptionArgs()

@@ -21,6 +21,7 @@ NOBODY: Final = failure("no pods from pod group are assigned to any of the candi
 
 class PodGroupPodsCount(PlacementScorePlugin):
     name = names.POD_GROUP_PODS_COUNT
+    ignores_nodes = True
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -91,6 +91,7 @@ class DynamicResources(
     """`prioritized_list` is the gate DRAPrioritizedList: requests may have alternatives."""
 
     name = names.DYNAMIC_RESOURCES
+    spares_equals = True
     without_pre_filter = NOT_FOUND
     depends_on = answers.NODE_ASPECTS
     errors_from = answers.TIMED_OUT
