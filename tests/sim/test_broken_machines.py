@@ -75,12 +75,12 @@ def unfenced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(MeasuredDispatcher, "_pump", Dispatcher._pump)
 
 
-def list_once(self: Any, objects: Any, version: str) -> None:
+def list_once(self: Any, *found: Any) -> None:
     """Only the first list is handed over; later ones move the version on."""
     put = self._put
     if self.list_count:
         self._put = lambda _: None
-    take_as_all(self, objects, version)
+    take_as_all(self, *found)
     self._put = put
 
 

@@ -51,6 +51,7 @@ from asched.core.framework.effects import (
 )
 from asched.core.queue import event_handlers
 from asched.core.queue.queued import QueuedPod
+from asched.core.state.changes import ASSIGNED_POD_ADD
 from asched.core.state.cluster import Sight
 from asched.core.state.facts import Answer, Done, Fact, Returned
 
@@ -179,6 +180,9 @@ class Machine:
         context, label = self.context, ""
         for sight in sights:
             self._waits.saw(sight)
+            if context.queue.is_deaf and event_handlers.only_announces(*sight):
+                label = ASSIGNED_POD_ADD.label  # mostly of a long list
+                continue
             steps = event_handlers.steps(
                 sight.kind,
                 sight.old,

@@ -138,6 +138,11 @@ class SchedulingQueue:
             self.places.leave(queued)
             self._count_rejectors(queued, -1)
 
+    @property
+    def is_deaf(self) -> bool:
+        """Nobody would hear of a change: no pod rests, and no attempt is under way."""
+        return not self.places.unschedulable and not self.in_flight
+
     def move(self, change: Change, now_s: float, *, except_uid: str = "") -> int:
         """Wake every unschedulable pod that a change may help, or let its class be due; returns how
         many pods and classes.

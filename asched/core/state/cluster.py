@@ -17,7 +17,7 @@ pod on a node nobody knows waits among the orphans and counts nowhere until the 
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, Kind
@@ -29,6 +29,7 @@ from asched.core.state.budget import Budget
 from asched.core.state.counters import CounterKey, PodCounter
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.state.holds import HeldAmounts, Holds
+from asched.core.state.list_parts import ListParts
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, START_TIMES, NodeTable
 from asched.core.state.objects import Objects
 from asched.core.state.occupancy import Occupancy
@@ -82,6 +83,7 @@ class Cluster(Objects):
         self.counts_settled = 0
         self.wall_clock_s = 0.0  # since 1970, as the machine was last told; 0: nobody told
         self._wall_ahead_s = 0.0
+        self._list_parts = ListParts()
         self._singletons: dict[Any, Any] = {}
 
     # --- for readers -----------------------------------------------------------------------------
@@ -149,13 +151,13 @@ class Cluster(Objects):
         return [Sight(kind, old, None)] if old is not None else []
 
     def relist(self, fact: Listed) -> Iterator[Sight]:
-        """Take a list in, one object a step. Nothing else of its kind may be applied until the
-        end. Pods without a node come last, in the order in which they were made.
+        """Take a list in, or a part of one, one object a step. Nothing else of its kind may be
+        applied until the end of the list. Pods without a node come last, in the order in which they
+        were made.
         """
         kind = fact.kind
         self._spoken[kind.resource] = kind
-        objects: Iterable[Any] = fact.objects
-        listed = {obj.metadata.key: obj for obj in objects}
+        listed, staying = self._list_parts.take(fact)
         known: Mapping[str, Any]
         if kind is POD:
             known = self.pods_seen
@@ -163,8 +165,9 @@ class Cluster(Objects):
             known = {n.name: n for _, n in self.nodes.nodes()}
         else:
             known = self._stored(kind)
-        for obj in [old for key, old in known.items() if key not in listed]:
-            yield from self._lose(kind, obj)
+        if staying is not None:
+            for obj in [old for key, old in known.items() if key not in staying]:
+                yield from self._lose(kind, obj)
         for key, obj in by_age(listed) if kind is POD else listed.items():
             old: Any = known.get(key)
             same = old is not None and old.metadata.uid == obj.metadata.uid
@@ -226,16 +229,19 @@ class Cluster(Objects):
         if old is not None and old.uid != pod.uid:
             sights.append(self._lose_pod(old, old))
             old = None
+        cls = None
+        if pod.spec.node_name:
+            cls = self.classes.class_of(pod)
+            pod = self.classes.lean(pod, cls)
         self.pods_seen[pod.key] = pod
         self.pod_groups.see(pod, old)
-        if pod.spec.node_name:
-            self._settle(pod)
+        if cls is not None:
+            self._settle(pod, cls)
         return [*sights, Sight(POD, old, pod)]
 
-    def _settle(self, pod: Pod) -> None:
+    def _settle(self, pod: Pod, cls: PodClass) -> None:
         """The API says where the pod is; whatever was assumed gives way."""
         info = self.placed.get(pod.uid)
-        cls = self.classes.class_of(pod)
         if info is not None:
             stays = (
                 info.node_name == pod.spec.node_name

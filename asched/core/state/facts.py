@@ -38,10 +38,14 @@ class Gone(Fact, frozen=True):
 
 
 class Listed(Fact, frozen=True):
-    """A complete list of a kind."""
+    """A complete list of a kind, or one part of it: they are numbered from 0, and the last one has
+    no more behind it. A list that begins anew makes up for one that was never ended.
+    """
 
     kind: Kind
     objects: tuple[Record, ...]
+    part: int = 0
+    has_more: bool = False
 
 
 class WallClock(Fact, frozen=True):

@@ -7,10 +7,12 @@ and place.
 
 from collections import OrderedDict
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Protocol
+from sys import intern
+from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary, ref
 
 import msgspec
+from msgspec import structs
 
 from asched.core.model import requests
 from asched.core.model.pod import Container, Pod, PodAffinityTerm, spec_key
@@ -23,6 +25,8 @@ RECENT_BYTES_MAX: Final = 2 << 20
 #: ... at so much for a class, and so much for each byte of its key. Measured with plain pods.
 CLASS_BYTES, BYTES_PER_KEY_BYTE = 6 << 10, 8
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
+
+T = TypeVar("T")
 
 
 class HostPort(NamedTuple):
@@ -307,6 +311,47 @@ class PodClasses:
             self._recent_bytes -= _bytes_of(recent.popitem(last=False)[0])
         return known
 
+    def lean(self, pod: Pod, cls: PodClass) -> Pod:
+        """The same pod, with what it has in common with others of its class held once for all of
+        them: half of its memory, as the records of a list are decoded.
+        """
+        like, own, status = cls.example, pod.metadata, pod.status
+        if pod is like:
+            return pod
+        known, spec, seen = like.metadata, pod.spec, like.status
+        if status == seen:
+            status = seen
+        elif status.container_statuses or status.init_container_statuses:
+            status = structs.replace(
+                status,
+                container_statuses=_one_of(status.container_statuses, seen.container_statuses),
+                init_container_statuses=_one_of(
+                    status.init_container_statuses, seen.init_container_statuses
+                ),
+            )
+        return Pod(
+            structs.replace(
+                known,
+                name=own.name,
+                uid=own.uid,
+                resource_version=own.resource_version,
+                generation=own.generation,
+                annotations=_one_of(own.annotations, known.annotations),
+                owner_references=_one_of(own.owner_references, known.owner_references),
+                creation_timestamp=_one_of(own.creation_timestamp, known.creation_timestamp),
+                deletion_timestamp=own.deletion_timestamp,
+                finalizers=own.finalizers,
+            ),
+            structs.replace(
+                like.spec,
+                node_name=intern(spec.node_name),
+                scheduler_name=_one_of(spec.scheduler_name, like.spec.scheduler_name),
+                volumes=_one_of(spec.volumes, like.spec.volumes),
+                scheduling_gates=spec.scheduling_gates,
+            ),
+            status,
+        )
+
     def label_set_of(self, pod: Pod) -> LabelSet:
         key = _encoder.encode((pod.metadata.namespace, pod.metadata.labels))
         known = self._label_sets.get(key)
@@ -320,6 +365,11 @@ class PodClasses:
         return PodInfo(pod, self.class_of(pod))
 
 
+def _one_of(own: T, known: T) -> T:
+    """What is known already, if it is equal."""
+    return known if own == known else own
+
+
 def _bytes_of(cls: PodClass) -> int:
     return CLASS_BYTES + BYTES_PER_KEY_BYTE * len(cls.key)
 
@@ -327,6 +377,8 @@ def _bytes_of(cls: PodClass) -> int:
 def _resize_key(pod: Pod) -> bytes:
     """What of the status decides how much a placed pod holds; empty for most pods."""
     status = pod.status
+    if not (status.resources or status.container_statuses or status.init_container_statuses):
+        return b""
     told = [
         (s.name, s.resources, s.allocated_resources)
         for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))

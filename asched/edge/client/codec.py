@@ -10,7 +10,8 @@ Bounds  MALFORMED_REMEMBERED names are kept to stay silent about them.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -88,6 +89,7 @@ class _LooseHead(msgspec.Struct):
 
 
 _envelopes: Final = msgspec.json.Decoder(_Envelope)
+_raw_arrays: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _raw_lists: Final = msgspec.json.Decoder(_RawList)
 _list_heads: Final = msgspec.json.Decoder(_ListHead)
 _bookmarks: Final = msgspec.json.Decoder(_Bookmark)
@@ -110,6 +112,7 @@ class KindCodec:
         self._remembered: OrderedDict[str, None] = OrderedDict()
         record: Any = kind.record
         self._objects = msgspec.json.Decoder(record)
+        self._arrays = msgspec.json.Decoder(list[record])
         event = msgspec.defstruct(
             f"{kind.name}WatchEvent", [("type", str), ("object", record)], gc=False
         )
@@ -119,6 +122,11 @@ class KindCodec:
         )
         self._events: msgspec.json.Decoder[Any] = msgspec.json.Decoder(event)
         self._pages: msgspec.json.Decoder[Any] = msgspec.json.Decoder(page)
+
+    @property
+    def keeps_originals(self) -> bool:
+        """Whether somebody wants objects of this kind whole just now."""
+        return self._originals is not None
 
     @property
     def _originals(self) -> Originals | None:
@@ -143,9 +151,29 @@ class KindCodec:
             page = _raw_lists.decode(body)
         except msgspec.MsgspecError as error:
             raise ProtocolBroken(f"the list of {self.kind.plural} is malformed: {error}") from error
-        objects: list[Record] = []
         before = self.malformed_count
-        for raw in page.items or ():
+        return Page(
+            self._one_by_one(page.items or ()),
+            page.metadata.resource_version,
+            page.metadata.continue_token,
+            self.malformed_count - before,
+        )
+
+    def array(self, body: bytes) -> list[Record] | None:
+        """The objects of an array; None if it is no JSON."""
+        if self._originals is None:
+            with suppress(msgspec.MsgspecError):
+                objects: list[Record] = self._arrays.decode(body)
+                return objects
+        try:
+            return self._one_by_one(_raw_arrays.decode(body))
+        except msgspec.MsgspecError:
+            return None
+
+    def _one_by_one(self, items: Iterable[msgspec.Raw]) -> list[Record]:
+        """Those that are well formed."""
+        objects: list[Record] = []
+        for raw in items:
             try:
                 obj = self._objects.decode(raw)
             except msgspec.MsgspecError as error:
@@ -154,12 +182,7 @@ class KindCodec:
             objects.append(obj)
             if self._originals is not None:
                 self._originals.keep(self.kind, obj, bytes(raw))
-        return Page(
-            objects,
-            page.metadata.resource_version,
-            page.metadata.continue_token,
-            self.malformed_count - before,
-        )
+        return objects
 
     def sights(self, lines: list[bytes]) -> Iterator[Sight]:
         """Whole lines of a watch, in order. Raises ProtocolBroken at one that is no watch event."""

@@ -20,7 +20,7 @@ from asched.edge.client.codec import KindCodec
 from asched.edge.client.errors import ApiError, TransportError
 from asched.edge.client.lists import Lister
 from asched.edge.client.reading import log_malformed
-from asched.edge.client.transport import Transport
+from asched.edge.client.transport import StreamingTransport
 from asched.edge.client.turns import Relist
 
 log = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class Poller:
     def __init__(
         self,
         kind: Kind,
-        transport: Transport,
+        transport: StreamingTransport,
         put: Callable[[Fact], None],
         rng: random.Random,
     ) -> None:

@@ -55,7 +55,7 @@ from asched.edge.client.errors import (
     api_error,
 )
 from asched.edge.client.history import History
-from asched.edge.client.lists import ANY_VERSION, Everything, Lister
+from asched.edge.client.lists import ANY_VERSION, Everything, Lister, parts_to
 from asched.edge.client.originals import Originals
 from asched.edge.client.pace import (
     LIST_STREAM_S,
@@ -142,7 +142,8 @@ class Reflector:
         self._history = history or History(transport)
         self._history.follow(kind, lambda: self._version)
         self.doubt = Doubt(kind, self._history, self._options.clock)
-        self._lister = Lister(kind, transport, self._codec, self._path, self.doubt.listening)
+        heard, take = self.doubt.listening, parts_to(put, kind)
+        self._lister = Lister(kind, transport, self._codec, self._path, heard, take)
         self._version = ""
         #: The connection broke: who answers next may be somebody else.
         self._is_shaken = False
@@ -226,13 +227,13 @@ class Reflector:
         self._history.listed(self.kind, found.objects)
         self.doubt.listed(found.objects)
         self.is_absent = False
-        self._take_as_all(found.objects, found.version)
+        self._take_as_all(found.objects, found.version, found.parts)
 
-    def _take_as_all(self, objects: tuple[Record, ...], version: str) -> None:
+    def _take_as_all(self, objects: tuple[Record, ...], version: str, parts: int = 0) -> None:
         self.list_count += 1
         self._version = version
         self._complained = ""
-        self._put(Listed(self._spoken, objects))
+        self._put(Listed(self._spoken, objects, parts))
         self.synced.set()
 
     # --- chapters 2 and 3: what changes ----------------------------------------------------------

@@ -38,7 +38,9 @@ class NoStreams(Nowhere):
     status = 400
 
     @asynccontextmanager
-    async def stream(self, *_: object, **__: object) -> AsyncIterator[Any]:
+    async def stream(self, path: str, **_: object) -> AsyncIterator[Any]:
+        if "sendInitialEvents" not in path:
+            raise self._error
         yield self
 
     async def chunks(self) -> AsyncIterator[bytes]:

@@ -80,6 +80,58 @@ async def test_changes_among_the_initial_events_count():
         assert world.facts[0].objects[0].metadata.resource_version == "4"
 
 
+def pod(name, version, node_name="n1"):
+    return {**node(name, version), "spec": {"nodeName": node_name}}
+
+
+#: Two parts and a rest, of two servers.
+IN_PARTS = {
+    "streamed": [initial(*(pod(f"p{i}", i) for i in range(5)), version=9)],
+    "in pages": [
+        answers(400, "BadRequest"),
+        lists(*(pod(f"p{i}", i) for i in range(2)), version=9, token="more"),
+        lists(*(pod(f"p{i}", i) for i in range(2, 4)), version=9, token="yet more"),
+        lists(pod("p4", 4), version=9),
+    ],
+}
+
+
+@pytest.mark.parametrize("way", IN_PARTS)
+async def test_the_first_list_of_pods_is_handed_over_as_it_comes(way, monkeypatch):
+    monkeypatch.setattr(listing, "PART", 2)
+    again = streams(("ERROR", status(410, "Expired", "too old")))
+    world = World(*IN_PARTS[way], again, initial(*(pod(f"p{i}", i) for i in range(4)), version=12))
+    async with living(world, kind=POD) as reflector:
+        *parts, whole = [fact for fact in world.facts if isinstance(fact, Listed)]
+        assert reflector.list_count == 2
+    assert [(len(one.objects), one.part, one.has_more) for one in parts] == [
+        (2, 0, True),
+        (2, 1, True),
+        (1, 2, False),
+    ]
+    names = [obj.metadata.name for one in parts for obj in one.objects]
+    assert names == [f"p{i}" for i in range(5)]
+    assert (len(whole.objects), whole.part, whole.has_more) == (4, 0, False)
+
+
+async def test_a_list_that_breaks_off_begins_again_with_its_first_part(monkeypatch):
+    monkeypatch.setattr(listing, "PART", 2)
+    broken = streams(*(("ADDED", pod(f"p{i}", i)) for i in range(3)))
+    world = World(broken, lists(*(pod(f"p{i}", i) for i in range(3)), version=9))
+    async with living(world, kind=POD):
+        parts = [(fact.part, fact.has_more) for fact in world.facts if isinstance(fact, Listed)]
+    assert parts == [(0, True), (0, True), (1, False)]
+
+
+async def test_a_pod_that_went_after_its_part_was_handed_over_begins_a_new_list(monkeypatch):
+    monkeypatch.setattr(listing, "PART", 2)
+    events = [("ADDED", pod(f"p{i}", i)) for i in range(2)] + [("DELETED", pod("p0", 5))]
+    world = World(streams(*events), initial(pod("p1", 1), version=9))
+    async with living(world, kind=POD):
+        parts = [(f.part, f.has_more) for f in world.facts if isinstance(f, Listed)]
+    assert parts == [(0, True), (0, False)]
+
+
 @pytest.mark.parametrize(
     "refusal",
     [

@@ -185,7 +185,7 @@ def _of_fact(fact: Fact, number: int) -> Any:
     if kind is Gone:
         return ("Gone", fact.kind.resource, fact.obj)  # type: ignore[attr-defined]
     if kind is Listed:
-        return ("Listed", fact.kind.resource, number)  # type: ignore[attr-defined]
+        return ("Listed", fact.kind.resource, number, fact.part, fact.has_more)  # type: ignore[attr-defined]
     if kind is facts.Returned:
         return ("Returned", fact.effect_id, *_of_value(fact.value))  # type: ignore[attr-defined]
     if kind is facts.Raised:
@@ -330,9 +330,12 @@ class FactReader:
         if kind is None:
             return None
         if words[1] == b"Listed":
-            number = _any.decode(raw)[2]
+            number, *part = _any.decode(raw)[
+                2:
+            ]  # recordings from before there were parts have none
             decoder = self._decoder(self._objects, kind, kind.record)
-            return Listed(kind, tuple([decoder.decode(obj) for obj in lists.get(number, ())]))
+            objects = tuple([decoder.decode(obj) for obj in lists.get(number, ())])
+            return Listed(kind, objects, *part)
         form = tuple[str, str, kind.record]  # type: ignore[name-defined]
         obj = self._decoder(self._sights, kind, form).decode(raw)[2]
         return (Seen if words[1] == b"Seen" else Gone)(kind, obj)

@@ -72,6 +72,21 @@ def test_a_long_list_is_told_in_parts() -> None:
     assert through(*told) == told
 
 
+def test_a_list_that_came_in_parts_is_repeated_in_them() -> None:
+    pods = tuple(a_pod(f"p{number}").build() for number in range(5))
+    told = [Listed(POD, pods[:2], 0, has_more=True), Listed(POD, pods[2:], 1)]
+    assert through(*told) == told
+
+
+def test_recordings_from_before_there_were_parts_can_be_read() -> None:
+    (line,) = turn_lines(Turn(0.0, True, 0, [Listed(POD, ())], []))
+    older = line.replace(b",0,0,false]", b",0]")
+    assert older != line
+    turn = read_line(older)
+    assert isinstance(turn, TurnLine)
+    assert [FactReader().fact(raw, {}) for raw in turn.facts] == [Listed(POD, ())]
+
+
 ANSWERS = [
     facts.Bound(7),
     facts.Refused(7, 409, "it says: \u201cno\u201d", "Conflict"),
