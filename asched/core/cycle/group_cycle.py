@@ -17,7 +17,7 @@ from dataclasses import replace
 
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.failure import Failure, error, fail, unschedulable
+from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
 from asched.core.cycle.group import GroupAttempt, Outcome, Result, Tried
 from asched.core.cycle.group_agreement import disagreement
 from asched.core.cycle.group_condition import condition_patch
@@ -26,6 +26,7 @@ from asched.core.cycle.group_placements import try_placements
 from asched.core.cycle.group_room import Evictions, make_room_for_group
 from asched.core.cycle.group_search import search_if_due
 from asched.core.cycle.group_trial import free, try_group
+from asched.core.cycle.queue_steps import room_is_free
 from asched.core.cycle.scheduling import Background, is_pointless, skip, tell_node
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Nomination
@@ -40,10 +41,15 @@ def schedule_group(
     context: SchedulerContext, group: GroupAttempt
 ) -> Generator[Effect, Answer, Next]:
     """Try one group. Every way out has told the queue what becomes of each of its pods."""
+    promised = [(attempt, context.nominator.node_of(attempt.pod.uid)) for attempt in group.attempts]
     steps = _schedule(context, group)
     if is_coscheduled(group.key):
         steps = on_lifted(context, group.key, steps)
-    return (yield from steps)
+    follows = yield from steps
+    for attempt, node in promised:
+        if node and node != _goes_to(context, attempt.pod.uid):
+            room_is_free(context, attempt.pod, node)
+    return follows
 
 
 def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effect, Answer, Next]:
@@ -101,6 +107,12 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     return follows
 
 
+def _goes_to(context: SchedulerContext, uid: str) -> str | None:
+    """The node a pod has, or is promised."""
+    info = context.cluster.placed.get(uid)
+    return info.node_name if info is not None else context.nominator.node_of(uid)
+
+
 def _background(context: SchedulerContext, outcome: Outcome, tried: Tried) -> Background | None:
     """What goes on for one pod. Evictions only if they make the whole group fit."""
     background = tried.background
@@ -153,6 +165,9 @@ def _makes_room(context: SchedulerContext, attempt: Attempt) -> bool:
 def _failure(context: SchedulerContext, outcome: Outcome, tried: Tried) -> Failure:
     """What one pod is told that is not bound."""
     failure = _reason(outcome, tried)
+    if _makes_room(context, tried.attempt) and failure.nomination.node is None:
+        # The promise of an attempt before would keep others out for good.
+        failure = replace(failure, nomination=CLEARED)
     # No room was made for those that the group does without: they may ask for themselves.
     is_left = outcome.result is Result.SCHEDULED and _makes_room(context, tried.attempt)
     if (is_left or outcome.asks_again) and not failure.is_error:

@@ -33,7 +33,7 @@ def _refresh(context: SchedulerContext, old: Pod, new: Pod) -> None:
     if node and old.status.nominated_node_name in ("", new.status.nominated_node_name):
         actions = {trigger.action for trigger in event_handlers.pod_triggers(old, new)}
         if actions & {Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN}:
-            _room_is_free(context, old, node)
+            room_is_free(context, old, node)
 
 
 def _withdraw(context: SchedulerContext, pod: Pod) -> None:
@@ -44,10 +44,10 @@ def _withdraw(context: SchedulerContext, pod: Pod) -> None:
     context.queue.delete(pod)
     info = context.cluster.placed.get(pod.uid)
     if node and (info is None or info.node_name != node):
-        _room_is_free(context, pod, node)
+        room_is_free(context, pod, node)
 
 
-def _room_is_free(context: SchedulerContext, pod: Pod, node: str) -> None:
+def room_is_free(context: SchedulerContext, pod: Pod, node: str) -> None:
     """Pods that had to respect a promise to another hear of it, upstream's silence or not."""
     freed = Change(
         ASSIGNED_POD_DELETE, pod.on(node), priority_at_most=pod.priority, only_if_fits=True

@@ -9,7 +9,7 @@ whose first line names scenario and seed: with these two the run is repeated exa
 """
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -79,6 +79,8 @@ class Scenario:
     plugins: ClassVar[tuple[type[Any], ...]] = ()
     #: One for each extender of the configuration.
     judges: ClassVar[tuple[Judge, ...]] = ()
+    #: Feature gates that are not as usual.
+    gates: ClassVar[Mapping[str, bool]] = {}
     #: Processes, of which one leads.
     replicas: ClassVar[int] = 1
     #: Virtual seconds until everything must be settled.
@@ -115,6 +117,7 @@ def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE, record: Path | None 
         judges=kind.judges,
         replicas=kind.replicas,
         record=record,
+        gates=kind.gates,
     ) as world:
         try:
             findings = _live(kind, world, cut)

@@ -9,12 +9,13 @@ second scheduler that takes what it likes.
 
 import random
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from asched.core.config.defaults import configuration
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.machine import Machine
 from asched.core.framework.effects import Bind, Effect, EmitEvent
 from asched.edge.host.assemble import Parts
@@ -65,23 +66,23 @@ class World:
         judges: Sequence[Judge] = (),
         replicas: int = 1,
         record: Path | None = None,
+        gates: Mapping[str, bool] | None = None,
     ) -> None:
-        """`record` is a folder that gets a recording of each process."""
+        """`record` is a folder for a recording of each process, `gates` are not as usual."""
         self.seed = seed
         self.rng = random.Random(seed)
         self.clock = VirtualClock()
         self.troubles = Troubles(faults, random.Random(self.rng.random()))
-        options = Options(alpha=POD_GROUPS)
-        self.server = ApiServer(options=options, clock=self.clock.now_s, seed=seed)
+        options, clock = Options(alpha=POD_GROUPS), self.clock.now_s
+        self.server = ApiServer(options=options, clock=clock, seed=seed)
         bootstrap.fill(self.server.ctx, port=1, authority="")
         self.server.store.begin_history()
         self.ledger = Ledger()
         self.inhabitants = Inhabitants(self.server, self.clock, random.Random(self.rng.random()))
         self.trace: deque[str] = deque(maxlen=TRACE_LINES)
-        self.event_count = 0
+        self.event_count = self.step_count = 0  # steps are those of the scenario that were taken
         #: Of an incident: seconds from the end of each trouble to the first right decision.
         self.recoveries_s: list[float] = []
-        self.step_count = 0  # steps of the scenario that were taken
         #: who else looks at each binding that is sent, and at each that the server accepts
         self.on_sent: list[Callable[[Process, Bind], None]] = []
         self.on_bound: list[Callable[[Bind], None]] = []
@@ -92,9 +93,9 @@ class World:
         self.server.store.table(NODES.storage).listeners.append(self._note_node)
         self.numbers = count(1)
         backoff = self.rng.choice(BACKOFFS_S)
-        drawn = {"podInitialBackoffSeconds": backoff[0], "podMaxBackoffSeconds": backoff[1]}
-        self._drawn = drawn
-        effective = configuration({**drawn, **(config or {})})
+        self._drawn = {"podInitialBackoffSeconds": backoff[0], "podMaxBackoffSeconds": backoff[1]}
+        self._gates = {**DEFAULT_GATES, **(gates or {})}
+        effective = self.effective(config or {})
         self.setup = Setup(
             configuration=effective,
             catalogue=Catalogue([of_class(cls, "the scenario") for cls in plugins]),
@@ -133,7 +134,7 @@ class World:
 
     def effective(self, config: Json) -> Any:
         """A configuration with this life's odd values."""
-        return configuration({**self._drawn, **config})
+        return configuration({**self._drawn, **config}, self._gates)
 
     def _begin_process(self) -> Process:
         """A scheduler that knows nothing yet: it lists everything and begins."""

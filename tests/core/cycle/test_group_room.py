@@ -517,3 +517,24 @@ def test_in_a_large_cluster_only_those_go_who_are_in_the_way_where_the_group_fit
     assert len({name.rsplit("-", 1)[0] for name in gone}) == 2, "two on each of two nodes"
     assert not {name for name in gone if name.startswith(("low-0", "low-1"))}
     assert stage.bound() == {"a", "b"}
+
+
+def test_a_group_that_is_refused_later_on_loses_the_room_that_it_was_promised() -> None:
+    """Or it would keep others out for good, whom nobody evicts either."""
+    stage = Stage(cpus("n1", 2))
+    stage.show(low("low-0"), low("low-1"))
+    stage.crew("a", "b", min_count=2)
+    gone = stage.evict(leave=False)
+    nominator = stage.play.parts.nominator
+    assert {nominator.node_of(f"uid-{name}") for name in "ab"} == {"n1"}
+    for name in "ab":
+        stage.show(member(name).status(nominatedNodeName="n1").metadata(resourceVersion="2"))
+    stage.show(low("big", priority=500), a_pod("small").requests(cpu="1"))
+    for name in gone:
+        stage.lose(name)
+    stage.go(after_s=12)
+
+    assert not stage.bound() & {"a", "b"}
+    assert {nominator.node_of(f"uid-{name}") for name in "ab"} == {None}
+    assert stage.nominated()["a"] == ""
+    assert stage.bound() == {"small"}

@@ -13,6 +13,7 @@ from asched.lab.sim.scenarios.dying_scheduler import DyingScheduler
 from asched.lab.sim.scenarios.even_spread import EvenSpread
 from asched.lab.sim.scenarios.every_phase import EveryPhase
 from asched.lab.sim.scenarios.gangs import Gangs
+from asched.lab.sim.scenarios.group_room import GroupRoom
 from asched.lab.sim.scenarios.late_bindings import LateBindings
 from asched.lab.sim.scenarios.late_volumes import LateVolumes
 from asched.lab.sim.scenarios.leader_changes import LeaderChanges
@@ -51,6 +52,7 @@ _KINDS: Final[tuple[type[Scenario], ...]] = (
     Budgets,
     EveryPhase,
     Gangs,
+    GroupRoom,
     *INCIDENTS.values(),
 )
 SCENARIOS: Final[dict[str, type[Scenario]]] = {kind.__name__: kind for kind in _KINDS}

@@ -75,13 +75,21 @@ class Gangs(Scenario):
         cpu = world.rng.choice(("300m", "700m", "1"))
         self._gangs[name] = (min_count, size)
         made: list[tuple[str, Json]] = [
-            ("podgroups", _group(name, min_count)),
+            ("podgroups", self._group(world, name, min_count)),
             *(("pods", self._member(world, name, number, cpu)) for number in range(size)),
         ]
         for plural, manifest in world.shuffled(made):
             world.server.create(plural, manifest)
             if world.rng.random() < 0.2:
                 world.run_for(world.rng.uniform(0.0, 0.3))
+
+    def _group(self, world: World, name: str, min_count: int) -> Json:  # noqa: ARG002
+        return {
+            "apiVersion": "scheduling.k8s.io/v1alpha2",
+            "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
+        }
 
     def _member(self, world: World, gang: str, number: int, cpu: str) -> Json:
         pod = pod_manifest(f"{gang}-{number}", cpu)
@@ -94,11 +102,11 @@ class Gangs(Scenario):
         """Whoever is bound of a gang, the machine knows of places for minCount of it."""
         self._open.pop(bind.pod.uid, None)
         pod = world.server.get("pods", bind.pod.namespace, bind.pod.name)
-        name = _gang_of(pod) if pod is not None else ""
+        name = gang_of(pod) if pod is not None else ""
         if not name:
             return
         placed = world.parts.cluster.pod_groups.get(f"default/{name}").placed
-        bound = sum(_gang_of(p) == name for p in world.placed())
+        bound = sum(gang_of(p) == name for p in world.placed())
         if max(len(placed), bound) < self._gangs[name][0]:
             world.ledger.broken.append(f"{bind.pod.name} is bound while its gang has no quorum")
 
@@ -107,16 +115,16 @@ class Gangs(Scenario):
         does not fit as a whole, not even with the room of pods it may push out; each was told.
         """
         pods = [pod for pod in world.pods() if not is_through(pod)]
-        end = EndState(world.nodes(), [p for p in pods if _gang_of(p) or not self._are_important])
+        end = EndState(world.nodes(), [p for p in pods if gang_of(p) or not self._are_important])
         for name, (min_count, size) in self._gangs.items():
-            members = [pod for pod in pods if _gang_of(pod) == name]
+            members = [pod for pod in pods if gang_of(pod) == name]
             waiting = [pod for pod in members if not pod["spec"].get("nodeName")]
             bound = size - len(waiting)
             is_hurt = any(pod.rpartition("-")[0] == name for pod in self._open.values())
             whole = bound == 0 or bound >= min_count
             assert whole or is_hurt, f"{bound} of {name} ({min_count}) are bound"
             if waiting:
-                fits = sum(_room_for(end, node, waiting[0]) for node in end.nodes)
+                fits = sum(room_for(end, node, waiting[0]) for node in end.nodes)
                 needed = max(min_count - bound, 1)
                 assert fits < needed, f"{needed} of {name} would fit and wait"
             group = world.server.get("podgroups", "default", name)
@@ -127,7 +135,7 @@ class Gangs(Scenario):
             assert is_told or is_hurt, f"{name}: {condition}"
 
 
-def _room_for(end: EndState, node: str, pod: Json) -> int:
+def room_for(end: EndState, node: str, pod: Json) -> int:
     """How many pods like this one a node would take."""
     if not end.has_place(node, pod):
         return 0
@@ -135,15 +143,6 @@ def _room_for(end: EndState, node: str, pod: Json) -> int:
     return int(min(free[name] // asked for name, asked in requests_of(pod).items()))
 
 
-def _gang_of(pod: Json) -> str:
+def gang_of(pod: Json) -> str:
     name: str = pod["spec"].get("schedulingGroup", {}).get("podGroupName", "")
     return name
-
-
-def _group(name: str, min_count: int) -> Json:
-    return {
-        "apiVersion": "scheduling.k8s.io/v1alpha2",
-        "kind": "PodGroup",
-        "metadata": {"name": name, "namespace": "default"},
-        "spec": {"schedulingPolicy": {"gang": {"minCount": min_count}}},
-    }
