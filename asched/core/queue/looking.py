@@ -130,10 +130,12 @@ class Looking:
                 self._let_rest(equals, rejectors)
                 return False
         self.tried += 1
-        worth, label = equals.due
+        worth, label = cause = equals.due
         if is_early:
             worth, label = Worth.IMMEDIATELY, POP_FROM_BACKOFF_Q.label
-        return self._requeue(first, worth, label, now_s)
+        moved = self._requeue(first, worth, label, now_s)
+        first.woken_by = cause.label  # the wait in between is nobody's reason
+        return moved
 
     def _let_rest(self, equals: Equals, rejectors: frozenset[str]) -> None:
         """Those in turn rest, as one of them was told before: by these rejectors."""

@@ -12,6 +12,7 @@ from asched.edge.host.configuration.file import (
     load_config,
     read_text,
 )
+from asched.edge.host.user_plugins.catalogue import discover
 from tests.shared import ROOT
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -128,7 +129,8 @@ def test_unreadable_files_are_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", READY, ids=lambda path: path.name)
 def test_every_ready_file_can_be_used(path: Path) -> None:
-    loaded = load_config(path)
+    """With the plugins that come with asched, as the command finds them."""
+    loaded = load_config(path, known=discover().known)
     assert loaded.profiles
     assert effective(loaded.configuration)["profiles"]
 
@@ -144,6 +146,8 @@ def test_the_ready_files_do_what_they_say() -> None:
         "default.yaml",
         "gpu-sharing.yaml",
         "high-load.yaml",
+        "load-aware.yaml",
+        "numa.yaml",
         "policy.json",
         "policy.yaml",
         "several-profiles.yaml",
