@@ -15,7 +15,8 @@ from asched.lab.whatif.plan import GATE, NoPlanError, Plan, planned
 from asched.lab.whatif.scheduling import scheduler_of
 from tests.lab.whatif.clusters import a_deployment, a_node, a_pod
 
-PATIENCE_S = 1.0
+#: How long a plan waits for controllers that never come.
+GIVES_UP_S = 3.0
 
 
 class World:
@@ -46,7 +47,7 @@ class World:
         return planned(snapshot, manifests, scheduler_of(snapshot, manifests))[0]
 
     async def apply(self, plan: Plan) -> None:
-        await Applying(self.session, plan, PATIENCE_S, self.told.append).run()
+        await Applying(self.session, plan, GIVES_UP_S, self.told.append).run()
 
     @property
     def pods(self) -> list[dict]:

@@ -12,7 +12,9 @@ from asched.edge.host.configuration.file import (
     load_config,
     read_text,
 )
-from asched.edge.host.user_plugins.catalogue import discover
+from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
+from asched.hardware.load.packing import TargetLoadPacking
+from asched.hardware.numa.match import NodeResourceTopologyMatch
 from tests.shared import ROOT
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -129,8 +131,10 @@ def test_unreadable_files_are_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", READY, ids=lambda path: path.name)
 def test_every_ready_file_can_be_used(path: Path) -> None:
-    """With the plugins that come with asched, as the command finds them."""
-    loaded = load_config(path, known=discover().known)
+    """With the plugins that come along, which the command finds as entry points."""
+    along = (TargetLoadPacking, NodeResourceTopologyMatch)
+    known = Catalogue([of_class(cls, "asched") for cls in along]).known
+    loaded = load_config(path, known=known)
     assert loaded.profiles
     assert effective(loaded.configuration)["profiles"]
 
