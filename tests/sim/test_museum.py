@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Listed
+from asched.core.state.list_parts import ListParts
 from asched.core.state.nominated import Nominator
 from asched.core.state.refusals import Refusals
 from asched.edge.client.history import History
@@ -37,15 +37,13 @@ def test_who_does_not_notice_silence_is_found_out(monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_list_that_deletes_nothing_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    relist = Cluster.relist
+    take = ListParts.take
 
-    def deaf(self: Cluster, fact: Listed) -> Any:
-        known = [] if fact.kind.plural != "pods" else list(self.pods_seen.values())
-        listed = {obj.metadata.key for obj in fact.objects}
-        kept = [pod for pod in known if pod.key not in listed]
-        return relist(self, Listed(fact.kind, (*fact.objects, *kept)))
+    def deaf(self: ListParts, fact: Listed) -> Any:
+        listed, _ = take(self, fact)
+        return listed, None
 
-    monkeypatch.setattr(Cluster, "relist", deaf)
+    monkeypatch.setattr(ListParts, "take", deaf)
 
     assert findings("Incident05", range(2))
 

@@ -11,7 +11,6 @@ from asched.lab.sim.museum.incident import (
     Incident,
     Json,
     break_watches,
-    expire_watches,
     over,
 )
 from asched.lab.sim.steps import (
@@ -188,16 +187,20 @@ class Incident05(Incident):
 
     def start(self, world: World) -> Iterator[Step]:
         yield Do(name="cut off", act=lambda world: world.acting.cut_off(30.0), wait_s=0.5)
-        yield Do(name="410, once anything comes through", act=expire_watches, wait_s=0.0)
         gone = world.some(world.pods(), 40)
         yield Do(name="forty go", act=lambda world: _wipe(world, gone), wait_s=1.0)
         for pod in gone[: world.rng.randint(10, 20)]:
             yield AddPods(name=pod["metadata"]["name"], cpu=("1",), wait_s=0.0)
         for _ in range(15):
             yield AddPods(cpu=("1",), wait_s=0.0)
-        yield Wait(wait_s=30.0)
+        yield Do(name="the server forgets how it came to this", act=_forget, wait_s=30.0)
         yield over(self, wait_s=0.0)
         yield AddPods(count=1, cpu=("1",))
+
+
+def _forget(world: World) -> None:
+    """Whoever goes on from an earlier version is told 410."""
+    world.server.store.begin_history()
 
 
 def _wipe(world: World, pods: list[Json]) -> None:
