@@ -16,8 +16,7 @@ from asched.core.framework.results.weighted import WeightedPoints
 from asched.core.framework.runner import Decision, Runner
 from asched.core.framework.status import Code, PluginError, PointError, Status
 from asched.core.framework.waiting import WaitingPods
-from asched.core.model.kinds import KINDS, Kind
-from asched.core.model.meta import ObjectReference
+from asched.core.model.kinds import KINDS, POD, Kind
 from asched.core.model.pod import Pod
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.queue import SchedulingQueue
@@ -172,26 +171,13 @@ class Attempt:
     def emit(self, type_: str, reason: str, action: str, note: str) -> EmitEvent:
         """An event about the attempt's pod."""
         return EmitEvent(
-            regarding=reference_to(self.info.pod),
+            regarding=POD.reference(self.info.pod.metadata),
             type=type_,
             reason=reason,
             action=action,
             note=note,
             reporting_controller=self.profile,
         )
-
-
-def reference_to(pod: Pod) -> ObjectReference:
-    """What an event says it is about: the pod in this very version."""
-    metadata = pod.metadata
-    return ObjectReference(
-        api_version="v1",
-        kind="Pod",
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )
 
 
 class Blame(NamedTuple):

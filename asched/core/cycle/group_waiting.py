@@ -14,8 +14,9 @@ from collections.abc import Iterator
 from typing import Final
 
 from asched import names
-from asched.core.cycle.context import SchedulerContext, reference_to
+from asched.core.cycle.context import SchedulerContext
 from asched.core.framework.effects import EmitEvent
+from asched.core.model.kinds import POD
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
 from asched.core.state.cluster import Cluster
@@ -117,19 +118,9 @@ def _events(context: SchedulerContext, key: str, why: str) -> Iterator[EmitEvent
     ours = [pod for pod in pods.unplaced.values() if context.owns(pod)]
     first = min(ours, key=lambda pod: (pod.metadata.creation_timestamp or "", pod.metadata.name))
     group = object_of(context.cluster, key)
-    regarding = [reference_to(first)]
+    regarding = [POD.reference(first.metadata)]
     if group is not None:
-        kind, metadata = kind_of(key), group.metadata
-        regarding.append(
-            ObjectReference(
-                api_version=kind.group_version,
-                kind=kind.name,
-                namespace=metadata.namespace,
-                name=metadata.name,
-                uid=metadata.uid,
-                resource_version=metadata.resource_version,
-            )
-        )
+        regarding.append(kind_of(key).reference(group.metadata))
     for about in regarding:
         yield _warning(about, first, why)
 

@@ -6,7 +6,7 @@
 from typing import Final, NamedTuple
 
 from asched.core.model import claim, node, pod, volume, workload
-from asched.core.model.meta import Record
+from asched.core.model.meta import ObjectMeta, ObjectReference, Record
 
 
 class Kind(NamedTuple):
@@ -33,6 +33,17 @@ class Kind(NamedTuple):
         root = "/api/v1" if self.group_version == "v1" else f"/apis/{self.group_version}"
         scope = f"/namespaces/{namespace}" if self.namespaced else ""
         return f"{root}{scope}/{self.plural}/{name}"
+
+    def reference(self, metadata: ObjectMeta) -> ObjectReference:
+        """What an event says it is about: an object in this very version."""
+        return ObjectReference(
+            api_version=self.group_version,
+            kind=self.name,
+            namespace=metadata.namespace,
+            name=metadata.name,
+            uid=metadata.uid,
+            resource_version=metadata.resource_version,
+        )
 
 
 _STORAGE: Final = "storage.k8s.io/v1"

@@ -25,7 +25,7 @@ from asched.core.framework.points import Late
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.condition import difference
-from asched.core.model.meta import ObjectReference
+from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod, PodCondition
 from asched.core.preemption.under_way import Preemptor, UnderWay, standing
 from asched.core.state.cluster import Cluster
@@ -162,16 +162,9 @@ class Eviction:
         return MarkVictim(pod=ref_of(victim), condition=condition, condition_types=tuple(types))
 
     def _event(self, victim: Pod, ending: str = "") -> EmitEvent:
-        metadata, by = victim.metadata, self._preemptor
+        by = self._preemptor
         return EmitEvent(
-            regarding=ObjectReference(
-                api_version="v1",
-                kind="Pod",
-                namespace=metadata.namespace,
-                name=metadata.name,
-                uid=metadata.uid,
-                resource_version=metadata.resource_version,
-            ),
+            regarding=POD.reference(victim.metadata),
             type="Normal",
             reason=names.EVENT_PREEMPTED,
             action=ACTION,

@@ -43,14 +43,7 @@ class Preemptor(NamedTuple):
     @classmethod
     def of_group(cls, group: PodGroup, pods: Sequence[Pod]) -> Self:
         metadata = group.metadata
-        related = ObjectReference(
-            api_version=POD_GROUP.group_version,
-            kind=POD_GROUP.name,
-            namespace=metadata.namespace,
-            name=metadata.name,
-            uid=metadata.uid,
-            resource_version=metadata.resource_version,
-        )
+        related = POD_GROUP.reference(metadata)
         own = (_OF_GROUP + metadata.key, metadata.uid)
         held = (own, *((pod.key, pod.uid) for pod in pods))
         return cls("podgroup", metadata.uid, CLUSTER, None, group.priority, held, related)

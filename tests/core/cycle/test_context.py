@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle.context import Attempt, SchedulerContext, blame, reference_to
+from asched.core.cycle.context import Attempt, SchedulerContext, blame
 from asched.core.cycle.history import Step
 from asched.core.framework.effects import ref_of
 from asched.core.framework.points import FilterPlugin, PermitPlugin
@@ -108,7 +108,7 @@ def test_a_reference_names_this_very_version_of_the_pod() -> None:
     pod = a_pod("web").metadata(resourceVersion="5").build()
     ref = ref_of(pod)
     assert (ref.key, ref.uid, ref.resource_version) == ("default/web", "uid-web", "5")
-    about = reference_to(pod)
+    about = POD.reference(pod.metadata)
     assert (about.kind, about.name, about.uid, about.resource_version) == (
         "Pod",
         "web",

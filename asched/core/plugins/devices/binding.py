@@ -36,7 +36,6 @@ from asched.core.model.claim import (
 )
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, RESOURCE_CLAIM
-from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices.deallocation import patch
 from asched.core.plugins.devices.places import BindingFailed, is_ready
@@ -299,11 +298,8 @@ class ClaimBinding:
         waiting = [claim for claim in claims if _binds(claim)]
         if not waiting:
             return SUCCESS
-        meta = pod.metadata
         yield EmitEvent(
-            regarding=ObjectReference(
-                "v1", "Pod", meta.namespace, meta.name, meta.uid, meta.resource_version
-            ),
+            regarding=POD.reference(pod.metadata),
             type="Normal",
             reason="BindingConditionsPending",
             action="Scheduling",

@@ -23,7 +23,7 @@ from asched.core.framework.effects import Patch, Topic, WaitFor
 from asched.core.framework.points import Late
 from asched.core.framework.status import SUCCESS, failure
 from asched.core.model.kinds import NODE, PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, POD, Kind
-from asched.core.model.meta import ObjectMeta, ObjectReference
+from asched.core.model.meta import ObjectMeta
 from asched.core.model.node import Node
 from asched.core.model.storage import BOUND_BY_CONTROLLER, SELECTED_NODE, is_fully_bound
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
@@ -103,7 +103,7 @@ def bind_volume(
     if not is_made_for(volume, claim) and BOUND_BY_CONTROLLER not in (metadata.annotations or {}):
         annotations[BOUND_BY_CONTROLLER] = "yes"
     if ref is None or not is_made_for(volume, claim) or ref.uid != claim.metadata.uid:
-        ref = _reference(claim)
+        ref = PERSISTENT_VOLUME_CLAIM.reference(claim.metadata)
         spec["claimRef"] = msgspec.to_builtins(ref)
     changes: dict[str, Any] = {}
     if annotations:
@@ -267,18 +267,6 @@ def _annotated(metadata: ObjectMeta, annotations: Mapping[str, str]) -> ObjectMe
         return metadata
     merged = {**(metadata.annotations or {}), **annotations}
     return msgspec.structs.replace(metadata, annotations=merged)
-
-
-def _reference(claim: PersistentVolumeClaim) -> ObjectReference:
-    metadata = claim.metadata
-    return ObjectReference(
-        api_version="v1",
-        kind="PersistentVolumeClaim",
-        namespace=metadata.namespace,
-        name=metadata.name,
-        uid=metadata.uid,
-        resource_version=metadata.resource_version,
-    )
 
 
 def _is_older(metadata: ObjectMeta, version: str) -> bool:
