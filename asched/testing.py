@@ -10,10 +10,8 @@ Everything between the API server and the plugin is what runs in production; bin
 writes succeed at once. Coroutines of plugins are run to their end before `schedule` returns.
 """
 
-import asyncio
 import copy
 import json
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -42,16 +40,14 @@ from asched.core.state.facts import (
     Done,
     Fact,
     Gone,
-    Raised,
     ReadGone,
     ReadPending,
     ReadPlaced,
-    Returned,
     Seen,
-    TimedOut,
 )
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.configuration.file import load_config
+from asched.edge.host.plugin_calls import answer_now
 from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
 
 Json = dict[str, Any]
@@ -258,7 +254,7 @@ class World(Silent):
                 gone = [Gone(POD, decode(Pod, stored))] if stored else []
                 return [*_done(effect), *gone]
             case CallPlugin():
-                return [_called(effect)]
+                return [answer_now(effect, effect.timeout_s)]
             case CancelCall():  # it has ended before anything else could happen
                 return []
         return _done(effect, dict(getattr(effect, "body", {})))
@@ -338,26 +334,6 @@ def given(
 
 def _done(effect: Effect, obj: Json | None = None) -> list[Fact]:
     return [Done(effect.id, obj)] if effect.answers and effect.wants_answer else []
-
-
-def _called(effect: CallPlugin) -> Fact:
-    """Run a coroutine to its end, on a thread of its own: a test may have a loop running."""
-    found: list[Fact] = []
-
-    async def call() -> None:
-        try:
-            async with asyncio.timeout(effect.timeout_s) as limit:
-                found.append(Returned(effect.id, await effect.call()))
-        except TimeoutError as error:
-            expired = limit.expired()
-            found.append(TimedOut(effect.id) if expired else Raised(effect.id, error))
-        except Exception as error:  # noqa: BLE001 - the machine tells the pod
-            found.append(Raised(effect.id, error))
-
-    thread = threading.Thread(target=lambda: asyncio.run(call()))
-    thread.start()
-    thread.join()
-    return found[0]
 
 
 def _merge(stored: Json, parts: Mapping[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """Coroutines of users' plugins under way: what becomes of one is the answer to who asked for it."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 
 from asched.core.framework.effects import CallPlugin, CancelCall
@@ -27,17 +28,35 @@ class PluginCalls:
             self._by_effect[effect.call_id].cancel()
 
     async def _call(self, effect: CallPlugin) -> None:
-        answer: Answer
-        try:
-            async with asyncio.timeout(effect.timeout_s) as limit:
-                answer = Returned(effect.id, await effect.call())
-        except TimeoutError as error:
-            answer = TimedOut(effect.id) if limit.expired() else Raised(effect.id, error)
-        except asyncio.CancelledError:
-            task = asyncio.current_task()
-            if task is None or task.cancelling():
-                raise  # it is us who are to end
-            answer = Raised(effect.id, RuntimeError("its coroutine was cancelled"))
-        except Exception as error:  # noqa: BLE001 - the machine tells the pod and the operator
-            answer = Raised(effect.id, error)
-        self._put(answer)
+        self._put(await answer_of(effect, effect.timeout_s))
+
+
+async def answer_of(effect: CallPlugin, timeout_s: float) -> Answer:
+    """What becomes of a plugin's coroutine within this time."""
+    try:
+        async with asyncio.timeout(timeout_s) as limit:
+            return Returned(effect.id, await effect.call())
+    except TimeoutError as error:
+        return TimedOut(effect.id) if limit.expired() else Raised(effect.id, error)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise  # it is us who are to end
+        return Raised(effect.id, RuntimeError("its coroutine was cancelled"))
+    except Exception as error:  # noqa: BLE001 - the machine tells the pod and the operator
+        return Raised(effect.id, error)
+
+
+def answer_now(effect: CallPlugin, timeout_s: float) -> Answer:
+    """The same for who must not go on without: on a thread of its own, since the caller may have a
+    loop running.
+    """
+    found: list[Answer] = []
+
+    async def call() -> None:
+        found.append(await answer_of(effect, timeout_s))
+
+    thread = threading.Thread(target=lambda: asyncio.run(call()))
+    thread.start()
+    thread.join()
+    return found[0]

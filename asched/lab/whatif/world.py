@@ -11,8 +11,6 @@ Bounds  TURNS_MAX turns; JUMPS_MAX jumps of the clock in a row without a write; 
         coroutine of a plugin, which is not supposed but awaited.
 """
 
-import asyncio
-import threading
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
@@ -28,8 +26,9 @@ from asched.core.framework.effects import (
     Effect,
     EmitEvent,
 )
-from asched.core.state.facts import Answer, Fact, Raised, Refused, Returned, TimedOut, WallClock
+from asched.core.state.facts import Answer, Fact, Refused, WallClock
 from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.edge.host.plugin_calls import answer_now
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.lab.whatif.hands import Hands
 from asched.lab.whatif.store import Store
@@ -130,7 +129,7 @@ class World:
             case AskExtender():
                 answer = Refused(effect.id, 0, "extenders are not asked about what is supposed")
             case CallPlugin():
-                answer = _called(effect)
+                answer = answer_now(effect, min(effect.timeout_s, CALL_S))
             case _:
                 answer = self.store.perform(effect)
                 if isinstance(effect, Bind):
@@ -138,23 +137,3 @@ class World:
                 if isinstance(effect, DeletePod):
                     self.preempted.setdefault(effect.pod.key, "")
         return answer if effect.answers and effect.wants_answer else None
-
-
-def _called(effect: CallPlugin) -> Answer:
-    """A plugin's coroutine, run to its end on a thread of its own: the caller may have a loop."""
-    found: list[Answer] = []
-
-    async def call() -> None:
-        try:
-            async with asyncio.timeout(min(effect.timeout_s, CALL_S)) as limit:
-                found.append(Returned(effect.id, await effect.call()))
-        except TimeoutError as error:
-            expired = limit.expired()
-            found.append(TimedOut(effect.id) if expired else Raised(effect.id, error))
-        except Exception as error:  # noqa: BLE001 - the machine tells the pod
-            found.append(Raised(effect.id, error))
-
-    thread = threading.Thread(target=lambda: asyncio.run(call()))
-    thread.start()
-    thread.join()
-    return found[0]
