@@ -7,8 +7,9 @@ Rules   `metricProvider.type` KubernetesMetricsServer, through the API server, i
 from dataclasses import dataclass, field
 from typing import Final
 
+from asched.hardware.args import UpstreamArgs
+
 METRICS_SERVER: Final = "KubernetesMetricsServer"
-API_VERSION: Final = "kubescheduler.config.k8s.io/v1"
 #: What reading it takes; for `rbac_rules`.
 READS_METRICS: Final = {
     "apiGroups": ["metrics.k8s.io"],
@@ -40,21 +41,16 @@ class MetricProvider:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadArgs:
+class LoadArgs(UpstreamArgs):
     """What the args of all load plugins have in common. Raises ValueError for what has no meaning
     here; they may say of what kind they are.
     """
 
     metric_provider: MetricProvider = field(default_factory=MetricProvider)
     watcher_address: str = ""
-    api_version: str = ""
-    kind: str = ""
 
     def __post_init__(self) -> None:
-        mine = type(self).__name__
-        if self.kind not in {"", mine} or self.api_version not in {"", API_VERSION}:
-            given = f"{self.api_version or API_VERSION} {self.kind or mine}"
-            raise ValueError(f"these are args of {given}, not of {API_VERSION} {mine}")
+        UpstreamArgs.__post_init__(self)
         if self.watcher_address:
             raise ValueError(
                 "watcherAddress is not implemented: the metrics server is asked through the API"

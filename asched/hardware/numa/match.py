@@ -20,7 +20,7 @@ from asched.core.framework.points import I64, Codes
 from asched.core.model.kinds import NODE, POD
 from asched.core.plugins.per_class import PerClass
 from asched.core.state.pods import PodClass
-from asched.hardware.load.provider import API_VERSION
+from asched.hardware.args import UpstreamArgs
 from asched.hardware.numa.cache import (
     ALL,
     AUTODETECT,
@@ -101,7 +101,7 @@ class CacheArgs:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeResourceTopologyMatchArgs:
+class NodeResourceTopologyMatchArgs(UpstreamArgs):
     """`cache_resync_period_seconds` above 0 switches the over-reserve cache on;
     `discard_reserved_nodes` wins over it.
     """
@@ -111,14 +111,9 @@ class NodeResourceTopologyMatchArgs:
     discard_reserved_nodes: bool = False
     cache: CacheArgs = field(default_factory=CacheArgs)
     preemption_mode: str = "Disabled"
-    api_version: str = ""
-    kind: str = ""
 
     def __post_init__(self) -> None:
-        mine = type(self).__name__
-        if self.kind not in {"", mine} or self.api_version not in {"", API_VERSION}:
-            given = f"{self.api_version or API_VERSION} {self.kind or mine}"
-            raise ValueError(f"these are args of {given}, not of {API_VERSION} {mine}")
+        UpstreamArgs.__post_init__(self)
         if self.scoring_strategy.type not in STRATEGIES:
             given, known = self.scoring_strategy.type, ", ".join(STRATEGIES)
             raise ValueError(f'scoringStrategy.type "{given}" is none of {known}')

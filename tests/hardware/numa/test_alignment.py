@@ -60,7 +60,7 @@ def test_the_scores_are_those_of_their_twins(seed: int, strategy: str) -> None:
     world = random_world(rng)
     weights = {"cpu": 3, "memory": 1, GPU: 5}
     resources = tuple(ResourceWeight(name, weight) for name, weight in weights.items())
-    args = NodeResourceTopologyMatchArgs(ScoringStrategy(strategy, resources))
+    args = NodeResourceTopologyMatchArgs(scoring_strategy=ScoringStrategy(strategy, resources))
     plugin = NodeResourceTopologyMatch(args, world.cluster)
     for number in range(PODS):
         pod = random_pod(rng, f"w{number}")

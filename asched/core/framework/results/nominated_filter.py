@@ -10,6 +10,9 @@ when a rejection must be explained. For a *plain* class, one of whose filters no
 beyond the amounts they ask for, all rows are judged in one go; otherwise each row is judged by a
 trial of its own. Either way the answers are kept for equal pods while nothing touches the row.
 
+Rows whose kubelet has just refused a pod of the same owner (`core/state/refusals.py`) are left out
+in the same place, for whoever asks where a pod may go.
+
 Bounds  TRIED_MAX classes of the second kind; the one unused for longest goes.
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
