@@ -23,6 +23,8 @@ def take_step(context: SchedulerContext, step: event_handlers.Step) -> str:
             _withdraw(context, step.pod)
         case event_handlers.Release():
             _release(context, step.pod.uid)
+        case event_handlers.Promise():
+            _promise(context, step.old, step.new)
     return ""
 
 
@@ -31,9 +33,26 @@ def _refresh(context: SchedulerContext, old: Pod, new: Pod) -> None:
     context.queue.update(old, new, context.now_s)
     node = context.nominator.node_of(new.uid)
     if node and old.status.nominated_node_name in ("", new.status.nominated_node_name):
-        actions = {trigger.action for trigger in event_handlers.pod_triggers(old, new)}
-        if actions & {Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN}:
-            room_is_free(context, old, node)
+        _room_may_be_free(context, old, new, node)
+
+
+def _promise(context: SchedulerContext, old: Pod | None, new: Pod) -> None:
+    """Another scheduler promised room to a pod of its own, keeps that up, or takes it back."""
+    context.nominator.add_of_others(new)
+    if old is None or not old.status.nominated_node_name:
+        return
+    node = old.status.nominated_node_name
+    if node != new.status.nominated_node_name:
+        room_is_free(context, old, node)
+    else:
+        _room_may_be_free(context, old, new, node)
+
+
+def _room_may_be_free(context: SchedulerContext, old: Pod, new: Pod, node: str) -> None:
+    """A pod that room is promised to may need less of it, or be in nobody's way any more."""
+    actions = {trigger.action for trigger in event_handlers.pod_triggers(old, new)}
+    if actions & {Action.UPDATE_POD_LABEL, Action.UPDATE_POD_SCALE_DOWN}:
+        room_is_free(context, old, node)
 
 
 def _withdraw(context: SchedulerContext, pod: Pod) -> None:

@@ -80,7 +80,11 @@ class Eviction:
         node, priority = self._preemptor.node, self._preemptor.priority
         nominator = self._site.nominator
         if node is not None:
-            self._less = [pod for pod in nominator.on(node).values() if pod.priority < priority]
+            self._less = [
+                pod
+                for pod in nominator.on(node).values()
+                if pod.priority < priority and not nominator.of_others(pod.uid)
+            ]
         for pod in self._less:
             nominator.delete(pod.uid)
         return self._steps(self._less)

@@ -69,7 +69,17 @@ class Announce:
     change: Change
 
 
-Step = Enqueue | Refresh | Withdraw | Release | Announce
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """A waiting pod of another scheduler, one version of which names a node: the room that is
+    promised to it there is to be left to it.
+    """
+
+    old: Pod | None
+    new: Pod
+
+
+Step = Enqueue | Refresh | Withdraw | Release | Promise | Announce
 
 NODE_TRIGGERS: Final = {action: Trigger(NODE.resource, action) for action in Action}
 
@@ -130,10 +140,17 @@ def _pod_steps(
     is_ours = owns(new) or is_assumed(new.uid)
     if new.spec.node_name:
         placed: list[Step] = [Announce(Change(ASSIGNED_POD_ADD, None, new))]
-        return [*placed, Withdraw(old)] if is_ours and old is not None else placed
+        waited = old is not None and (is_ours or old.status.nominated_node_name)
+        return [*placed, Withdraw(old)] if old is not None and waited else placed
     if not is_ours:
-        return []
+        return _promised_by_others(old, new)
     return [Enqueue(new)] if old is None else _still_waiting(old, new, is_assumed)
+
+
+def _promised_by_others(old: Pod | None, new: Pod) -> list[Step]:
+    """Upstream knows only nominations of the pods that it places itself."""
+    named = [pod for pod in (old, new) if pod is not None and pod.status.nominated_node_name]
+    return [Promise(old, new)] if named else []
 
 
 def _with_arrivals(found: list[Step]) -> list[Step]:
@@ -163,7 +180,7 @@ def _gone(old: Pod, owns: Callable[[Pod], bool], is_assumed: Callable[[str], boo
     if old.spec.node_name:
         return [Announce(Change(ASSIGNED_POD_DELETE, old, None))]
     if not owns(old) and not is_assumed(old.uid):
-        return []
+        return [Withdraw(old)] if old.status.nominated_node_name else []
     withdraw: list[Step] = [Withdraw(old)]
     if is_assumed(old.uid):
         return withdraw + _released(old)

@@ -32,4 +32,5 @@ def reprofile(
     for pod in (*unschedulable, *waiting):
         if pod.spec.scheduler_name not in profiles:
             queue.delete(pod)
+            queue.nominator.add_of_others(pod)
     queue.activate((pod for pod in unschedulable if pod.spec.scheduler_name in profiles), now_s)

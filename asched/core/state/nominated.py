@@ -4,6 +4,9 @@ Preemption, or somebody outside, says on which node a pod is about to fit. Until
 pods of lower or equal priority must leave that room alone. A nomination made here goes ahead of the
 API: an update of the pod that does not know of it yet leaves it in place.
 
+What other schedulers promised to their pods is respected by the same rule, as far as the pods' own
+status tells of it; nothing of it is ours to take back.
+
 Bounds  one node per waiting pod.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/nominator.go
 """
@@ -22,6 +25,7 @@ class Nominator:
         self._pod_now = pod_now
         self._node_of: dict[str, str] = {}
         self._pods_on: dict[str, dict[str, Pod]] = {}
+        self._of_others: set[str] = set()
         #: Grows with every change, so that readers can tell whether their copy still holds.
         self.generation = 0
         #: ... and which node it was about.
@@ -36,6 +40,10 @@ class Nominator:
     def on(self, node: str) -> Mapping[str, Pod]:
         """Pods nominated to a node by uid, in the order in which they were nominated."""
         return self._pods_on.get(node, {})
+
+    def of_others(self, uid: str) -> bool:
+        """Whether the promise to a pod is another scheduler's."""
+        return uid in self._of_others
 
     def nodes(self) -> Mapping[str, Mapping[str, Pod]]:
         """Every node with nominated pods. Not to be kept: it changes."""
@@ -54,6 +62,12 @@ class Nominator:
         self._pods_on.setdefault(nominated, {})[pod.uid] = pod
         self._touch(nominated)
 
+    def add_of_others(self, pod: Pod) -> None:
+        """Take over what the status of another scheduler's pod says now."""
+        self.add(pod)
+        if pod.uid in self._node_of:
+            self._of_others.add(pod.uid)
+
     def update(self, old: Pod, new: Pod) -> None:
         """The pod has a new version; a nomination that neither version knows of stays."""
         kept = None
@@ -67,6 +81,7 @@ class Nominator:
         node = self._node_of.pop(uid, None)
         if node is None:
             return
+        self._of_others.discard(uid)
         pods = self._pods_on[node]
         del pods[uid]
         if not pods:

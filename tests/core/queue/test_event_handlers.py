@@ -15,6 +15,7 @@ from asched.core.model.volume import PersistentVolume
 from asched.core.queue.event_handlers import (
     Announce,
     Enqueue,
+    Promise,
     Refresh,
     Release,
     Step,
@@ -43,6 +44,8 @@ def _word(step: Step) -> str:
             return f"withdraw {pod.uid}"
         case Release(pod):
             return f"release {pod.uid}"
+        case Promise(_, new):
+            return f"promise {new.uid} {new.status.nominated_node_name or 'nothing'}"
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,31 @@ CASES = [
     ),
     Case("a running pod changes otherwise", web(node="n"), web(node="n"), ["AssignedPodUpdate/on"]),
     Case("a running pod goes", web(node="n"), None, ["AssignedPodDelete/o"]),
+    Case(
+        "another's pod comes with a nomination",
+        None,
+        web(nominated="n", **THEIRS),
+        ["promise u n"],
+    ),
+    Case(
+        "another's pod is nominated",
+        web(**THEIRS),
+        web(version=2, nominated="n", **THEIRS),
+        ["promise u n"],
+    ),
+    Case(
+        "another's nomination is taken back",
+        web(nominated="n", **THEIRS),
+        web(version=2, **THEIRS),
+        ["promise u nothing"],
+    ),
+    Case(
+        "another's nominated pod gets its node",
+        web(nominated="n", **THEIRS),
+        web(node="n", **THEIRS),
+        ["AssignedPodAdd/n", "withdraw u"],
+    ),
+    Case("another's nominated pod goes", web(nominated="n", **THEIRS), None, ["withdraw u"]),
     Case("a waiting pod goes", web(), None, ["withdraw u"]),
     Case("another's waiting pod goes", web(**THEIRS), None, []),
     Case(
