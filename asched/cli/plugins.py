@@ -14,8 +14,8 @@ from typing import Any, Final, NamedTuple
 from asched.cli.arguments import add_plugin_flags
 from asched.cli.output import add_output_flag, written
 from asched.cli.plugin_scaffold import PLUGIN, TEST
-from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.v1 import POINTS
+from asched.core.plugins import IN_TREE_POINTS
 from asched.edge.host.configuration.file import (
     ConfigError,
     LoadedConfig,

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from asched.core.config.defaults import configuration
-from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.merge import ResolvedProfile, resolve
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.framework import profile as framework
@@ -14,7 +13,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import BY_PLURAL, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
-from asched.core.plugins import IN_TREE
+from asched.core.plugins import IN_TREE, IN_TREE_POINTS
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.nominated import Nominator

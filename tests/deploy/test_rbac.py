@@ -12,10 +12,10 @@ from asched import names
 from asched.cli.reach import LEASE
 from asched.cli.reach import READER as READER_ACCOUNT
 from asched.core.config.defaults import default_configuration, default_profile
-from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.merge import resolve
 from asched.core.config.v1 import LeaderElection
 from asched.core.model import kinds
+from asched.core.plugins import IN_TREE_POINTS
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.client.transport import Observer
 from asched.edge.host.assemble import Parts, build_machine, build_runners

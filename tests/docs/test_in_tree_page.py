@@ -3,18 +3,28 @@
 import re
 from typing import Any
 
+import pytest
+
+from asched.core import plugins
+from asched.core.framework.point_table import points_of
+from asched.core.state.cluster import Cluster
 from asched.testing import given, node, pod
 from tests.shared import ROOT
 
 TEXT = (ROOT / "docs" / "in-tree-plugins.md").read_text(encoding="utf-8")
 
 
-def test_the_plugin_of_the_page_keeps_pods_on_nodes_of_their_team() -> None:
+def the_plugin() -> type[Any]:
     (source,) = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     namespace: dict[str, Any] = {"__name__": "in_tree_page"}
     exec(source, namespace)
+    plugin: type[Any] = namespace["TeamNodes"]
+    return plugin
+
+
+def test_the_plugin_of_the_page_keeps_pods_on_nodes_of_their_team() -> None:
     nodes = [node("ours", labels={"team": "red"}), node("theirs", labels={"team": "blue"})]
-    world = given([*nodes, node("free")], plugins=[namespace["TeamNodes"]])
+    world = given([*nodes, node("free")], plugins=[the_plugin()])
     assert world.schedule(pod("web", labels={"team": "blue"})).node == "theirs"
     lost = world.schedule(pod("lost", labels={"team": "green"}))
     assert lost.message.startswith("0/3 nodes are available: 3 node(s) belong to another team.")
@@ -28,3 +38,11 @@ def test_the_files_it_names_exist() -> None:
     named = set(re.findall(r"`((?:asched|tests)/[\w/]+(?:\.py)?)`", TEXT))
     assert len(named) > 5
     assert [name for name in named if made not in name and not (ROOT / name).exists()] == []
+
+
+def test_one_line_in_the_table_makes_it_one_of_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = the_plugin()
+    monkeypatch.setattr(plugins, "PLUGINS", (*plugins.PLUGINS, plugin))
+    made = plugins.in_tree({})[plugin.name](None, Cluster())
+    assert isinstance(made, plugin)
+    assert points_of(plugin) == {"filter"}

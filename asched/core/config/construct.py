@@ -14,7 +14,7 @@ from typing import Final
 
 from asched import names
 from asched.core.config.args import NodeResourcesFitArgs
-from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
+from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.merge import (
     ResolvedProfile,
     UnusableProfileError,
@@ -49,7 +49,7 @@ def _usable(_: Extender) -> str | None:
 
 def construct(
     configuration: SchedulerConfiguration,
-    known: KnownPlugins = IN_TREE_POINTS,
+    known: KnownPlugins,
     extender_fault: Callable[[Extender], str | None] = _usable,
 ) -> tuple[Constructed | None, list[Problem]]:
     """Resolve a validated configuration; `extender_fault` looks at certificates (files)."""

@@ -1,7 +1,8 @@
-"""The in-tree plugins as data: what each extends, and which ones a default profile enables.
+"""What configuration knows of plugins: which ones a default profile enables, and in which form
+it is told what each extends.
 
-Rules   configuration knows plugins by this table only, never by their code; a plugin of a user is
-        described in the same form (`KnownPlugins`) and merged in by whoever assembles the process;
+Rules   configuration never knows plugins by their code; in-tree ones and those of users are
+        described in one form (`KnownPlugins`) by whoever assembles the process;
         the order of DEFAULT_MULTI_POINT is upstream's and decides which reason a node reports.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/apis/config/v1/default_plugins.go, and the plugin
         lists recorded from kube-scheduler 1.36.2
@@ -11,41 +12,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from asched import names
-from asched.core.config.v1 import PLACEMENT_GENERATE, PLACEMENT_SCORE, PluginEntry
+from asched.core.config.v1 import PluginEntry
 
 #: Plugin name -> the extension points it implements.
 KnownPlugins = Mapping[str, frozenset[str]]
-
-IN_TREE_POINTS: Final[KnownPlugins] = {
-    name: frozenset(points.split())
-    for name, points in {
-        names.SCHEDULING_GATES: "preEnqueue",
-        names.PRIORITY_SORT: "queueSort",
-        names.NODE_UNSCHEDULABLE: "filter",
-        names.NODE_NAME: "filter",
-        names.TAINT_TOLERATION: "filter preScore score",
-        names.NODE_AFFINITY: "preFilter filter preScore score",
-        names.NODE_PORTS: "preFilter filter",
-        names.NODE_RESOURCES_FIT: f"preFilter filter preScore score {PLACEMENT_SCORE}",
-        names.VOLUME_RESTRICTIONS: "preFilter filter",
-        names.NODE_VOLUME_LIMITS: "preFilter filter",
-        names.VOLUME_BINDING: "preFilter filter preScore score reserve preBind",
-        names.VOLUME_ZONE: "preFilter filter",
-        names.POD_TOPOLOGY_SPREAD: "preFilter filter preScore score",
-        names.INTER_POD_AFFINITY: "preFilter filter preScore score",
-        names.DYNAMIC_RESOURCES: "preEnqueue preFilter filter postFilter score reserve preBind",
-        names.DEFAULT_PREEMPTION: "preEnqueue postFilter",
-        names.NODE_RESOURCES_BALANCED_ALLOCATION: "preScore score",
-        names.IMAGE_LOCALITY: "score",
-        names.DEFAULT_BINDER: "bind",
-        names.NODE_DECLARED_FEATURES: "preFilter filter",
-        names.GANG_SCHEDULING: "preEnqueue permit",
-        names.TOPOLOGY_PLACEMENT_GENERATOR: PLACEMENT_GENERATE,
-        names.POD_GROUP_PODS_COUNT: PLACEMENT_SCORE,
-        names.GPU_SHARING: "filter score",
-        names.COSCHEDULING: "queueSort preEnqueue preFilter postFilter reserve permit",
-    }.items()
-}
 
 #: Plugins with one rule in several parts: wherever a user enables them, they run at these points,
 #: and of all others at queueSort alone. Upstream's Coscheduling rejects at PreFilter and gives up

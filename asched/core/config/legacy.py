@@ -19,6 +19,7 @@ from asched.core.config.args import (
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
 )
+from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.policy import is_policy, translate_policy
 from asched.core.config.problem import Path, quoted
 from asched.core.config.replaced import ADVICE, SUCCESSORS
@@ -59,10 +60,10 @@ def is_legacy(document: Any) -> bool:
     return bool(version_of(document)) or is_policy(document)
 
 
-def translate(document: Mapping[str, Any]) -> Translation:
+def translate(document: Mapping[str, Any], known: KnownPlugins) -> Translation:
     """The v1 document of an old form; v1 itself is none of them."""
     if is_policy(document):
-        return translate_policy(document)
+        return translate_policy(document, known)
     version = version_of(document)
     draft = Draft(f"{KIND} {version}")
     result: dict[str, Any] = {**document, "apiVersion": API_VERSION}

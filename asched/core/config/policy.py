@@ -17,7 +17,7 @@ from typing import Any, Final
 from asched import names
 from asched.core.config import duration
 from asched.core.config.args import REQUESTED_TO_CAPACITY_RATIO
-from asched.core.config.in_tree import IN_TREE_POINTS
+from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.policy_table import (
     ALWAYS,
     CUSTOM_PREDICATE_ARGS,
@@ -47,20 +47,21 @@ def is_policy(document: Any) -> bool:
 
 
 def translate_policy(
-    policy: Mapping[str, Any], scheduler_name: str = names.DEFAULT_SCHEDULER_NAME
+    policy: Mapping[str, Any],
+    known: KnownPlugins,
+    scheduler_name: str = names.DEFAULT_SCHEDULER_NAME,
 ) -> Translation:
     """The v1 document a Policy means; its problems have the words of the time."""
     draft = Draft("legacy Policy")
     document = _respelt(policy)
-    known = {"apiVersion", "kind", *SPELLINGS["policy"]}
     for key in document:
-        if key not in known:
+        if key not in {"apiVersion", "kind", *SPELLINGS["policy"]}:
             draft.unsupported((key,), "no field of a Policy")
     args: dict[str, dict[str, Any]] = {}
     plugins: dict[str, list[dict[str, Any]]] = {}
     filters = _predicates(document.get("predicates"), args, draft)
     scores = _priorities(document.get("priorities"), args, draft)
-    _fill_points(plugins, filters, scores)
+    _fill_points(plugins, filters, scores, known)
     _hard_weight(document.get("hardPodAffinitySymmetricWeight"), args, draft)
     profile: dict[str, Any] = {
         "schedulerName": scheduler_name,
@@ -263,17 +264,20 @@ def _custom_priority(
 
 
 def _fill_points(
-    plugins: dict[str, list[dict[str, Any]]], filters: Sequence[str], scores: Mapping[str, int]
+    plugins: dict[str, list[dict[str, Any]]],
+    filters: Sequence[str],
+    scores: Mapping[str, int],
+    known: KnownPlugins,
 ) -> None:
     for point, entries in ALWAYS.items():
         plugins[point] = [{"name": name} for name in entries]
     for point in FILTER_POINTS:
-        here = [{"name": name} for name in filters if point in IN_TREE_POINTS[name]]
+        here = [{"name": name} for name in filters if point in known[name]]
         if here:
             # Claims are allocated after everything else has been asked, as in a default profile.
             plugins[point] = here + plugins.get(point, [])
     for name, weight in scores.items():
-        if "preScore" in IN_TREE_POINTS[name]:
+        if "preScore" in known[name]:
             plugins.setdefault("preScore", []).append({"name": name})
         plugins.setdefault("score", []).append({"name": name, "weight": weight})
 

@@ -7,6 +7,7 @@ from asched.core.framework.points import (
     BindPlugin,
     FilterPlugin,
     PermitPlugin,
+    Plugin,
     PostBindPlugin,
     PostFilterPlugin,
     PreBindPlugin,
@@ -35,6 +36,11 @@ POINTS: Final[dict[str, Any]] = {
     "placementGenerate": PlacementGeneratePlugin,
     "placementScore": PlacementScorePlugin,
 }
+
+
+def points_of(cls: type[Plugin]) -> frozenset[str]:
+    """The extension points at which a configuration may name this plugin."""
+    return cls.listed_at.union(point for point, base in POINTS.items() if issubclass(cls, base))
 
 
 #: The methods of the bases, and the point at which each is called.

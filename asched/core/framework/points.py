@@ -73,6 +73,8 @@ class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
     """Base of every plugin."""
 
     name: ClassVar[str] = ""
+    #: more points at which configurations name it, since upstream's plugin of that name has them
+    listed_at: ClassVar[frozenset[str]] = frozenset()
     awaits_pods: ClassVar[bool] = False  # new pods without a node may be what it waits for
     preempts: ClassVar[bool] = False  # what it does at PostFilter counts as preemption
     #: at PostFilter nobody leaves for a pod without claims but pods of lower priority

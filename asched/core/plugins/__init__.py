@@ -1,14 +1,18 @@
-"""The plugins, one file each. `IN_TREE` names them all: what to add when a plugin is added.
+"""The plugins, one file each. `PLUGINS` names them all: the one line to add when one is added.
 
-A factory takes the plugin's arguments (a record of `config/args.py`, or None) and the cluster it
-may read. `in_tree` is the table under feature gates that are not the default: a rule meets a gate
-as an argument of its own.
+A plugin declares itself in its class: its name, its points (the bases it inherits), what it reads,
+what it registers for. Its constructor is handed what it names: `args` (a record of
+`config/args.py`, or None), `cluster` (which it may read), `gates` (feature gates and their state).
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
+from inspect import signature
 from typing import Any, Final
 
-from asched import names
+from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.in_tree import KnownPlugins
+from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin
 from asched.core.plugins.coscheduling import Coscheduling
 from asched.core.plugins.default_binder import DefaultBinder
@@ -25,7 +29,6 @@ from asched.core.plugins.node_ports import NodePorts
 from asched.core.plugins.node_unschedulable import NodeUnschedulable
 from asched.core.plugins.pod_group_pods_count import PodGroupPodsCount
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
-from asched.core.plugins.pod_topology_spread.constraints import Switches
 from asched.core.plugins.priority_sort import PrioritySort
 from asched.core.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
 from asched.core.plugins.resources.fit import NodeResourcesFit
@@ -40,49 +43,47 @@ from asched.core.state.cluster import Cluster
 
 Factory = Callable[[Any, Cluster], Plugin]
 
-IN_TREE: Final[dict[str, Factory]] = {
-    names.PRIORITY_SORT: lambda _args, _cluster: PrioritySort(),
-    names.SCHEDULING_GATES: lambda _args, _cluster: SchedulingGates(),
-    names.NODE_UNSCHEDULABLE: lambda _args, _cluster: NodeUnschedulable(),
-    names.NODE_NAME: lambda _args, _cluster: NodeName(),
-    names.TAINT_TOLERATION: lambda _args, cluster: TaintToleration(cluster),
-    names.NODE_AFFINITY: NodeAffinity,
-    names.NODE_PORTS: lambda _args, cluster: NodePorts(cluster),
-    names.NODE_RESOURCES_FIT: NodeResourcesFit,
-    names.NODE_RESOURCES_BALANCED_ALLOCATION: NodeResourcesBalancedAllocation,
-    names.IMAGE_LOCALITY: lambda _args, cluster: ImageLocality(cluster),
-    names.POD_TOPOLOGY_SPREAD: PodTopologySpread,
-    names.INTER_POD_AFFINITY: InterPodAffinity,
-    names.DYNAMIC_RESOURCES: DynamicResources,
-    names.DEFAULT_PREEMPTION: DefaultPreemption,
-    names.NODE_DECLARED_FEATURES: lambda _args, _cluster: NodeDeclaredFeatures(),
-    names.DEFAULT_BINDER: lambda _args, _cluster: DefaultBinder(),
-    names.VOLUME_RESTRICTIONS: lambda _args, cluster: VolumeRestrictions(cluster),
-    names.NODE_VOLUME_LIMITS: lambda _args, cluster: NodeVolumeLimits(cluster),
-    names.VOLUME_BINDING: VolumeBinding,
-    names.VOLUME_ZONE: lambda _args, cluster: VolumeZone(cluster),
-    names.GANG_SCHEDULING: lambda _args, cluster: GangScheduling(cluster),
-    names.TOPOLOGY_PLACEMENT_GENERATOR: lambda _args, cluster: TopologyPlacementGenerator(cluster),
-    names.POD_GROUP_PODS_COUNT: lambda _args, cluster: PodGroupPodsCount(cluster),
-    names.GPU_SHARING: GpuSharing,
-    names.COSCHEDULING: Coscheduling,
-}
+PLUGINS: Final[tuple[type[Plugin], ...]] = (
+    PrioritySort,
+    SchedulingGates,
+    NodeUnschedulable,
+    NodeName,
+    TaintToleration,
+    NodeAffinity,
+    NodePorts,
+    NodeResourcesFit,
+    NodeResourcesBalancedAllocation,
+    ImageLocality,
+    PodTopologySpread,
+    InterPodAffinity,
+    DynamicResources,
+    DefaultPreemption,
+    NodeDeclaredFeatures,
+    DefaultBinder,
+    VolumeRestrictions,
+    NodeVolumeLimits,
+    VolumeBinding,
+    VolumeZone,
+    GangScheduling,
+    TopologyPlacementGenerator,
+    PodGroupPodsCount,
+    GpuSharing,
+    Coscheduling,
+)
+
+#: Name -> extension points, as the configuration asks for them.
+IN_TREE_POINTS: Final[KnownPlugins] = {cls.name: points_of(cls) for cls in PLUGINS}
 
 
 def in_tree(gates: Mapping[str, bool]) -> dict[str, Factory]:
-    """IN_TREE with what these gates switch; a gate that is not mentioned keeps its default."""
-    compares = gates.get("TaintTolerationComparisonOperators", False)
-    label_keys = gates.get("MatchLabelKeysInPodTopologySpread", True)
-    scaling = gates.get("VolumeLimitScaling", False)
-    prioritized_list = gates.get("DRAPrioritizedList", True)
-    switches = Switches(label_keys=label_keys, compares_taints=compares)
-    return {
-        **IN_TREE,
-        names.NODE_UNSCHEDULABLE: lambda _args, _cluster: NodeUnschedulable(compares=compares),
-        names.TAINT_TOLERATION: lambda _args, cluster: TaintToleration(cluster, compares=compares),
-        names.POD_TOPOLOGY_SPREAD: lambda args, cluster: PodTopologySpread(args, cluster, switches),
-        names.NODE_VOLUME_LIMITS: lambda _args, cluster: NodeVolumeLimits(cluster, scaling=scaling),
-        names.DYNAMIC_RESOURCES: lambda args, cluster: DynamicResources(
-            args, cluster, prioritized_list=prioritized_list
-        ),
-    }
+    """Name -> what makes one under these gates; a gate that is not mentioned keeps its default."""
+    state = {**DEFAULT_GATES, **gates}
+    return {cls.name: partial(_make, cls, state) for cls in PLUGINS}
+
+
+def _make(cls: type[Plugin], gates: Mapping[str, bool], args: Any, cluster: Cluster) -> Plugin:
+    offered: dict[str, Any] = {"args": args, "cluster": cluster, "gates": gates}
+    return cls(**{name: offered[name] for name in signature(cls).parameters})
+
+
+IN_TREE: Final = in_tree(DEFAULT_GATES)

@@ -7,12 +7,13 @@ Cost      one copy of bool[N].
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodeunschedulable
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from asched import names
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.points import Codes, FilterPlugin, Hint, Registration
 from asched.core.framework.status import Reason
 from asched.core.model.kinds import NODE, POD
@@ -30,14 +31,14 @@ CORDON: Final = Taint(key=names.TAINT_UNSCHEDULABLE, effect=NO_SCHEDULE)
 
 
 class NodeUnschedulable(FilterPlugin):
-    """`compares` is the gate TaintTolerationComparisonOperators: Lt and Gt count."""
+    """Under TaintTolerationComparisonOperators Lt and Gt count."""
 
     name = names.NODE_UNSCHEDULABLE
     reasons = (CORDONED,)
     depends_on = Aspect.TAINTS | Aspect.LIVE
 
-    def __init__(self, *, compares: bool = False) -> None:
-        self._compares = compares
+    def __init__(self, gates: Mapping[str, bool] = DEFAULT_GATES) -> None:
+        self._compares = gates["TaintTolerationComparisonOperators"]
         self._tolerates = PerClass(lambda cls: self._is_tolerant(cls.example))
 
     def _is_tolerant(self, pod: Pod) -> bool:

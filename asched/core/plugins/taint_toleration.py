@@ -7,12 +7,13 @@ Cost      each distinct set of taints is judged once for each set of tolerations
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/tainttoleration
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from asched import names
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.points import (
     I64,
     Codes,
@@ -76,7 +77,7 @@ class Judgement:
 
 
 class TaintToleration(FilterPlugin, PreScorePlugin, ScaledByLargest):
-    """`compares` is the gate TaintTolerationComparisonOperators: Lt and Gt count."""
+    """Under TaintTolerationComparisonOperators Lt and Gt count."""
 
     name = names.TAINT_TOLERATION
     without_pre_score = 'failed to read "PreScoreTaintToleration" from cycleState: not found'
@@ -84,8 +85,8 @@ class TaintToleration(FilterPlugin, PreScorePlugin, ScaledByLargest):
     depends_on = Aspect.TAINTS | Aspect.LIVE
     reverses = True
 
-    def __init__(self, cluster: Cluster, *, compares: bool = False) -> None:
-        self._compares = compares
+    def __init__(self, cluster: Cluster, gates: Mapping[str, bool] = DEFAULT_GATES) -> None:
+        self._compares = gates["TaintTolerationComparisonOperators"]
         self._judgement = PerClass(lambda cls: Judgement(self._tolerations_of(cls.example)))
 
         self._of_pod = PerPod(cluster, lambda pod: Tolerations(self._tolerations_of(pod)))

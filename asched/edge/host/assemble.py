@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.config.construct import in_order_of_use
-from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.config.text import deciding
 from asched.core.config.v1 import SchedulerConfiguration
@@ -24,14 +23,14 @@ from asched.core.extender.consult import Chain
 from asched.core.framework import profile as framework
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.plugin_reports import PluginReports
-from asched.core.framework.point_table import POINTS
+from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin, QueueSortPlugin, Registration
 from asched.core.framework.profile import CannotBuildError, Factory
 from asched.core.framework.runner import Runner
 from asched.core.framework.second_look import blamed
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.pod import Pod
-from asched.core.plugins import IN_TREE, in_tree
+from asched.core.plugins import IN_TREE, IN_TREE_POINTS, in_tree
 from asched.core.plugins.coscheduling import Coscheduling
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.gangs import Gangs
@@ -60,11 +59,7 @@ class Parts:
 
 def known_points(plugins: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str]]:
     """Which extension points each of a user's plugins implements, as the configuration needs it."""
-    own = {
-        name: frozenset(point for point, base in POINTS.items() if issubclass(cls, base))
-        for name, cls in plugins.items()
-    }
-    return {**IN_TREE_POINTS, **own}
+    return {**IN_TREE_POINTS, **{name: points_of(cls) for name, cls in plugins.items()}}
 
 
 def build_runners(

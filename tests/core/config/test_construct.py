@@ -4,19 +4,20 @@ from asched.core.config.args import NodeResourcesFitArgs
 from asched.core.config.construct import construct, election_faults
 from asched.core.config.defaults import configuration
 from asched.core.config.problem import as_upstream
+from asched.core.plugins import IN_TREE_POINTS
 
 PROFILE = "initializing profiles: creating profile for scheduler name "
 
 
 def refusal(**fields: Any) -> tuple[str, ...]:
-    built, problems = construct(configuration(fields))
+    built, problems = construct(configuration(fields), IN_TREE_POINTS)
     assert built is None
     return as_upstream(problems)
 
 
 def test_extenders_that_may_fail_come_last() -> None:
     given = [{"urlPrefix": "a", "ignorable": True}, {"urlPrefix": "b"}, {"urlPrefix": "c"}]
-    built, problems = construct(configuration({"extenders": given}))
+    built, problems = construct(configuration({"extenders": given}), IN_TREE_POINTS)
     assert not problems
     assert built is not None
     assert [extender.url_prefix for extender in built.extenders] == ["b", "c", "a"]
@@ -27,7 +28,7 @@ def test_resources_an_extender_counts_replace_the_users() -> None:
     own = [{"name": "NodeResourcesFit", "args": {"ignoredResources": ["x.y/z"]}}]
     profiles = [{"schedulerName": "a", "pluginConfig": own}, {"schedulerName": "b"}]
     document = {"extenders": [{"managedResources": managed}], "profiles": profiles}
-    built, _ = construct(configuration(document))
+    built, _ = construct(configuration(document), IN_TREE_POINTS)
     assert built is not None
     for profile in built.configuration.profiles:
         args = profile.plugin_config["NodeResourcesFit"]
@@ -47,7 +48,7 @@ def test_certificates_are_judged_before_plugins() -> None:
     document = configuration(
         {"extenders": [{}], "profiles": [{"plugins": {"filter": {"enabled": [{"name": "X"}]}}}]}
     )
-    _, problems = construct(document, extender_fault=lambda _: "no such file")
+    _, problems = construct(document, IN_TREE_POINTS, extender_fault=lambda _: "no such file")
     assert as_upstream(problems) == ("couldn't build extenders: no such file",)
     assert len(problems) == 2
 
@@ -63,7 +64,7 @@ def test_args_of_fit_are_judged_only_if_it_is_built() -> None:
     )
     off = {"multiPoint": {"disabled": [{"name": "NodeResourcesFit"}]}}
     unused = configuration({"profiles": [{"pluginConfig": config, "plugins": off}]})
-    built, problems = construct(unused)
+    built, problems = construct(unused, IN_TREE_POINTS)
     assert not problems
     assert built is not None
     shown = [entry.name for entry in built.configuration.profiles[0].plugin_configs]

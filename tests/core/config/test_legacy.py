@@ -5,11 +5,11 @@ import pytest
 from asched.core.config.construct import construct
 from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
-from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.legacy import is_legacy, translate, version_of
 from asched.core.config.merge import ResolvedProfile
 from asched.core.config.replaced import ADVICE, SUCCESSORS
 from asched.core.config.translation import Fate, Translation
+from asched.core.plugins import IN_TREE_POINTS
 
 GROUP = "kubescheduler.config.k8s.io"
 
@@ -22,7 +22,7 @@ def loaded(translation: Translation) -> ResolvedProfile:
     assert not translation.problems
     checked, problems = decode(translation.document, "")
     assert not problems
-    built, problems = construct(configuration(checked))
+    built, problems = construct(configuration(checked), IN_TREE_POINTS)
     assert not problems
     assert built is not None
     return built.profiles[0]
@@ -34,7 +34,7 @@ def weights(resolved: ResolvedProfile) -> dict[str, int]:
 
 def profile_of(version: str, plugins: Any = None, config: Any = None) -> Translation:
     given = {"plugins": plugins, "pluginConfig": config}
-    return translate(old(version, profiles=[{k: v for k, v in given.items() if v}]))
+    return translate(old(version, profiles=[{k: v for k, v in given.items() if v}]), IN_TREE_POINTS)
 
 
 def test_three_old_versions_and_the_policy_are_known() -> None:
@@ -74,7 +74,7 @@ def test_plugins_of_volume_limits_leave_and_are_named() -> None:
 
 @pytest.mark.parametrize("version", ["v1beta1", "v1beta2"])
 def test_old_weights_are_written_down(version: str) -> None:
-    found = weights(loaded(translate(old(version))))
+    found = weights(loaded(translate(old(version), IN_TREE_POINTS)))
     assert (found["TaintToleration"], found["NodeAffinity"], found["InterPodAffinity"]) == (1, 1, 1)
     assert found["PodTopologySpread"] == 2
 
@@ -129,21 +129,25 @@ def test_fields_of_later_versions_are_unknown_in_older_ones() -> None:
 
 
 def test_addresses_without_tls_go() -> None:
-    translation = translate(old("v1beta2", healthzBindAddress=":10251"))
+    translation = translate(old("v1beta2", healthzBindAddress=":10251"), IN_TREE_POINTS)
     assert translation.problems[0].text.endswith("must be empty or with an explicit 0 port")
-    translation = translate(old("v1beta1", healthzBindAddress=":10251", metricsBindAddress=""))
+    translation = translate(
+        old("v1beta1", healthzBindAddress=":10251", metricsBindAddress=""), IN_TREE_POINTS
+    )
     loaded(translation)
     assert [note.fate for note in translation.notes].count(Fate.UNSUPPORTED) == 1
 
 
 def test_locks_become_leases() -> None:
-    translation = translate(old("v1beta2", leaderElection={"resourceLock": "endpointsleases"}))
+    translation = translate(
+        old("v1beta2", leaderElection={"resourceLock": "endpointsleases"}), IN_TREE_POINTS
+    )
     assert translation.document["leaderElection"] == {"resourceLock": "leases"}
     assert any("old replica" in note.text for note in translation.notes)
 
 
 def test_what_a_process_says_names_only_what_is_lost() -> None:
-    translation = translate(old("v1beta1", metricsBindAddress="0.0.0.0:1"))
+    translation = translate(old("v1beta1", metricsBindAddress="0.0.0.0:1"), IN_TREE_POINTS)
     head, *lost = translation.notes_for_run
     assert head.startswith("KubeSchedulerConfiguration v1beta1 is read as v1")
     assert len(lost) == 1

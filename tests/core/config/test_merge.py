@@ -2,7 +2,6 @@ import pytest
 
 from asched import names
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.merge import (
     ResolvedProfile,
     UnusableProfileError,
@@ -12,6 +11,7 @@ from asched.core.config.merge import (
     resolve,
 )
 from asched.core.config.v1 import MULTI_POINT, KubeSchedulerProfile, PluginEntry, PluginSet
+from asched.core.plugins import IN_TREE_POINTS
 
 
 def sets(**points: str) -> dict[str, PluginSet]:

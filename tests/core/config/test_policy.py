@@ -6,7 +6,6 @@ from asched import names
 from asched.core.config.construct import construct
 from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
-from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.merge import ResolvedProfile
 from asched.core.config.policy import is_policy, translate_policy
 from asched.core.config.policy_table import (
@@ -19,16 +18,17 @@ from asched.core.config.policy_table import (
     UNSUPPORTED_PRIORITIES,
 )
 from asched.core.config.validate import validate
+from asched.core.plugins import IN_TREE_POINTS
 
 
 def profile(**policy: Any) -> ResolvedProfile:
-    translation = translate_policy({"kind": "Policy", "apiVersion": "v1", **policy})
+    translation = translate_policy({"kind": "Policy", "apiVersion": "v1", **policy}, IN_TREE_POINTS)
     assert not translation.problems
     checked, problems = decode(translation.document, "")
     assert not problems
     built = configuration(checked)
     assert validate(built) == []
-    constructed, problems = construct(built)
+    constructed, problems = construct(built, IN_TREE_POINTS)
     assert not problems
     assert constructed is not None
     return constructed.profiles[0]
@@ -43,7 +43,10 @@ def weights(resolved: ResolvedProfile) -> dict[str, int]:
 
 
 def refusals(**policy: Any) -> list[str]:
-    return [problem.text for problem in translate_policy({"kind": "Policy", **policy}).problems]
+    return [
+        problem.text
+        for problem in translate_policy({"kind": "Policy", **policy}, IN_TREE_POINTS).problems
+    ]
 
 
 def test_the_tables_name_what_exists() -> None:
@@ -150,7 +153,7 @@ def test_extenders_had_keys_in_any_case_and_timeouts_in_nanoseconds() -> None:
         "httpTimeout": 1_500_000_000,
         "managedresources": [{"Name": "a.b/c", "ignoredByScheduler": True}],
     }
-    translation = translate_policy({"kind": "Policy", "extenders": [given]})
+    translation = translate_policy({"kind": "Policy", "extenders": [given]}, IN_TREE_POINTS)
     assert translation.document["extenders"] == [
         {
             "urlPrefix": "http://e",
@@ -162,7 +165,9 @@ def test_extenders_had_keys_in_any_case_and_timeouts_in_nanoseconds() -> None:
 
 
 def test_the_flag_to_run_all_filters_reaches_the_profile() -> None:
-    translation = translate_policy({"kind": "Policy", "alwaysCheckAllPredicates": True})
+    translation = translate_policy(
+        {"kind": "Policy", "alwaysCheckAllPredicates": True}, IN_TREE_POINTS
+    )
     assert translation.mark(profile().profile).always_check_all_filters
     assert not profile().profile.always_check_all_filters
 
@@ -241,7 +246,7 @@ def test_the_oldest_names_of_predicates_mean_what_their_successors_mean(
 
 def test_an_api_version_in_an_extender_is_ignored_aloud() -> None:
     given = {"urlPrefix": "http://e", "apiVersion": "v1beta1", "filterVerb": "filter"}
-    translation = translate_policy({"kind": "Policy", "extenders": [given]})
+    translation = translate_policy({"kind": "Policy", "extenders": [given]}, IN_TREE_POINTS)
     assert "apiVersion" not in translation.document["extenders"][0]
     assert translation.notes_for_run[-1] == (
         "unsupported: extenders[0].apiVersion: an extender has none of its own; it is ignored"

@@ -6,11 +6,11 @@ import pytest
 
 from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
-from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.legacy import translate
 from asched.core.config.merge import UnusableProfileError, resolve
 from asched.core.config.policy import translate_policy
 from asched.core.config.replaced import ADVICE, SUCCESSORS
+from asched.core.plugins import IN_TREE_POINTS
 
 GROUP = "kubescheduler.config.k8s.io"
 V1 = {"apiVersion": f"{GROUP}/v1", "kind": "KubeSchedulerConfiguration"}
@@ -102,7 +102,7 @@ def test_the_advice_about_an_old_plugin_names_its_replacement(name: str, replace
 def test_v1beta1_maps_an_old_plugin_or_refuses_it(name: str) -> None:
     enabled = {"score": {"enabled": [{"name": name}]}}
     document = {"kind": "KubeSchedulerConfiguration", "apiVersion": f"{GROUP}/v1beta1"}
-    found = translate({**document, "profiles": [{"plugins": enabled}]})
+    found = translate({**document, "profiles": [{"plugins": enabled}]}, IN_TREE_POINTS)
     said = [note.text for note in found.notes] + [problem.text for problem in found.problems]
     assert any(name in text or PLUGINS[name] in text for text in said)
     if name in SUCCESSORS:
@@ -112,7 +112,7 @@ def test_v1beta1_maps_an_old_plugin_or_refuses_it(name: str) -> None:
 @pytest.mark.parametrize("name", PREDICATES)
 def test_a_predicate_of_the_policy_becomes_filters(name: str) -> None:
     policy = {"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": name}]}
-    found = translate_policy({**policy, "priorities": []})
+    found = translate_policy({**policy, "priorities": []}, IN_TREE_POINTS)
     assert not found.problems
     enabled = {plugin.name for plugin in profile_of(found.document).at("filter")}
     assert enabled >= PREDICATES[name]
@@ -121,7 +121,9 @@ def test_a_predicate_of_the_policy_becomes_filters(name: str) -> None:
 @pytest.mark.parametrize("name", PRIORITIES)
 def test_a_priority_of_the_policy_becomes_a_scorer_or_is_dropped_with_a_note(name: str) -> None:
     priorities = [{"name": name, "weight": 3}]
-    found = translate_policy({"kind": "Policy", "apiVersion": "v1", "priorities": priorities})
+    found = translate_policy(
+        {"kind": "Policy", "apiVersion": "v1", "priorities": priorities}, IN_TREE_POINTS
+    )
     assert not found.problems
     scorers = {plugin.name: plugin.weight for plugin in profile_of(found.document).at("score")}
     if PRIORITIES[name]:
@@ -134,4 +136,4 @@ def test_a_priority_of_the_policy_becomes_a_scorer_or_is_dropped_with_a_note(nam
 @pytest.mark.parametrize("name", ["CheckServiceAffinity", "CheckNodeLabelPresence"])
 def test_a_predicate_that_needs_an_argument_is_refused_without_one(name: str) -> None:
     policy = {"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": name}]}
-    assert translate_policy(policy).problems
+    assert translate_policy(policy, IN_TREE_POINTS).problems

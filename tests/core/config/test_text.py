@@ -5,11 +5,12 @@ import yaml
 from asched.core.config.construct import construct
 from asched.core.config.defaults import configuration, default_configuration
 from asched.core.config.text import effective, to_yaml, without_keys
+from asched.core.plugins import IN_TREE_POINTS
 from tests.shared import shared_path
 
 
 def shown(**fields: Any) -> dict[str, Any]:
-    built, problems = construct(configuration(fields))
+    built, problems = construct(configuration(fields), IN_TREE_POINTS)
     assert not problems
     assert built is not None
     return effective(built.configuration)

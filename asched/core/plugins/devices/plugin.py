@@ -10,13 +10,14 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicres
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from asched import names
 from asched.core.config.args import DynamicResourcesArgs
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.dra import answers
 from asched.core.dra.allocator import NodeRejected, OutOfSteps
 from asched.core.dra.answers import AnswerBook
@@ -88,7 +89,7 @@ class DynamicResources(
     ReservePlugin,
     PreBindPlugin,
 ):
-    """`prioritized_list` is the gate DRAPrioritizedList: requests may have alternatives."""
+    """Under DRAPrioritizedList requests may have alternatives."""
 
     name = names.DYNAMIC_RESOURCES
     spares_equals = True
@@ -100,11 +101,10 @@ class DynamicResources(
         self,
         args: DynamicResourcesArgs | None,
         cluster: Cluster,
-        *,
-        prioritized_list: bool = True,
+        gates: Mapping[str, bool] = DEFAULT_GATES,
     ) -> None:
         args = args or DynamicResourcesArgs()
-        self._knows_alternatives = prioritized_list
+        self._knows_alternatives = gates["DRAPrioritizedList"]
         self._cluster = cluster
         self._ledger = cluster.singleton(DeviceLedger)
         steps_max = (args.filter_timeout_ns or 0) * STEPS_PER_SECOND // 10**9

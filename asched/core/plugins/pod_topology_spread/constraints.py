@@ -9,12 +9,13 @@ Quirk   an empty selector matches the pod itself, but counts no pod that is ther
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/common.go
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from asched import names
 from asched.core.config.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from asched.core.config.args import TopologySpreadConstraint as DefaultConstraint
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.model.pod import Pod
 from asched.core.model.selector import (
     Labels,
@@ -58,16 +59,6 @@ class Written(Protocol):
     def node_taints_policy(self) -> str | None: ...
 
 
-class Switches(NamedTuple):
-    """Feature gates: MatchLabelKeysInPodTopologySpread, TaintTolerationComparisonOperators."""
-
-    label_keys: bool = True
-    compares_taints: bool = False
-
-
-DEFAULT_SWITCHES: Final = Switches()
-
-
 class SpreadConstraint(NamedTuple):
     """One compiled constraint for pods of one namespace. `selector` None matches nothing."""
 
@@ -96,17 +87,20 @@ class SpreadConstraint(NamedTuple):
 Constraints = tuple[SpreadConstraint, ...]
 
 
-def own_constraints(pod: Pod, action: str, switches: Switches = DEFAULT_SWITCHES) -> Constraints:
+def own_constraints(
+    pod: Pod, action: str, gates: Mapping[str, bool] = DEFAULT_GATES
+) -> Constraints:
     """The pod's own constraints with that action. Raises ValueError for a senseless selector."""
+    has_keys = gates["MatchLabelKeysInPodTopologySpread"]
     return tuple(
         _compiled(
             written,
             _with_label_keys(
                 compile_selector(written.label_selector),
-                (written.match_label_keys or ()) if switches.label_keys else (),
+                (written.match_label_keys or ()) if has_keys else (),
                 pod,
             ),
-            switches,
+            gates,
         )
         for written in pod.spec.topology_spread_constraints or ()
         if written.when_unsatisfiable == action
@@ -117,11 +111,11 @@ def default_constraints(
     defaults: Sequence[DefaultConstraint],
     selector: Selector,
     action: str,
-    switches: Switches = DEFAULT_SWITCHES,
+    gates: Mapping[str, bool] = DEFAULT_GATES,
 ) -> Constraints:
     """The cluster's constraints with that action, for the pods that `selector` selects."""
     chosen = (default for default in defaults if default.when_unsatisfiable == action)
-    return tuple(_compiled(default, selector, switches) for default in chosen)
+    return tuple(_compiled(default, selector, gates) for default in chosen)
 
 
 def defaults_of(args: PodTopologySpreadArgs) -> tuple[DefaultConstraint, ...]:
@@ -130,7 +124,9 @@ def defaults_of(args: PodTopologySpreadArgs) -> tuple[DefaultConstraint, ...]:
     return SYSTEM_DEFAULTS
 
 
-def _compiled(written: Written, selector: Selector | None, switches: Switches) -> SpreadConstraint:
+def _compiled(
+    written: Written, selector: Selector | None, gates: Mapping[str, bool]
+) -> SpreadConstraint:
     return SpreadConstraint(
         written.max_skew,
         written.topology_key,
@@ -138,7 +134,7 @@ def _compiled(written: Written, selector: Selector | None, switches: Switches) -
         honors_affinity=(written.node_affinity_policy or HONOR) == HONOR,
         honors_taints=(written.node_taints_policy or IGNORE) == HONOR,
         selector=selector,
-        compares_taints=switches.compares_taints,
+        compares_taints=gates["TaintTolerationComparisonOperators"],
     )
 
 

@@ -1,12 +1,13 @@
 """The plugin itself: which constraints a class of pods has, and the extension points."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from asched import names
 from asched.core.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.points import (
     I64,
@@ -29,11 +30,9 @@ from asched.core.plugins.per_class import PerKey
 from asched.core.plugins.per_pod import PerPod
 from asched.core.plugins.pod_topology_spread.balance import SoftSide, Weighted, extremes, scaled
 from asched.core.plugins.pod_topology_spread.constraints import (
-    DEFAULT_SWITCHES,
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     Constraints,
-    Switches,
     default_constraints,
     defaults_of,
     own_constraints,
@@ -91,10 +90,10 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         self,
         args: PodTopologySpreadArgs | None,
         cluster: Cluster,
-        switches: Switches = DEFAULT_SWITCHES,
+        gates: Mapping[str, bool] = DEFAULT_GATES,
     ) -> None:
         args = args or PodTopologySpreadArgs()
-        self._switches = switches
+        self._gates = gates
         self._cluster = cluster
         self._defaults = defaults_of(args)
         self._defaults_are_systems = args.defaulting_type == SYSTEM_DEFAULTING
@@ -102,7 +101,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         self._memory = DomainsMemory(cluster)
         self._spreads = PerKey(_what_matters, _new_spread)
         self._numbers = 0
-        self._own = PerPod(cluster, lambda pod: own_constraints(pod, DO_NOT_SCHEDULE, switches))
+        self._own = PerPod(cluster, lambda pod: own_constraints(pod, DO_NOT_SCHEDULE, gates))
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
@@ -213,12 +212,12 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
     def _constraints(self, pod: Pod, action: str) -> Constraints:
         """The pod's own or the cluster's. Raises ValueError for a senseless selector."""
         if pod.spec.topology_spread_constraints:
-            return own_constraints(pod, action, self._switches)
+            return own_constraints(pod, action, self._gates)
         defaults = [d for d in self._defaults if d.when_unsatisfiable == action]
         selector = self._selectors.selector_of(pod) if defaults else None
         if selector is None:
             return ()
-        return default_constraints(defaults, selector, action, self._switches)
+        return default_constraints(defaults, selector, action, self._gates)
 
     def _spread_of(self, cls: PodClass) -> _Spread:
         """The sides of a class; those made of defaults follow services and owners."""

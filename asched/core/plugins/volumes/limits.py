@@ -10,13 +10,14 @@ Quirk     a volume that is attached, but used by no pod there, counts twice if t
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodevolumelimits
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from asched import names
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.points import (
     IDLE,
     Codes,
@@ -71,18 +72,18 @@ class Wanted(NamedTuple):
 
 
 class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
-    """`scaling` is the gate VolumeLimitScaling: a driver may insist on being installed."""
+    """Under VolumeLimitScaling a driver may insist on being installed."""
 
     name = names.NODE_VOLUME_LIMITS
     reasons = (TOO_MANY,)
     depends_on = Aspect.POD_AMOUNTS | Aspect.LIVE
     errors_from = _BROKEN
 
-    def __init__(self, cluster: Cluster, *, scaling: bool = False) -> None:
+    def __init__(self, cluster: Cluster, gates: Mapping[str, bool] = DEFAULT_GATES) -> None:
         self._cluster = cluster
-        self._scaling = scaling
+        self._scaling = gates["VolumeLimitScaling"]
         self._wanted = Latest(cluster, self._look_up)
-        if scaling:
+        if self._scaling:
             self.kinds = (CSI_DRIVER, CSI_NODE)  # type: ignore[misc]
 
     def share_key(self, pod: PodInfo) -> Hashable:

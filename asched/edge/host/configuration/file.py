@@ -19,7 +19,7 @@ from asched.core.config.construct import Constructed, construct, election_faults
 from asched.core.config.decode import decode, version_and_kind
 from asched.core.config.defaults import configuration, internal_configuration
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
+from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.legacy import is_legacy, translate
 from asched.core.config.merge import ResolvedProfile
 from asched.core.config.policy import translate_policy
@@ -27,6 +27,7 @@ from asched.core.config.problem import Problem, Severity, StartStage, as_upstrea
 from asched.core.config.translation import Translation
 from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.config.validate import validate
+from asched.core.plugins import IN_TREE_POINTS
 from asched.edge.host.configuration.extender_tls import fault_of
 from asched.edge.host.configuration.source import Source, read
 
@@ -129,12 +130,12 @@ def load_config(
         stop_if(source.problems)
     if legacy and is_legacy(document):
         stop_if(source.problems)
-        translation = translate(document)
+        translation = translate(document, known)
         stop_if(translation.problems)
         document = translation.document
     if policy is not None:
         stop_if(source.problems)
-        document, translation = _with_policy(name, source, document, policy, policy_name)
+        document, translation = _with_policy(name, source, document, policy, policy_name, known)
     checked, problems = decode(document, body)
     faults = [*source.problems, *problems]
     goes_on = every_fault and all(problem.severity is Severity.STRICT for problem in faults)
@@ -154,7 +155,12 @@ def load_config(
 
 
 def _with_policy(
-    name: str, source: Source, document: Any, policy: str, policy_name: str
+    name: str,
+    source: Source,
+    document: Any,
+    policy: str,
+    policy_name: str,
+    known: KnownPlugins,
 ) -> tuple[dict[str, Any], Translation]:
     """The document with the Policy's profile and extenders in it."""
     given = read(policy)
@@ -170,7 +176,7 @@ def _with_policy(
     if given.problems:
         raise ConfigError(located(policy_name, given, given.problems))
     served = str(first.get("schedulerName") or names.DEFAULT_SCHEDULER_NAME)
-    translation = translate_policy(given.document, served)
+    translation = translate_policy(given.document, known, served)
     if translation.problems:
         raise ConfigError(located(policy_name, given, translation.problems))
     taken = {key: translation.document.get(key) for key in ("profiles", "extenders")}

@@ -15,10 +15,11 @@ from email.utils import parsedate_to_datetime
 from typing import Final
 
 from asched import names
-from asched.core.config.in_tree import IN_TREE_POINTS, KnownPlugins
+from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.merge import UnusableProfileError, needed_plugins, resolve
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.model.kinds import COSCHEDULING_GROUP, KINDS, POD_GROUP, Kind
+from asched.core.plugins import IN_TREE_POINTS
 from asched.edge.client.errors import ClientError, ConnectError, NotFound
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.transport import Reply

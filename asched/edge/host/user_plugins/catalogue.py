@@ -24,13 +24,12 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
 
-from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.problem import Problem, StartStage, did_you_mean
 from asched.core.framework.per_node.adapter import UnusablePluginError, adapt, methods_of
-from asched.core.framework.point_table import POINTS
+from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin
 from asched.core.framework.profile import Factory
-from asched.core.plugins import IN_TREE
+from asched.core.plugins import IN_TREE, IN_TREE_POINTS
 from asched.core.state.cluster import Cluster
 from asched.edge.host.configuration.file import ConfigError, LoadedConfig, located
 from asched.edge.host.doctor.permissions import Right
@@ -87,7 +86,7 @@ class UserPlugin:
     @cached_property
     def points(self) -> frozenset[str]:
         """The extension points it implements, as the configuration spells them."""
-        return frozenset(p for p, base in POINTS.items() if issubclass(self.adapted, base))
+        return points_of(self.adapted)
 
     def make(self, args: Any, cluster: Cluster) -> Plugin:
         """An instance. Raises ValueError with one line."""

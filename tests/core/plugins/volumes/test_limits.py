@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.points import Hint
 from asched.core.framework.status import Code, Status, failure, unresolvable
 from asched.core.plugins.volumes.limits import (
@@ -177,7 +178,8 @@ def test_with_scaling_a_driver_may_insist_on_being_installed() -> None:
     cluster = a_world(1, a_node("n2"), a_driver("csi", insists=True))
     pod = a_pod("p", "c0")
 
-    verdict = judge(NodeVolumeLimits(cluster, scaling=True), cluster, pod)
+    gates = {**DEFAULT_GATES, "VolumeLimitScaling": True}
+    verdict = judge(NodeVolumeLimits(cluster, gates), cluster, pod)
 
     told = Status(Code.UNSCHEDULABLE, ("csi CSI driver is not installed on the node",))
     assert verdict == {"n2": told}

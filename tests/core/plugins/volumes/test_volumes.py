@@ -8,12 +8,11 @@ import pytest
 
 from asched import names
 from asched.core.config.defaults import configuration
-from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.merge import resolve
 from asched.core.framework.profile import build
 from asched.core.framework.runner import Decision, NoNodesError, Runner, run_alone
 from asched.core.framework.status import Code, PointError, Status
-from asched.core.plugins import IN_TREE
+from asched.core.plugins import IN_TREE, IN_TREE_POINTS
 from asched.core.plugins.volumes.binding import VolumeBinding
 from asched.core.plugins.volumes.choice import choose
 from asched.core.plugins.volumes.claims import PodClaims

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from asched.core.config.in_tree import IN_TREE_POINTS
 from asched.core.config.text import effective, to_yaml
+from asched.core.plugins import IN_TREE_POINTS
 from asched.edge.host.configuration.file import (
     FILE_BYTES_MAX,
     ConfigError,
