@@ -7,7 +7,8 @@ A plain class with methods named like Kubernetes' extension points needs nothing
     views      Node and Pod, for type hints
     waking     Registration, Trigger, Action, Hint: which changes may help a rejected pod
     effects    what a late point may yield: Patch, Create, Delete, DeletePod, Bind, EmitEvent
-    columns    the bases for plugins that judge all nodes at once, with NumPy
+    columns    the bases for plugins that judge all nodes at once, with NumPy; ByRow for what they
+               keep of each
     logger     lines that come out in the scheduler's log
 """
 
@@ -52,6 +53,7 @@ from asched.core.framework.points import (
     Registration,
     ReservePlugin,
 )
+from asched.core.framework.results.by_row import ByRow
 from asched.core.framework.scaling import default_normalize
 from asched.core.framework.status import (
     SKIP,
@@ -97,6 +99,7 @@ __all__ = [
     "Bind",
     "BindPlugin",
     "Bound",
+    "ByRow",
     "Cluster",
     "Code",
     "CounterKey",

@@ -43,6 +43,7 @@ from asched.core.state.facts import (
     ReadGone,
     ReadPending,
     ReadPlaced,
+    Refused,
     Seen,
 )
 from asched.edge.host.assemble import Parts, build_machine, build_runners
@@ -151,6 +152,7 @@ class World(Silent):
 
     def __post_init__(self) -> None:
         self._pods: dict[str, Json] = {}
+        self._nodes: dict[str, Json] = {}
         self._machine: Any = None
         self._parts = Parts.fresh()
         self._version = 0
@@ -177,12 +179,15 @@ class World(Silent):
             stored = copy.deepcopy(manifest)
             if stored["kind"] == "Pod":
                 self._pods[_key(stored)] = stored
+            else:
+                self._nodes[stored["metadata"]["name"]] = stored
             facts.append(self._written(stored))
         self._settle(facts)
 
     def remove(self, manifest: Json) -> None:
         """Delete a node or a pod."""
         if manifest["kind"] == "Node":
+            self._nodes.pop(manifest["metadata"]["name"], None)
             self._settle([Gone(NODE, decode(Node, manifest))])
             return
         stored = self._pods.pop(_key(manifest))
@@ -249,6 +254,8 @@ class World(Silent):
             case Patch() if effect.kind is POD:
                 ref = PodRef(namespace=effect.namespace, name=effect.name, uid="")
                 return [*_done(effect, dict(effect.body)), *self._changed(ref, **effect.body)]
+            case Patch() if effect.kind is NODE:
+                return self._patched_node(effect)
             case DeletePod():
                 stored = self._pods.pop(effect.pod.key, None)
                 gone = [Gone(POD, decode(Pod, stored))] if stored else []
@@ -280,6 +287,16 @@ class World(Silent):
             return []
         _merge(stored, parts)
         return [self._written(stored)]
+
+    def _patched_node(self, effect: Patch) -> list[Fact]:
+        stored = self._nodes.get(effect.name)
+        if stored is None:
+            return [Refused(effect.id, 404, f'nodes "{effect.name}" not found')]
+        meant = effect.body.get("metadata", {}).get("resourceVersion")
+        if meant not in {None, stored["metadata"]["resourceVersion"]}:
+            return [Refused(effect.id, 409, "the object has been modified")]
+        _merge(stored, effect.body)
+        return [*_done(effect, dict(effect.body)), self._written(stored)]
 
     def _patched_status(self, effect: PatchPodStatus) -> list[Fact]:
         stored = self._pods.get(effect.pod.key)

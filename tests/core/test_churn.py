@@ -6,7 +6,7 @@ from asched.core.cycle import decided, history
 from asched.core.framework.results import class_cache, nominated_amounts
 from asched.core.plugins import per_pod
 from asched.core.preemption import search
-from asched.core.state import change_log, pods, topology
+from asched.core.state import change_log, pod_classes, topology
 from tests.churn import NODES, Churn
 from tests.weigh import growth
 
@@ -27,7 +27,7 @@ def small_memories(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topology, "COUNTERS_MIN", 8)
     monkeypatch.setattr(topology, "CELLS_MAX", 0)
     monkeypatch.setattr(topology, "IDLE_MAX", IDLE_TERMS)
-    monkeypatch.setattr(pods, "RECENT_BYTES_MAX", 0)
+    monkeypatch.setattr(pod_classes, "RECENT_BYTES_MAX", 0)
     monkeypatch.setattr(per_pod, "PODS_MIN", 4)
     for module in (class_cache, nominated_amounts, search):
         monkeypatch.setattr(module, "BYTES_MAX", 0)

@@ -33,8 +33,9 @@ from asched.core.state.list_parts import ListParts
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, START_TIMES, NodeTable
 from asched.core.state.objects import Objects
 from asched.core.state.occupancy import Occupancy
+from asched.core.state.pod_classes import PodClasses
 from asched.core.state.pod_groups import PodGroups, by_age, coscheduled_key
-from asched.core.state.pods import PodClass, PodClasses, PodInfo
+from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.refusals import Refusals
 from asched.core.state.supposition import Supposition
 from asched.core.state.topology import Topology

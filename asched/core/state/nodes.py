@@ -43,7 +43,8 @@ class Aspect(IntFlag):
     IMAGES = 16
     FEATURES = 32
     LIVE = 64  # a node appeared or went
-    NODE = ALLOCATABLE | LABELS | TAINTS | IMAGES | FEATURES | LIVE
+    ANNOTATIONS = 512  # of the node: what agents tell there
+    NODE = ALLOCATABLE | LABELS | TAINTS | IMAGES | FEATURES | LIVE | ANNOTATIONS
     START_TIMES = 128  # a pod there was started: matters to the choice of victims alone
     POD_LABELS = 256  # of what runs there; API servers label a pod as they bind it
     PODS = POD_AMOUNTS | POD_LABELS  # a pod came or went
@@ -260,6 +261,8 @@ class NodeTable:
         if (old.status.images if old is not None else None) != node.status.images:
             self._write_images(row, old, node)
             aspects |= Aspect.IMAGES
+        if old is None or old.metadata.annotations != node.metadata.annotations:
+            aspects |= Aspect.ANNOTATIONS
         return aspects
 
     def _write_labels(self, row: int, old: dict[str, str], new: dict[str, str]) -> None:

@@ -5,28 +5,15 @@ from that content: requests, ports, compiled affinity terms. A `PodInfo` is one 
 and place.
 """
 
-from collections import OrderedDict
 from functools import cached_property
-from sys import intern
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
-from weakref import WeakValueDictionary, ref
-
-import msgspec
-from msgspec import structs
+from typing import Any, Final, NamedTuple, Protocol
+from weakref import ref
 
 from asched.core.model import requests
 from asched.core.model.pod import Container, Pod, PodAffinityTerm, spec_key
 from asched.core.model.quantity import QuantityError
 from asched.core.model.selector import Selector, compile_selector
 from asched.core.model.storage import PodStorage, storage_of
-
-#: Bytes of classes that nobody uses ...
-RECENT_BYTES_MAX: Final = 2 << 20
-#: ... at so much for a class, and so much for each byte of its key. Measured with plain pods.
-CLASS_BYTES, BYTES_PER_KEY_BYTE = 6 << 10, 8
-_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
-
-T = TypeVar("T")
 
 
 class HostPort(NamedTuple):
@@ -90,7 +77,9 @@ class Memory(Protocol):
 
 
 class PodClass:
-    """What equal pods have in common. `example` is one of them: only its spec may be looked at."""
+    """What equal pods have in common. `example` is one of them: only its spec may be looked at, and
+    those annotations that `PodClasses` was asked to tell them apart by.
+    """
 
     def __init__(
         self,
@@ -99,11 +88,15 @@ class PodClass:
         example: Pod,
         label_set: LabelSet,
         *,
+        told: bytes = b"",
         tells_of_resize: bool = False,
     ) -> None:
-        """`tells_of_resize`: its status has a say in what such a placed pod holds."""
+        """`told`: what of the key says which of the annotations that rules read the pods have;
+        `tells_of_resize`: its status has a say in what such a placed pod holds.
+        """
         self.number = number
         self.key = key
+        self.told = told
         self.tells_of_resize = tells_of_resize
         self.example = example
         self.label_set = label_set
@@ -122,7 +115,7 @@ class PodClass:
         """Whether labels alone tell pods of these classes apart."""
         if self.tells_of_resize or other.tells_of_resize:
             return False
-        return self.key == spec_key(other.example, labelled=self.example)
+        return self.key == spec_key(other.example, labelled=self.example) + other.told
 
     def take_over(self, other: "PodClass") -> None:
         """Whatever was derived from another's spec, which is equal to this one's."""
@@ -271,122 +264,4 @@ def _term(term: PodAffinityTerm, own_namespace: str, weight: int = 0) -> Affinit
         names,
         compile_selector(term.namespace_selector),
         weight,
-    )
-
-
-class PodClasses:
-    """Interns classes and label sets. They go when the last pod that uses them goes, but for the
-    classes asked for last: where pods come one by one, each would else be the first.
-    """
-
-    def __init__(self) -> None:
-        self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
-        self._recent: OrderedDict[PodClass, None] = OrderedDict()
-        self._recent_bytes = 0
-        self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
-        self._classes_made = 0
-        self._label_sets_made = 0
-
-    def class_of(self, pod: Pod) -> PodClass:
-        """The class of a pod; a placed pod whose status tells of resources has one of its own
-        kind.
-        """
-        key = spec_key(pod)
-        resize = _resize_key(pod) if pod.spec.node_name else b""
-        key += resize
-        known = self._classes.get(key)
-        if known is None:
-            self._classes_made += 1
-            known = PodClass(
-                self._classes_made, key, pod, self.label_set_of(pod), tells_of_resize=bool(resize)
-            )
-            self._classes[key] = known
-        recent = self._recent
-        if known in recent:
-            recent.move_to_end(known)
-            return known
-        recent[known] = None
-        self._recent_bytes += _bytes_of(known)
-        while self._recent_bytes > RECENT_BYTES_MAX and len(recent) > 1:
-            self._recent_bytes -= _bytes_of(recent.popitem(last=False)[0])
-        return known
-
-    def lean(self, pod: Pod, cls: PodClass) -> Pod:
-        """The same pod, with what it has in common with others of its class held once for all of
-        them: half of its memory, as the records of a list are decoded.
-        """
-        like, own, status = cls.example, pod.metadata, pod.status
-        if pod is like:
-            return pod
-        known, spec, seen = like.metadata, pod.spec, like.status
-        if status == seen:
-            status = seen
-        elif status.container_statuses or status.init_container_statuses:
-            status = structs.replace(
-                status,
-                container_statuses=_one_of(status.container_statuses, seen.container_statuses),
-                init_container_statuses=_one_of(
-                    status.init_container_statuses, seen.init_container_statuses
-                ),
-            )
-        return Pod(
-            structs.replace(
-                known,
-                name=own.name,
-                uid=own.uid,
-                resource_version=own.resource_version,
-                generation=own.generation,
-                annotations=_one_of(own.annotations, known.annotations),
-                owner_references=_one_of(own.owner_references, known.owner_references),
-                creation_timestamp=_one_of(own.creation_timestamp, known.creation_timestamp),
-                deletion_timestamp=own.deletion_timestamp,
-                finalizers=own.finalizers,
-            ),
-            structs.replace(
-                like.spec,
-                node_name=intern(spec.node_name),
-                scheduler_name=_one_of(spec.scheduler_name, like.spec.scheduler_name),
-                volumes=_one_of(spec.volumes, like.spec.volumes),
-                scheduling_gates=spec.scheduling_gates,
-            ),
-            status,
-        )
-
-    def label_set_of(self, pod: Pod) -> LabelSet:
-        key = _encoder.encode((pod.metadata.namespace, pod.metadata.labels))
-        known = self._label_sets.get(key)
-        if known is None:
-            self._label_sets_made += 1
-            known = LabelSet(self._label_sets_made, pod.metadata.namespace, pod.labels)
-            self._label_sets[key] = known
-        return known
-
-    def info_of(self, pod: Pod) -> PodInfo:
-        return PodInfo(pod, self.class_of(pod))
-
-
-def _one_of(own: T, known: T) -> T:
-    """What is known already, if it is equal."""
-    return known if own == known else own
-
-
-def _bytes_of(cls: PodClass) -> int:
-    return CLASS_BYTES + BYTES_PER_KEY_BYTE * len(cls.key)
-
-
-def _resize_key(pod: Pod) -> bytes:
-    """What of the status decides how much a placed pod holds; empty for most pods."""
-    status = pod.status
-    if not (status.resources or status.container_statuses or status.init_container_statuses):
-        return b""
-    told = [
-        (s.name, s.resources, s.allocated_resources)
-        for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
-        if s.resources is not None or s.allocated_resources is not None
-    ]
-    if not told and status.resources is None:
-        return b""
-    pending = pod.condition("PodResizePending")
-    return _encoder.encode(
-        (told, status.resources, status.allocated_resources, pending.reason if pending else "")
     )

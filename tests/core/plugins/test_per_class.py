@@ -3,7 +3,7 @@
 import pytest
 
 from asched.core.plugins.per_class import PerClass
-from asched.core.state import pods
+from asched.core.state import pod_classes
 from asched.core.state.pods import PodClass
 from tests.builders import a_cluster, a_pod, pending
 
@@ -22,7 +22,7 @@ def test_what_a_class_implies_is_derived_once() -> None:
 
 
 def test_what_was_derived_goes_with_the_class(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pods, "RECENT_BYTES_MAX", 0)
+    monkeypatch.setattr(pod_classes, "RECENT_BYTES_MAX", 0)
     memory = PerClass(lambda cls: cls.number)
     cluster = a_cluster()
     stays = pending(cluster, a_pod("stays"))

@@ -19,7 +19,7 @@ from asched.core.model.requests import CPU, PODS, accounted_requests, is_scalar
 from asched.core.plugins.resources.delegation import Delegation, names_of
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.nodes import FIXED_RESOURCES
-from asched.core.state.pods import PodClasses
+from asched.core.state.pod_classes import PodClasses
 
 Amounts = Mapping[str, int]
 

@@ -15,6 +15,8 @@ from asched.edge.host.configuration.file import (
 from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
 from asched.hardware.load.packing import TargetLoadPacking
 from asched.hardware.numa.match import NodeResourceTopologyMatch
+from asched.hardware.sharing.fractions import GpuFractions
+from asched.hardware.sharing.plugin import GpuShare, HamiVGPU, VolcanoVGPU
 from tests.shared import ROOT
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -132,7 +134,14 @@ def test_unreadable_files_are_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", READY, ids=lambda path: path.name)
 def test_every_ready_file_can_be_used(path: Path) -> None:
     """With the plugins that come along, which the command finds as entry points."""
-    along = (TargetLoadPacking, NodeResourceTopologyMatch)
+    along = (
+        TargetLoadPacking,
+        NodeResourceTopologyMatch,
+        HamiVGPU,
+        VolcanoVGPU,
+        GpuShare,
+        GpuFractions,
+    )
     known = Catalogue([of_class(cls, "asched") for cls in along]).known
     loaded = load_config(path, known=known)
     assert loaded.profiles
@@ -148,7 +157,10 @@ def test_the_ready_files_do_what_they_say() -> None:
         "batch.yaml",
         "bin-packing.yaml",
         "default.yaml",
+        "gpu-fractions.yaml",
         "gpu-sharing.yaml",
+        "gpushare.yaml",
+        "hami.yaml",
         "high-load.yaml",
         "load-aware.yaml",
         "numa.yaml",
@@ -156,6 +168,7 @@ def test_the_ready_files_do_what_they_say() -> None:
         "policy.yaml",
         "several-profiles.yaml",
         "spreading.yaml",
+        "volcano-vgpu.yaml",
         "with-extender.yaml",
     }
     assert ready("default.yaml").profiles[0].scheduler_name == "asched"

@@ -7,7 +7,7 @@ from msgspec import structs
 
 from asched.core.model.meta import ObjectMeta
 from asched.core.model.pod import Pod, PodSpec, PodStatus
-from asched.core.state.pods import CLASS_BYTES, RECENT_BYTES_MAX, PodClasses
+from asched.core.state.pod_classes import CLASS_BYTES, RECENT_BYTES_MAX, PodClasses
 from tests.builders import a_pod
 
 
@@ -156,3 +156,33 @@ def test_equal_pods_hold_what_they_have_in_common_once() -> None:
     assert first.metadata.labels is second.metadata.labels
     assert first.status.container_statuses is second.status.container_statuses
     assert first.spec.containers is not two.spec.containers
+
+
+def test_annotations_that_a_rule_reads_tell_pods_apart() -> None:
+    classes = PodClasses()
+    plain, red, blue = (
+        a_pod(name).metadata(annotations=told).build()
+        for name, told in (("plain", {}), ("red", {"colour": "red"}), ("blue", {"colour": "blue"}))
+    )
+    assert classes.class_of(red) is classes.class_of(blue)
+    classes.tell_apart_by(("colour",))
+    assert len({classes.class_of(one) for one in (plain, red, blue)}) == 3
+    again = a_pod("again").metadata(annotations={"colour": "red", "other": "x"}).build()
+    assert classes.class_of(again) is classes.class_of(red)
+
+
+def test_labels_alone_tell_pods_apart_whose_annotations_are_read() -> None:
+    classes = PodClasses()
+    classes.tell_apart_by(("colour",))
+    red, labelled, blue = (
+        classes.class_of(
+            a_pod(name).labels(**labels).metadata(annotations={"colour": colour}).build()
+        )
+        for name, labels, colour in (
+            ("red", {}, "red"),
+            ("labelled", {"a": "b"}, "red"),
+            ("blue", {"a": "b"}, "blue"),
+        )
+    )
+    assert red.is_relabelled(labelled)
+    assert not red.is_relabelled(blue)

@@ -1,0 +1,163 @@
+"""Which pods are equal: classes and label sets, interned while somebody uses them, and for a while
+longer.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from sys import intern
+from typing import Final, TypeVar
+from weakref import WeakValueDictionary
+
+import msgspec
+from msgspec import structs
+
+from asched.core.model.pod import Pod, spec_key
+from asched.core.state.pods import LabelSet, PodClass, PodInfo
+
+#: Bytes of classes that nobody uses ...
+RECENT_BYTES_MAX: Final = 2 << 20
+#: ... at so much for a class, and so much for each byte of its key. Measured with plain pods.
+CLASS_BYTES, BYTES_PER_KEY_BYTE = 6 << 10, 8
+_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
+
+T = TypeVar("T")
+
+
+class PodClasses:
+    """Interns classes and label sets. They go when the last pod that uses them goes, but for the
+    classes asked for last: where pods come one by one, each would else be the first.
+    """
+
+    def __init__(self) -> None:
+        self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
+        self._recent: OrderedDict[PodClass, None] = OrderedDict()
+        self._recent_bytes = 0
+        self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
+        self._classes_made = 0
+        self._label_sets_made = 0
+        self._annotations_read: frozenset[str] = frozenset()
+
+    def tell_apart_by(self, annotations: Iterable[str]) -> None:
+        """From now on pods with different values of these annotations are no equals: some rule
+        reads them, of the example of a class.
+        """
+        self._annotations_read = self._annotations_read.union(annotations)
+
+    def class_of(self, pod: Pod) -> PodClass:
+        """The class of a pod; a placed pod whose status tells of resources has one of its own
+        kind.
+        """
+        key = spec_key(pod)
+        told = self._told_by(pod) if self._annotations_read else b""
+        resize = _resize_key(pod) if pod.spec.node_name else b""
+        key += told + resize
+        known = self._classes.get(key)
+        if known is None:
+            self._classes_made += 1
+            known = PodClass(
+                self._classes_made,
+                key,
+                pod,
+                self.label_set_of(pod),
+                told=told,
+                tells_of_resize=bool(resize),
+            )
+            self._classes[key] = known
+        recent = self._recent
+        if known in recent:
+            recent.move_to_end(known)
+            return known
+        recent[known] = None
+        self._recent_bytes += _bytes_of(known)
+        while self._recent_bytes > RECENT_BYTES_MAX and len(recent) > 1:
+            self._recent_bytes -= _bytes_of(recent.popitem(last=False)[0])
+        return known
+
+    def _told_by(self, pod: Pod) -> bytes:
+        """What the annotations say that rules read; empty for most pods."""
+        annotations = pod.metadata.annotations
+        if not annotations:
+            return b""
+        read = self._annotations_read
+        told = sorted((name, text) for name, text in annotations.items() if name in read)
+        return _encoder.encode(told) if told else b""
+
+    def lean(self, pod: Pod, cls: PodClass) -> Pod:
+        """The same pod, with what it has in common with others of its class held once for all of
+        them: half of its memory, as the records of a list are decoded.
+        """
+        like, own, status = cls.example, pod.metadata, pod.status
+        if pod is like:
+            return pod
+        known, spec, seen = like.metadata, pod.spec, like.status
+        if status == seen:
+            status = seen
+        elif status.container_statuses or status.init_container_statuses:
+            status = structs.replace(
+                status,
+                container_statuses=_one_of(status.container_statuses, seen.container_statuses),
+                init_container_statuses=_one_of(
+                    status.init_container_statuses, seen.init_container_statuses
+                ),
+            )
+        return Pod(
+            structs.replace(
+                known,
+                name=own.name,
+                uid=own.uid,
+                resource_version=own.resource_version,
+                generation=own.generation,
+                annotations=_one_of(own.annotations, known.annotations),
+                owner_references=_one_of(own.owner_references, known.owner_references),
+                creation_timestamp=_one_of(own.creation_timestamp, known.creation_timestamp),
+                deletion_timestamp=own.deletion_timestamp,
+                finalizers=own.finalizers,
+            ),
+            structs.replace(
+                like.spec,
+                node_name=intern(spec.node_name),
+                scheduler_name=_one_of(spec.scheduler_name, like.spec.scheduler_name),
+                volumes=_one_of(spec.volumes, like.spec.volumes),
+                scheduling_gates=spec.scheduling_gates,
+            ),
+            status,
+        )
+
+    def label_set_of(self, pod: Pod) -> LabelSet:
+        key = _encoder.encode((pod.metadata.namespace, pod.metadata.labels))
+        known = self._label_sets.get(key)
+        if known is None:
+            self._label_sets_made += 1
+            known = LabelSet(self._label_sets_made, pod.metadata.namespace, pod.labels)
+            self._label_sets[key] = known
+        return known
+
+    def info_of(self, pod: Pod) -> PodInfo:
+        return PodInfo(pod, self.class_of(pod))
+
+
+def _one_of(own: T, known: T) -> T:
+    """What is known already, if it is equal."""
+    return known if own == known else own
+
+
+def _bytes_of(cls: PodClass) -> int:
+    return CLASS_BYTES + BYTES_PER_KEY_BYTE * len(cls.key)
+
+
+def _resize_key(pod: Pod) -> bytes:
+    """What of the status decides how much a placed pod holds; empty for most pods."""
+    status = pod.status
+    if not (status.resources or status.container_statuses or status.init_container_statuses):
+        return b""
+    told = [
+        (s.name, s.resources, s.allocated_resources)
+        for s in (*(status.container_statuses or ()), *(status.init_container_statuses or ()))
+        if s.resources is not None or s.allocated_resources is not None
+    ]
+    if not told and status.resources is None:
+        return b""
+    pending = pod.condition("PodResizePending")
+    return _encoder.encode(
+        (told, status.resources, status.allocated_resources, pending.reason if pending else "")
+    )

@@ -1,0 +1,102 @@
+"""What device plugins of one kind write on nodes, and read on pods."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from typing import ClassVar, Final, NamedTuple
+
+from asched.core.model.node import Node
+from asched.core.model.pod import Container, Pod
+from asched.core.model.quantity import whole
+from asched.hardware.sharing.devices import AMOUNT_MAX, Device, Part, Parts, Role, Wish
+
+#: After this a device plugin, or a lock, is taken for dead; as HAMi and Volcano have it.
+GIVEN_UP_S: Final = 300.0
+
+
+class Written(NamedTuple):
+    """What a pod is told before it is bound."""
+
+    annotations: Mapping[str, str]
+    labels: Mapping[str, str] = {}
+
+
+class Convention(ABC):
+    """One kind of device plugin. Amounts that make no sense count as not told."""
+
+    #: Annotations of a pod that its wish depends on.
+    reads: ClassVar[tuple[str, ...]] = ()
+    #: What `written` writes: taken back if the pod is not bound after all.
+    writes: ClassVar[tuple[str, ...]] = ()
+    writes_labels: ClassVar[tuple[str, ...]] = ()
+
+    @abstractmethod
+    def wish(self, pod: Pod) -> Wish | None:
+        """None: it asks for nothing that is shared so."""
+
+    @abstractmethod
+    def devices(self, node: Node) -> Sequence[Device]:
+        """Those that agents tell of on the node."""
+
+    @abstractmethod
+    def parts(self, pod: Pod, node: str, wish: Wish) -> Parts | None:
+        """What the annotations of a pod on a node say it has got; None if they do not."""
+
+    @abstractmethod
+    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> Written: ...
+
+
+def annotations_of(pod: Pod) -> Mapping[str, str]:
+    return pod.metadata.annotations or {}
+
+
+def amount(container: Container, resource: str) -> int:
+    """Limits go before requests; 0 if it names none, at most AMOUNT_MAX."""
+    for given in (container.resources.limits, container.resources.requests):
+        if resource and given and resource in given:
+            return min(max(whole(given[resource]), 0), AMOUNT_MAX)
+    return 0
+
+
+def containers_of(pod: Pod) -> Iterator[tuple[Role, Container]]:
+    """Init containers, then the others."""
+    for container in pod.spec.init_containers or ():
+        is_sidecar = container.restart_policy == "Always"
+        yield (Role.SIDECAR if is_sidecar else Role.INIT), container
+    for container in pod.spec.containers or ():
+        yield Role.CONTAINER, container
+
+
+def listed(annotations: Mapping[str, str], name: str) -> tuple[str, ...]:
+    """The words of an annotation, between commas."""
+    return tuple(word.strip() for word in annotations.get(name, "").split(",") if word.strip())
+
+
+def number(text: str) -> int | None:
+    """A whole number as agents write them; None if it is no amount."""
+    if not (text.isascii() and text.isdigit() and len(text) < 12):
+        return None
+    found = int(text)
+    return found if found <= AMOUNT_MAX else None
+
+
+def encoded(container: Sequence[Part], kind: str) -> str:
+    """`ID,KIND,MEMORY,CORES:` for each part, as HAMi and Volcano write it."""
+    return "".join(f"{part.device},{kind},{part.memory},{part.cores}:" for part in container)
+
+
+def decoded(text: str, places: int) -> Parts | None:
+    """The way back, of places joined by `;`; None if it makes no sense."""
+    found = []
+    pieces = text.split(";", places + 1)
+    if len(pieces) > places + 1 or any(pieces[places:]):
+        return None
+    for piece in pieces[:places]:
+        parts = []
+        for word in filter(None, piece.split(":")):
+            fields = word.split(",")
+            amounts = [number(field) for field in fields[2:4]]
+            if len(amounts) < 2 or amounts[0] is None or amounts[1] is None:
+                return None
+            parts.append(Part(fields[0], amounts[0], amounts[1]))
+        found.append(tuple(parts))
+    return tuple(found) + ((),) * (places - len(found))

@@ -1,0 +1,269 @@
+"""Devices that pods share, what pods ask of them, and which of them a pod gets.
+
+    a node tells    Device: slots, memory, cores        (a convention reads them)
+    a pod asks      Wish: one Request for each of its containers
+    a pod is given  Parts: for each container, its parts of devices
+
+Containers run together; init containers one after the other, before them; sidecars run beside both.
+So a pod takes of a device what its sidecars take, and the more of what its containers and what its
+greediest init container take.
+
+Source  what device plugins look at: Project-HAMi/HAMi pkg/device, volcano-sh/volcano
+        pkg/scheduler/api/devices/nvidia/vgpu
+Bounds  DEVICES_MAX of a node are looked at.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+DEVICES_MAX: Final = 64
+#: The cores of a whole device, in percent.
+WHOLE: Final = 100
+#: Larger amounts are none: device plugins hold them in 32 bits.
+AMOUNT_MAX: Final = 2**31 - 1
+
+BINPACK, SPREAD = "binpack", "spread"
+POLICIES: Final = (BINPACK, SPREAD)
+
+
+class Device(NamedTuple):
+    """`memory` in the unit that pods ask in; `cores` in percent, 0: nobody counts them."""
+
+    id: str
+    model: str = ""
+    slots: int = 1
+    memory: int = 0
+    cores: int = 0
+    numa: int = 0
+    mode: str = ""
+    is_healthy: bool = True
+
+
+class Role(Enum):
+    CONTAINER = "container"
+    SIDECAR = "sidecar"
+    INIT = "init"
+
+
+class Request(NamedTuple):
+    """Of one container, of each of `number` devices: `memory`, or `percent` of the memory if that
+    is 0; `cores` in percent.
+    """
+
+    number: int
+    memory: int = 0
+    percent: int = 0
+    cores: int = 0
+
+    def memory_of(self, total: int) -> int:
+        return self.memory or total * self.percent // 100
+
+
+class Rules(NamedTuple):
+    """Which devices will do. Models are told by a part of their name, in any case; empty is any."""
+
+    models: tuple[str, ...] = ()
+    other_models: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
+    other_ids: tuple[str, ...] = ()
+    modes: frozenset[str] = frozenset()
+    is_alone: bool = False  # only devices that nobody uses
+    is_in_one_zone: bool = False  # all devices of a container in one NUMA zone
+
+    def allow_model(self, model: str) -> bool:
+        upper = model.upper()
+        if self.models and not any(one.upper() in upper for one in self.models):
+            return False
+        return not any(one.upper() in upper for one in self.other_models)
+
+    def allow(self, device: Device) -> bool:
+        return (
+            self.allow_model(device.model)
+            and (not self.modes or device.mode in self.modes)
+            and (not self.ids or device.id in self.ids)
+            and device.id not in self.other_ids
+        )
+
+
+class Wish(NamedTuple):
+    """What a pod asks for: for each place in its annotation the role of the container, and its
+    request, if it has any. `problem`: why it can be had nowhere.
+    """
+
+    roles: tuple[Role, ...]
+    requests: tuple[Request | None, ...]
+    rules: Rules = Rules()
+    policy: str = ""  # of the devices of a node; "": the profile's
+    node_policy: str = ""
+    problem: str = ""
+
+    @property
+    def asked(self) -> list[Request]:
+        return [request for request in self.requests if request is not None]
+
+    @property
+    def is_simple(self) -> bool:
+        """Whether it fits a node if so many devices of the node fit."""
+        return len(self.asked) == 1 and not (self.rules.ids or self.rules.is_in_one_zone)
+
+
+class Part(NamedTuple):
+    """What one container has of one device."""
+
+    device: str
+    memory: int
+    cores: int
+
+
+#: For each place in a pod's annotation, its parts.
+Parts = tuple[tuple[Part, ...], ...]
+
+
+class Held(NamedTuple):
+    """What a pod has of one device."""
+
+    slots: int = 0
+    memory: int = 0
+    cores: int = 0
+
+    def with_more(self, slots: int, memory: int, cores: int) -> "Held":
+        return Held(self.slots + slots, self.memory + memory, self.cores + cores)
+
+
+def held_by(roles: Sequence[Role], parts: Parts) -> dict[str, Held]:
+    """By device, what a pod takes."""
+    sums: dict[Role, dict[str, Held]] = {role: {} for role in Role}
+    for at, container in enumerate(parts):
+        role = roles[at] if at < len(roles) else Role.CONTAINER
+        found = sums[role]
+        for part in container:
+            before = found.get(part.device, Held())
+            if role is Role.INIT:
+                memory, cores = max(before.memory, part.memory), max(before.cores, part.cores)
+                found[part.device] = Held(1, memory, cores)
+            else:
+                found[part.device] = before.with_more(1, part.memory, part.cores)
+    total = {}
+    for device in {device for found in sums.values() for device in found}:
+        beside, one, first = (sums[role].get(device, Held()) for role in _ORDER)
+        more = (max(pair) for pair in zip(one, first, strict=True))
+        total[device] = beside.with_more(*more)
+    return total
+
+
+_ORDER: Final = (Role.SIDECAR, Role.CONTAINER, Role.INIT)
+
+
+class Room:
+    """What is left of a node's devices: lists by device. Nothing is ever below zero."""
+
+    __slots__ = ("cores", "devices", "memory", "place", "slots")
+
+    def __init__(self, devices: Sequence[Device], like: "Room | None" = None) -> None:
+        """`like` another room with these devices."""
+        self.devices = devices
+        self.place: dict[str, int] = (
+            {device.id: at for at, device in enumerate(devices)} if like is None else like.place
+        )
+        self.slots: list[int] = (
+            [device.slots for device in devices] if like is None else like.slots[:]
+        )
+        self.memory: list[int] = (
+            [device.memory for device in devices] if like is None else like.memory[:]
+        )
+        self.cores: list[int] = (
+            [device.cores for device in devices] if like is None else like.cores[:]
+        )
+
+    def copy(self) -> "Room":
+        return Room(self.devices, self)
+
+    def take(self, held: Mapping[str, Held]) -> None:
+        """What is not there cannot be taken; devices that went are passed over."""
+        for device, (slots, memory, cores) in held.items():
+            at = self.place.get(device)
+            if at is not None:
+                self.slots[at] = max(self.slots[at] - slots, 0)
+                self.memory[at] = max(self.memory[at] - memory, 0)
+                self.cores[at] = max(self.cores[at] - cores, 0)
+
+    def take_anywhere(self, wish: Wish) -> None:
+        """Of a pod that has got devices, nobody knows which: off every one of them."""
+        for device in self.devices:
+            parts = tuple(
+                (Part(device.id, request.memory_of(device.memory), request.cores),)
+                if request is not None
+                else ()
+                for request in wish.requests
+            )
+            self.take(held_by(wish.roles, parts))
+
+    def choose(self, wish: Wish, policy: str) -> Parts | None:
+        """The devices that a pod gets here; None if there are not enough.
+
+        Containers choose one after the other, sidecars first. Among devices that will do `binpack`
+        takes those with least memory left, `spread` those with most; of equals the first.
+        """
+        chosen: list[tuple[Part, ...]] = [()] * len(wish.requests)
+        beside = self.copy()
+        if not beside.fill(wish, policy, Role.SIDECAR, chosen):
+            return None
+        if not beside.copy().fill(wish, policy, Role.CONTAINER, chosen):
+            return None
+        for at, role in enumerate(wish.roles):
+            if role is Role.INIT and not beside.copy().fill(wish, policy, role, chosen, (at,)):
+                return None
+        return tuple(chosen)
+
+    def fill(
+        self,
+        wish: Wish,
+        policy: str,
+        role: Role,
+        chosen: list[tuple[Part, ...]],
+        places: Iterable[int] | None = None,
+    ) -> bool:
+        """Choose for all containers of a role, or those at some places, together."""
+        for at in range(len(wish.requests)) if places is None else places:
+            request = wish.requests[at]
+            if request is None or wish.roles[at] is not role:
+                continue
+            found = self._devices_for(request, wish.rules, wish.policy or policy)
+            if found is None:
+                return False
+            chosen[at] = tuple(self._part(place, request) for place in found)
+            for part in chosen[at]:
+                self.take({part.device: Held(1, part.memory, part.cores)})
+        return True
+
+    def _part(self, at: int, request: Request) -> Part:
+        device = self.devices[at]
+        return Part(device.id, request.memory_of(device.memory), request.cores)
+
+    def _devices_for(self, request: Request, rules: Rules, policy: str) -> list[int] | None:
+        fitting = [at for at in range(len(self.devices)) if self._fits(at, request, rules)]
+        sign = 1 if policy == BINPACK else -1
+        fitting.sort(key=lambda at: (sign * self.memory[at], at))
+        if not rules.is_in_one_zone:
+            return fitting[: request.number] if len(fitting) >= request.number else None
+        for zone in sorted({self.devices[at].numa for at in fitting}):
+            inside = [at for at in fitting if self.devices[at].numa == zone]
+            if len(inside) >= request.number:
+                return inside[: request.number]
+        return None
+
+    def _fits(self, at: int, request: Request, rules: Rules) -> bool:
+        """Whoever asks for all cores wants to be alone; where all cores are taken, not even those
+        are let in that ask for none.
+        """
+        device, cores = self.devices[at], self.cores[at]
+        is_used = self.slots[at] < device.slots
+        if not device.is_healthy or self.slots[at] < 1 or not rules.allow(device):
+            return False
+        if is_used and (rules.is_alone or request.cores >= WHOLE == device.cores):
+            return False
+        if device.cores and (request.cores > cores or not cores):
+            return False
+        asked = request.memory_of(device.memory)
+        return asked <= self.memory[at]

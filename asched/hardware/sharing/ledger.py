@@ -1,0 +1,207 @@
+"""What is left of each node's devices.
+
+A pod's devices are known from its annotations, or, until the watch shows them, from what we have
+reserved for it. Pods of ours that are supposed on a node have no devices yet and get them as they
+would if they were bound one after the other. Who asks for devices and was bound by others without
+being told of any may have each of them: it is taken off all.
+
+Bounds  one entry a pod of ours on its way; DEVICES_MAX devices a node.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.plugins.per_class import PerClass
+from asched.core.state.pods import PodClass
+from asched.hardware.sharing.convention import Convention
+from asched.hardware.sharing.devices import (
+    DEVICES_MAX,
+    WHOLE,
+    Parts,
+    Request,
+    Room,
+    Rules,
+    Wish,
+    held_by,
+)
+from asched.plugin import Aspect, ByRow, Cluster, NodeView, PodInfo
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+ASPECTS: Final = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.ANNOTATIONS | Aspect.LIVE
+_EMPTY: Final = Room(())
+#: Places on the first axis of the columns.
+SLOTS, USED, MEMORY, TOTAL, CORES, CORES_TOTAL, MODEL = range(7)
+
+
+class Ledger(ByRow[None]):
+    """Rooms by row, and the same as columns."""
+
+    def __init__(self, cluster: Cluster, convention: Convention, policy: str) -> None:
+        super().__init__(cluster.nodes, int(ASPECTS))
+        self._cluster = cluster
+        self._convention = convention
+        self._policy = policy
+        self._rooms: list[Room] = []
+        self._columns: I64 = np.zeros((7, 0, 1), dtype=np.int64)
+        self._models: dict[tuple[str, str], int] = {}  # (model, mode) -> number
+        self._reserved: dict[str, Parts] = {}
+        self._untold: dict[int, None] = {}  # rows with pods of which nobody has told
+        self.wish = PerClass(self._wish_of)
+        #: Moves when rows changed that no log tells of.
+        self.version = 0
+
+    def _wish_of(self, cls: PodClass) -> Wish | None:
+        return self._convention.wish(cls.example)
+
+    # --- from the plugin -------------------------------------------------------------------------
+
+    def reserve(self, uid: str, parts: Parts) -> None:
+        self._reserved[uid] = parts
+
+    def release(self, uid: str) -> Parts | None:
+        """The row is logged as the pod leaves it."""
+        return self._reserved.pop(uid, None)
+
+    def reserved(self, uid: str) -> Parts | None:
+        return self._reserved.get(uid)
+
+    def refresh(self) -> None:
+        """Read the rows that changed; not in a trial, of which nothing may be kept."""
+        if self._cluster.topology.on_trial:
+            return
+        self.update(None)
+        for row in tuple(self._untold):
+            before = self._rooms[row]
+            self._read(row)
+            room = self._rooms[row]
+            if (room.slots, room.memory, room.cores) != (before.slots, before.memory, before.cores):
+                self.version += 1
+
+    def room(self, row: int, without: str = "") -> Room:
+        """What is left on a row; `without` a pod that is there."""
+        if not without and not self._cluster.topology.on_trial and row < len(self._rooms):
+            return self._rooms[row]
+        return self._room(row, self._cluster.pods_on(row), without)[0]
+
+    def has_devices(self, view: NodeView) -> Mask:
+        """bool[M]: whether a row tells of any."""
+        found: Mask = self._of(view)[TOTAL].any(axis=1)
+        return found
+
+    def fitting(self, view: NodeView, request: Request, rules: Rules) -> I64:
+        """int64[M]: how many devices of each row have room for one of a request's."""
+        columns = self._of(view)
+        allowed = np.zeros(len(self._models) + 1, dtype=np.bool_)
+        for (model, mode), number in self._models.items():
+            has_mode = not rules.modes or mode in rules.modes
+            allowed[number] = has_mode and rules.allow_model(model)
+        fits: Mask = (columns[SLOTS] > 0) & allowed[columns[MODEL]]
+        asked = request.memory or columns[TOTAL] * request.percent // 100
+        fits &= asked <= columns[MEMORY]
+        counted, left = columns[CORES_TOTAL], columns[CORES]
+        fits &= (counted == 0) | ((request.cores <= left) & (left > 0))
+        if rules.is_alone:
+            fits &= columns[USED] == 0
+        elif request.cores >= WHOLE:
+            fits &= (columns[USED] == 0) | (counted != WHOLE)
+        found: I64 = np.count_nonzero(fits, axis=1)
+        return found
+
+    def used_share(self, view: NodeView) -> I64:
+        """int64[M], 0..100: of the memory of all devices of a row."""
+        columns = self._of(view)
+        total, left = columns[TOTAL].sum(axis=1), columns[MEMORY].sum(axis=1)
+        found: I64 = (total - left) * 100 // np.maximum(total, 1)
+        return found
+
+    # --- rows ------------------------------------------------------------------------------------
+
+    def _of(self, view: NodeView) -> I64:
+        """int64[7, M, D]: of a view, as it is now; in a trial, as it would be."""
+        rows = view.row_numbers()
+        if not self._cluster.topology.on_trial:
+            self.refresh()
+            here: I64 = self._columns[:, rows]
+            return here
+        found = np.zeros((7, len(rows), DEVICES_MAX), dtype=np.int64)
+        for at, row in enumerate(rows.tolist()):
+            self._write(found, at, self.room(row))
+        return found
+
+    def _make_all(self, _: None) -> None:
+        height = self._nodes.height
+        self._rooms = [_EMPTY] * height
+        self._columns = np.zeros((7, height, self._columns.shape[2]), dtype=np.int64)
+        self._untold, self._models = {}, {}
+        for row in range(height):
+            self._read(row)
+
+    def _make_rows(self, _: None, rows: tuple[int, ...]) -> bool:
+        for row in rows:
+            self._read(row)
+        return True
+
+    def _read(self, row: int) -> None:
+        here = self._cluster.pods_on(row)
+        room, is_untold = self._room(row, here)
+        self._rooms[row] = room
+        if is_untold:
+            self._untold[row] = None
+        else:
+            self._untold.pop(row, None)
+        more = len(room.devices) - self._columns.shape[2]
+        if more > 0:
+            self._columns = np.pad(self._columns, ((0, 0), (0, 0), (0, more)))
+        self._write(self._columns, row, room)
+
+    def _room(self, row: int, here: Mapping[str, PodInfo], without: str = "") -> tuple[Room, bool]:
+        """And whether pods are there of which others have told nothing."""
+        node = self._cluster.nodes.node_at[row]
+        devices = self._convention.devices(node) if node is not None else ()
+        if node is None or not devices:
+            return _EMPTY, False
+        room, is_untold, ours = Room(devices), False, []
+        for uid, info in here.items():
+            wish = self.wish(info.cls) if uid != without else None
+            if wish is None:
+                continue
+            parts = self._convention.parts(info.pod, node.name, wish)
+            if parts is not None and not info.assumed:
+                self._reserved.pop(uid, None)  # the API tells the same now
+            else:
+                parts = self._reserved.get(uid)
+            if parts is not None:
+                room.take(held_by(wish.roles, parts))
+            elif info.assumed:
+                ours.append(wish)
+            else:
+                room.take_anywhere(wish)
+                is_untold = True
+        for wish in ours:
+            parts = room.choose(wish, self._policy)
+            if parts is not None:
+                room.take(held_by(wish.roles, parts))
+            else:
+                room.take_anywhere(wish)
+        return room, is_untold
+
+    def _write(self, columns: I64, at: int, room: Room) -> None:
+        columns[:, at] = 0
+        for place, device in enumerate(room.devices):
+            key = (device.model, device.mode)
+            model = self._models.setdefault(key, len(self._models) + 1)
+            slots = room.slots[place]
+            columns[:, at, place] = (
+                slots if device.is_healthy else 0,
+                device.slots - slots,
+                room.memory[place],
+                device.memory,
+                room.cores[place],
+                device.cores,
+                model,
+            )

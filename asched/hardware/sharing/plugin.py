@@ -1,0 +1,243 @@
+"""HamiVGPU, VolcanoVGPU, GpuShare: pods that share devices, told of them by annotations.
+
+Rejects   nodes that tell of no devices, or of too little left on each, for what a pod asks for;
+          pods that ask in a way that cannot be had by annotations.
+Prefers   by `binpack` nodes whose devices are in use most, by `spread` those where least are.
+Reserve   chooses the devices. PreBind waits for the node's turn and writes the annotations that its
+          device plugin reads; what was written is taken back if the pod is not bound after all.
+Retry     a pod with devices goes; a node appears, offers or tells something else.
+Cost      a few passes over rows and devices for each container; rows that pass are looked at one
+          by one for pods of several containers, or of devices by id or in one zone.
+Source    `hami.py`, `volcano.py`, `gpushare.py`
+"""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from asched.core.framework.points import I64, IDLE, Codes
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.pod import Pod
+from asched.hardware.sharing import hami, volcano
+from asched.hardware.sharing.convention import Convention
+from asched.hardware.sharing.devices import BINPACK, Wish
+from asched.hardware.sharing.gpushare import GpuShareArgs, GpuShareConvention
+from asched.hardware.sharing.hami import Hami, HamiVGPUArgs
+from asched.hardware.sharing.ledger import ASPECTS, Ledger
+from asched.hardware.sharing.turns import Locks, NoTurns, Phases, Turns
+from asched.hardware.sharing.volcano import Volcano, VolcanoVGPUArgs
+from asched.plugin import (
+    SKIP,
+    SUCCESS,
+    Action,
+    Cluster,
+    Done,
+    FilterPlugin,
+    Hint,
+    Late,
+    NodeView,
+    Patch,
+    PodInfo,
+    PreBindPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+    Reason,
+    Refused,
+    Registration,
+    ReservePlugin,
+    ScorePlugin,
+    Status,
+    Trigger,
+    failure,
+    unresolvable,
+    unschedulable,
+)
+
+NO_DEVICES: Final = Reason("node(s) told of no devices to share", resolvable=False)
+NO_ROOM: Final = Reason("node(s) had too little left of each shared device", resolvable=True)
+
+PATCHES_PODS: Final[Mapping[str, Any]] = {
+    "apiGroups": [""],
+    "resources": ["pods"],
+    "verbs": ["patch"],
+}
+PATCHES_NODES: Final[Mapping[str, Any]] = {
+    "apiGroups": [""],
+    "resources": ["nodes"],
+    "verbs": ["patch"],
+}
+
+
+class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, PreBindPlugin):
+    """See the module; what differs is the convention, and whose turn it is."""
+
+    reasons = (NO_DEVICES, NO_ROOM)
+    depends_on = ASPECTS
+    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = (PATCHES_PODS,)
+
+    def __init__(
+        self, cluster: Cluster, convention: Convention, turns: Turns, policy: str, node_policy: str
+    ) -> None:
+        self._cluster = cluster
+        self._convention = convention
+        self._turns = turns
+        self._policy, self._node_policy = policy, node_policy
+        self._ledger = Ledger(cluster, convention, policy)
+        self._begun: dict[str, bool] = {}  # uid -> whether anything of it may be outside
+        cluster.classes.tell_apart_by(convention.reads)
+
+    def registrations(self) -> Sequence[Registration]:
+        tells = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_ANNOTATION
+        gone = Registration(Trigger(POD.resource, Action.DELETE), self._pod_gone)
+        return (gone, Registration(Trigger(NODE.resource, tells), self._node_told))
+
+    def _pod_gone(self, _pod: Pod, old: Pod, _new: Pod | None) -> Hint:
+        freed = self._convention.wish(old)
+        return Hint.QUEUE if old.spec.node_name and freed is not None else Hint.SKIP
+
+    def _node_told(self, _pod: Pod, old: Any, new: Any) -> Hint:
+        """Locks come and go; devices do not."""
+        if old is None or new is None:
+            return Hint.QUEUE
+        before, now = self._convention.devices(old), self._convention.devices(new)
+        return Hint.SKIP if before == now else Hint.QUEUE
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        wish = self._ledger.wish(pod.cls)
+        return IDLE if wish is None else wish
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        self._ledger.refresh()
+        return self._ledger.version
+
+    def data_stamp(self, pod: PodInfo) -> Hashable:  # noqa: ARG002
+        return "what a class asks for stays"
+
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult:
+        wish = self._ledger.wish(pod.cls)
+        if wish is None:
+            return PreFilterResult(SKIP)
+        if wish.problem:
+            return PreFilterResult(unresolvable(wish.problem))
+        return PreFilterResult(SUCCESS, data=wish)
+
+    def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
+        found: Codes = np.full(nodes.size, 1, dtype=np.int32)
+        wish = self._ledger.wish(pod.cls)
+        if wish is None:
+            return np.zeros(nodes.size, dtype=np.int32)
+        has_room = self._ledger.has_devices(nodes)
+        found[has_room] = 2
+        for request in set(wish.asked):
+            has_room &= self._ledger.fitting(nodes, request, wish.rules) >= request.number
+        if not wish.is_simple:
+            rows = nodes.row_numbers()
+            for at in np.flatnonzero(has_room).tolist():
+                has_room[at] = self._choose(int(rows[at]), wish) is not None
+        found[has_room] = 0
+        return found
+
+    def _choose(self, row: int, wish: Wish, without: str = "") -> Any:
+        return self._ledger.room(row, without).choose(wish, self._policy)
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        wish = self._ledger.wish(pod.cls)
+        if wish is None:
+            return np.zeros(nodes.size, dtype=np.int64)
+        used = self._ledger.used_share(nodes)
+        policy = wish.node_policy or self._node_policy
+        return used if policy == BINPACK else 100 - used
+
+    # --- on the way to a node --------------------------------------------------------------------
+
+    def reserve(self, pod: PodInfo, node: str, data: Any) -> Status:  # noqa: ARG002
+        wish, row = self._ledger.wish(pod.cls), self._cluster.nodes.row_of.get(node)
+        if wish is None or row is None:
+            return SUCCESS
+        uid = pod.pod.uid
+        parts = self._choose(row, wish, without=uid)
+        if parts is None:
+            return unschedulable(f"node {node} has too little left of each shared device")
+        self._ledger.reserve(uid, parts)
+        return SUCCESS
+
+    def unreserve(self, pod: PodInfo, node: str) -> Late | None:
+        self._ledger.release(pod.pod.uid)
+        if self._begun.pop(pod.pod.uid, None) is None:
+            return None
+        return self._take_back(pod.pod, node)
+
+    def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:  # noqa: ARG002
+        return SUCCESS if self._ledger.reserved(pod.pod.uid) is not None else SKIP
+
+    def pre_bind(self, pod: PodInfo, node: str) -> Late:
+        uid = pod.pod.uid
+        self._begun[uid] = True
+        status = yield from self._turns.take(pod.pod, node)
+        if not status.is_success:
+            return status
+        parts, known = self._ledger.reserved(uid), self._cluster.node_of(node)
+        if parts is None or known is None:
+            return failure(f"node {node}, or what was reserved there for {pod.pod.key}, is gone")
+        now_s = self._cluster.wall_clock_s
+        written = self._convention.written(pod.pod, known, parts, now_s)
+        answer = yield _patch(pod.pod, written.annotations, written.labels)
+        if not isinstance(answer, Done):
+            said = answer.message if isinstance(answer, Refused) else type(answer).__name__
+            return failure(f"tell pod {pod.pod.key} of its devices: {said}")
+        self._begun = {one: True for one in self._begun if self._cluster.is_assumed(one)}
+        return SUCCESS
+
+    def _take_back(self, pod: Pod, node: str) -> Late:
+        yield from self._turns.leave(pod, node)
+        if pod.key not in self._cluster.pods_seen:
+            return SUCCESS
+        nothing = dict.fromkeys(self._convention.writes)
+        answer = yield _patch(pod, nothing, dict.fromkeys(self._convention.writes_labels))
+        if isinstance(answer, Refused):
+            return failure(f"take devices back from pod {pod.key}: {answer.message}")
+        return SUCCESS
+
+
+def _patch(
+    pod: Pod, annotations: Mapping[str, str | None], labels: Mapping[str, str | None]
+) -> Patch:
+    """Of this very pod."""
+    metadata: dict[str, Any] = {"uid": pod.uid, "annotations": dict(annotations)}
+    if labels:
+        metadata["labels"] = dict(labels)
+    name, namespace = pod.metadata.name, pod.metadata.namespace
+    return Patch(kind=POD, namespace=namespace, name=name, body={"metadata": metadata})
+
+
+class HamiVGPU(SharedDevices):
+    """For nodes with HAMi's device plugin."""
+
+    name = "HamiVGPU"
+    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = (PATCHES_PODS, PATCHES_NODES)
+
+    def __init__(self, args: HamiVGPUArgs, cluster: Cluster) -> None:
+        policies = args.gpu_scheduler_policy, args.node_scheduler_policy
+        super().__init__(cluster, Hami(args), Locks(cluster, hami.LOCK), *policies)
+
+
+class VolcanoVGPU(SharedDevices):
+    """For nodes with Volcano's vGPU device plugin."""
+
+    name = "VolcanoVGPU"
+
+    def __init__(self, args: VolcanoVGPUArgs, cluster: Cluster) -> None:
+        keys = volcano.PHASE, volcano.BIND_TIME, volcano.LOCK
+        turns = Phases(cluster, keys, volcano.ALLOCATING)
+        policies = args.schedule_policy, args.schedule_policy
+        super().__init__(cluster, Volcano(args), turns, *policies)
+
+
+class GpuShare(SharedDevices):
+    """For nodes with the gpushare device plugin."""
+
+    name = "GpuShare"
+
+    def __init__(self, args: GpuShareArgs, cluster: Cluster) -> None:
+        super().__init__(cluster, GpuShareConvention(args), NoTurns(cluster), BINPACK, BINPACK)

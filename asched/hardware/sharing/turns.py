@@ -1,0 +1,241 @@
+"""Whose turn it is to be bound to a node: device plugins hand devices to one pod at a time.
+
+    lock   an annotation of the node that names time and pod; we set it, the plugin takes it away.
+           It is in the way of others while it is younger than GIVEN_UP_S and its pod is there.
+    phase  the plugin serves the pod that was told first: the next is told once it is served
+
+Pods of ours stand in a line for each node. A lock is set with the version of the node that we know,
+so that two never have it.
+
+Source  Project-HAMi/HAMi pkg/util/nodelock/nodelock.go; volcano.py
+Bounds  a turn is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, NEWS_S_MAX until a look without news.
+"""
+
+from abc import ABC, abstractmethod
+from collections import deque
+from collections.abc import Generator
+from typing import Final
+
+from asched.core.framework.effects import WaitFor
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.pod import Pod
+from asched.core.model.timestamp import microseconds, rfc3339
+from asched.core.state.cluster import Cluster
+from asched.hardware.sharing.convention import GIVEN_UP_S, annotations_of, number
+from asched.plugin import SUCCESS, Done, Effect, Late, Patch, Refused, Status, failure
+
+TURN_S_MAX: Final = 2 * GIVEN_UP_S
+NEWS_S_MAX: Final = 5.0
+ATTEMPTS_MAX: Final = 10
+CONFLICT: Final = 409
+
+
+class Turns(ABC):
+    """`take` lets a pod through when nobody else is being served on the node."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._lines: dict[str, deque[str]] = {}
+
+    def take(self, pod: Pod, node: str) -> Late:
+        line = self._lines.setdefault(node, deque())
+        line.append(pod.uid)
+        try:
+            return (yield from self._stand(pod, node, line))
+        finally:
+            line.remove(pod.uid)
+            if not line:
+                self._lines.pop(node, None)
+
+    def _stand(self, pod: Pod, node: str, line: deque[str]) -> Late:
+        until_s = self._cluster.wall_clock_s + TURN_S_MAX
+        for _ in range(ATTEMPTS_MAX):
+            while why := self._obstacle(pod, node, line):
+                left_s = until_s - self._cluster.wall_clock_s
+                if left_s <= 0:
+                    return failure(f"node {node} was not free to serve {pod.key}: {why}")
+                yield WaitFor(
+                    ready=lambda: not self._obstacle(pod, node, line),
+                    timeout_s=min(left_s, NEWS_S_MAX),
+                    on=self._topics(node),
+                )
+            status = yield from self._enter(pod, node)
+            if status is not None:
+                return status
+        return failure(
+            f"the lock of node {node} could not be taken: it changed {ATTEMPTS_MAX} times"
+        )
+
+    def _obstacle(self, pod: Pod, node: str, line: deque[str]) -> str:
+        return self._in_the_way(pod, node) if line[0] == pod.uid else "others wait before it"
+
+    @abstractmethod
+    def _in_the_way(self, pod: Pod, node: str) -> str:
+        """Who is served there at the moment; empty if nobody is."""
+
+    @abstractmethod
+    def _topics(self, node: str) -> tuple[tuple[str, str], ...]:
+        """What moves when that changes."""
+
+    @abstractmethod
+    def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:
+        """Nobody is in the way: begin. None: somebody was quicker."""
+
+    def leave(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
+        """The pod is not bound there after all."""
+        yield from ()
+        return SUCCESS
+
+
+class Locks(Turns):
+    """One annotation of the node for all device plugins of a kind."""
+
+    def __init__(self, cluster: Cluster, annotation: str) -> None:
+        super().__init__(cluster)
+        self._annotation = annotation
+
+    def _told(self, node: str) -> str:
+        known = self._cluster.node_of(node)
+        return (known.metadata.annotations or {}).get(self._annotation, "") if known else ""
+
+    def _in_the_way(self, pod: Pod, node: str) -> str:
+        told = self._told(node)
+        if not told or _names(told, pod) or is_over(told, self._cluster.wall_clock_s):
+            return ""
+        _, *key = told.split(",")
+        if len(key) == 2 and "/".join(key) not in self._cluster.pods_seen:
+            return ""  # nobody is left who would be served
+        return f"{self._annotation} is {told}"
+
+    def _topics(self, node: str) -> tuple[tuple[str, str], ...]:
+        return ((NODE.resource, node),)
+
+    def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:
+        if _names(self._told(node), pod):
+            return SUCCESS
+        known = self._cluster.node_of(node)
+        if known is None:
+            return failure(f"node {node} is gone")
+        version = known.metadata.resource_version
+        now = rfc3339(self._cluster.wall_clock_s)
+        lock = f"{now},{pod.metadata.namespace},{pod.metadata.name}"
+        answer = yield self._patch(node, version, lock)
+        if isinstance(answer, Done):
+            return SUCCESS
+        if isinstance(answer, Refused) and answer.code != CONFLICT:
+            return failure(f"lock node {node}: {answer.message}")
+        yield self._news(node, version)
+        return None
+
+    def leave(self, pod: Pod, node: str) -> Late:
+        """Its lock goes, if it is ours still; the plugin may have taken it away."""
+        for _ in range(ATTEMPTS_MAX):
+            told = self._told(node)
+            if told and not _names(told, pod):
+                break
+            # Ours, or not seen yet: the version decides.
+            version = self._version(node)
+            answer = yield self._patch(node, version, None)
+            if not isinstance(answer, Refused) or answer.code != CONFLICT:
+                break
+            yield self._news(node, version)
+        return SUCCESS
+
+    def _news(self, node: str, version: str) -> WaitFor:
+        return WaitFor(
+            ready=lambda: self._version(node) != version,
+            timeout_s=NEWS_S_MAX,
+            on=self._topics(node),
+        )
+
+    def _version(self, node: str) -> str:
+        known = self._cluster.node_of(node)
+        return known.metadata.resource_version if known is not None else ""
+
+    def _patch(self, node: str, version: str, lock: str | None) -> Patch:
+        metadata = {"resourceVersion": version, "annotations": {self._annotation: lock}}
+        return Patch(kind=NODE, namespace="", name=node, body={"metadata": metadata})
+
+
+class Phases(Turns):
+    """Each pod tells of itself whether it has been served."""
+
+    def __init__(self, cluster: Cluster, keys: tuple[str, str, str], allocating: str) -> None:
+        """`keys`: the annotations for phase and beginning on pods, and of the lock on nodes."""
+        super().__init__(cluster)
+        self._phase, self._since, self._lock = keys
+        self._allocating = allocating
+        self._sent: dict[str, float] = {}  # uid -> when we let it through
+
+    def _in_the_way(self, pod: Pod, node: str) -> str:
+        row, known = self._cluster.nodes.row_of.get(node), self._cluster.node_of(node)
+        if row is None or known is None:
+            return ""
+        now_s = self._cluster.wall_clock_s
+        told = (known.metadata.annotations or {}).get(self._lock, "")
+        if told and not is_over(told, now_s):
+            return f"{self._lock} is {told}"
+        for uid, info in self._cluster.pods_on(row).items():
+            if uid != pod.uid and self._is_being_served(uid, info.pod.key, now_s):
+                return f"{info.pod.key} is being served"
+        return ""
+
+    def _is_being_served(self, uid: str, key: str, now_s: float) -> bool:
+        seen = self._cluster.pods_seen.get(key)
+        told = annotations_of(seen) if seen is not None else {}
+        phase = told.get(self._phase, "")
+        sent_s = self._sent.get(uid, 0.0)
+        if phase == self._allocating:
+            sent_s = max(sent_s, float(number(told.get(self._since, "")) or 0))
+        elif phase:
+            self._sent.pop(uid, None)
+            return False
+        return now_s - sent_s < GIVEN_UP_S
+
+    def _topics(self, node: str) -> tuple[tuple[str, str], ...]:
+        row = self._cluster.nodes.row_of.get(node)
+        there = self._cluster.pods_on(row).values() if row is not None else ()
+        pods = ((POD.resource, info.pod.key) for info in there if info.pod.uid in self._sent)
+        return ((NODE.resource, node), *pods)
+
+    def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:  # noqa: ARG002
+        now_s = self._cluster.wall_clock_s
+        self._sent = {uid: s for uid, s in self._sent.items() if now_s - s < GIVEN_UP_S}
+        self._sent[pod.uid] = now_s
+        yield from ()
+        return SUCCESS
+
+    def leave(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
+        self._sent.pop(pod.uid, None)
+        yield from ()
+        return SUCCESS
+
+
+class NoTurns(Turns):
+    """Any number of pods at a time."""
+
+    def take(self, pod: Pod, node: str) -> Late:  # noqa: ARG002
+        yield from ()
+        return SUCCESS
+
+    def _in_the_way(self, pod: Pod, node: str) -> str:  # noqa: ARG002
+        return ""
+
+    def _topics(self, node: str) -> tuple[tuple[str, str], ...]:  # noqa: ARG002
+        return ()
+
+    def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:  # noqa: ARG002
+        yield from ()
+        return SUCCESS
+
+
+def _names(told: str, pod: Pod) -> bool:
+    return told.endswith(f",{pod.metadata.namespace},{pod.metadata.name}")
+
+
+def is_over(told: str, now_s: float) -> bool:
+    """Whether a lock is too old to be heeded; what tells of no time is heeded."""
+    try:
+        return now_s - microseconds(told.split(",", 1)[0]) / 1e6 > GIVEN_UP_S
+    except ValueError:
+        return False

@@ -1,0 +1,169 @@
+"""How Volcano's vGPU device plugin is told of devices.
+
+    node   volcano.sh/node-vgpu-register    its devices: `ID,SLOTS,MEMORY,TYPE,HEALTH,MODE:` each
+    pod    volcano.sh/devices-to-allocate   what the plugin hands out, and strikes out as it does
+           volcano.sh/vgpu-ids-new          the same for good
+           volcano.sh/vgpu-node, vgpu-time, bind-phase, bind-time
+
+The plugin serves the pod of its node that was told first and has as many devices to be handed out
+as the kubelet asks for at once, which is for one container. So a pod with several containers that
+ask cannot be served, and pods are told one after the other (`turns.py`).
+
+Deliberately other: containers that ask for nothing have an empty place of their own in the
+annotation, without which the plugin would take another container for the one that asks.
+
+Source  volcano-sh/volcano pkg/scheduler/api/devices/nvidia/vgpu, Project-HAMi/
+        volcano-vgpu-device-plugin pkg/util/util.go, pkg/plugin/server.go
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from asched.core.model.node import Node
+from asched.core.model.pod import Container, Pod
+from asched.hardware.sharing.convention import (
+    Convention,
+    Written,
+    amount,
+    annotations_of,
+    decoded,
+    encoded,
+    listed,
+    number,
+)
+from asched.hardware.sharing.devices import (
+    BINPACK,
+    DEVICES_MAX,
+    POLICIES,
+    WHOLE,
+    Device,
+    Parts,
+    Request,
+    Role,
+    Rules,
+    Wish,
+)
+
+LOCK: Final = "hamivgpu"
+REGISTER: Final = "volcano.sh/node-vgpu-register"
+TO_ALLOCATE: Final = "volcano.sh/devices-to-allocate"
+ALLOCATED: Final = "volcano.sh/vgpu-ids-new"
+NODE: Final = "volcano.sh/vgpu-node"
+TIME: Final = "volcano.sh/vgpu-time"
+BIND_TIME: Final = "volcano.sh/bind-time"
+PHASE: Final = "volcano.sh/bind-phase"
+ALLOCATING: Final = "allocating"
+
+USE_MODEL, NO_MODEL = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
+USE_ID, NO_ID = "volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid"
+MODE: Final = "volcano.sh/vgpu-mode"
+GROUP_POLICY: Final = "volcano.sh/vgpu-podgroup-policy"
+
+KIND: Final = "NVIDIA"
+HAMI_CORE: Final = "hami-core"
+_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+
+
+@dataclass(frozen=True, slots=True)
+class VolcanoVGPUArgs:
+    """Names as in Volcano's device configuration."""
+
+    resource_count_name: str = "volcano.sh/vgpu-number"
+    resource_memory_name: str = "volcano.sh/vgpu-memory"
+    resource_memory_percentage_name: str = "volcano.sh/vgpu-memory-percentage"
+    resource_core_name: str = "volcano.sh/vgpu-cores"
+    schedule_policy: str = BINPACK
+
+    def __post_init__(self) -> None:
+        if self.schedule_policy not in POLICIES:
+            known = ", ".join(POLICIES)
+            raise ValueError(f'schedulePolicy "{self.schedule_policy}" is none of {known}')
+
+
+class Volcano(Convention):
+    """See the module."""
+
+    reads = (USE_MODEL, NO_MODEL, USE_ID, NO_ID, MODE, GROUP_POLICY)
+    writes = (TO_ALLOCATE, ALLOCATED, NODE, TIME, BIND_TIME, PHASE)
+
+    def __init__(self, args: VolcanoVGPUArgs) -> None:
+        self._args = args
+        self._told_s: dict[str, int] = {}  # node -> the last time that a pod there was told
+
+    def wish(self, pod: Pod) -> Wish | None:
+        told = annotations_of(pod)
+        requests = tuple(self._request(one) for one in pod.spec.containers or ())
+        if not any(requests):
+            return None
+        modes = frozenset({told[MODE]}) if told.get(MODE) else frozenset({HAMI_CORE})
+        models = listed(told, USE_MODEL)
+        others = () if models else listed(told, NO_MODEL)
+        rules = Rules(models, others, listed(told, USE_ID), listed(told, NO_ID), modes)
+        several = sum(request is not None for request in requests) > 1
+        roles = (Role.CONTAINER,) * len(requests)
+        return Wish(roles, requests, rules, problem=_problem(told, is_several=several))
+
+    def _request(self, container: Container) -> Request | None:
+        args = self._args
+        devices = amount(container, args.resource_count_name)
+        memory = amount(container, args.resource_memory_name)
+        devices = devices or int(memory > 0)
+        if not devices:
+            return None
+        percent = min(amount(container, args.resource_memory_percentage_name), WHOLE)
+        if percent or not memory:
+            memory, percent = 0, percent or WHOLE
+        return Request(
+            devices, memory, percent, min(amount(container, args.resource_core_name), WHOLE)
+        )
+
+    def devices(self, node: Node) -> Sequence[Device]:
+        found = []
+        for word in (node.metadata.annotations or {}).get(REGISTER, "").split(":")[:DEVICES_MAX]:
+            fields = word.split(",")
+            amounts = [number(field) for field in fields[1:3]]
+            if len(fields) < 6 or amounts[0] is None or amounts[1] is None:
+                continue
+            slots, memory = amounts[0], amounts[1]
+            healthy, mode = fields[4] in _TRUE, fields[5] or HAMI_CORE
+            found.append(Device(fields[0], fields[3], slots, memory, WHOLE, 0, mode, healthy))
+        return tuple(found)
+
+    def parts(self, pod: Pod, node: str, wish: Wish) -> Parts | None:
+        told = annotations_of(pod)
+        if ALLOCATED not in told or told.get(NODE) != node:
+            return None
+        return decoded(told[ALLOCATED], len(wish.roles))
+
+    def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> Written:  # noqa: ARG002
+        devices = ";".join(encoded(container, KIND) for container in parts)
+        # Of pods told in one second the plugin would not know which was first.
+        at = max(int(now_s), self._told_s.get(node.name, 0) + 1)
+        if len(self._told_s) > TOLD_MAX:
+            self._told_s = {name: s for name, s in self._told_s.items() if s >= int(now_s)}
+        self._told_s[node.name] = at
+        return Written(
+            {
+                TO_ALLOCATE: devices,
+                ALLOCATED: devices,
+                NODE: node.name,
+                TIME: str(at),
+                BIND_TIME: str(int(now_s)),
+                PHASE: ALLOCATING,
+            }
+        )
+
+
+#: Nodes that times are kept of; those that lie behind are forgotten beyond it.
+TOLD_MAX: Final = 1024
+
+
+def _problem(told: Mapping[str, str], *, is_several: bool) -> str:
+    if is_several:
+        return "Volcano's device plugin serves one container of a pod, several ask for vGPUs"
+    if told.get(MODE, HAMI_CORE) != HAMI_CORE:
+        return f'annotation {MODE} "{told[MODE]}" is not implemented'
+    if GROUP_POLICY in told:
+        return f"annotation {GROUP_POLICY} is not implemented"
+    return ""
