@@ -21,6 +21,9 @@ COPY asched asched
 RUN /tools/bin/pip wheel --no-build-isolation --no-deps --wheel-dir /wheel . \
  && /tools/bin/pip --python /asched/bin/python install --no-deps --no-compile /wheel/*.whl \
  && python -m compileall -q --invalidation-mode unchecked-hash /asched/lib
+# What is inside, as CycloneDX; the tool stays behind with this stage.
+RUN /tools/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible \
+      --output-file /asched/sbom.cdx.json /asched/bin/python
 
 FROM ${BASE} AS run
 ARG VERSION=0.1.0

@@ -68,7 +68,7 @@ LOCK := uv pip compile --quiet --python-version 3.13 --python-platform x86_64-un
   --generate-hashes --no-emit-index-url --no-annotate --custom-compile-command "make lock"
 lock:
 	$(LOCK) --output-file deploy/requirements.lock pyproject.toml
-	echo 'hatchling>=1.27' | $(LOCK) --output-file deploy/build.lock -
+	printf 'hatchling>=1.27\ncyclonedx-bom>=7\n' | $(LOCK) --output-file deploy/build.lock -
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .hypothesis

@@ -19,7 +19,7 @@ from typing import Final
 
 from asched.cli import flags
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested
-from asched.cli.output import OUTPUTS, written
+from asched.cli.output import OUTPUTS, plain, written
 from asched.cli.run import plan_of
 from asched.edge.client.errors import ConnectError
 from asched.edge.host.configuration.file import ConfigError, UnreadableFileError
@@ -120,7 +120,7 @@ def printed(findings: Sequence[Finding], output: str) -> str:
     if output in ("json", "yaml"):
         told = [{**asdict(finding), "state": str(finding.state)} for finding in findings]
         return written(told, output).rstrip("\n")
-    return as_text(findings) if output == "text" else as_lines(findings)
+    return plain(as_text(findings) if output == "text" else as_lines(findings))
 
 
 def as_lines(findings: Sequence[Finding]) -> str:

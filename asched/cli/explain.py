@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 from asched.cli.explain_group import PATH as GROUP_PATH
 from asched.cli.explain_group import group_lines, group_name
-from asched.cli.output import add_output_flag, written
+from asched.cli.output import add_output_flag, plain, written
 from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetch, own_token
 from asched.cli.reach import add_cluster_flags, leaders_page
 from asched.edge.client.errors import api_error
@@ -121,11 +121,11 @@ def printed(told: Mapping[str, Any], output: str) -> str:
         return written(told, output)
     is_wide = output == "wide"
     if "story" in told:
-        return "\n".join(_of_pod(told, is_wide=is_wide)) + "\n"
+        return plain("\n".join(_of_pod(told, is_wide=is_wide)) + "\n")
     lines = [*group_lines(told, is_wide=is_wide)]
     if told.get("rejectedPod"):
         lines += ["", *_of_pod(told["rejectedPod"], is_wide=is_wide)]
-    return "\n".join(lines) + "\n"
+    return plain("\n".join(lines) + "\n")
 
 
 def _of_pod(told: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
@@ -281,5 +281,5 @@ def _time(at_s: float) -> str:
 
 
 def _fail(message: str, status: int) -> int:
-    sys.stderr.write(f"asched explain: {message}\n")
+    sys.stderr.write(plain(f"asched explain: {message}\n"))
     return status

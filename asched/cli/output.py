@@ -18,6 +18,11 @@ def add_output_flag(parser: argparse.ArgumentParser, wide: str = "") -> None:
     )
 
 
+def plain(text: str) -> str:
+    """Words of others (names, messages, device attributes) without what a terminal would obey."""
+    return "".join(one if one.isprintable() or one == "\n" else "?" for one in text)
+
+
 def written(told: Any, output: str) -> str:
     """What is told, as JSON or YAML, with the line's end."""
     if output == "json":

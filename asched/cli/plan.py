@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from asched.cli.output import add_output_flag, written
+from asched.cli.output import add_output_flag, plain, written
 from asched.cli.simulate_text import told
 from asched.cli.supposed import (
     INPUT_ERRORS,
@@ -146,4 +146,4 @@ def _printed(args: argparse.Namespace, plan: Plan, result: Result, cluster: Snap
     did = "applied" if args.apply else "holds" if args.check else "planned"
     head = f"{did}: {len(plan.pods)} pods on {len({n for _, n in plan.pods})} nodes{where}{since}"
     lines = list(told(result, is_wide=args.output == "wide"))
-    return "\n".join([head, *lines]) + "\n"
+    return plain("\n".join([head, *lines]) + "\n")

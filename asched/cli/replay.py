@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asched.cli.arguments import add_plugin_flags
+from asched.cli.output import plain
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.edge.host.configuration.file import ConfigError, UnreadableFileError, load_config
 from asched.edge.host.memory import own_process
@@ -173,7 +174,7 @@ def _print(done: Replayed, shown: int | None) -> None:
     print(f"first difference in turn {findings.first}, {findings.first_at_s:.3f} s after the first")
     for what, lines in (("then", findings.then), ("now", findings.now)):
         for line in lines or ["nothing more"]:
-            print(f"  {what:<5} {line}")
+            print(plain(f"  {what:<5} {line}"))
     for kind, count in findings.counts.most_common():
         print(f"{count} pods {kind}" if count != 1 else f"1 pod {kind}")
     if findings.moved:
@@ -186,12 +187,12 @@ def _print(done: Replayed, shown: int | None) -> None:
 
 
 def _print_one(one: Difference) -> None:
-    print(f"\n{one.subject}, turn {one.turn}, {one.at_s:.3f} s: {one.kind}")
+    print(plain(f"\n{one.subject}, turn {one.turn}, {one.at_s:.3f} s: {one.kind}"))
     for what, words in (("then", one.then), ("now", one.now), ("why", one.why)):
         if words:
-            print(f"  {what:<5} {words}")
+            print(plain(f"  {what:<5} {words}"))
 
 
 def _refuse(text: str) -> int:
-    print(f"asched replay: {text}", file=sys.stderr)
+    print(plain(f"asched replay: {text}"), file=sys.stderr)
     return 2

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asched.cli import simulate_trace
-from asched.cli.output import add_output_flag, written
+from asched.cli.output import add_output_flag, plain, written
 from asched.cli.simulate_text import told
 from asched.cli.supposed import (
     INPUT_ERRORS,
@@ -143,7 +143,7 @@ def printed(args: argparse.Namespace, result: Result, other: Result | None) -> s
     """The result, and where another one differs, in the form that was asked for."""
     if args.output in ("text", "wide"):
         lines = told(result, other, against=args.against_config, is_wide=args.output == "wide")
-        return "\n".join(lines) + "\n"
+        return plain("\n".join(lines) + "\n")
     body = result.told()
     if other is not None:
         body["against"] = other.told()

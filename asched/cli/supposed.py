@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asched.cli.arguments import add_plugin_flags
+from asched.cli.output import plain
 from asched.core.config.gates import GateError
 from asched.core.config.gates import parse as parse_gates
 from asched.edge.client.errors import ClientError
@@ -128,5 +129,5 @@ def scheduler(
 
 def fail(command: str, error: Any, status: int) -> int:
     for line in str(error).splitlines():
-        sys.stderr.write(f"asched {command}: {line}\n")
+        sys.stderr.write(plain(f"asched {command}: {line}\n"))
     return status

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from asched.cli.output import plain
+
 REASONS: Final = 8
 VERDICTS: Final = 3
 GANGS: Final = 5
@@ -20,8 +22,8 @@ CORDONED: Final = 1
 def screen(view: Mapping[str, Any], *, is_wide: bool = False, columns: int = 0) -> Iterator[str]:
     """The lines; cut to so many columns if they are given."""
     for line in _lines(view, is_wide=is_wide):
-        plain = "".join(one if one.isprintable() else "?" for one in line)
-        yield plain[:columns] if columns else plain
+        words = plain(line).replace("\n", "?")
+        yield words[:columns] if columns else words
 
 
 def _lines(view: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:

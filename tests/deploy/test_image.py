@@ -112,3 +112,13 @@ def test_only_what_is_copied_reaches_the_builder() -> None:
         copied |= set(line.split()[:-1])
     assert copied == allowed
     assert all((ROOT / name).exists() for name in allowed)
+
+
+def test_the_image_says_what_is_inside_it_by_a_pinned_tool() -> None:
+    assert re.search(
+        r"cyclonedx-py environment .*\\\n.*--output-file /asched/sbom\.cdx\.json", TEXT
+    )
+    assert "cyclonedx-bom==" in (DEPLOY / "build.lock").read_text(encoding="utf-8")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert "cyclonedx-bom>=" in makefile
+    assert "/asched/sbom.cdx.json" in (ROOT / "docs/security.md").read_text(encoding="utf-8")

@@ -14,8 +14,8 @@ from asched.edge.client import kubeconfig as kubeconfigs
 from asched.edge.client.credentials import Source, load_credentials
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions, connect
-from tests.edge.client.conftest import session_with
-from tests.edge.client.scripted import reply, scripted, status
+from tests.edge.client.conftest import proxied, session_with
+from tests.edge.client.scripted import always_ok, reply, scripted, status
 
 
 def kubeconfig(path, server, user=None, cluster=None, **more):
@@ -54,6 +54,25 @@ async def test_a_token_of_the_kubeconfig_is_sent_by_both_transports(server, tmp_
     await session.pool(1).request("GET", "/")
     await session.close()
     assert [seen.headers["authorization"] for seen in server.seen] == ["Bearer secret"] * 2
+
+
+@pytest.mark.parametrize("code", [301, 302, 307, 308])
+async def test_a_token_goes_nowhere_a_redirect_points(server, tmp_path, code):
+    """Whoever could answer for the server once would have it."""
+    async with scripted(always_ok) as elsewhere:
+
+        async def moved(_seen, _wire):
+            return reply(code, {}, f"Location: {elsewhere.url}/api/v1/pods")
+
+        server.handler = moved
+        path = kubeconfig(tmp_path / "config", server.url, {"token": "secret"})
+        session = await connect(ConnectionOptions(kubeconfig=path), handshake=False)
+        for transport in (session.general, session.pool(1), proxied(session)):
+            answer = await transport.request("GET", "/api/v1/pods")
+            assert answer.status == code
+        await session.close()
+        assert [seen.headers["authorization"] for seen in server.seen] == ["Bearer secret"] * 3
+        assert elsewhere.connection_count == 0
 
 
 async def test_kubeconfig_variable_and_context_are_honoured(server, tmp_path, monkeypatch):
