@@ -3,6 +3,10 @@
 A failure is made smaller before it is printed: what is left of the life is named by options that
 repeat it. Each seed that fails has a line; a rule is shown broken once for each scenario.
 
+With `--keep` lives are appended to a file, the next one of the scenario that took the least time so
+far, until it has `--lives` of them; `--table` prints what came of them, as docs/reliability.md has
+it.
+
 Exit status: 0 if no rule was broken, 1 if one was (the first line names scenario and seed), 2 for
 wrong usage.
 """
@@ -16,6 +20,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, Final
 
+from asched.lab.sim import lives
 from asched.lab.sim.scenario import Broken, Cut, Scenario, play
 from asched.lab.sim.scenarios import SCENARIOS
 from asched.lab.sim.shrink import Shrinking, kind_of
@@ -41,6 +46,9 @@ def add_parser(subparsers: Any) -> None:
     add("--only", default="", metavar="NUMBERS", help="take these steps only, such as 0-3,7")
     add("--single", action="store_true", help="where pods are added, add one")
     add("--record", type=Path, metavar="DIR", help="keep recordings there (asched replay)")
+    add("--keep", type=Path, metavar="FILE", help="append lives to this file, see --lives")
+    add("--lives", type=int, default=0, metavar="N", help="go on until the file of --keep has N")
+    add("--table", type=Path, metavar="FILE", help="print the table of the lives in this file")
     parser.set_defaults(run=run)
 
 
@@ -52,6 +60,8 @@ def run(args: argparse.Namespace) -> int:
         print(f"asched sim: {error}", file=sys.stderr)
         return 2
     with _quiet(logging.getLogger("asched")):
+        if args.keep or args.table:
+            return _kept(args)
         names = [args.scenario] if args.scenario else SCENARIOS
         return max(_play(name, cut, args) for name in names)
 
@@ -74,6 +84,8 @@ def _cut(args: argparse.Namespace) -> Cut:
         raise ValueError(f"no scenario {args.scenario!r}; there are {', '.join(SCENARIOS)}")
     if args.runs < 1:
         raise ValueError("--runs must be at least 1")
+    if bool(args.keep) != (args.lives > 0):
+        raise ValueError("--keep FILE and --lives N (at least 1) go together")
     without = tuple(filter(None, args.without.split(",")))
     chosen = [SCENARIOS[args.scenario]] if args.scenario else SCENARIOS.values()
     known = sorted({type(fault).__name__ for kind in chosen for fault in kind.faults})
@@ -89,6 +101,24 @@ def _numbers(text: str) -> Iterator[int]:
         if not first.isdecimal() or (dash and not last.isdecimal()):
             raise ValueError(f"--only {text}: numbers of steps are expected, such as 0-3,7")
         yield from range(int(first), int(last or first) + 1)
+
+
+def _kept(args: argparse.Namespace) -> int:
+    """Live on in a file, and tell of one."""
+    kinds = {args.scenario: SCENARIOS[args.scenario]} if args.scenario else SCENARIOS
+    failed = False
+    try:
+        if args.keep:
+            for life in lives.live_on(args.keep, kinds, args.lives, args.seed):
+                if life.broken:
+                    failed = True
+                    print(f"scenario {life.scenario}, seed {life.seed}: {life.broken}", flush=True)
+        if args.table:
+            print("\n".join(lives.table(lives.read(args.table), kinds)))
+    except (OSError, ValueError) as error:
+        print(f"asched sim: {error}", file=sys.stderr)
+        return 2
+    return 1 if failed else 0
 
 
 def _play(name: str, cut: Cut, args: argparse.Namespace) -> int:

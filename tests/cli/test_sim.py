@@ -1,10 +1,13 @@
 """`asched sim`: its lines and its exit status."""
 
+from pathlib import Path
+
 import pytest
 
 from asched.cli.main import main
 from asched.core.queue.queue import SchedulingQueue
 from asched.lab.sim import shrink
+from asched.lab.sim.lives import read
 
 
 def test_a_scenario_that_holds_says_so_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -67,3 +70,43 @@ def test_wrong_words_are_met_with_one_line(
 ) -> None:
     assert main(["sim", *words]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_lives_are_kept_gone_on_with_and_told_in_a_table(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = tmp_path / "lives.jsonl"
+    options = ["sim", "--scenario", "Incident06", "--keep", str(kept)]
+    assert main([*options, "--lives", "1"]) == 0
+    kept.write_bytes(kept.read_bytes() + b'{"scenario": "Incid')  # who wrote this was killed
+    assert main([*options, "--lives", "2", "--table", str(kept)]) == 0
+
+    assert [life.seed for life in read(kept)] == [0, 1]
+    rows = capsys.readouterr().out.splitlines()
+    (row,) = [row for row in rows if row.startswith("| `Incident06`")]
+    assert row.split(" | ")[2:5] == ["20 s", "2", "0"]
+    assert rows[-1].startswith("2 lives, ")
+
+
+def test_a_broken_life_is_kept_with_its_rule(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SchedulingQueue, "move", lambda *_, **__: 0)
+    kept = tmp_path / "lives.jsonl"
+    options = ["--scenario", "Preemptors", "--seed", "3", "--keep", str(kept), "--lives", "1"]
+
+    assert main(["sim", *options]) == 1
+    assert capsys.readouterr().out.startswith("scenario Preemptors, seed 3: ")
+    assert read(kept)[0].broken
+
+
+def test_files_that_hold_no_lives_are_refused_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = tmp_path / "wrong"
+    wrong.write_text("nothing\n")
+
+    assert main(["sim", "--table", str(wrong)]) == 2
+    assert capsys.readouterr().err.startswith(f"asched sim: {wrong}, line 1: no life: ")
+    assert main(["sim", "--lives", "5"]) == 2
+    assert "go together" in capsys.readouterr().err

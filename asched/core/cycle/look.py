@@ -13,6 +13,7 @@ from functools import partial
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group_look import GangLooks
 from asched.core.framework.attempt import Rejection
+from asched.core.framework.results.nominated_filter import FOR_A_MOMENT
 from asched.core.framework.runner import Runner
 from asched.core.queue.looking import Verdict
 from asched.core.queue.queued import QueuedPod
@@ -85,6 +86,8 @@ def _rejectors(runner: Runner, pod: PodInfo) -> frozenset[str] | None:
     rejection = _rejection(runner, pod)
     if rejection is None or rejection.pending_plugins:
         return None
+    if not FOR_A_MOMENT.isdisjoint(rejection.overrides.values()):
+        return None  # what is kept does not move with time
     return rejection.unschedulable_plugins
 
 

@@ -55,9 +55,14 @@ class KubeletRefused(Order, frozen=True):
 
     def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
         cluster = context.cluster
-        kept = ""
+        kept, now_s = "", cluster.wall_clock_s
+        row = cluster.nodes.row_of.get(self.node)
+        if row is not None:
+            there = reversed(list(cluster.pods_on(row).values()))
+            last = next((info for info in there if not context.owns(info.pod)), None)
+            cluster.refusals.clash(self.node, last, now_s)
         if self.owner:
-            hold_s = cluster.refusals.note(self.owner, self.node, cluster.wall_clock_s)
+            hold_s = cluster.refusals.note(self.owner, self.node, now_s)
             kept = f"; no other pod of its owner goes there for {hold_s:.0f} s"
         yield EmitEvent(
             regarding=ObjectReference(

@@ -22,7 +22,7 @@ from asched.core.cycle.history import Step
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Late, PostFilterResult
-from asched.core.framework.results.nominated_filter import HELD_OFF
+from asched.core.framework.results.nominated_filter import FOR_A_MOMENT
 from asched.core.framework.runner import Decision, NoNodesError
 from asched.core.framework.status import SUCCESS, Code, PointError, Status, failure
 from asched.core.framework.waiting import PERMIT_TIMEOUT_S_MAX, Stage, WaitingPod
@@ -160,7 +160,7 @@ def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
     """No node fits, and what the PostFilter plugins said to that. A pod that is only kept from a
     node for a moment comes back by itself, whoever else rejected it: no event ends that moment.
     """
-    comes_back = HELD_OFF in rejection.overrides.values()
+    comes_back = not FOR_A_MOMENT.isdisjoint(rejection.overrides.values())
     return Failure(
         rejection.message("" if result is None else result.status.message),
         names.REASON_UNSCHEDULABLE,

@@ -219,6 +219,7 @@ class Cluster(Objects):
         self.holds.node_goes(row, node.name)
         self.volumes.node_goes(node.name, row)
         self.nodes.remove(node.name)
+        self.refusals.node_goes(node.name)
         self.topology.forget_uncarried(old.labels)
         return [Sight(NODE, old, None)]
 
@@ -257,6 +258,8 @@ class Cluster(Objects):
             self._unplace(info)
         fresh = PodInfo(pod, cls)
         self._put(fresh, pod.spec.node_name)
+        if info is None:
+            self.refusals.stranger(fresh, self.wall_clock_s)
 
     def _relabel(self, info: PodInfo, cls: PodClass) -> bool:
         """Count a placed pod by other labels, if that is all that is new: API servers copy labels
@@ -290,6 +293,7 @@ class Cluster(Objects):
             )
         info.assumed = True
         self._put(info, node_name)
+        self.refusals.chosen(node_name, self.wall_clock_s)
 
     def forget(self, info: PodInfo) -> bool:
         """Give an assumed pod's place back. False if it is not assumed (any more)."""

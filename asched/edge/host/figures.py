@@ -77,6 +77,15 @@ class Figures:
 
     def _show_work(self, families: Families) -> None:
         machine, inbox = self._scheduler.machine, self._scheduler.inbox
+        refusals = machine.context.cluster.refusals
+        text = "[ALPHA] Nodes contested by another scheduler, where room is left for a while."
+        read_nodes: Callable[[], Values] = lambda: {(): refusals.contested}
+        families.pulled("asched_contested_nodes", "gauge", text, (), read_nodes)
+        text = (
+            "[ALPHA] Clashes with others that bind: pods of theirs that appeared beside a placement"
+            " of ours (overlap), pods of anybody that a kubelet refused (refused)."
+        )
+        families.pulled("asched_node_clashes_total", "counter", text, ("kind",), self.clashes)
         text = "[ALPHA] Facts that wait for the deciding loop."
         families.pulled("asched_inbox_depth", "gauge", text, (), lambda: {(): len(inbox)})
         text = "[ALPHA] Pods on their way to their node."
@@ -149,6 +158,10 @@ class Figures:
         """By what became of the pod."""
         looking = self._context.queue.looking
         return {("tried",): looking.tried, ("left",): looking.left}
+
+    def clashes(self) -> Values:
+        refusals = self._context.cluster.refusals
+        return {("overlap",): refusals.overlaps, ("refused",): refusals.refused}
 
     def in_flight(self) -> Values:
         """Markers and changes by label."""

@@ -1,5 +1,6 @@
 """Requests as the embedded server's handlers take them, without a network."""
 
+from functools import lru_cache
 from urllib.parse import parse_qsl, unquote
 
 import msgspec
@@ -27,14 +28,20 @@ class _Binding(msgspec.Struct):
 
 def ask(ctx: Context, request: Request) -> ServerReply | Watch:
     """Have the server answer a request, at once."""
-    path, _, query = request.path.partition("?")
+    path, asked = _read(request.path)
     headers = {"content-type": request.content_type}
-    asked = dict(parse_qsl(query, keep_blank_values=True))
-    call = Call(request.method, unquote(path), asked, headers, request.body or b"", ADMIN)
+    call = Call(request.method, path, dict(asked), headers, request.body or b"", ADMIN)
     try:
         return route(ctx, call)
     except ApiError as error:
         return refusal(error)
+
+
+@lru_cache(maxsize=4096)  # streams that find nothing new ask for the same again and again
+def _read(target: str) -> tuple[str, tuple[tuple[str, str], ...]]:
+    """The path and the query of a request."""
+    path, _, query = target.partition("?")
+    return unquote(path), tuple(parse_qsl(query, keep_blank_values=True))
 
 
 def send(ctx: Context, request: Request) -> Reply:

@@ -26,7 +26,8 @@ Json = dict[str, Any]
 #: Virtual seconds after the last fault in which everything must be settled: the longest lag of a
 #: stream, all retries of one write (a minute), and the longest backoff (10 s), with some to spare.
 SETTLE_S: Final = 120.0
-#: ... and in which every unschedulable pod is tried once more by the five-minute sweep.
+#: ... and in which every unschedulable pod is tried once more by the five-minute sweep, if there is
+#: one: nothing else happens then.
 SWEEP_S: Final = 400.0
 #: Fields of a spec that say more about its place than the checker knows.
 HEEDED: Final = frozenset({"schedulingGates", "schedulingGroup", "volumes", "resourceClaims"})
@@ -150,7 +151,8 @@ def _live(kind: type[Scenario], world: World, cut: Cut) -> list[str]:
     findings = world.ledger.broken + _unfinished(scenario, world, kind.moody)
     if findings:
         return findings
-    world.run_for(SWEEP_S)
+    if world.waiting():
+        world.run_for(SWEEP_S)
     findings = world.ledger.broken + _unfinished(scenario, world) + untold(world)
     if not findings:
         scenario.check(world)

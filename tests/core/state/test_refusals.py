@@ -1,10 +1,24 @@
 """Kubelets that refused a pod: whom they are spared, for how long, and that it is forgotten."""
 
+import numpy as np
 import pytest
 
 from asched.core.cycle.orders import KubeletRefused
+from asched.core.model.kinds import NODE
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Gone, Seen
 from asched.core.state.nodes import NodeTable
-from asched.core.state.refusals import FORGET_S, HOLD_S, HOLD_S_MAX, PAIRS_MAX, Refusals
+from asched.core.state.pods import PodClasses
+from asched.core.state.refusals import (
+    CONTESTED_MAX,
+    FORGET_S,
+    HALF_S,
+    HOLD_S,
+    HOLD_S_MAX,
+    OVERLAP_S,
+    PAIRS_MAX,
+    Refusals,
+)
 from asched.testing import World, given, node, pod
 from tests.builders import PodBuilder, a_node, a_pod
 
@@ -90,3 +104,83 @@ def test_where_there_is_no_other_node_it_waits_is_told_and_comes_back_by_itself(
     )
     world.wait(30)
     assert world.outcome("a").node == "n1"
+
+
+# --- contested nodes -----------------------------------------------------------------------------
+
+MESSAGE = "node(s) contested by another scheduler, which is left some room for a moment"
+
+
+def stranger(name: str, on: str, cpu: object = 1) -> dict[str, object]:
+    made = pod(name, cpu=cpu)
+    made["spec"].update(schedulerName="another", nodeName=on)
+    return made
+
+
+def clashing(seconds_between: float = 1.0) -> World:
+    """One node of 8 CPU: a pod of ours went there, and a stranger of 1 CPU appeared beside it."""
+    world = given([node("n1", cpu=8)])
+    assert world.schedule(pod("ours", cpu=1)).node == "n1"
+    world.wait(seconds_between)
+    world.add(stranger("theirs", "n1"))
+    return world
+
+
+def test_a_stranger_beside_a_choice_of_ours_is_left_room_for_one_more() -> None:
+    world = clashing()
+    assert world.schedule(pod("much", cpu=6)).message.startswith(
+        f"0/1 nodes are available: 1 {MESSAGE}."
+    )
+    assert world.schedule(pod("less", cpu=5)).node == "n1"
+
+
+def test_whoever_waited_for_that_comes_back_by_itself_when_it_is_quiet() -> None:
+    world = clashing()
+    assert world.schedule(pod("much", cpu=6)).node == ""
+    world.wait(HALF_S + 15)
+    assert world.outcome("much").node == "n1"
+
+
+def test_strangers_that_come_long_after_us_contest_nothing() -> None:
+    assert clashing(OVERLAP_S + 1).schedule(pod("much", cpu=6)).node == "n1"
+
+
+def test_without_strangers_nothing_is_contested() -> None:
+    world = given([node("n1", cpu=8)])
+    for name in ("a", "b"):
+        assert world.schedule(pod(name, cpu=4)).node == "n1"
+
+
+def test_each_refusal_of_a_kubelet_asks_for_more_room_up_to_a_part_of_the_node() -> None:
+    world = clashing()
+    for _ in range(3):
+        refused(world, "n1", owner="")
+    assert world.schedule(pod("much", cpu="4500m")).message.count(MESSAGE) == 1
+    assert world.schedule(pod("a quarter is left", cpu=4)).node == "n1"
+
+
+def test_a_pod_that_room_was_made_for_takes_it() -> None:
+    world = clashing()
+    promised = pod("promised", cpu=6)
+    promised["status"] = {"nominatedNodeName": "n1"}
+    assert world.schedule(promised).node == "n1"
+
+
+def test_a_node_made_anew_is_contested_by_nobody() -> None:
+    cluster, n1 = Cluster(), a_node("n1").allocatable(cpu="8").build()
+    cluster.apply(Seen(NODE, n1))
+    cluster.refusals.clash("n1", None, 1000.0)
+    assert cluster.refusals.contested == 1
+    cluster.apply(Gone(NODE, n1))
+    assert cluster.refusals.contested == 0
+
+
+def test_no_more_nodes_are_remembered_than_there_is_room_for(nodes: NodeTable) -> None:
+    refusals = Refusals(nodes)
+    for number in range(CONTESTED_MAX + 10):
+        refusals.clash(f"n{number}", None, 1000.0)
+    assert refusals.contested == CONTESTED_MAX
+    all_rows = np.ones(nodes.height, dtype=np.bool_)
+    info = PodClasses().info_of(a_pod("p").build())
+    assert refusals.crowded(info, all_rows, 1000.0 + HALF_S * 4) == []
+    assert refusals.contested == 0

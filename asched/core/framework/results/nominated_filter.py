@@ -10,8 +10,9 @@ when a rejection must be explained. For a *plain* class, one of whose filters no
 beyond the amounts they ask for, all rows are judged in one go; otherwise each row is judged by a
 trial of its own. Either way the answers are kept for equal pods while nothing touches the row.
 
-Rows whose kubelet has just refused a pod of the same owner (`core/state/refusals.py`) are left out
-in the same place, for whoever asks where a pod may go.
+Rows whose kubelet has just refused a pod of the same owner, and rows that others bind to as well
+and where the pod would not leave them room (`core/state/refusals.py`), are left out in the same
+place, for whoever asks where a pod may go. A pod that room was made for takes it.
 
 Bounds  TRIED_MAX classes of the second kind; the one unused for longest goes.
 
@@ -62,6 +63,12 @@ NOBODY_REFUSED: Final = RefusedRows(np.zeros(0, dtype=np.intp), {})
 HELD_OFF: Final = Reason(
     "node(s) had refused a pod of the same owner a moment ago", resolvable=False
 ).status
+#: The same for a node on which another scheduler binds.
+CONTESTED: Final = Reason(
+    "node(s) contested by another scheduler, which is left some room for a moment", resolvable=False
+).status
+#: What no event ends, only time.
+FOR_A_MOMENT: Final = frozenset((HELD_OFF, CONTESTED))
 
 
 def ignores_pods(plugin: FilterPlugin) -> bool:
@@ -103,8 +110,13 @@ class NominatedPods:
         just refused such a pod.
         """
         found = self._by_nominated(pod, state)
-        held = self._cluster.refusals.rows(pod.pod, self._cluster.wall_clock_s)
-        told = {row: HELD_OFF for row in held if state.feasible[row]}
+        refusals, now_s = self._cluster.refusals, self._cluster.wall_clock_s
+        feasible = state.feasible
+        told = dict.fromkeys(refusals.crowded(pod, feasible, now_s), CONTESTED)
+        if told and self._nominator:
+            own = self.nominated_amounts.row_of(pod)
+            told.pop(-1 if own is None else own, None)
+        told.update((row, HELD_OFF) for row in refusals.rows(pod.pod, now_s) if feasible[row])
         if not told:
             return found
         rows = np.union1d(found.rows, np.array(list(told), dtype=np.intp))

@@ -66,6 +66,7 @@ class Incident16(Incident):
             yield AddPods(count=1, cpu=("100m",), wait_s=world.rng.uniform(0.0, 3.0))
             if world.rng.random() < 0.4:
                 yield DeletePods(count=2, waiting_too=False)
+        yield Wait(wait_s=5.0)  # their sight is late by two seconds, and an answer may be lost
         singles = [p for p in world.waiting() if "schedulingGroup" not in p["spec"]]
         assert len(singles) < 3, f"{len(singles)} single pods wait behind gangs"
         yield AddNodes(count=3, cpu=(16,), pods=(20,), wait_s=0.0)
