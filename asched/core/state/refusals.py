@@ -1,4 +1,4 @@
-"""Nodes on which somebody else binds, too: pods that kubelets refused, and nodes that are contested.
+"""Nodes on which somebody else binds, too: whose kubelets refused pods, and which are contested.
 
 Nodes whose kubelet refused a pod are kept from pods of the same owner for a while.
 
@@ -63,7 +63,7 @@ class _Contested(NamedTuple):
 
     def level_at(self, now_s: float) -> float:
         level: float = self.level * 0.5 ** (max(now_s - self.at_s, 0.0) / HALF_S)
-        return level if level > 0.5 else 0.0  # noqa: PLR2004 - below it no pod is left
+        return level if level > 0.5 else 0.0
 
 
 class Refusals:
@@ -148,8 +148,9 @@ class Refusals:
 
     def node_goes(self, node_name: str) -> None:
         """Another one under its name begins anew."""
-        for kept in (self._contested, self._chosen_s, self._strangers):
-            kept.pop(node_name, None)  # type: ignore[attr-defined]
+        self._contested.pop(node_name, None)
+        for kept in (self._chosen_s, self._strangers):
+            kept.pop(node_name, None)
 
     def crowded(self, pod: PodInfo, feasible: Mask, now_s: float) -> list[int]:
         """Which of the feasible rows (bool[N]) are contested, and would not keep the room that is
@@ -163,9 +164,10 @@ class Refusals:
             row = self._nodes.row_of.get(name, -1)
             if not level:
                 over.append(name)
-            elif 0 <= row < len(feasible) and feasible[row]:
-                if not self._leaves_room(pod, row, ceil(level), known.amounts):
-                    found.append(row)
+                continue
+            is_open = 0 <= row < len(feasible) and feasible[row]
+            if is_open and not self._leaves_room(pod, row, ceil(level), known.amounts):
+                found.append(row)
         for name in over:
             del self._contested[name]
         return found

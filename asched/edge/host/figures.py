@@ -79,8 +79,9 @@ class Figures:
         machine, inbox = self._scheduler.machine, self._scheduler.inbox
         refusals = machine.context.cluster.refusals
         text = "[ALPHA] Nodes contested by another scheduler, where room is left for a while."
-        read_nodes: Callable[[], Values] = lambda: {(): refusals.contested}
-        families.pulled("asched_contested_nodes", "gauge", text, (), read_nodes)
+        families.pulled(
+            "asched_contested_nodes", "gauge", text, (), lambda: {(): refusals.contested}
+        )
         text = (
             "[ALPHA] Clashes with others that bind: pods of theirs that appeared beside a placement"
             " of ours (overlap), pods of anybody that a kubelet refused (refused)."

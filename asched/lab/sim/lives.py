@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 import asched
-from asched.lab.sim.museum import Incident
+from asched.lab.sim.museum.incident import Incident
 from asched.lab.sim.scenario import Broken, Scenario, play
 
 #: Characters of the code's digest that are written down.

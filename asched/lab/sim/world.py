@@ -8,7 +8,7 @@ second scheduler that takes what it likes.
 """
 
 import random
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -83,6 +83,8 @@ class World:
         self.event_count = self.step_count = 0  # steps are those of the scenario that were taken
         #: Of an incident: seconds from the end of each trouble to the first right decision.
         self.recoveries_s: list[float] = []
+        #: What a scenario counts for those who ask.
+        self.figures: Counter[str] = Counter()
         #: who else looks at each binding that is sent, and at each that the server accepts
         self.on_sent: list[Callable[[Process, Bind], None]] = []
         self.on_bound: list[Callable[[Bind], None]] = []

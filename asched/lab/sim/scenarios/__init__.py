@@ -9,6 +9,7 @@ from asched.lab.sim.scenarios.budgets import Budgets
 from asched.lab.sim.scenarios.burning_server import BurningServer, Inferno
 from asched.lab.sim.scenarios.busy_devices import BusyDevices
 from asched.lab.sim.scenarios.churn import Churn
+from asched.lab.sim.scenarios.contested import Contested
 from asched.lab.sim.scenarios.dying_scheduler import DyingScheduler
 from asched.lab.sim.scenarios.even_spread import EvenSpread
 from asched.lab.sim.scenarios.every_phase import EveryPhase
@@ -32,6 +33,7 @@ _KINDS: Final[tuple[type[Scenario], ...]] = (
     RollingDrain,
     Churn,
     Rivalry,
+    Contested,
     BurningServer,
     Inferno,
     DyingScheduler,
