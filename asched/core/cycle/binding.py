@@ -213,9 +213,11 @@ class Binding:
 
     def _bind(self) -> Generator[Effect, Answer, Status]:
         """Ask the bind plugins in order until one does not skip."""
+        cluster = self.context.cluster
         gone = self.context.why_pointless(self.attempt, self.node)
         if gone:
             return failure(gone)
+        cluster.refusals.chosen(self.node, cluster.wall_clock_s)
         for plugin in self.attempt.runner.binders(self.attempt.info):
             started_s = self.context.counter_s()
             status = yield from self._settled(

@@ -293,7 +293,6 @@ class Cluster(Objects):
             )
         info.assumed = True
         self._put(info, node_name)
-        self.refusals.chosen(node_name, self.wall_clock_s)
 
     def forget(self, info: PodInfo) -> bool:
         """Give an assumed pod's place back. False if it is not assumed (any more)."""

@@ -81,14 +81,12 @@ class World:
         self.inhabitants = Inhabitants(self.server, self.clock, random.Random(self.rng.random()))
         self.trace: deque[str] = deque(maxlen=TRACE_LINES)
         self.event_count = self.step_count = 0  # steps are those of the scenario that were taken
-        #: Of an incident: seconds from the end of each trouble to the first right decision.
+        #: Of an incident: seconds from a trouble's end to the first right decision; and its counts.
         self.recoveries_s: list[float] = []
-        #: What a scenario counts for those who ask.
         self.figures: Counter[str] = Counter()
-        #: who else looks at each binding that is sent, and at each that the server accepts
+        #: who else looks at bindings that are sent, that the server accepts, and at other effects
         self.on_sent: list[Callable[[Process, Bind], None]] = []
         self.on_bound: list[Callable[[Bind], None]] = []
-        #: who looks at effects other than bindings
         self.on_effect: list[Callable[[Process, Effect], None]] = []
         #: (name, version) -> the node as it was then
         self.node_versions: dict[tuple[str, str], Json] = {}
