@@ -8,7 +8,7 @@ from asched.core.model.kinds import NODE
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.nodes import NodeTable
-from asched.core.state.pods import PodClasses
+from asched.core.state.pod_classes import PodClasses
 from asched.core.state.refusals import (
     CONTESTED_MAX,
     FORGET_S,
