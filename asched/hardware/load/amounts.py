@@ -7,7 +7,7 @@ Source  kubernetes-sigs/scheduler-plugins pkg/trimaran/resourcestats.go (GetEffe
         SetMaxLimits)
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +17,8 @@ from asched.core.model.pod import Container, Pod
 from asched.core.model.quantity import Quantity, milli, whole
 from asched.core.plugins.per_class import PerClass
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass
+from asched.plugin import Aspect, ByRow
 
 I64 = npt.NDArray[np.int64]
 Pair = tuple[int, int]
@@ -57,30 +57,31 @@ def _pair(amounts: Mapping[str, Quantity] | None) -> Pair:
     return milli(amounts.get("cpu", 0)), whole(amounts.get("memory", 0))
 
 
-class PlacedAmounts:
-    """Sums over the pods on each row, brought up to date for the rows that changed."""
+class PlacedAmounts(ByRow[None]):
+    """Sums over the pods on each row."""
 
     def __init__(self, cluster: Cluster) -> None:
+        super().__init__(cluster.nodes, int(Aspect.POD_AMOUNTS | Aspect.LIVE))
         self._cluster = cluster
-        self._cursor = -1
         self._sums: I64 = np.zeros((4, 0), dtype=np.int64)
         self.of = PerClass(_of_class)
 
     def by_row(self) -> I64:
         """int64[4, N]: requests of CPU and memory, then limits."""
-        height = self._cluster.nodes.height
-        aspects = int(Aspect.POD_AMOUNTS | Aspect.LIVE)
-        rows: Iterable[int] | None = self._cluster.nodes.log.rows(self._cursor, aspects)
-        if rows is None or self._sums.shape[1] > height:
-            self._sums = np.zeros((4, height), dtype=np.int64)
-            rows = range(height)
-        self._sums = np.pad(self._sums, ((0, 0), (0, height - self._sums.shape[1])))
+        self.update(None)
+        return self._sums
+
+    def _make_all(self, _: None) -> None:
+        height = self._nodes.height
+        self._sums = np.zeros((4, height), dtype=np.int64)
+        self._make_rows(None, tuple(range(height)))
+
+    def _make_rows(self, _: None, rows: tuple[int, ...]) -> bool:
         for row in rows:
             there = [self.of(info.cls) for info in self._cluster.pods_on(row).values()]
             held = [(*one.requests, *one.limits) for one in there]
             self._sums[:, row] = np.array(held, dtype=np.int64).reshape(-1, 4).sum(axis=0)
-        self._cursor = self._cluster.nodes.log.end
-        return self._sums
+        return True
 
 
 def _of_class(cls: PodClass) -> Amounts:

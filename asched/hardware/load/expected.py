@@ -7,7 +7,7 @@ use.
 Bounds  one entry a pod that is on a node.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final
 
 import numpy as np
@@ -15,47 +15,41 @@ import numpy as np
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass
 from asched.hardware.load.usage import F64, Usage
+from asched.plugin import Aspect, ByRow
 
 #: As upstream's plugins have it, whatever the provider's own interval.
 WINDOW_S: Final = 60.0
 
 
-class ExpectedUse:
+class ExpectedUse(ByRow[None]):
     """`predict(cls)` is what a pod of a class will use; one number."""
 
     def __init__(self, cluster: Cluster, usage: Usage, predict: Callable[[PodClass], int]) -> None:
+        super().__init__(cluster.nodes, int(Aspect.PODS | Aspect.LIVE), usage.moved)
         self._cluster = cluster
         self._usage = usage
         self._predict = predict
-        self._cursor = -1
-        self._end_s: F64 = np.zeros(0)  # of the measurements that sums were made with
         self._since_s: list[dict[str, float]] = []  # row -> uid -> when it was scheduled
         self._expected: F64 = np.zeros(0)
 
     def by_row(self) -> F64:
         """float64[N]; `usage` is up to date."""
-        height = self._cluster.nodes.height
-        log = self._cluster.nodes.log
-        rows: Iterable[int] | None = log.rows(self._cursor, int(Aspect.PODS | Aspect.LIVE))
-        if rows is None or len(self._since_s) > height:
-            self._since_s, self._expected = [], np.zeros(0)
-            self._end_s = np.zeros(0)
-            rows = range(height)
-        more = height - len(self._since_s)
-        self._since_s += [{} for _ in range(more)]
-        self._expected = np.pad(self._expected, (0, more))
-        self._end_s = np.pad(self._end_s, (0, more))
+        self.update(None)
+        return self._expected
+
+    def _make_all(self, _: None) -> None:
+        height, since = self._nodes.height, self._since_s
+        self._since_s = (since + [{} for _ in range(height - len(since))])[:height]
+        self._expected = np.zeros(height)
+        self._make_rows(None, tuple(range(height)))
+
+    def _make_rows(self, _: None, rows: tuple[int, ...]) -> bool:
         for row in rows:
             self._note(row)
-        self._cursor = log.end
-        measured = np.flatnonzero(self._end_s != self._usage.end_s)
-        self._end_s = self._usage.end_s.copy()
-        for row in {*rows, *measured.tolist()}:
             self._sum(row)
-        return self._expected
+        return True
 
     def _note(self, row: int) -> None:
         """Who is there, and since when."""
@@ -64,20 +58,20 @@ class ExpectedUse:
             del known[uid]
         for uid, info in here.items():
             if uid not in known:
-                known[uid] = _scheduled_s(info.pod, self._cluster.wall_clock_s)
+                known[uid] = scheduled_s(info.pod, self._cluster.wall_clock_s)
 
     def _sum(self, row: int) -> None:
         known = self._since_s[row]
         if not known:
             self._expected[row] = 0.0
             return
-        after_s = self._end_s[row] - WINDOW_S
+        after_s = self._usage.end_s[row] - WINDOW_S
         pods = self._cluster.pods_on(row)
         late = (pods[uid] for uid, since_s in known.items() if since_s > after_s)
         self._expected[row] = sum(self._predict(info.cls) for info in late)
 
 
-def _scheduled_s(pod: Pod, now_s: float) -> float:
+def scheduled_s(pod: Pod, now_s: float) -> float:
     """Since 1970; now for a pod whose binding the API has not told yet."""
     for condition in pod.status.conditions or ():
         if condition.type == "PodScheduled" and condition.status == "True":

@@ -14,9 +14,11 @@ import numpy.typing as npt
 from asched.core.model.node import Node
 from asched.core.model.quantity import milli
 from asched.core.model.timestamp import microseconds
+from asched.core.state.change_log import RowLog
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
 from asched.hardware.load.metrics import NODE_METRICS, SAMPLES, NodeMetrics
+from asched.hardware.told import ToldRows
+from asched.plugin import Aspect, ByRow
 
 F64 = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -28,13 +30,13 @@ CPU: Final = 0  # milli-CPU
 MEMORY: Final = 1  # bytes
 
 
-class Usage:
+class Usage(ByRow[None]):
     """One for all plugins and profiles: `cluster.singleton(Usage)`."""
 
     def __init__(self, cluster: Cluster) -> None:
+        self._told = ToldRows(cluster, NODE_METRICS)
+        super().__init__(cluster.nodes, int(ASPECTS), self._told)
         self._cluster = cluster
-        self._rows_seen = -1
-        self._objects_seen = -1
         self._samples: F64 = np.full((SAMPLES, 2, 0), np.nan)
         self._stale_at_s = np.inf
         #: float64[N]: when the window of the last sample ended, in seconds since 1970; 0: never.
@@ -43,6 +45,8 @@ class Usage:
         self.known: Mask = np.zeros(0, dtype=np.bool_)
         #: float64[N]: milli-CPU of the whole machine, what the kubelet keeps back included.
         self.capacity: F64 = np.zeros(0)
+        #: Rows of which something else is known now, for those who derive something from it.
+        self.moved = RowLog()
         #: Moves when anything here does.
         self.version = 0
 
@@ -78,35 +82,26 @@ class Usage:
 
     def refresh(self) -> None:
         """Take in what was measured since, and forget what is too old."""
-        nodes = self._cluster.nodes
-        rows = nodes.log.rows(self._rows_seen, int(ASPECTS))
-        told = self._cluster.object_log.since(self._objects_seen)
-        if rows is None or told is None or len(self.known) > nodes.height:
-            self._resize(0)
-            touched = set(range(nodes.height))
-        else:
-            names = {key for resource, key in told if resource == NODE_METRICS.resource}
-            found = (nodes.row_of.get(name) for name in names)
-            touched = {row for row in found if row is not None}.union(rows)
-        self._resize(nodes.height)
-        for row in touched:
-            self._read(row)
-        self._rows_seen = nodes.log.end
-        self._objects_seen = self._cluster.object_log.end
-        if touched or self._cluster.wall_clock_s >= self._stale_at_s:
+        self._told.follow()
+        self.update(None)
+        if self._cluster.wall_clock_s >= self._stale_at_s:
             self._judge_age()
 
-    def _resize(self, height: int) -> None:
-        """New rows are not measured; all are forgotten with 0."""
-        before = len(self.known) if height else 0
-        more = height - before
-        if not more and before == len(self.known):
-            return
-        aside = ((0, 0), (0, 0), (0, more))
-        self._samples = np.pad(self._samples[:, :, :before], aside, constant_values=np.nan)
-        self.end_s = np.pad(self.end_s[:before], (0, more))
-        self.capacity = np.pad(self.capacity[:before], (0, more))
-        self.known = np.pad(self.known[:before], (0, more))
+    def _make_all(self, _: None) -> None:
+        height = self._nodes.height
+        self._samples = np.full((SAMPLES, 2, height), np.nan)
+        self.end_s, self.capacity = np.zeros(height), np.zeros(height)
+        for row in range(height):
+            self._read(row)
+        self.moved.forget()
+        self._judge_age()
+
+    def _make_rows(self, _: None, rows: tuple[int, ...]) -> bool:
+        for row in rows:
+            self._read(row)
+            self.moved.add(row, 1)
+        self._judge_age()
+        return True
 
     def _read(self, row: int) -> None:
         node = self._cluster.nodes.node_at[row]

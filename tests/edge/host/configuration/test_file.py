@@ -13,6 +13,7 @@ from asched.edge.host.configuration.file import (
     read_text,
 )
 from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
+from asched.hardware.koordinator.load_aware import LoadAwareScheduling
 from asched.hardware.load.packing import TargetLoadPacking
 from asched.hardware.numa.match import NodeResourceTopologyMatch
 from asched.hardware.sharing.fractions import GpuFractions
@@ -141,6 +142,7 @@ def test_every_ready_file_can_be_used(path: Path) -> None:
         VolcanoVGPU,
         GpuShare,
         GpuFractions,
+        LoadAwareScheduling,
     )
     known = Catalogue([of_class(cls, "asched") for cls in along]).known
     loaded = load_config(path, known=known)
@@ -162,6 +164,7 @@ def test_the_ready_files_do_what_they_say() -> None:
         "gpushare.yaml",
         "hami.yaml",
         "high-load.yaml",
+        "koordinator-load.yaml",
         "load-aware.yaml",
         "numa.yaml",
         "policy.json",

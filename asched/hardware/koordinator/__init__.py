@@ -1,0 +1,1 @@
+"""Placement by what koordlet measures: Koordinator's NodeMetric, where it exists."""

@@ -1,0 +1,160 @@
+"""What a pod will use, and for how long that is believed rather than measured.
+
+    estimate   the limit, or the request if that is more, times a factor in percent; never more than
+               the limit. 250m of CPU and 200 MiB if nothing is asked for.
+    class      koord-prod and the like: by label, by priority, by the quality of service. Pods of
+               koord-batch and koord-mid ask for resources of their own.
+
+Source  koordinator-sh/koordinator pkg/scheduler/plugins/loadaware/estimator, apis/extension
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+from msgspec.structs import replace
+
+from asched.core.model.pod import Pod
+from asched.core.model.requests import pod_requests
+from asched.core.state.pods import PodClass
+from asched.hardware.koordinator.node_metric import AMOUNT_MAX, I64, decoded
+from asched.hardware.numa.demand import QoS, qos_of
+
+CPU, MEMORY = "cpu", "memory"
+PROD, MID, BATCH, FREE = "koord-prod", "koord-mid", "koord-batch", "koord-free"
+CLASS_LABEL: Final = "koordinator.sh/priority-class"
+QOS_LABEL: Final = "koordinator.sh/qosClass"
+FACTORS: Final = "scheduling.koordinator.sh/load-estimated-scaling-factors"
+AFTER_SCHEDULED: Final = "scheduling.koordinator.sh/load-estimated-seconds-after-pod-scheduled"
+AFTER_INITIALIZED: Final = "scheduling.koordinator.sh/load-estimated-seconds-after-initialized"
+#: Annotations that a pod may tell such things with, if that is allowed.
+ANNOTATIONS: Final = (FACTORS, AFTER_SCHEDULED, AFTER_INITIALIZED)
+
+_RANGES: Final = ((9000, PROD), (7000, MID), (5000, BATCH), (3000, FREE))
+_OF_QOS: Final[Mapping[str, str]] = {
+    "SYSTEM": PROD,
+    "LSE": PROD,
+    "LSR": PROD,
+    "LS": PROD,
+    "BE": BATCH,
+}
+_OWN_NAMES: Final[Mapping[str, Mapping[str, str]]] = {
+    BATCH: {CPU: "kubernetes.io/batch-cpu", MEMORY: "kubernetes.io/batch-memory"},
+    MID: {CPU: "kubernetes.io/mid-cpu", MEMORY: "kubernetes.io/mid-memory"},
+    FREE: {},
+}
+_DEFAULTS: Final[Mapping[str, int]] = {
+    CPU: 250,
+    MEMORY: 200 << 20,
+    "kubernetes.io/batch-cpu": 250,
+    "kubernetes.io/batch-memory": 200 << 20,
+}
+
+
+class Estimate(NamedTuple):
+    """`amounts` int64[R]; None: nothing is expected. The seconds are None where nobody said."""
+
+    amounts: I64 | None
+    is_prod: bool
+    after_scheduled_s: int | None
+    after_initialized_s: int | None
+
+
+class Estimator:
+    """One for each class of pods."""
+
+    def __init__(
+        self,
+        resources: Sequence[str],
+        factors: Mapping[str, int],
+        seconds: tuple[int | None, int | None],
+        *,
+        is_custom: bool,
+    ) -> None:
+        self._resources = resources
+        self._factors = factors
+        self._seconds = seconds
+        self._is_custom = is_custom
+
+    def __call__(self, cls: PodClass) -> Estimate:
+        pod = cls.example
+        told = (pod.metadata.annotations or {}) if self._is_custom else {}
+        given: dict[str, int] = decoded(told.get(FACTORS, "{}"), dict[str, int]) or {}
+        factors = {**self._factors, **given}
+        kind = class_of(pod)
+        requests, limits = pod_requests(pod), limits_of(pod)
+        amounts = np.zeros(len(self._resources), dtype=np.int64)
+        for at, name in enumerate(self._resources):
+            if name in factors:
+                real = _OWN_NAMES[kind].get(name, "") if kind in _OWN_NAMES else name
+                asked, allowed = requests.get(real, 0), limits.get(real, 0)
+                amounts[at] = min(used(real, asked, allowed, factors[name]), AMOUNT_MAX)
+        scheduled, initialized = self._seconds
+        return Estimate(
+            amounts if amounts.any() else None,
+            kind == PROD,
+            _seconds(told.get(AFTER_SCHEDULED, ""), scheduled),
+            _seconds(told.get(AFTER_INITIALIZED, ""), initialized),
+        )
+
+
+def used(resource: str, request: int, limit: int, factor: int) -> int:
+    """Of one resource, in its units."""
+    most = max(request, limit)
+    if not most:
+        return _DEFAULTS.get(resource, 0)
+    found = (2 * most * factor + 100) // 200  # halves away from zero
+    return min(found, limit) if limit > 0 else found
+
+
+def limits_of(pod: Pod) -> dict[str, int]:
+    """Added up like requests; overhead only where there is a limit."""
+    spec = pod.spec
+
+    def limited(containers: Any) -> Any:
+        return tuple(
+            replace(one, resources=replace(one.resources, requests=one.resources.limits))
+            for one in containers or ()
+        )
+
+    whole = spec.resources
+    named = {
+        name
+        for one in (*(spec.containers or ()), *(spec.init_containers or ()))
+        for name in one.resources.limits or ()
+    }
+    if whole is not None:
+        named.update(whole.limits or ())
+        whole = replace(whole, requests=whole.limits)
+    spec = replace(
+        spec,
+        containers=limited(spec.containers),
+        init_containers=limited(spec.init_containers),
+        resources=whole,
+    )
+    return {name: n for name, n in pod_requests(replace(pod, spec=spec)).items() if name in named}
+
+
+def class_of(pod: Pod) -> str:
+    """Koordinator's; empty for none."""
+    label = pod.labels.get(CLASS_LABEL)
+    if label is not None:
+        found = label if label in {PROD, MID, BATCH, FREE} else ""
+    else:
+        priority = pod.priority
+        found = next((name for low, name in _RANGES if low <= priority <= low + 999), "")
+    if found:
+        return found
+    qos = pod.labels.get(QOS_LABEL, "")
+    if qos not in _OF_QOS:
+        qos = "BE" if qos_of(pod) is QoS.BEST_EFFORT else "LS"
+    return _OF_QOS[qos]
+
+
+def _seconds(text: str, otherwise: int | None) -> int | None:
+    """Negative ones count as not told."""
+    try:
+        told = int(text[:20])
+    except ValueError:
+        return otherwise
+    return told if told >= 0 else otherwise
