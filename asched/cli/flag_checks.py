@@ -212,3 +212,27 @@ def _own(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
     if values["scheduler_name"] and values["config"]:
         return "--scheduler-name and --config exclude each other: name the profiles in the file"
     return ""
+
+
+#: What a process that only looks on would never do, by flag.
+_NOT_A_SHADOWS: Final = {
+    "record": "nothing is decided that could be repeated",
+    "explain_hint": "it writes no events",
+    "bind_concurrency": "it binds nothing",
+    "scheduler_name": "--shadow names the schedulers",
+    "pod_max_in_unschedulable_pods_duration": "it tries no pod again",
+}
+
+
+def check_shadow(values: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """What makes no sense beside `--shadow`, as one line; empty if nothing does not."""
+    if not values["shadow"]:
+        return "--shadow-report needs --shadow" if values["shadow_report"] else ""
+    if not all(values["shadow"]):
+        return "--shadow must name schedulers (spec.schedulerName of their pods)"
+    for key, why in _NOT_A_SHADOWS.items():
+        if key in given:
+            return f"--shadow and --{key.replace('_', '-')} exclude each other: {why}"
+    if any(key.startswith("leader_elect") for key in given) and given.get("leader_elect", True):
+        return "--shadow elects nobody: leave the --leader-elect flags away"
+    return ""

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
-from asched.cli.flag_checks import check
+from asched.cli.flag_checks import check, check_shadow
 from asched.cli.flag_table import ALL, BY_NAME, BY_SHORT, REMOVED, Flag
 from asched.cli.go_values import ADDITIVE, ALONE, READERS, VERSION_OFF
 from asched.core.config.gates import GateError
@@ -60,6 +60,9 @@ class RunOptions:
     explain_hint: bool
     record: str
     record_max_bytes: int
+    #: Schedulers whose decisions are only looked at; nothing is scheduled then.
+    shadow: tuple[str, ...]
+    shadow_report: str
     #: Seconds until an unschedulable pod is tried again in any case.
     pod_max_in_unschedulable_pods_duration: float
     profiling: bool
@@ -106,7 +109,7 @@ def parse(argv: Sequence[str]) -> RunOptions:
     except GateError as error:
         raise UsageError(str(error)) from error
     values = {flag.key: _default(flag) for flag in ALL} | given
-    fault = check(values, gates.enabled)
+    fault = check(values, gates.enabled) or check_shadow(values, given)
     if fault:
         raise UsageError(fault)
     groups: dict[str, Any] = {name: _fill(kind, values) for name, kind in _GROUPS.items()}

@@ -29,6 +29,7 @@ COMMANDS: Final = {
     "explain": "tell why a pod is where it is",
     "top": "watch queues, rates, why pods wait, and nodes",
     "ui": "the live view in a browser",
+    "shadow": "how the decisions of a shadowed scheduler compare with ours (run --shadow)",
     "healthcheck": "ask a running scheduler whether it is well",
     "extender": "answer a stock kube-scheduler as an HTTP extender, with plugins of your own",
     "plugins": "list plugins, or start a new one",

@@ -23,6 +23,7 @@ from asched.edge.host.configuration.policy_configmap import fetch_policy
 from asched.edge.host.configuration.reload import Wanted
 from asched.edge.host.loops import CannotStartError
 from asched.edge.host.process import Plan, RecordPlan, run_process
+from asched.edge.host.shadowing import ShadowPlan
 from asched.edge.host.user_plugins.catalogue import PluginLoadError, discover, plugin_files
 from asched.edge.serve.options import AccessOptions, CannotServeError, ServingPlan
 from asched.edge.telemetry import log
@@ -127,6 +128,9 @@ def plan_of(options: RunOptions) -> Plan:
         gates=options.gates,
         record=RecordPlan(Path(options.record), options.record_max_bytes)
         if options.record
+        else None,
+        shadow=ShadowPlan(Path(options.shadow_report) if options.shadow_report else None)
+        if options.shadow
         else None,
         exposition=exposition,
         version=installed_version,

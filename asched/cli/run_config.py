@@ -84,20 +84,43 @@ def load(
             policy_name=policy_name,
         )
     else:
-        name = options.scheduler_name or names.OUR_SCHEDULER_NAME
-        profile: dict[str, Any] = {"schedulerName": name}
+        own = options.scheduler_name or names.OUR_SCHEDULER_NAME
+        profiles: list[dict[str, Any]] = [
+            {"schedulerName": name} for name in dict.fromkeys(options.shadow or (own,))
+        ]
         if enabled:
             listed = [{"name": plugin} for plugin in enabled]
-            profile["plugins"] = {"multiPoint": {"enabled": listed}}
-        text = json.dumps({"apiVersion": API_VERSION, "kind": KIND, "profiles": [profile]})
+            for profile in profiles:
+                profile["plugins"] = {"multiPoint": {"enabled": listed}}
+        text = json.dumps({"apiVersion": API_VERSION, "kind": KIND, "profiles": profiles})
         loaded = load_config(
             text=text, gates=options.gates, known=known, policy=policy_text, policy_name=policy_name
         )
     configuration = _with_flags(loaded, options)
+    if options.shadow:
+        configuration = _shadowing(configuration, options)
     faults = election_faults(configuration)
     if faults:
         raise ConfigError(located(options.config or COMMAND_LINE, loaded.source, faults))
     return replace(loaded, configuration=configuration)
+
+
+def _shadowing(
+    configuration: SchedulerConfiguration, options: RunOptions
+) -> SchedulerConfiguration:
+    """Only the profiles that are shadowed, and no election. Raises UsageError."""
+    profiles = {profile.scheduler_name: profile for profile in configuration.profiles}
+    for name in options.shadow:
+        if name not in profiles:
+            raise UsageError(
+                f"--shadow={name}: no profile of {options.config} has this schedulerName;"
+                f" they are {', '.join(sorted(profiles))}"
+            )
+    return replace(
+        configuration,
+        profiles=tuple(p for name, p in profiles.items() if name in options.shadow),
+        leader_election=replace(configuration.leader_election, leader_elect=False),
+    )
 
 
 def exposition(options: RunOptions) -> Exposition:

@@ -54,7 +54,7 @@ class RealServer:
     description = "real kube-apiserver and etcd"
 
     def __init__(self, folder_of_binaries: Path) -> None:
-        self._binaries = folder_of_binaries
+        self.binaries = folder_of_binaries
         base = MEMORY_FOLDER if MEMORY_FOLDER.is_dir() else None
         self.folder = Path(tempfile.mkdtemp(prefix="asched-bench-", dir=base))
         self._processes: list[Process] = []
@@ -118,7 +118,7 @@ class RealServer:
         await self._until_ready(url, f"{certificates}/serving.crt", api_server)
 
     async def _spawn(self, name: str, *arguments: str) -> Process:
-        command = (str(self._binaries / name), *arguments)
+        command = (str(self.binaries / name), *arguments)
         process = Process(name, command, self.folder / f"{name}.log")
         self._processes.append(process)
         await process.start()

@@ -13,7 +13,7 @@ import yaml
 from tests.shared import ROOT
 
 DEPLOY = ROOT / "deploy"
-OVERLAYS = ("single", "ha", "kind", "monitoring")
+OVERLAYS = ("single", "ha", "kind", "monitoring", "shadow")
 
 JsonObject = dict[str, Any]
 

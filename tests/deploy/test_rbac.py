@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from asched import names
+from asched.cli import flags
 from asched.cli.reach import LEASE
 from asched.cli.reach import READER as READER_ACCOUNT
 from asched.core.config.defaults import default_configuration, default_profile
@@ -24,7 +25,7 @@ from asched.edge.host.loops import Scheduler
 from asched.edge.serve.routes import GROUPS, NODES, OWN, PODS, UI
 from asched.lab.apiserver.call import User
 from asched.lab.apiserver.server import ApiServer
-from tests.deploy.manifests import DEPLOY, JsonObject, documents
+from tests.deploy.manifests import DEPLOY, JsonObject, container, documents, one, overlay
 from tests.patience import HANG_S
 from tests.shared import ROOT
 
@@ -137,6 +138,24 @@ def test_the_option_for_coscheduling_grants_what_the_plugin_takes_and_nothing_el
     assert [(s["namespace"], s["name"]) for s in binding["subjects"]] == [
         ("asched-system", "asched")
     ]
+
+
+def test_who_looks_on_may_list_and_watch_and_nothing_else() -> None:
+    role, binding = documents(DEPLOY / "overlays/shadow/role.yaml")
+    granted = list(rights_in([role]))
+    assert len(granted) == len(set(granted)), "a right is granted twice"
+    every = {need.right for need in needed(default_plugins(), ELECTION, is_serving=False)}
+    assert set(granted) == {right for right in every if right.verb in ("list", "watch")}
+    assert binding["roleRef"]["name"] == role["metadata"]["name"]
+    assert [(s["namespace"], s["name"]) for s in binding["subjects"]] == [
+        ("asched-system", "asched")
+    ]
+    rendered = overlay("shadow")
+    assert not [m for m in rendered if m["kind"] == "Role"]
+    roles = {m["metadata"]["name"]: m for m in rendered if m["kind"] == "ClusterRole"}
+    assert roles.keys() == {"asched-shadow", "asched-serving"}
+    arguments = container(one(rendered, "Deployment"))["args"]
+    assert flags.parse(arguments[1:]).shadow == (names.DEFAULT_SCHEDULER_NAME,)
 
 
 def test_the_option_for_asking_why_opens_pages_to_look_at_and_nothing_else() -> None:

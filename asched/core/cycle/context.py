@@ -1,8 +1,8 @@
 """The scheduler context: what the scheduling cycle, the binding cycle and failures share."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from asched.core.cycle.decided import FirstLooks, Patterns
 from asched.core.cycle.history import Histories, Step
@@ -21,7 +21,8 @@ from asched.core.model.pod import Pod
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.cluster import Cluster
+from asched.core.state.cluster import Cluster, Sight
+from asched.core.state.facts import Fact
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
 
@@ -34,6 +35,19 @@ def kinds_read(gangs: Gangs, runners: Mapping[str, Runner]) -> tuple[Kind, ...]:
     """The kinds of objects that are read with these profiles, each once."""
     theirs = [kind for one in runners.values() for kind in one.profile.kinds]
     return tuple(dict.fromkeys((*KINDS, *gangs.kinds, *theirs)))
+
+
+class Beside(Protocol):
+    """Somebody who looks on while another scheduler decides; `core/shadow` implements it."""
+
+    def about_to_see(self, fact: Fact) -> None:
+        """A fact of a watch, the columns being as they were before it."""
+
+    def listed(self, sights: Iterable[Sight]) -> None:
+        """What a part of a list changed."""
+
+    def told(self) -> Mapping[str, Any]:
+        """What was found so far, as JSON."""
 
 
 @dataclass
@@ -61,6 +75,7 @@ class SchedulerContext:
     gang_search_steps: int = 300_000
     #: Told of each node as it is chosen, the columns being as the decision saw them.
     on_decision: "Callable[[Attempt, Decision], None] | None" = None
+    beside: Beside | None = None
 
     @property
     def gangs(self) -> Gangs:

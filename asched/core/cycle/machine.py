@@ -112,6 +112,8 @@ class Machine:
         self._out = []
         for fact, listed in self._backlog.turn(facts):
             if listed is not None:
+                if context.beside is not None:
+                    context.beside.listed(listed)
                 self._follow_sights(listed)
             elif isinstance(fact, Answer):
                 self._take_answer(fact)
@@ -171,6 +173,8 @@ class Machine:
     def _take_in(self, fact: Fact) -> None:
         context = self.context
         started_s = context.counter_s()
+        if context.beside is not None:
+            context.beside.about_to_see(fact)
         label = self._follow_sights(context.cluster.apply(fact))
         if label:
             context.observer.fact_handled(label, context.counter_s() - started_s)

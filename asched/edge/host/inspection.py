@@ -83,6 +83,10 @@ class Inspection:
             "pods": sorted(info.pod.key for info in cluster.pods_on(row).values()),
         }
 
+    def shadow(self) -> Mapping[str, Any] | None:
+        beside = self._context.beside
+        return None if beside is None else beside.told()
+
     # --- one pod ---------------------------------------------------------------------------------
 
     def explain(

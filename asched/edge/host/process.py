@@ -46,6 +46,7 @@ from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import LostLeadershipError, Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.host.pages import Pages
+from asched.edge.host.shadowing import Shadowing, ShadowPlan
 from asched.edge.host.tasks import in_thread
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.serve.options import ServingPlan
@@ -89,6 +90,8 @@ class Plan:
     gates: Mapping[str, bool] = field(default_factory=dict)
     #: Where everything that decides is kept, and at most how many bytes of it; None for nowhere.
     record: RecordPlan | None = None
+    #: Look on while another scheduler decides, and do nothing else.
+    shadow: ShadowPlan | None = None
     exposition: Exposition = field(default_factory=Exposition)
     #: Asked when somebody wants to know.
     version: Callable[[], str] = str
@@ -127,9 +130,13 @@ async def schedule(plan: Plan) -> int:
     ending = Ending()
     while not ending.is_asked:
         try:
-            return await _live(plan, ending)
+            status = await _live(plan, ending)
         except StartOverError as error:
             log.error("Starting over, everything is listed anew: %s", error)  # noqa: TRY400
+            continue
+        if plan.shadow is not None:
+            plan.shadow.tell()
+        return status
     return 0
 
 
@@ -174,12 +181,18 @@ async def _schedule(
     parts.cluster.singleton(ApiAccess).open(session.credentials)
     campaign = campaign_for(plan, session, metrics)
     recorder = _recorder(plan, machine)
+    shadowing = None if plan.shadow is None else Shadowing(plan.shadow, machine)
     scheduler = _scheduler(plan, session, machine, metrics, campaign, consultants, recorder)
     try:
+        if shadowing is not None:
+            shadowing.show(metrics.families)
+            scheduler.tasks.spawn("shadow", shadowing.run(scheduler.clock.now_s))
         await _run(plan, ending, scheduler, metrics, campaign, consultants)
     finally:
         await scheduler.tasks.cancel_all()
         await session.close()
+        if shadowing is not None:
+            shadowing.end(scheduler.clock.now_s())
         if recorder is not None:
             recorder.close()
     return 0
@@ -217,7 +230,7 @@ def _scheduler(
     )
 
     def may_send() -> bool:
-        return made.may_act()
+        return plan.shadow is None and made.may_act()
 
     def spawn(name: str, work: Coroutine[Any, Any, None]) -> None:
         made.tasks.spawn(name, work)

@@ -27,6 +27,9 @@ class Inspector(Protocol):
     def cache_dump(self) -> Mapping[str, Any]:
         """Nodes with what is counted on them."""
 
+    def shadow(self) -> Mapping[str, Any] | None:
+        """How the decisions of a shadowed scheduler compare with ours; None if none is shadowed."""
+
     def explain(
         self, namespace: str, name: str, against_node: str = "", *, tries_changes: bool = True
     ) -> Mapping[str, Any] | None:

@@ -3,6 +3,7 @@
     /healthz /livez /readyz and their checks     /metrics /metrics/resources /metrics/slis
     /configz /statusz /flagz                     /debug/pprof/* /debug/flags/v (profiling)
     /debug/asched/queue, /cache, /pods/NS/NAME   our own: dumps, and a pod's history
+    /debug/asched/shadow                         how a shadowed scheduler's decisions compare
     /debug/asched/view, /nodes/NAME, /groups/NS/NAME, /ui/   the live view and its page
 
 As upstream, most pages do not care for the method; `DELETE` on a page of metrics forgets what was
@@ -71,6 +72,7 @@ class Routes:
             f"{OWN}queue": lambda _: as_json(inspector.queue_dump()),
             f"{OWN}cache": lambda _: as_json(inspector.cache_dump()),
             f"{OWN}view": self._view,
+            f"{OWN}shadow": self._shadow,
             UI: lambda _: ui.page(),
             UI[:-1]: lambda _: ui.MOVED,
         }
@@ -121,6 +123,10 @@ class Routes:
     async def _view(self, asked: Asked) -> Page:
         names_of, since = _number(asked, "names", -1), _number(asked, "since", 0)
         return as_json(await self._viewer.view(names_of, since))
+
+    def _shadow(self, _: Asked) -> Page:
+        told = self._inspector.shadow()
+        return NOT_FOUND if told is None else as_json(told)
 
     def _object(self, asked: Asked) -> Page:
         """A pod, a node or a gang."""

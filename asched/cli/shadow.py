@@ -1,0 +1,63 @@
+"""`asched shadow`: how the decisions of a shadowed scheduler compare with asched's.
+
+Asks the process that was started with `asched run --shadow`.
+
+Exit status: 0; 1 if nobody answered, it may not be asked, or nothing is shadowed; 2 for usage.
+"""
+
+import argparse
+import sys
+from typing import Any, Final
+
+from asched.cli.output import add_output_flag, written
+from asched.cli.pages import PageError
+from asched.cli.sources import HOW, add_source_flags, open_source, told
+from asched.core.shadow.words import text
+from asched.edge.host.process import runner
+
+PAGE: Final = "/debug/asched/shadow"
+
+
+def add_parser(subparsers: Any) -> None:
+    parser = subparsers.add_parser(
+        "shadow",
+        help="how a shadowed scheduler's decisions compare",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        epilog=HOW,
+    )
+    add_output_flag(parser, "every example that is kept")
+    add_source_flags(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Ask once and print."""
+    try:
+        report = _report(args)
+    except PageError as error:
+        sys.stderr.write(f"asched shadow: {error}\n")
+        return 1
+    if args.output in ("text", "wide"):
+        sys.stdout.write(text(report, is_wide=args.output == "wide"))
+    else:
+        sys.stdout.write(written(report, args.output))
+    return 0
+
+
+def _report(args: argparse.Namespace) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+
+    async def ask() -> int:
+        source = await open_source(args)
+        try:
+            reply = await source.page(PAGE)
+        finally:
+            await source.close()
+        if reply.status == 404:
+            raise PageError("it shadows nobody: start it with asched run --shadow=SCHEDULER")
+        found.update(told(reply, "the report of its shadow"))
+        return 0
+
+    runner()(ask())
+    return found

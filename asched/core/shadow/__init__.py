@@ -1,0 +1,1 @@
+"""Beside another scheduler: what it decided, what we would have, and why these differ."""

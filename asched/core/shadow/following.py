@@ -1,0 +1,248 @@
+"""Following another scheduler's pods: each of its decisions is judged as it is seen.
+
+    Seen, a node now and none before      judged by the cluster as it is known just before
+    Seen, PodScheduled=False, new         judged likewise
+    differs                               looked at again when the decisions around it are known
+
+The other scheduler decided a little earlier than its binding is seen. Bindings leave it side by
+side: some of those decided before arrive after, and the other way round. A decision that differs is
+therefore judged again when NEAR more bindings or AGAIN_S have passed, in the orders in which the
+decisions around it may have been made (`neighbours.py`). If it agrees in one of them, the outcome
+is `lag`. What is left is judged once more LATE_S later: a binding decided before may have taken so
+long. A refusal that differs is judged again when the longest backoff has passed: by then the pod
+may have a node.
+
+Bounds  AGAIN_MAX decisions wait for a second look, further ones keep what the first one found; a
+        number for each pod that waits.
+"""
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any, Final
+
+from asched import names
+from asched.core.cycle.context import SchedulerContext
+from asched.core.model.kinds import POD
+from asched.core.model.pod import Pod, PodCondition
+from asched.core.shadow.finding import AGREES, UNJUDGED, Finding, Outcome, Verdict
+from asched.core.shadow.judging import Judge
+from asched.core.shadow.neighbours import NEAR, Binding, Neighbours
+from asched.core.shadow.tally import Tally
+from asched.core.state.cluster import Sight
+from asched.core.state.facts import Fact, Gone, Seen
+
+AGAIN_S: Final = 1.0
+LATE_S: Final = 3.0
+#: kube-scheduler's longest backoff by default is 10 s.
+BACKOFF_S: Final = 12.0
+AGAIN_MAX: Final = 2_048
+
+
+@dataclass(slots=True)
+class _Doubt:
+    """A decision that differed. `until_s`: when it is due at the latest."""
+
+    pod: Pod
+    finding: Finding
+    until_s: float
+    binding: Binding | None = None
+    is_late: bool = False
+
+
+class Shadow:
+    """Implements `core.cycle.context.Beside`."""
+
+    def __init__(self, context: SchedulerContext, tally: Tally) -> None:
+        self._context = context
+        self._cluster = context.cluster
+        self._tally = tally
+        self._judges: dict[str, Judge] = {}
+        self._numbers = count(1)
+        #: uid -> when it came, of those that wait
+        self._arrived: dict[str, int] = {}
+        self._neighbours = Neighbours(self._cluster.placed)
+        self._placed: deque[_Doubt] = deque()
+        self._late: deque[_Doubt] = deque()
+        self._refused: deque[_Doubt] = deque()
+
+    # --- what is seen ----------------------------------------------------------------------------
+
+    def about_to_see(self, fact: Fact) -> None:
+        """Judge a decision that this fact tells, before the columns know of it."""
+        if isinstance(fact, Gone):
+            if fact.kind is POD:
+                self._arrived.pop(fact.obj.metadata.uid, None)  # type: ignore[attr-defined]
+            return
+        if not isinstance(fact, Seen) or fact.kind is not POD:
+            return
+        pod = fact.obj
+        assert isinstance(pod, Pod)
+        if not self._context.owns(pod):
+            return
+        old = self._cluster.pods_seen.get(pod.key)
+        if old is not None and old.uid != pod.uid:
+            old = None
+        try:
+            self._see(pod, old)
+        finally:
+            self._cluster.budget.open()  # the turn's own
+
+    def _see(self, pod: Pod, old: Pod | None) -> None:
+        if pod.spec.node_name:
+            self._see_placed(pod, old)
+        else:
+            self._arrive(pod)
+            condition = _refusal(pod)
+            if condition is not None and (old is None or _refusal(old) != condition):
+                self._see_refused(pod, condition.message)
+
+    def listed(self, sights: Iterable[Sight]) -> None:
+        """A list shows what became of pods, but not when."""
+        for sight in sights:
+            if sight.kind is not POD:
+                continue
+            old, new = sight.old, sight.new
+            if new is None:
+                self._arrived.pop(old.uid, None)
+            elif self._context.owns(new):
+                if not new.spec.node_name:
+                    self._arrive(new)
+                elif old is not None and not old.spec.node_name:
+                    self._arrived.pop(new.uid, None)
+                    profile, node = new.spec.scheduler_name, new.spec.node_name
+                    missed = Finding(new.key, profile, Verdict.PLACED, Outcome.MISSED, node)
+                    self._tally.add(missed)
+
+    def look_again(self, now_s: float, *, is_ending: bool = False) -> bool:
+        """One second look that is due, between two turns; whether there was one. At the end all
+        are due.
+        """
+        try:
+            return self._look_again(now_s, is_ending=is_ending)
+        finally:
+            self._cluster.budget.close()
+
+    def settle(self) -> None:
+        """Count what waits for a second look by what the first one found."""
+        for doubts in (self._placed, self._late, self._refused):
+            while doubts:
+                self._tally.add(doubts.popleft().finding)
+
+    def told(self) -> dict[str, Any]:
+        """What was found so far, as JSON."""
+        return {**self._tally.told(), "waiting": self.doubts}
+
+    @property
+    def doubts(self) -> int:
+        """Decisions that wait for a second look."""
+        return len(self._placed) + len(self._late) + len(self._refused)
+
+    # --- first looks -----------------------------------------------------------------------------
+
+    def _arrive(self, pod: Pod) -> None:
+        if pod.uid not in self._arrived:
+            self._arrived[pod.uid] = next(self._numbers)
+
+    def _see_placed(self, pod: Pod, old: Pod | None) -> None:
+        if old is None:
+            bound = pod.condition(names.POD_SCHEDULED)
+            if bound is None or bound.status != "True":
+                return  # made with a node: nobody decided
+            old = pod.on("")
+        elif old.spec.node_name:
+            return
+        came = self._arrived.pop(pod.uid, 0) or next(self._numbers)
+        binding = self._neighbours.add(pod.uid, came, pod.priority)
+        finding = self._judge(pod).placed(old, pod.spec.node_name)
+        is_settled = finding.outcome in AGREES or finding.outcome in UNJUDGED
+        if is_settled or self.doubts >= AGAIN_MAX:
+            self._tally.add(finding)
+        else:
+            self._placed.append(_Doubt(old, finding, self._context.now_s + AGAIN_S, binding))
+
+    def _see_refused(self, pod: Pod, message: str) -> None:
+        finding = self._judge(pod).refused(pod, message, pod.status.nominated_node_name)
+        is_settled = finding.outcome in AGREES or finding.outcome in UNJUDGED
+        if is_settled or self.doubts >= AGAIN_MAX:
+            self._tally.add(finding)
+        else:
+            self._refused.append(_Doubt(pod, finding, self._context.now_s + BACKOFF_S))
+
+    def _judge(self, pod: Pod) -> Judge:
+        """The judge of its profile; a new one after a reload."""
+        name = pod.spec.scheduler_name
+        configured, judge = self._context.runners[name], self._judges.get(name)
+        if judge is None or judge.configured is not configured:
+            judge = self._judges[name] = Judge(self._context, configured)
+        return judge
+
+    # --- second looks ----------------------------------------------------------------------------
+
+    def _look_again(self, now_s: float, *, is_ending: bool) -> bool:
+        for doubts, look in (
+            (self._placed, self._placed_again),
+            (self._late, self._placed_again),
+            (self._refused, self._refused_again),
+        ):
+            if doubts and (is_ending or self._is_due(doubts[0], now_s)):
+                doubt = doubts.popleft()
+                found = look(doubt)
+                if found.outcome is Outcome.LAG or doubts is not self._placed:
+                    self._tally.add(found)
+                else:
+                    self._late.append(replace(doubt, until_s=now_s + LATE_S, is_late=True))
+                return True
+        return False
+
+    def _is_due(self, doubt: _Doubt, now_s: float) -> bool:
+        if doubt.until_s <= now_s:
+            return True
+        if doubt.binding is None or doubt.is_late:
+            return False
+        return self._neighbours.count - doubt.binding.number >= NEAR
+
+    def _placed_again(self, doubt: _Doubt) -> Finding:
+        finding, pod = doubt.finding, doubt.pod
+        own = self._cluster.placed.get(pod.uid)
+        if own is None or not self._context.owns(pod):
+            return finding
+        assert doubt.binding is not None
+        judge, node = self._judge(pod), finding.theirs
+        for gone in self._neighbours.later(doubt.binding, node, is_late=doubt.is_late):
+            with self._cluster.supposing() as suppose:
+                suppose.without((own, *gone))
+                again = judge.placed(pod, node)
+            if again.outcome in AGREES:
+                return finding._replace(outcome=Outcome.LAG, details=_first(finding))
+        return finding
+
+    def _refused_again(self, doubt: _Doubt) -> Finding:
+        finding = doubt.finding
+        now = self._cluster.pods_seen.get(doubt.pod.key)
+        if now is None or now.uid != doubt.pod.uid or not self._context.owns(now):
+            return finding
+        if now.spec.node_name:
+            agrees = finding.outcome is Outcome.PLACEABLE
+        else:
+            condition = _refusal(now)
+            message = "" if condition is None else condition.message
+            nominated = now.status.nominated_node_name
+            agrees = self._judge(now).refused(now, message, nominated).outcome in AGREES
+        if not agrees:
+            return finding
+        return finding._replace(outcome=Outcome.LAG, details=_first(finding))
+
+
+def _first(finding: Finding) -> dict[str, Any]:
+    """What the first look found."""
+    return {"first": finding.outcome.value, **finding.details}
+
+
+def _refusal(pod: Pod) -> PodCondition | None:
+    """The condition that says that the pod fits nowhere."""
+    condition = pod.condition(names.POD_SCHEDULED)
+    if condition is None or condition.status != "False":
+        return None
+    return condition if condition.reason == names.REASON_UNSCHEDULABLE else None

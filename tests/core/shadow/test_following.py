@@ -1,0 +1,316 @@
+"""Decisions of another scheduler, one by one: what is found, and when it is looked at again."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from asched.core.framework.points import FilterPlugin
+from asched.core.model.kinds import POD
+from asched.core.plugins.default_preemption import DefaultPreemption
+from asched.core.shadow.finding import MEANING, Outcome
+from asched.core.shadow.following import AGAIN_MAX, AGAIN_S, BACKOFF_S, LATE_S, Shadow
+from asched.core.shadow.neighbours import NEAR
+from asched.core.shadow.tally import EXAMPLES_MAX, Tally
+from asched.core.shadow.words import text
+from asched.core.state.facts import Listed
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.core.cycle.playbook import Play
+
+NAME = "default-scheduler"
+
+
+class Looking:
+    """A machine that is never active, and what its shadow found."""
+
+    def __init__(self, *nodes: NodeBuilder, **config: Any) -> None:
+        self.play = Play(*nodes, **config)
+        self.play.machine.is_active = False
+        self.tally = Tally()
+        self.shadow = Shadow(self.play.machine.context, self.tally)
+        self.play.machine.context.beside = self.shadow
+
+    def waits(self, *pods: PodBuilder) -> None:
+        for pod in pods:
+            self.play.see(pod)
+            assert self.play.effects == []
+
+    def binds(self, pod: PodBuilder, node: str) -> None:
+        self.play.see(pod.build().on(node))
+        assert self.play.effects == []
+
+    def refuses(self, pod: PodBuilder, message: str, nominated: str = "") -> None:
+        condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}
+        pod.status(conditions=[{**condition, "message": message}]).metadata(resourceVersion="2")
+        if nominated:
+            pod.status(nominatedNodeName=nominated)
+        self.waits(pod)
+
+    def later(self, after_s: float) -> None:
+        self.play.turn(after_s=after_s)
+        while self.shadow.look_again(self.play.now_s):
+            pass
+
+    def found(self, verdict: str = "placed") -> dict[str, int]:
+        profiles = self.tally.told()["profiles"]
+        found: dict[str, int] = profiles.get(NAME, {}).get(verdict, {}).get("outcomes", {})
+        return found
+
+    def example(self) -> dict[str, Any]:
+        (only,) = self.tally.told()["examples"]
+        found: dict[str, Any] = only
+        return found
+
+
+def equal(*names: str, cpu: str = "4", pods: str = "110") -> Iterable[NodeBuilder]:
+    return [a_node(name).allocatable(cpu=cpu, memory="8Gi", pods=pods) for name in names]
+
+
+def small(name: str = "web") -> PodBuilder:
+    return a_pod(name).requests(cpu="1", memory="1Gi")
+
+
+def test_the_only_node_that_fits_is_the_same() -> None:
+    looking = Looking(*equal("n1"), *equal("tiny", cpu="500m"))
+    looking.waits(small())
+    looking.binds(small(), "n1")
+    assert looking.found() == {"same": 1}
+    assert looking.play.node_of("uid-web") == "n1"
+
+
+def test_either_of_two_equal_nodes_is_right() -> None:
+    looking = Looking(*equal("n1", "n2"))
+    for number, node in enumerate(("n1", "n2")):
+        looking.waits(small(f"web-{number}"))
+        looking.binds(small(f"web-{number}"), node)
+    found = looking.found()
+    assert sum(found.values()) == 2
+    assert set(found) <= {"same", "tie"}
+
+
+def test_a_lower_score_is_told_with_the_points_of_each_plugin() -> None:
+    looking = Looking(*equal("n1", "n2"))
+    looking.waits(a_pod("there").requests(cpu="3", memory="1Gi").on("n1"), small())
+    looking.binds(small(), "n1")
+    assert looking.found() == {}  # it may be the order of bindings
+    looking.later(AGAIN_S)
+    looking.later(LATE_S)
+    assert looking.found() == {"score": 1}
+    told = looking.example()
+    assert (told["theirs"], told["ours"]) == ("n1", "n2")
+    points = {one["plugin"]: one for one in told["details"]["points"]}
+    assert points["NodeResourcesFit"]["theirs"] < points["NodeResourcesFit"]["ours"]
+    assert told["plugin"] in points
+    sums = {side: sum(one[side] for one in points.values()) for side in ("theirs", "ours")}
+    assert sums == {"theirs": told["details"]["score"], "ours": told["details"]["ours"]}
+    assert "web on n1, here n2" in text(looking.tally.told())
+
+
+def test_a_node_that_does_not_fit_is_told_with_who_refuses_it() -> None:
+    looking = Looking(*equal("n1"), a_node("closed").taints("team=a:NoSchedule"))
+    looking.waits(small())
+    looking.binds(small(), "closed")
+    looking.later(AGAIN_S)
+    looking.later(LATE_S)
+    assert looking.found() == {"refused": 1}
+    told = looking.example()
+    assert told["plugin"] == "TaintToleration"
+    assert told["details"]["reason"] == "node(s) had untolerated taint(s)"
+    assert looking.tally.plugins[NAME, "TaintToleration", "refused"] == 1
+
+
+def test_a_node_nobody_here_knows() -> None:
+    looking = Looking(*equal("n1"))
+    looking.waits(small())
+    looking.binds(small(), "n9")
+    looking.later(AGAIN_S)
+    looking.later(LATE_S)
+    assert looking.found() == {"unknown_node": 1}
+
+
+def test_bindings_in_another_order_than_the_decisions_are_lag() -> None:
+    """1. a goes to n1, then b to n2, which is emptier by then. 2. b's binding is seen first: as if
+    it had passed over n1, the better one of two equals with more room. 3. Once a is seen, all is
+    well.
+    """
+    nodes = [*equal("n1", cpu="5"), *equal("n2", cpu="4")]
+    looking = Looking(*nodes)
+    large = a_pod("a").requests(cpu="3", memory="3Gi")
+    looking.waits(large, small("b"))
+    looking.binds(small("b"), "n2")
+    assert looking.found() == {}
+    looking.binds(large, "n1")
+    looking.later(AGAIN_S)
+    assert looking.found() == {"same": 1, "lag": 1}
+    assert looking.example()["details"]["first"] == "score"
+
+
+def test_a_binding_that_takes_long_is_looked_for_once_more() -> None:
+    nodes = [*equal("n1", cpu="5"), *equal("n2", cpu="4")]
+    looking = Looking(*nodes)
+    large = a_pod("a").requests(cpu="3", memory="3Gi")
+    looking.waits(large, small("b"))
+    looking.binds(small("b"), "n2")
+    looking.later(AGAIN_S)
+    assert looking.found() == {}
+    looking.binds(large, "n1")
+    looking.later(LATE_S)
+    assert looking.found() == {"same": 1, "lag": 1}
+
+
+def test_enough_bindings_make_a_second_look_due() -> None:
+    looking = Looking(*equal("n1", "n2", cpu="400"))
+    looking.waits(a_pod("there").requests(cpu="300", memory="1Gi").on("n1"), small())
+    looking.binds(small(), "n1")
+    for number in range(NEAR - 1):
+        looking.waits(a_pod(f"more-{number}"))
+        looking.binds(a_pod(f"more-{number}"), "n2")
+        assert not looking.shadow.look_again(looking.play.now_s)
+    looking.waits(a_pod("last"))
+    looking.binds(a_pod("last"), "n2")
+    assert looking.shadow.look_again(looking.play.now_s)
+
+
+def test_only_a_part_of_many_nodes_is_scored_there() -> None:
+    looking = Looking(*equal(*(f"n{number}" for number in range(150))))
+    looking.waits(a_pod("there").requests(cpu="3", memory="1Gi").on("n1"), small())
+    looking.binds(small(), "n1")
+    looking.later(AGAIN_S)
+    looking.later(LATE_S)
+    assert looking.found() == {"sampled": 1}
+    assert looking.example()["details"]["fits"] == 150
+
+
+def test_all_nodes_are_scored_there_if_its_configuration_says_so() -> None:
+    nodes = equal(*(f"n{number}" for number in range(150)))
+    looking = Looking(*nodes, percentageOfNodesToScore=100)
+    looking.waits(a_pod("there").requests(cpu="3", memory="1Gi").on("n1"), small())
+    looking.binds(small(), "n1")
+    looking.later(AGAIN_S)
+    looking.later(LATE_S)
+    assert looking.found() == {"score": 1}
+
+
+def test_a_list_shows_bindings_that_nobody_judged() -> None:
+    looking = Looking(*equal("n1"))
+    looking.waits(small())
+    bound = small().spec(schedulerName=NAME).on("n1").build()
+    looking.play.turn(Listed(POD, (bound,)))
+    assert looking.found() == {"missed": 1}
+    assert looking.tally.told()["profiles"][NAME]["placed"]["agreement"] is None
+
+
+def test_pods_made_with_a_node_and_pods_of_others_are_nobodys_decision() -> None:
+    looking = Looking(*equal("n1"))
+    looking.waits(small("static").on("n1"))
+    looking.waits(small("theirs").spec(schedulerName="batch"))
+    looking.binds(small("theirs").spec(schedulerName="batch"), "n1")
+    assert looking.tally.told()["profiles"] == {}
+
+
+def test_a_pod_that_was_bound_before_it_was_seen_waiting() -> None:
+    looking = Looking(*equal("n1"))
+    bound = small().on("n1").status(conditions=[{"type": "PodScheduled", "status": "True"}])
+    looking.waits(bound)
+    assert looking.found() == {"same": 1}
+
+
+REFUSED = "0/1 nodes are available: 1 Insufficient cpu."
+IN_VAIN = (
+    " no new claims to deallocate, preemption: 0/1 nodes are available:"
+    " 1 Preemption is not helpful for scheduling."
+)
+
+
+def test_the_same_refusal_word_for_word() -> None:
+    looking = Looking(*equal("n1"))
+    big = a_pod("big").requests(cpu="9")
+    looking.waits(big)
+    looking.refuses(big, REFUSED + IN_VAIN)
+    assert looking.found("unschedulable") == {"same": 1}
+    looking.waits(big.labels(a="b"))  # the same condition says nothing new
+    assert looking.found("unschedulable") == {"same": 1}
+
+
+def test_other_words_are_told_beside_ours() -> None:
+    looking = Looking(*equal("n1"))
+    big = a_pod("big").requests(cpu="9")
+    looking.waits(big)
+    looking.refuses(big, "0/1 nodes are available: 1 Too many pods.")
+    assert looking.found("unschedulable") == {}
+    looking.later(BACKOFF_S)
+    assert looking.found("unschedulable") == {"words": 1}
+    assert looking.example()["details"]["ours"] == REFUSED + IN_VAIN
+
+
+def test_a_refusal_of_a_pod_that_fits_here() -> None:
+    looking = Looking(*equal("n1"))
+    looking.waits(small("stays"), small("moves"))
+    looking.refuses(small("stays"), REFUSED)
+    looking.refuses(small("moves"), REFUSED)
+    looking.binds(small("moves"), "n1")
+    looking.later(BACKOFF_S)
+    assert looking.found("unschedulable") == {"placeable": 1, "lag": 1}
+
+
+def test_room_that_is_made_elsewhere_is_told_and_none_is_made_here() -> None:
+    nodes = [*equal("n1", cpu="2"), *equal("n2", cpu="2")]
+    looking = Looking(*nodes)
+    low, lower = (a_pod(n).requests(cpu="2").priority(p) for n, p in (("low", 5), ("lower", 1)))
+    looking.waits(low.on("n1"), lower.on("n2"))
+    high = a_pod("high").requests(cpu="2").priority(10)
+    looking.waits(high)
+    message = "0/2 nodes are available: 2 Insufficient cpu."
+    looking.refuses(high, message, nominated="n1")
+    looking.later(BACKOFF_S)
+    assert looking.found("unschedulable") == {"nomination": 1}
+    assert (looking.example()["theirs"], looking.example()["ours"]) == ("n1", "n2")
+    context = looking.play.machine.context
+    assert context.nominator.node_of("uid-high") == "n1"  # as the pod says, not as we would
+    preemption = context.runners[NAME].profile.plugins["DefaultPreemption"]
+    assert isinstance(preemption, DefaultPreemption)
+    assert not preemption.holding()
+
+
+class Broken(FilterPlugin):
+    name = "Broken"
+
+    def filter(self, *_: Any) -> Any:
+        raise ValueError("no idea")
+
+    def explain(self, *_: Any) -> Any:
+        raise ValueError("no idea")
+
+
+def test_a_plugin_that_raises_is_an_error_of_that_decision() -> None:
+    looking = Looking(*equal("n1", "n2"), plugins=[Broken])
+    looking.waits(small())
+    looking.binds(small(), "n1")
+    assert looking.found() == {"error": 1}
+    assert "no idea" in looking.example()["details"]["error"]
+
+
+def test_memory_is_bounded_whatever_comes() -> None:
+    looking = Looking(*equal("n1", "n2", cpu="40000", pods="9999"))
+    looking.waits(a_pod("there").requests(cpu="30000", memory="1Gi").on("n1"))
+    count = AGAIN_MAX + EXAMPLES_MAX + 5
+    for number in range(count):
+        pod = a_pod(f"p-{number}").requests(cpu="1", memory="1Ki")
+        looking.waits(pod)
+        looking.binds(pod, "n1")
+    assert looking.shadow.doubts == AGAIN_MAX
+    assert looking.found() == {"score": EXAMPLES_MAX + 5}
+    looking.shadow.settle()
+    assert looking.found() == {"score": count}
+    assert len(looking.tally.told()["examples"]) == EXAMPLES_MAX
+
+
+def test_pods_that_go_are_forgotten() -> None:
+    looking = Looking(*equal("n1"))
+    looking.waits(small())
+    looking.play.lose(small())
+    looking.waits(small("other"))
+    looking.play.turn(Listed(POD, ()))
+    assert looking.shadow._arrived == {}
+
+
+def test_every_outcome_has_a_meaning() -> None:
+    assert set(MEANING) == set(Outcome)
