@@ -271,7 +271,7 @@ OWN: Final = (
     Flag("record", "string", "", "asched", "file for everything that decides (asched replay)"),
     Flag("record-max-bytes", "int", "1073741824", "asched", "recording ends at this size"),
     Flag("shadow", "strings", "", "asched", "only look on while these schedulers decide"),
-    Flag("shadow-report", "string", "", "asched", "file (JSON) for what --shadow found"),
+    Flag("shadow-report", "string", "", "asched", "file (JSON) for what a shadow found"),
     Flag("explain-hint", "bool", "false", "asched", "end events of refused pods with how to ask"),
 )
 

@@ -88,6 +88,10 @@ def test_the_command_line_and_the_mounted_configuration_are_understood(name: str
     (volume,) = (v for v in volumes if v["name"] == "config")
     data = one(manifests, "ConfigMap", volume["configMap"]["name"])["data"]
     configuration = load_config(text=data[file]).configuration
+    if name == "shadow":
+        assert options.shadow == ("default-scheduler",)
+        assert [p.scheduler_name for p in configuration.profiles] == list(options.shadow)
+        return
     assert [profile.scheduler_name for profile in configuration.profiles] == ["asched"]
     assert configuration.leader_election.resource_name == "asched"
 

@@ -151,9 +151,10 @@ def test_who_looks_on_may_list_and_watch_and_nothing_else() -> None:
         ("asched-system", "asched")
     ]
     rendered = overlay("shadow")
-    assert not [m for m in rendered if m["kind"] == "Role"]
+    (people,) = (m for m in rendered if m["kind"] == "Role")
+    assert people["metadata"]["name"] == READER_ACCOUNT  # no lease
     roles = {m["metadata"]["name"]: m for m in rendered if m["kind"] == "ClusterRole"}
-    assert roles.keys() == {"asched-shadow", "asched-serving"}
+    assert roles.keys() == {"asched-shadow", "asched-serving", READER_ACCOUNT}
     arguments = container(one(rendered, "Deployment"))["args"]
     assert flags.parse(arguments[1:]).shadow == (names.DEFAULT_SCHEDULER_NAME,)
 
@@ -162,7 +163,7 @@ def test_the_option_for_asking_why_opens_pages_to_look_at_and_nothing_else() -> 
     account, pages, binding, people = documents(DEPLOY / "components/explain/rbac.yaml")
     assert account["metadata"]["name"] == READER_ACCOUNT
     assert account["automountServiceAccountToken"] is False
-    shown = [f"{PODS}*", f"{OWN}view", f"{NODES}*", f"{GROUPS}*", UI]
+    shown = [f"{PODS}*", f"{OWN}view", f"{OWN}shadow", f"{NODES}*", f"{GROUPS}*", UI]
     assert pages["rules"] == [{"nonResourceURLs": shown, "verbs": ["get"]}]
     assert binding["roleRef"]["name"] == pages["metadata"]["name"]
     assert [(s["namespace"], s["name"]) for s in binding["subjects"]] == [

@@ -90,6 +90,9 @@ class Glass:
     def cache_dump(self):
         return {"nodes": []}
 
+    def shadow(self):
+        return self.told.get("shadow", {})
+
     def explain(self, namespace, name, against_node="", *, tries_changes=True):
         return self.told.get(f"{namespace}/{name}")
 
