@@ -62,6 +62,15 @@ class ControlPlane(RealServer):
         await process.start()
         await self._until_ready(self.url, str(self.folder / "serving.crt"), process)
 
+    async def kill_store(self, away_s: float) -> None:
+        """etcd dies without a word and comes back; the API server waits for it."""
+        etcd, api_server = self._processes[:2]
+        os.kill(etcd.pid, signal.SIGKILL)
+        await etcd.stop()
+        await asyncio.sleep(away_s)
+        await etcd.start()
+        await self._until_ready(self.url, str(self.folder / "serving.crt"), api_server)
+
     async def interrupted(self, meanwhile: Callable[[Path], object]) -> None:
         """Kill both, do something to the store's folder, and start both."""
         etcd, api_server = self._processes[:2]
