@@ -17,6 +17,8 @@ LOG_FORMATS: Final = ("text", "json")
 #: Hidden metrics can be shown for the minor version before ours.
 HIDDEN_METRICS_VERSION: Final = "1.35"
 TLS_VERSIONS: Final = ("VersionTLS10", "VersionTLS11", "VersionTLS12", "VersionTLS13")
+#: Shorter ones would hardly end before the next begins.
+AUDIT_PERIOD_S_MIN: Final = 10.0
 #: Go's names of the suites it knows, the insecure ones included; those of TLS 1.3 are always on.
 CIPHER_SUITES: Final = frozenset(
     {
@@ -204,6 +206,9 @@ def _election(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
 def _own(values: Mapping[str, Any], _: Mapping[str, bool]) -> str:
     if values["bind_concurrency"] < 1:
         return "--bind-concurrency must be at least 1"
+    if values["audit_period"] and values["audit_period"] < AUDIT_PERIOD_S_MIN:
+        shortest = f"{AUDIT_PERIOD_S_MIN:.0f}s"
+        return f"--audit-period must be at least {shortest}, or 0 to audit on demand only"
     for plugin in values["plugin"]:
         module, colon, name = plugin.partition(":")
         if not (module and colon and name) and not plugin.endswith(".py"):

@@ -272,6 +272,7 @@ OWN: Final = (
     Flag("record-max-bytes", "int", "1073741824", "asched", "recording ends at this size"),
     Flag("shadow", "strings", "", "asched", "only look on while these schedulers decide"),
     Flag("shadow-report", "string", "", "asched", "file (JSON) for what a shadow found"),
+    Flag("audit-period", "duration", "10m0s", "asched", "time of one look at all that is known"),
     Flag("explain-hint", "bool", "false", "asched", "end events of refused pods with how to ask"),
 )
 

@@ -65,6 +65,8 @@ class RunOptions:
     shadow_report: str
     #: Seconds until an unschedulable pod is tried again in any case.
     pod_max_in_unschedulable_pods_duration: float
+    #: Seconds in which all that is known is compared with the API server once.
+    audit_period: float
     profiling: bool
     serving: ServingOptions
     authentication: AuthenticationOptions

@@ -112,6 +112,7 @@ def plan_of(options: RunOptions) -> Plan:
         bind_concurrency=options.bind_concurrency,
         advises=options.explain_hint,
         max_in_unschedulable_s=options.pod_max_in_unschedulable_pods_duration,
+        audit_period_s=options.audit_period,
         plugins=wanted.plugins,
         serving=ServingPlan(
             options.serving,

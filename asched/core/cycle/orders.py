@@ -10,6 +10,7 @@ from typing import Any
 
 from asched import names
 from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.standing import Fault, fault_of
 from asched.core.framework.effects import Effect, EmitEvent
 from asched.core.framework.runner import Runner
 from asched.core.model.meta import ObjectReference
@@ -78,6 +79,23 @@ class KubeletRefused(Order, frozen=True):
             note=f"the kubelet of {self.node} refused the pod: {self.reason}{kept}",
             reporting_controller=self.reporter,
         )
+
+
+class QueueAmended(Order, frozen=True):
+    """An audit found pods (by "namespace/name") that are not where they should be in the queue."""
+
+    keys: tuple[str, ...]
+
+    def carry_out(self, context: SchedulerContext) -> Iterable[Effect]:
+        queue, now_s = context.queue, context.now_s
+        for key in self.keys:
+            fault = fault_of(context, key)  # it may have ended by itself
+            queued = queue.places.get(key)
+            if fault in (Fault.QUEUED, Fault.OUTDATED) and queued is not None:
+                queue.delete(queued.pod)
+            if fault in (Fault.UNQUEUED, Fault.OUTDATED):
+                queue.add(context.cluster.pods_seen[key], now_s)
+        return ()
 
 
 class Reconfigured(Order, frozen=True):

@@ -2,7 +2,9 @@
 
     recount(cluster)           counts everything again, in a second cluster, from the objects that
                                the first one holds, and names each place where the two differ
+    recount_row(cluster, row)  the same of one node, by its own pods and holds
     compare(cluster, listed)   names each object on which the cluster and a list of the API disagree
+    known(cluster, kind)       the objects of a kind as the API told of them last
 
 Everything in `state` is moved by one as single pods come and go; what drifts once stays wrong for
 good. So every simulation ends with an audit, and an operator can ask a running process for one. It
@@ -46,9 +48,44 @@ def recount(cluster: Cluster) -> list[str]:
     return list(islice(_differences(cluster, twin), FINDINGS_MAX))
 
 
+def recount_row(cluster: Cluster, row: int) -> list[str]:
+    """Where the row of a node differs from a fresh count of the node, its pods and holds; as quick
+    as its pods are few. Not to be called on trial.
+    """
+    node = cluster.nodes.node_at[row]
+    assert node is not None
+    assert not cluster.topology.on_trial
+    twin = Cluster()
+    twin._see_node(node)
+    for info in cluster.pods_on(row).values():
+        twin._put(PodInfo(info.pod, twin.classes.class_of(info.pod)), node.name)
+    for owner in cluster.holds.owners_on(row):
+        hold = cluster.holds.of(owner)
+        assert hold is not None
+        _hold_again(twin, owner, (place for place in hold.places if place.node_name == node.name))
+    again = _row(twin, twin.nodes.row_of[node.name])
+    return list(_unlike(f"node {node.name}", _row(cluster, row), again))
+
+
 def compare(cluster: Cluster, listed: Mapping[Kind, Iterable[Record]]) -> list[str]:
     """Where the cluster's sights differ from lists of the API taken at the same moment."""
     return list(islice(_disagreements(cluster, listed), FINDINGS_MAX))
+
+
+def known_as(cluster: Cluster, kind: Kind, key: str) -> Any:
+    """One object as the API told of it last; None if it is not known."""
+    if kind is POD:
+        return cluster.pods_seen.get(key)
+    return cluster.node_of(key) if kind is NODE else cluster.told(kind, key)
+
+
+def known(cluster: Cluster, kind: Kind) -> Mapping[str, Any]:
+    """The objects of a kind by key, as the API told of them last."""
+    if kind is POD:
+        return cluster.pods_seen
+    if kind is NODE:
+        return {node.name: node for _, node in cluster.nodes.nodes()}
+    return cluster._stored(kind)
 
 
 # --- against the API -----------------------------------------------------------------------------
@@ -57,7 +94,7 @@ def compare(cluster: Cluster, listed: Mapping[Kind, Iterable[Record]]) -> list[s
 def _disagreements(cluster: Cluster, listed: Mapping[Kind, Iterable[Record]]) -> Iterator[str]:
     for kind, objects in listed.items():
         theirs: dict[str, Any] = {obj.metadata.key: obj for obj in objects}  # type: ignore[attr-defined]
-        ours = _sights(cluster, kind)
+        ours = {key: obj.metadata for key, obj in known(cluster, kind).items()}
         for key in sorted(theirs.keys() | ours.keys()):
             mine, real = ours.get(key), theirs.get(key)
             if mine is None or real is None:
@@ -86,14 +123,6 @@ def _misplaced(cluster: Cluster, theirs: Mapping[str, Any]) -> Iterator[str]:
         yield f"pod {key}: counted on {info.node_name!r}, the API has no such pod"
 
 
-def _sights(cluster: Cluster, kind: Kind) -> dict[str, Any]:
-    if kind is POD:
-        return {key: pod.metadata for key, pod in cluster.pods_seen.items()}
-    if kind is NODE:
-        return {node.name: node.metadata for _, node in cluster.nodes.nodes()}
-    return {key: obj.metadata for key, obj in cluster._stored(kind).items()}
-
-
 # --- against a fresh count -----------------------------------------------------------------------
 
 
@@ -109,16 +138,19 @@ def _twin_of(cluster: Cluster) -> Cluster:
         twin._put(PodInfo(info.pod, twin.classes.class_of(info.pod)), info.node_name)
     for hold in cluster.holds:
         assert not hold.is_lifted
-        places = [
-            HeldPlace(
-                twin.classes.info_of(what.pod) if isinstance(what, PodInfo) else what, node_name
-            )
-            for what, node_name in hold.places
-        ]
-        twin.holds.put(hold.owner, places, hold.until_s)
+        _hold_again(twin, hold.owner, hold.places)
     for key in cluster.topology._counters:
         twin.topology.counter(key)
     return twin
+
+
+def _hold_again(twin: Cluster, owner: str, places: Iterable[HeldPlace]) -> None:
+    """Hold the same places in a twin."""
+    again = [
+        HeldPlace(twin.classes.info_of(what.pod) if isinstance(what, PodInfo) else what, node_name)
+        for what, node_name in places
+    ]
+    twin.holds.put(owner, again, 0.0)
 
 
 def _differences(cluster: Cluster, twin: Cluster) -> Iterator[str]:

@@ -124,13 +124,21 @@ class AioTransport(StreamingTransport):
             await self._retired.pop(0).close()
 
     async def _exchange(
-        self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        content_type: str,
+        accept: str,
+        timeout_s: float,
     ) -> Reply:
         self._look_at_fence()  # aiohttp may still open a connection after it
         timeout = aiohttp.ClientTimeout(
             total=timeout_s, sock_connect=min(timeout_s, CONNECT_TIMEOUT_S)
         )
         headers = {"Content-Type": content_type} if body is not None else {}
+        if accept != JSON:
+            headers["Accept"] = accept
         arguments = self._arguments(headers, timeout)
         try:
             async with self._session.request(

@@ -69,7 +69,7 @@ class FastTransport(StreamingTransport):
         self._open: set[Connection] = set()
         self._opening = 0
         self._waiters: deque[asyncio.Future[None]] = deque()
-        self._heads: dict[str, bytes] = {}
+        self._heads: dict[tuple[str, str], bytes] = {}
         self._heads_for: tuple[str | None, int] | None = None
         self._prefix = b""
 
@@ -78,11 +78,17 @@ class FastTransport(StreamingTransport):
         return len(self._open)
 
     async def _exchange(
-        self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        content_type: str,
+        accept: str,
+        timeout_s: float,
     ) -> Reply:
         assert method != "HEAD", "its answer could not be told from one whose body is missing"
         deadline_s = self.loop.time() + timeout_s
-        data = self._encode(method, path, body, content_type)
+        data = self._encode(method, path, body, content_type, accept)
         connection = await self._acquire(deadline_s)
         try:
             return await self._run(connection, data, deadline_s)
@@ -144,7 +150,7 @@ class FastTransport(StreamingTransport):
     async def _begin(self, path: str) -> tuple[Connection, LiveStream]:
         """Up to the head of the answer. Raises TransportError."""
         deadline_s = self.loop.time() + HEADER_TIMEOUT_S
-        data = self._encode("GET", path, None, "")
+        data = self._encode("GET", path, None, "", JSON)
         connection = await self._acquire(deadline_s)
         try:
             return connection, await self._headed(connection, data, deadline_s)
@@ -182,7 +188,9 @@ class FastTransport(StreamingTransport):
 
     # --- requests --------------------------------------------------------------------------------
 
-    def _encode(self, method: str, path: str, body: bytes | None, content_type: str) -> bytes:
+    def _encode(
+        self, method: str, path: str, body: bytes | None, content_type: str, accept: str
+    ) -> bytes:
         """The whole request in one piece; everything but path and length is made once."""
         credentials = self._credentials
         heads_for = (credentials.authorization, credentials.generation)
@@ -192,18 +200,20 @@ class FastTransport(StreamingTransport):
             self._heads.clear()
         start = f"{method} ".encode() + self._prefix + path.encode() + b" HTTP/1.1\r\n"
         if body is None:
-            return start + self._head("") + b"\r\n"
-        return start + self._head(content_type) + b"Content-Length: %d\r\n\r\n" % len(body) + body
+            return start + self._head("", accept) + b"\r\n"
+        length = b"Content-Length: %d\r\n\r\n" % len(body)
+        return start + self._head(content_type, accept) + length + body
 
-    def _head(self, content_type: str) -> bytes:
-        head = self._heads.get(content_type)
+    def _head(self, content_type: str, accept: str) -> bytes:
+        head = self._heads.get((content_type, accept))
         if head is None:
             lines = [f"Host: {self._credentials.host}", f"User-Agent: {self._user_agent}"]
-            lines.append(f"Accept: {JSON}")
+            lines.append(f"Accept: {accept}")
             lines += [f"{name}: {value}" for name, value in self._credentials.headers]
             if content_type:
                 lines.append(f"Content-Type: {content_type}")
-            head = self._heads[content_type] = "".join(f"{line}\r\n" for line in lines).encode()
+            head = "".join(f"{line}\r\n" for line in lines).encode()
+            self._heads[content_type, accept] = head
         return head
 
     # --- connections -----------------------------------------------------------------------------

@@ -79,6 +79,19 @@ class History:
         """The newest version of a kind in the server's cache. Raises ApiError, TransportError."""
         return (await self._read(kind, {"resourceVersion": "0"})).metadata.resource_version
 
+    def reached(self, kind: Kind) -> str:
+        """The version up to which a kind is known; "" if it is not."""
+        return self._reached[kind][1]()
+
+    async def has_told(self, kind: Kind, version: str) -> bool:
+        """Whether the streams of a kind have told all that happened up to a version of the server.
+        Raises ApiError, TransportError.
+        """
+        if not runs_backwards(version, self.reached(kind)):
+            return True
+        newest = await self.cached(self._reached[kind][0])  # an idle kind does not move
+        return not runs_backwards(newest, self.reached(kind))
+
     async def check(self) -> None:
         """Raises HistoryChanged if it is not the same any more, ApiError or TransportError."""
         if self._checking is None:

@@ -117,6 +117,7 @@ class Transport(ABC):
         body: bytes | None = None,
         *,
         content_type: str = JSON,
+        accept: str = JSON,
         timeout_s: float = REQUEST_TIMEOUT_S,
     ) -> Reply:
         """One request, with its query in the path, and its whole answer within `timeout_s`."""
@@ -126,12 +127,12 @@ class Transport(ABC):
         reply = None
         try:
             used = credentials.authorization
-            reply = await self._exchange(method, path, body, content_type, timeout_s)
+            reply = await self._exchange(method, path, body, content_type, accept, timeout_s)
             if reply.status == 401:
                 end_s = started_s + timeout_s
                 if await credentials.reload(used, end_s - monotonic()):
                     left_s = max(end_s - monotonic(), 0.0)
-                    reply = await self._exchange(method, path, body, content_type, left_s)
+                    reply = await self._exchange(method, path, body, content_type, accept, left_s)
             return reply
         finally:
             code, received = NO_CODE, None
@@ -152,7 +153,13 @@ class Transport(ABC):
 
     @abstractmethod
     async def _exchange(
-        self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        content_type: str,
+        accept: str,
+        timeout_s: float,
     ) -> Reply:
         """Send once, receive once. Raises TransportError."""
 

@@ -123,27 +123,27 @@ class Reflector:
     ) -> None:
         self.kind = kind
         #: The version of it that the server has.
-        self._spoken = kind
+        self.spoken = kind
         self.synced = asyncio.Event()
         #: The server does not serve this kind; taken as none.
         self.is_absent = False
         self.list_count = 0
         self.watch_count = 0
-        self._transport = transport
-        self._put = put
+        self.transport = transport
+        self.put = put
         self._on_failure = on_failure
-        self._options = options or ReflectorOptions(
+        self.options = options or ReflectorOptions(
             field_selector=POD_FIELD_SELECTOR if kind is POD else ""
         )
         self._originals = originals
-        self._codec = KindCodec(kind, log_malformed, originals)
-        self._backoff = Backoff(self._options.rng, self._options.clock, wait_s_max=RETRY_S_MAX)
+        self.codec = KindCodec(kind, log_malformed, originals)
+        self._backoff = Backoff(self.options.rng, self.options.clock, wait_s_max=RETRY_S_MAX)
         self._relists = shared or relists()
         self._history = history or History(transport)
         self._history.follow(kind, lambda: self._version)
-        self.doubt = Doubt(kind, self._history, self._options.clock)
+        self.doubt = Doubt(kind, self._history, self.options.clock)
         heard, take = self.doubt.listening, parts_to(put, kind)
-        self._lister = Lister(kind, transport, self._codec, self._path, heard, take)
+        self._lister = Lister(kind, transport, self.codec, self._path, heard, take)
         self._version = ""
         #: The connection broke: who answers next may be somebody else.
         self._is_shaken = False
@@ -157,7 +157,7 @@ class Reflector:
     @property
     def malformed_count(self) -> int:
         """Malformed objects met so far, repetitions included."""
-        return self._codec.malformed_count
+        return self.codec.malformed_count
 
     async def run(self) -> None:
         """Live through the history, again and again; after a cancellation, from where it was."""
@@ -182,7 +182,7 @@ class Reflector:
             self._is_shaken = False
         else:
             await self._learn_version()
-        if self._options.streaming:
+        if self.options.streaming:
             try:
                 await self._stream_list(want)
             except NoStreaming as refused:
@@ -205,13 +205,13 @@ class Reflector:
         }
         if want not in {"", ANY_VERSION}:
             query["resourceVersion"] = want
-        async with self._transport.stream(
+        async with self.transport.stream(
             self._path(query, LIST_STREAM_S), timeout_s=LIST_STREAM_S + STREAM_SLACK_S
         ) as stream:
-            reading = LineReader(stream, self._codec)
+            reading = LineReader(stream, self.codec)
             found = await self._lister.initial(stream, reading)
             await self._listed(found, want)
-            seconds = stream_s(self._options, is_probe=self.doubt.is_open)
+            seconds = stream_s(self.options, is_probe=self.doubt.is_open)
             self.doubt.is_open = True  # until it says something
             self._deliver(found.rest)
             with suppress(TimeoutError):
@@ -233,24 +233,24 @@ class Reflector:
         self.list_count += 1
         self._version = version
         self._complained = ""
-        self._put(Listed(self._spoken, objects, parts))
+        self.put(Listed(self.spoken, objects, parts))
         self.synced.set()
 
     # --- chapters 2 and 3: what changes ----------------------------------------------------------
 
     async def _watch(self) -> None:
         """One stream from the last version to its end."""
-        seconds, is_probe = stream_s(self._options, is_probe=self.doubt.is_open), self.doubt.is_open
+        seconds, is_probe = stream_s(self.options, is_probe=self.doubt.is_open), self.doubt.is_open
         query = {
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
         }
-        started_s = self._options.clock()
+        started_s = self.options.clock()
         try:
             if self._is_shaken:
                 await self._history.check()
-            async with self._transport.stream(
+            async with self.transport.stream(
                 self._path(query, seconds), timeout_s=seconds + STREAM_SLACK_S
             ) as stream:
                 if stream.status != 200:
@@ -258,7 +258,7 @@ class Reflector:
                         stream.status, await stream.read_all(), stream.header("Retry-After")
                     )
                 self._is_shaken = False
-                heard = await self._follow(LineReader(stream, self._codec), started_s)
+                heard = await self._follow(LineReader(stream, self.codec), started_s)
             if not heard:
                 await self.doubt.compare(self._version, was_probe=is_probe)
             elif self.kind is NAMESPACE:  # one kind looks after the others
@@ -268,9 +268,7 @@ class Reflector:
         except TRY_AGAIN as error:
             self._is_shaken = True
             if isinstance(error, NotFound) and await self._learn_version():
-                raise Relist(
-                    ANY_VERSION, f"it is served as {self._spoken.group_version}"
-                ) from error
+                raise Relist(ANY_VERSION, f"it is served as {self.spoken.group_version}") from error
             self._complain(error)
             self._on_failure(self.kind, error)
             await self._pause(getattr(error, "retry_after_s", None))
@@ -296,7 +294,7 @@ class Reflector:
             log.debug("%s: the stream broke: %s", self.kind.plural, error)
         if heard or started_s is None:  # initial events are a sign of life, too
             return True
-        if self._options.clock() - started_s < SHORT_STREAM_S:
+        if self.options.clock() - started_s < SHORT_STREAM_S:
             raise Relist(self._version, "the stream ended as soon as it began")
         return broke  # what it would have said, the next one will
 
@@ -305,8 +303,8 @@ class Reflector:
         if not sights:
             return
         self.doubt.spoke()
-        put = self._put
-        kind = self._spoken
+        put = self.put
+        kind = self.spoken
         for sight in sights:
             if sight.type == codec.ERROR:
                 raise self._stream_error(sight.status or Status())
@@ -341,7 +339,7 @@ class Reflector:
             if not self.is_absent:
                 self.is_absent = True
                 self._take_as_all((), "")
-            await self._options.sleep(ABSENT_RETRY_S)
+            await self.options.sleep(ABSENT_RETRY_S)
             return ANY_VERSION
         self._complain(error)
         self._on_failure(self.kind, error)
@@ -352,7 +350,7 @@ class Reflector:
         if self.kind.group_version == CORE or (self.list_count and not self.is_absent):
             return False
         try:
-            return await served_version(self._transport, self.kind) is None
+            return await served_version(self.transport, self.kind) is None
         except (ApiError, TransportError):
             return False
 
@@ -364,16 +362,16 @@ class Reflector:
         if len(versions_of(self.kind)) == 1:
             return False
         try:
-            found = await served_version(self._transport, self.kind)
+            found = await served_version(self.transport, self.kind)
         except (ApiError, TransportError):
             if self._version:
                 return False
             raise
-        if found is None or found is self._spoken:
+        if found is None or found is self.spoken:
             return False
-        self._spoken, self._version = found, ""
-        self._codec = KindCodec(found, log_malformed, self._originals)
-        self._lister = Lister(found, self._transport, self._codec, self._path, self.doubt.listening)
+        self.spoken, self._version = found, ""
+        self.codec = KindCodec(found, log_malformed, self._originals)
+        self._lister = Lister(found, self.transport, self.codec, self._path, self.doubt.listening)
         self._history.follow(self.kind, lambda: self._version, found)
         return True
 
@@ -382,19 +380,19 @@ class Reflector:
         self._complained = log_failure(self.kind, error, self._complained)
 
     async def _pause(self, at_least_s: float | None = None) -> None:
-        await self._options.sleep(max(self._backoff.next_s(), at_least_s or 0.0))
+        await self.options.sleep(max(self._backoff.next_s(), at_least_s or 0.0))
 
     async def _pause_before_list(self) -> None:
         await self._pause()
         while wait_s := self._relists.take():
-            await self._options.sleep(wait_s * (1.0 + self._options.rng.random()))
+            await self.options.sleep(wait_s * (1.0 + self.options.rng.random()))
 
     def _path(self, query: dict[str, str], stream_s: float | None = None) -> str:
         query = dict(query)
-        if self._options.field_selector:
-            query["fieldSelector"] = self._options.field_selector
-        if self._options.label_selector:
-            query["labelSelector"] = self._options.label_selector
+        if self.options.field_selector:
+            query["fieldSelector"] = self.options.field_selector
+        if self.options.label_selector:
+            query["labelSelector"] = self.options.label_selector
         if stream_s is not None:
             query["timeoutSeconds"] = str(int(stream_s))
-        return f"{self._spoken.path}?{urlencode(query)}"
+        return f"{self.spoken.path}?{urlencode(query)}"

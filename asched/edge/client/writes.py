@@ -48,6 +48,7 @@ class Request(NamedTuple):
     path: str
     body: bytes | None
     content_type: str = JSON
+    accept: str = JSON
 
 
 class _Meta(msgspec.Struct):

@@ -50,6 +50,10 @@ class Inbox:
         if len(self._facts) == 1:
             self._on_first()
 
+    def has_of(self, kind: Kind) -> bool:
+        """Whether something waits that was seen of a kind."""
+        return any(getattr(fact, "kind", None) == kind for fact in self._facts)
+
     def drain(self) -> list[Fact]:
         """Everything that arrived, in order; the inbox is empty afterwards."""
         facts, self._facts = self._facts, []

@@ -31,6 +31,7 @@ from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import equals_of
 from asched.core.state.pod_groups import group_key
 from asched.core.state.pods import PodInfo
+from asched.edge.host.audit.auditor import Auditor
 from asched.edge.host.loops import Scheduler
 
 #: Nodes named in an explanation, the nearest misses first.
@@ -45,8 +46,10 @@ class Inspection:
         scheduler: Scheduler,
         configuration: SchedulerConfiguration,
         is_leader: Callable[[], bool],
+        auditor: Auditor,
     ) -> None:
         self._scheduler = scheduler
+        self._auditor = auditor
         self._context = scheduler.machine.context
         self.current = configuration
         self.is_leader = is_leader
@@ -56,6 +59,12 @@ class Inspection:
 
     def pods(self) -> Iterable[Pod]:
         return list(self._context.cluster.pods_seen.values())
+
+    def audit_report(self) -> Mapping[str, Any]:
+        return self._auditor.report.told()
+
+    async def audit_now(self) -> Mapping[str, Any]:
+        return (await self._auditor.now()).told()
 
     # --- dumps -----------------------------------------------------------------------------------
 

@@ -101,7 +101,7 @@ class Scheduler:
         self.reflectors: dict[Kind, Reflector] = {}
         self._pollers: dict[Kind, Poller] = {}
         self.hearing = Hearing(self.reflectors, self.clock.awake_s)
-        self._history, self._relists = History(session.general), relists(self.clock.awake_s)
+        self.history, self._relists = History(session.general), relists(self.clock.awake_s)
         self._memory = memory or own_process()
         self._rng = rng or random.Random()
         for kind in kinds:
@@ -148,7 +148,7 @@ class Scheduler:
             ),
             on_failure=self._on_failure,
             originals=originals,
-            history=self._history,
+            history=self.history,
             shared=self._relists,
         )
         if self._is_following:

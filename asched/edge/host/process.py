@@ -32,6 +32,8 @@ from asched.edge.client.dispatch import CONCURRENCY, DispatchOptions
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.typed import ApiAccess
 from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.edge.host.audit.auditor import PERIOD_S as AUDIT_PERIOD_S
+from asched.edge.host.audit.auditor import Auditor
 from asched.edge.host.clashes import Clashes
 from asched.edge.host.clock import counter_s
 from asched.edge.host.configuration.reload import Reloader, Wanted
@@ -80,6 +82,8 @@ class Plan:
     #: Whether events of pods that fit nowhere end with how to ask why.
     advises: bool = False
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S
+    #: In how long all that is known is compared with the API server once; 0: only on demand.
+    audit_period_s: float = AUDIT_PERIOD_S
     dispatch: DispatchOptions = field(default_factory=DispatchOptions)
     plugins: Catalogue = field(default_factory=Catalogue)
     serving: ServingPlan = field(default_factory=ServingPlan)
@@ -279,13 +283,15 @@ async def _run(
     consultants: Consultants,
 ) -> None:
     """Listen to signals, and schedule; open the pages beside it."""
-    inspection = Inspection(scheduler, plan.configuration, scheduler.may_act)
+    auditor = Auditor(scheduler, period_s=plan.audit_period_s, observer=metrics.own)
+    inspection = Inspection(scheduler, plan.configuration, scheduler.may_act, auditor)
     pages = Pages(plan.serving, scheduler, inspection, metrics, campaign)
     await pages.take_port()
     try:
         ending.listen(scheduler.stop)
         scheduler.tasks.spawn("pages", pages.open(plan.configuration))
-        _listen_to_signals(plan, scheduler, inspection, metrics, consultants)
+        scheduler.tasks.spawn("audit", auditor.run())
+        _listen_to_signals(plan, scheduler, inspection, auditor, metrics, consultants)
         scheduler.tasks.spawn("loop lag", _watch_lag(metrics))
         profiles = ",".join(scheduler.machine.context.runners)
         log.info("starting", extra={"server": scheduler.session.url, "profiles": profiles})
@@ -365,11 +371,12 @@ def _listen_to_signals(
     plan: Plan,
     scheduler: Scheduler,
     inspection: Inspection,
+    auditor: Auditor,
     metrics: Metrics,
     consultants: Consultants,
 ) -> None:
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGUSR2, Debugger(scheduler, inspection).on_signal)
+    loop.add_signal_handler(signal.SIGUSR2, Debugger(scheduler, inspection, auditor).on_signal)
     if plan.reload is None:
         return
     context = scheduler.machine.context

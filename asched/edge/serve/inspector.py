@@ -30,6 +30,12 @@ class Inspector(Protocol):
     def shadow(self) -> Mapping[str, Any] | None:
         """How the decisions of a shadowed scheduler compare with ours; None if none is shadowed."""
 
+    def audit_report(self) -> Mapping[str, Any]:
+        """What audits found so far, and when each of their parts was done last."""
+
+    async def audit_now(self) -> Mapping[str, Any]:
+        """The same after an audit of everything, which begins now."""
+
     def explain(
         self, namespace: str, name: str, against_node: str = "", *, tries_changes: bool = True
     ) -> Mapping[str, Any] | None:

@@ -4,6 +4,7 @@
     /configz /statusz /flagz                     /debug/pprof/* /debug/flags/v (profiling)
     /debug/asched/queue, /cache, /pods/NS/NAME   our own: dumps, and a pod's history
     /debug/asched/shadow                         how a shadowed scheduler's decisions compare
+    /debug/asched/audit                          what differed from the API server; POST looks again
     /debug/asched/view, /nodes/NAME, /groups/NS/NAME, /ui/   the live view and its page
 
 As upstream, most pages do not care for the method; `DELETE` on a page of metrics forgets what was
@@ -73,6 +74,7 @@ class Routes:
             f"{OWN}cache": lambda _: as_json(inspector.cache_dump()),
             f"{OWN}view": self._view,
             f"{OWN}shadow": self._shadow,
+            f"{OWN}audit": self._audit,
             UI: lambda _: ui.page(),
             UI[:-1]: lambda _: ui.MOVED,
         }
@@ -127,6 +129,12 @@ class Routes:
     def _shadow(self, _: Asked) -> Page:
         told = self._inspector.shadow()
         return NOT_FOUND if told is None else as_json(told)
+
+    async def _audit(self, asked: Asked) -> Page:
+        """POST compares everything with the API server; GET tells what was found so far."""
+        if asked.method == "POST":
+            return as_json(await self._inspector.audit_now())
+        return as_json(self._inspector.audit_report())
 
     def _object(self, asked: Asked) -> Page:
         """A pod, a node or a gang."""

@@ -195,6 +195,25 @@ class OwnMetrics:
             "[ALPHA] By how much a timer of the event loop was late.",
             LAG_BOUNDS,
         ).of()
+        self._audit_families(families)
+
+    def _audit_families(self, families: Families) -> None:
+        self._audit_differences = families.counter(
+            "asched_audit_differences_total",
+            "[ALPHA] Objects that were known otherwise than the API server has them, by what was"
+            " missed; each was healed.",
+            ("resource", "what"),
+        )
+        self._audit_compared = families.counter(
+            "asched_audit_compared_total",
+            "[ALPHA] Objects that audits compared, by part: a kind, queue or columns.",
+            ("part",),
+        )
+        self._audit_failures = families.counter(
+            "asched_audit_failures_total",
+            "[ALPHA] Parts of audits that the API server kept from being done.",
+            ("part",),
+        )
 
     def plugin_raised(self, plugin: str, point: str) -> None:
         self._exceptions.of(plugin, point).value += 1
@@ -215,6 +234,16 @@ class OwnMetrics:
 
     def group_status_written(self, phase: str) -> None:
         self._group_statuses.of(phase).value += 1
+
+    def audit_compared(self, part: str, objects: int) -> None:
+        """(`edge.host.audit.auditor.AuditObserver`.)"""
+        self._audit_compared.of(part).value += objects
+
+    def audit_failed(self, part: str) -> None:
+        self._audit_failures.of(part).value += 1
+
+    def audit_differed(self, resource: str, what: str) -> None:
+        self._audit_differences.of(resource, what).value += 1
 
     def reloaded(self, result: str) -> None:
         self._reloads.of(result).value += 1

@@ -81,6 +81,13 @@ class DuplicateSights(Fault):
 
 
 @dataclass(frozen=True, slots=True)
+class SwallowedEvents(Fault):
+    """A stream leaves an event out and goes on, bookmarks included, as if it had told it."""
+
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
 class BrokenWatches(Fault):
     """Streams break and are opened again from the last version they delivered."""
 

@@ -29,6 +29,7 @@ from asched.edge.client.events import EventRecorder
 from asched.edge.client.session import Session
 from asched.edge.client.writes import Request
 from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.edge.host.audit.auditor import Auditor
 from asched.edge.host.clashes import Clashes
 from asched.edge.host.clock import Clock
 from asched.edge.host.election import Candidate, Stand
@@ -67,6 +68,8 @@ class Setup:
     cycles_per_turn: int
     #: The folder of recordings; None if nothing is recorded.
     record: Path | None = None
+    #: Of the audit; 0 if there is none.
+    audit_period_s: float = 0.0
 
     def runners(self, parts: Parts) -> dict[str, Runner]:
         """Runners without any memory, over what is known."""
@@ -132,6 +135,7 @@ class Process:
         self.candidate: Candidate | None = None
         self.recorder = self._recorder(setup)
         self.scheduler = self.loop.run_until_complete(self._built(is_elected=is_elected))
+        self.auditor = self.loop.run_until_complete(self._audited(setup.audit_period_s))
         self._life = self.loop.create_task(self.scheduler.run())
 
     async def _built(self, *, is_elected: bool) -> Scheduler:
@@ -169,6 +173,13 @@ class Process:
             rng=random.Random(draw()),
             recorder=self.recorder,
         )
+
+    async def _audited(self, period_s: float) -> Auditor:
+        """An auditor that has begun; without a period it audits on demand only."""
+        auditor = Auditor(self.scheduler, period_s=period_s)
+        if period_s:
+            self.scheduler.tasks.spawn("audit", auditor.run())
+        return auditor
 
     def _recorder(self, setup: Setup) -> Recorder | None:
         if setup.record is None:

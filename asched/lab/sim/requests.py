@@ -29,7 +29,7 @@ class _Binding(msgspec.Struct):
 def ask(ctx: Context, request: Request) -> ServerReply | Watch:
     """Have the server answer a request, at once."""
     path, asked = _read(request.path)
-    headers = {"content-type": request.content_type}
+    headers = {"content-type": request.content_type, "accept": request.accept}
     call = Call(request.method, path, dict(asked), headers, request.body or b"", ADMIN)
     try:
         return route(ctx, call)

@@ -84,6 +84,8 @@ class Scenario:
     gates: ClassVar[Mapping[str, bool]] = {}
     #: Processes, of which one leads.
     replicas: ClassVar[int] = 1
+    #: How long processes take to compare all they know with the server once; 0: they do not.
+    audit_period_s: ClassVar[float] = 0.0
     #: Virtual seconds until everything must be settled.
     settle_s: ClassVar[float] = SETTLE_S
     #: Whoever changes its mind without a change in the cluster: pods that rest because of these
@@ -119,6 +121,7 @@ def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE, record: Path | None 
         replicas=kind.replicas,
         record=record,
         gates=kind.gates,
+        audit_period_s=kind.audit_period_s,
     ) as world:
         try:
             findings = _live(kind, world, cut)

@@ -23,6 +23,7 @@ from asched.lab.sim.faults import (
     DuplicateSights,
     ExpiredWatches,
     StaleWatch,
+    SwallowedEvents,
     Troubles,
 )
 from asched.lab.sim.requests import ask, send
@@ -192,6 +193,8 @@ class Stream:
             return
         while self._coming and self._coming[0][0] <= self._clock.now_s():
             frame = self._told = self._coming.popleft()[1]
+            if self._troubles.strikes(SwallowedEvents):
+                continue
             self._arrived.append(frame)
             if self._troubles.strikes(DuplicateSights):
                 self._arrived.append(frame)

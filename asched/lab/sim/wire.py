@@ -220,9 +220,15 @@ class Connection(StreamingTransport):
         self._on_leave = on_leave
 
     async def _exchange(
-        self, method: str, path: str, body: bytes | None, content_type: str, timeout_s: float
+        self,
+        method: str,
+        path: str,
+        body: bytes | None,
+        content_type: str,
+        accept: str,
+        timeout_s: float,
     ) -> Reply:
-        request = Request(method, path, body, content_type)
+        request = Request(method, path, body, content_type, accept)
         self._look_at_fence()
         self._on_leave(request)
         reply = await self._wire.carry(request, timeout_s)

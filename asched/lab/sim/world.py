@@ -67,8 +67,9 @@ class World:
         replicas: int = 1,
         record: Path | None = None,
         gates: Mapping[str, bool] | None = None,
+        audit_period_s: float = 0.0,
     ) -> None:
-        """`record` is a folder for a recording of each process, `gates` are not as usual."""
+        """`record`: a folder for recordings; `gates`: those not as usual."""
         self.seed = seed
         self.rng = random.Random(seed)
         self.clock = VirtualClock()
@@ -92,8 +93,8 @@ class World:
         self.node_versions: dict[tuple[str, str], Json] = {}
         self.server.store.table(NODES.storage).listeners.append(self._note_node)
         self.numbers = count(1)
-        backoff = self.rng.choice(BACKOFFS_S)
-        self._drawn = {"podInitialBackoffSeconds": backoff[0], "podMaxBackoffSeconds": backoff[1]}
+        names = "podInitialBackoffSeconds", "podMaxBackoffSeconds"
+        self._drawn = dict(zip(names, self.rng.choice(BACKOFFS_S), strict=True))
         self._gates = {**DEFAULT_GATES, **(gates or {})}
         effective = self.effective(config or {})
         self.setup = Setup(
@@ -103,6 +104,7 @@ class World:
             bindings_max=self.rng.choice(BINDINGS_MAX),
             cycles_per_turn=self.rng.choice(CYCLES_PER_TURN),
             record=record,
+            audit_period_s=audit_period_s,
         )
         self.extenders = Extenders(self, effective, judges) if effective.extenders else None
         self._spins = 0
@@ -113,9 +115,7 @@ class World:
             self._begin_process()
         #: whose decisions count: the leader, or who led last
         self.acting = self.processes[0]
-        self._plan(LeaderPause, self._pause)
-        self._plan(Restarts, self.restart)
-        self._plan(Partition, self._cut_off)
+        self._plan_all()
 
     # --- processes -------------------------------------------------------------------------------
 
@@ -293,6 +293,11 @@ class World:
         self._spins = self._spins + 1 if next_s <= self.clock.now_s() else 0
         if self._spins > SPIN_TURNS_MAX:
             raise AssertionError("the machine asks for turn after turn and time stands still")
+
+    def _plan_all(self) -> None:
+        self._plan(LeaderPause, self._pause)
+        self._plan(Restarts, self.restart)
+        self._plan(Partition, self._cut_off)
 
     def _plan(
         self, kind: type[LeaderPause | Restarts | Partition], strike: Callable[[], None]

@@ -2,7 +2,7 @@
 
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.cycle.orders import LeaderDied, Reconfigured
+from asched.core.cycle.orders import LeaderDied, QueueAmended, Reconfigured
 from asched.core.framework.effects import Bind
 from asched.core.model.kinds import NODE, POD
 from asched.core.queue.suspects import put_behind
@@ -40,6 +40,22 @@ def test_a_leaders_death_changes_who_is_first_before_anybody_is_tried() -> None:
 
     assert bound(told) == bound(by_hand)
     assert bound(told) != [f"p{number}" for number in range(20)]
+
+
+def test_a_pod_that_an_audit_misses_in_the_queue_stands_there_once() -> None:
+    """Whatever moved between the audit's look and the order counts."""
+    play = Play()
+    huge = a_pod("huge").requests(cpu="999").build()
+    play.turn(a_node_for_all(), Seen(POD, huge), *pods(1))
+    queue = play.machine.context.queue
+    queue.delete(huge)
+
+    play.turn(QueueAmended((huge.key, "default/p0", "default/nobody")))
+
+    assert queue.places.get(huge.key) is not None
+    assert len(queue.places) == 1
+    play.turn(QueueAmended((huge.key,)))
+    assert len(queue.places) == 1
 
 
 def an_order(play: Play, *names: str) -> Reconfigured:

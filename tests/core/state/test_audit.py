@@ -3,8 +3,9 @@
 import pytest
 
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.audit import compare, recount
+from asched.core.state.audit import compare, recount, recount_row
 from asched.core.state.facts import Gone, Seen
+from asched.core.state.holds import HeldAmounts, HeldPlace
 from tests.builders import a_cluster, a_node, a_pod
 from tests.contract.worlds import a_world, changes
 
@@ -55,3 +56,40 @@ def test_pods_of_a_node_that_left_are_counted_among_the_orphans() -> None:
     cluster.apply(Gone(NODE, a_node("n1").build()))
 
     assert recount(cluster) == []
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_each_row_of_a_cluster_that_lived_counts_like_a_fresh_one(seed: int) -> None:
+    world = a_world(seed)
+    for _ in changes(world, seed, 10):
+        nodes = world.cluster.nodes
+        for row in nodes.row_of.values():
+            assert recount_row(world.cluster, row) == []
+
+
+def test_a_row_that_drifted_is_named_and_others_are_not() -> None:
+    pods = [a_pod("web").requests(cpu="500m").on("n1"), a_pod("db").on("n2")]
+    cluster = a_cluster(a_node("n1"), a_node("n2"), pods=pods)
+    cluster.nodes.columns.write["requested"][0, cluster.nodes.row_of["n1"]] += 1
+    cluster.nodes.columns.write["pod_count"][cluster.nodes.row_of["n2"]] -= 1
+
+    found = [recount_row(cluster, cluster.nodes.row_of[name]) for name in ("n1", "n2")]
+
+    assert found == [
+        ["node n1, requested, cpu: kept 501, counted 500"],
+        ["node n2, pod_count: kept 0, counted 1"],
+    ]
+
+
+def test_room_held_on_a_row_counts_there() -> None:
+    cluster = a_cluster(a_node("n1"), a_node("n2"))
+    places = [HeldPlace(HeldAmounts({"cpu": 700}), name) for name in ("n1", "n2")]
+    cluster.holds.put("crew", places, 60.0)
+
+    assert [recount_row(cluster, row) for row in cluster.nodes.row_of.values()] == [[], []]
+    cluster.holds._holds.clear()
+    cluster.holds._owners_on.clear()
+    assert recount_row(cluster, 0) == [
+        "node n1, nonzero: kept [700, 0], counted [0, 0]",
+        "node n1, requested, cpu: kept 700, counted None",
+    ]

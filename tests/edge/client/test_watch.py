@@ -213,8 +213,8 @@ async def test_selectors_travel_with_every_request():
 
 async def test_pods_that_are_through_are_left_out_by_default(session):
     reflector = Reflector(POD, session.general, [].append)
-    assert reflector._options.field_selector == watch.POD_FIELD_SELECTOR
-    assert Reflector(NODE, session.general, [].append)._options.field_selector == ""
+    assert reflector.options.field_selector == watch.POD_FIELD_SELECTOR
+    assert Reflector(NODE, session.general, [].append).options.field_selector == ""
 
 
 # --- chapters 2 and 3 ----------------------------------------------------------------------------

@@ -16,8 +16,8 @@ from tests.builders import a_cluster, a_node, a_pod
 def a_debugger(cluster: Cluster) -> Debugger:
     context = SimpleNamespace(cluster=cluster)
     scheduler: Any = SimpleNamespace(machine=SimpleNamespace(context=context))
-    inspection: Any = None
-    return Debugger(scheduler, inspection)
+    unasked: Any = None
+    return Debugger(scheduler, unasked, unasked)
 
 
 @pytest.fixture

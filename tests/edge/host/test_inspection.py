@@ -14,19 +14,21 @@ from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.cycle.test_gang_plays import GANGS, a_member, room_for, seen_group
 
+NOBODY: Any = None
+
 
 def test_the_configuration_is_shown_without_private_keys() -> None:
     tls = {"certData": "Y2VydA==", "keyData": "c2VjcmV0"}
     made = configuration({"extenders": [{"urlPrefix": "https://e/", "tlsConfig": tls}]})
     scheduler = SimpleNamespace(machine=SimpleNamespace(context=None))
-    shown = Inspection(cast("Any", scheduler), made, lambda: True).configuration()
+    shown = Inspection(cast("Any", scheduler), made, lambda: True, NOBODY).configuration()
     assert shown["extenders"][0]["tlsConfig"]["certData"] == "Y2VydA=="
     assert b"c2VjcmV0" not in orjson.dumps(shown)
 
 
 def told_of(play: Play, name: str, against: str = "") -> dict[str, Any]:
     scheduler = SimpleNamespace(machine=play.machine)
-    inspection = Inspection(cast("Any", scheduler), configuration({}), lambda: True)
+    inspection = Inspection(cast("Any", scheduler), configuration({}), lambda: True, NOBODY)
     told = inspection.explain("default", name, against)
     assert told is not None
     return dict(told)

@@ -174,6 +174,15 @@ async def test_our_own_pages_need_rights_like_all_others():
         assert answer.status == 404
 
 
+async def test_an_audit_is_told_with_get_and_begun_with_post():
+    async with a_port() as port:
+        for method, found in (("GET", 0), ("POST", 1)):
+            answer, _ = await port.ask("/debug/asched/audit", method=method)
+            assert answer.status == 403
+            answer, body = await port.ask("/debug/asched/audit", "admin", method=method)
+            assert (answer.status, json.loads(body)) == (200, {"found": found})
+
+
 async def test_nobody_without_rights_gets_in_at_any_path():
     """All paths there are, so that a page made tomorrow is asked too."""
     async with a_port() as port:

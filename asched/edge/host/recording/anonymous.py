@@ -185,6 +185,11 @@ def _fact(parts: list[Any], names: Pseudonyms, *, notes: bool) -> list[Any]:
             return [name, rest[0], rest[1], *_returned(rest[1:], names)]
         case "Reconfigured":
             return [name, _document(rest[0], names, notes=False), _without_places(rest[1])]
+        case "KubeletRefused":
+            *who, reason, reporter = rest
+            return [name, *(one and names.of(one) for one in who), reason, names.of(reporter)]
+        case "QueueAmended":
+            return [name, ["/".join(map(names.of, key.split("/"))) for key in rest[0]]]
     return parts
 
 
@@ -202,6 +207,9 @@ def _note(name: str, rest: list[Any], names: Pseudonyms) -> None:
             names.note_reply(rest[1])
         case "Returned":
             names.note_reply(rest[2:])
+        case "KubeletRefused":
+            for one in filter(None, rest[:-2]):
+                names.note_text(one)
         case "Reconfigured":
             _document(rest[0], names, notes=True)
 

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from asched import names
-from asched.core.cycle.orders import KubeletRefused, LeaderDied, Reconfigured
+from asched.core.cycle.orders import KubeletRefused, LeaderDied, QueueAmended, Reconfigured
 from asched.core.framework.effects import (
     AskExtender,
     Bind,
@@ -360,6 +360,8 @@ def fact_of(parts: list[Any]) -> Fact | Reload:
         return facts.Raised(effect_id, raised)
     if name == "Reconfigured":
         return Reload(rest[0], tuple((a, b, c) for a, b, c in rest[1]))
+    if name == "QueueAmended":
+        return QueueAmended(tuple(rest[0]))
     return _PLAIN_FACTS[name](*rest)
 
 

@@ -18,6 +18,7 @@ from asched.lab.sim.scenarios.group_room import GroupRoom
 from asched.lab.sim.scenarios.late_bindings import LateBindings
 from asched.lab.sim.scenarios.late_volumes import LateVolumes
 from asched.lab.sim.scenarios.leader_changes import LeaderChanges
+from asched.lab.sim.scenarios.lost_events import LostEvents
 from asched.lab.sim.scenarios.node_flapping import NodeFlapping
 from asched.lab.sim.scenarios.old_names import OldNames
 from asched.lab.sim.scenarios.permit_waits import PermitWaits
@@ -55,6 +56,7 @@ _KINDS: Final[tuple[type[Scenario], ...]] = (
     EveryPhase,
     Gangs,
     GroupRoom,
+    LostEvents,
     *INCIDENTS.values(),
 )
 SCENARIOS: Final[dict[str, type[Scenario]]] = {kind.__name__: kind for kind in _KINDS}

@@ -1,8 +1,15 @@
 """Everything comes and goes."""
 
 from collections.abc import Iterator
+from typing import ClassVar
 
-from asched.lab.sim.faults import BrokenWatches, DuplicateSights, ExpiredWatches, StaleWatch
+from asched.lab.sim.faults import (
+    BrokenWatches,
+    DuplicateSights,
+    ExpiredWatches,
+    Fault,
+    StaleWatch,
+)
 from asched.lab.sim.scenario import Scenario
 from asched.lab.sim.steps import (
     APPS,
@@ -29,7 +36,7 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 class Churn(Scenario):
     """Pods and nodes come, change and go, and no stream can be trusted to be on time."""
 
-    faults = (
+    faults: ClassVar[tuple[Fault, ...]] = (
         StaleWatch(lag_s_max=10),
         DuplicateSights(rate=0.1),
         BrokenWatches(every_s=30),

@@ -11,6 +11,7 @@ from aiohttp import web
 from asched.core.model.kinds import NODE, POD_GROUP
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host.assemble import Parts, build_machine
+from asched.edge.host.audit.auditor import Auditor
 from asched.edge.host.clock import counter_s
 from asched.edge.host.configuration import reload
 from asched.edge.host.configuration.file import load_config
@@ -126,7 +127,7 @@ async def a_world(tmp_path, text):
     scheduler = Scheduler(session, machine, make_dispatcher=make, originals=consultants.originals)
     reloader = Reloader(
         scheduler,
-        Inspection(scheduler, configuration, lambda: True),
+        Inspection(scheduler, configuration, lambda: True, Auditor(scheduler, period_s=0)),
         consultants,
         metrics.own,
         current=current,

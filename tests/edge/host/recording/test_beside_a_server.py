@@ -8,6 +8,7 @@ import pytest
 
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.edge.host.audit.auditor import Auditor
 from asched.edge.host.clock import counter_s
 from asched.edge.host.configuration.file import load_config
 from asched.edge.host.inspection import Inspection
@@ -46,7 +47,7 @@ async def test_a_run_is_repeated(tmp_path: Path, *, asks: bool) -> None:
     )
     session = await connect(ConnectionOptions(master=server.url))
     scheduler = Scheduler(session, machine, recorder=recorder)
-    inspection = Inspection(scheduler, configuration, lambda: True)
+    inspection = Inspection(scheduler, configuration, lambda: True, Auditor(scheduler, period_s=0))
     running = asyncio.ensure_future(scheduler.run())
 
     await until(lambda: scheduler.is_synced)

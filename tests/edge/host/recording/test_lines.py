@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from asched.core.cycle.orders import LeaderDied
+from asched.core.cycle.orders import LeaderDied, QueueAmended
 from asched.core.framework.effects import (
     AskExtender,
     Bind,
@@ -104,6 +104,7 @@ ANSWERS = [
     facts.Returned(7, Status(Code.UNSCHEDULABLE, ("no", "never"), "Mine")),
     WallClock(-3599.25),
     LeaderDied(4, died_young=True),
+    QueueAmended(("default/a", "default/b")),
 ]
 
 
