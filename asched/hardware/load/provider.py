@@ -38,6 +38,12 @@ class MetricProvider:
                 f"metricProvider.address and .token have no meaning with {METRICS_SERVER}:"
                 " it is read through the API server"
             )
+        if not self.insecure_skip_verify:
+            raise ValueError(
+                "metricProvider.insecureSkipVerify: false has no meaning with"
+                f" {METRICS_SERVER}: it is read through the API server, whose certificate is"
+                " verified as the kubeconfig says"
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,8 @@
     Pod                                        itself, or as many as asked for
     Deployment, ReplicaSet,                    the pods they would make, with the owners that a
     ReplicationController, StatefulSet, Job    scheduler looks at, and claims of claim templates
+    DaemonSet                                  a pod for each node that its controller would choose
+    CronJob                                    the pods of one of its Jobs
     what a scheduler or admission reads        itself, in place of one of the same name
     everything else                            is named and left out
 
@@ -16,11 +18,21 @@ from typing import Any, Final
 
 import orjson
 
-from asched.lab.apiserver.resources import BY_KIND, NAMESPACES, PODS, REPLICA_SETS, Resource, find
+from asched.lab.apiserver.resources import (
+    BY_KIND,
+    NAMESPACES,
+    NODES,
+    PODS,
+    REPLICA_SETS,
+    Resource,
+    find,
+)
+from asched.lab.whatif.daemon_sets import daemons
 from asched.lab.whatif.snapshot import ADMISSION, WATCHED, Json
 from asched.lab.whatif.store import RefusedError, Store
 
 CLAIMS: Final = find("persistentvolumeclaims")
+JOBS: Final = find("jobs")
 QUOTAS: Final = find("resourcequotas")
 PODS_MAX: Final = 500_000
 #: Kinds whose pods are made here.
@@ -28,11 +40,11 @@ CONTROLLERS: Final = (
     ("apps/v1", "Deployment"),
     ("apps/v1", "ReplicaSet"),
     ("apps/v1", "StatefulSet"),
+    ("apps/v1", "DaemonSet"),
+    ("batch/v1", "CronJob"),
     ("batch/v1", "Job"),
     ("v1", "ReplicationController"),
 )
-#: ... and those that make pods too, in ways that are not repeated here.
-OTHER_MAKERS: Final = (("apps/v1", "DaemonSet"), ("batch/v1", "CronJob"))
 TEMPLATE_HASH: Final = "pod-template-hash"
 HASH_LENGTH: Final = 10
 
@@ -64,8 +76,6 @@ def make(
     for manifest in sorted(listed, key=_is_workload):
         key = (str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
         told = f"{key[1]} {_named(manifest)}"
-        if key in OTHER_MAKERS:
-            raise WorkloadError(f"{told}: its pods cannot be supposed; write a Job or pods instead")
         res = BY_KIND.get(key)
         is_workload = _is_workload(manifest)
         if res is None or not (is_workload or key in WATCHED or key in ADMISSION):
@@ -158,8 +168,15 @@ def _pods(
     if res.kind == "Pod":
         yield from _copies(manifest, replicas)
         return
+    if res.kind == "CronJob":
+        store.create(res, manifest, manifest["metadata"]["namespace"])  # is it a valid one?
+        res, manifest = JOBS, job_of(manifest)
+        spec = manifest["spec"]
     if "template" not in spec:
         raise WorkloadError(f"{res.kind} {_named(manifest)} has no spec.template")
+    if res.kind == "DaemonSet":
+        yield from _daemons(res, manifest, replicas, store, made)
+        return
     count = wanted(res.kind, spec) if replicas is None else replicas
     if res.kind == "Deployment":
         store.create(res, manifest, manifest["metadata"]["namespace"])  # is it a valid one?
@@ -186,6 +203,51 @@ def _pods(
             "metadata": {**metadata, **named, "ownerReferences": [owner]},
             "spec": pod_spec,
         }
+
+
+def _daemons(
+    res: Resource, manifest: Json, replicas: int | None, store: Store, made: Made
+) -> Iterator[Json]:
+    """One for each node that has none of it yet."""
+    if replicas is not None:
+        made.notes.append(f"DaemonSet {_named(manifest)} has a pod a node, not --replicas")
+    owner = _owner(res, manifest, store, made)
+    metadata = manifest["metadata"]
+    there = {
+        pod["spec"].get("nodeName")
+        for pod in store.listed(PODS)
+        if pod["metadata"]["namespace"] == metadata["namespace"] and _is_of(pod, manifest)
+    }
+    template = manifest["spec"]["template"]
+    metadata = _labelled(of_template(template), "controller-revision-hash", _digest(template))
+    metadata = _labelled(metadata, "pod-template-generation", "1")
+    named: Json = {"generateName": f"{manifest['metadata']['name']}-"}
+    for node, spec in daemons(template.get("spec") or {}, store.listed(NODES)):
+        if node not in there:
+            owned = {**metadata, **named, "ownerReferences": [owner]}
+            yield {"apiVersion": "v1", "kind": "Pod", "metadata": owned, "spec": spec}
+
+
+def _is_of(pod: Json, daemon_set: Json) -> bool:
+    """By name: a dump has the pods of a DaemonSet, and not itself."""
+    return any(
+        (one.get("kind"), one.get("name")) == ("DaemonSet", daemon_set["metadata"]["name"])
+        for one in pod["metadata"].get("ownerReferences") or ()
+    )
+
+
+def job_of(cron_job: Json) -> Json:
+    """The Job that a CronJob makes when its time comes. Raises WorkloadError."""
+    metadata, template = cron_job["metadata"], (cron_job.get("spec") or {}).get("jobTemplate")
+    if not template:
+        raise WorkloadError(f"CronJob {_named(cron_job)} has no spec.jobTemplate")
+    named = {"name": f"{metadata['name']}-next", "namespace": metadata["namespace"]}
+    return {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {**of_template(template), **named},
+        "spec": template.get("spec") or {},
+    }
 
 
 def of_template(template: Json) -> Json:
@@ -219,9 +281,8 @@ def wanted(kind: str, spec: Json) -> int:
 def replica_set_of(deployment: Json) -> Json:
     """A ReplicaSet as a Deployment makes it for its template, without pods."""
     metadata, spec = deployment["metadata"], deployment["spec"]
-    digest = hashlib.sha256(orjson.dumps(spec["template"], option=orjson.OPT_SORT_KEYS))
-    number = digest.hexdigest()[:HASH_LENGTH]
     template = spec["template"]
+    number = _digest(template)
     labels = {**((template.get("metadata") or {}).get("labels") or {}), TEMPLATE_HASH: number}
     selector = spec.get("selector") or {}
     chosen = {**(selector.get("matchLabels") or {}), TEMPLATE_HASH: number}
@@ -295,6 +356,11 @@ def _with_claims(manifest: Json, pod: str, spec: Json, store: Store) -> Json:
         volumes = [volume for volume in volumes if volume["name"] != name]
         volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
     return {**spec, "volumes": volumes}
+
+
+def _digest(template: Json) -> str:
+    digest = hashlib.sha256(orjson.dumps(template, option=orjson.OPT_SORT_KEYS))
+    return digest.hexdigest()[:HASH_LENGTH]
 
 
 def _labelled(metadata: Json, key: str, value: str) -> Json:

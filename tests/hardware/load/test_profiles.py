@@ -115,6 +115,11 @@ def test_measurements_that_stopped_prefer_nobody_and_hold_up_nobody() -> None:
             {"metricProvider": {"type": "Prometheus"}},
             'metricProvider.type "Prometheus" is not implemented',
         ),
+        (
+            LoadVariationRiskBalancing,
+            {"metricProvider": {"insecureSkipVerify": False}},
+            "metricProvider.insecureSkipVerify: false has no meaning",
+        ),
         (LoadVariationRiskBalancing, {"safeVarianceMargin": -1.0}, "must not be negative"),
         (LowRiskOverCommitment, {"riskLimitWeights": {"disk": 1.0}}, "there are cpu and memory"),
         (LowRiskOverCommitment, {"riskLimitWeights": {"cpu": 1.5}}, "is not in 0..1"),

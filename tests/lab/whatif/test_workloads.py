@@ -140,9 +140,8 @@ def test_nothing_is_ignored_in_silence() -> None:
         "ConfigMap default/c is left out: no scheduler reads it",
         "namespace far does not exist; it is supposed, too",
     ]
-    for kind, version in (("DaemonSet", "apps/v1"), ("CronJob", "batch/v1")):
-        with pytest.raises(WorkloadError, match=f"{kind} default/x: its pods cannot be supposed"):
-            made({"apiVersion": version, "kind": kind, "metadata": {"name": "x"}})
+    with pytest.raises(WorkloadError, match=r"DaemonSet default/x has no spec\.template"):
+        made({"apiVersion": "apps/v1", "kind": "DaemonSet", "metadata": {"name": "x"}})
     with pytest.raises(WorkloadError, match=r"Pod has no metadata\.name"):
         made({"apiVersion": "v1", "kind": "Pod", "spec": {}})
 
@@ -152,3 +151,74 @@ def test_a_malformed_pod_is_refused_in_the_servers_words() -> None:
     ((what, said),) = result.refused
     assert what == "Pod default/bad"
     assert "spec.containers: Required value" in said
+
+
+def a_daemon_set(**spec) -> Json:
+    deployment = a_deployment("agent", 1, "100m", **spec)
+    del deployment["spec"]["replicas"]
+    return {**deployment, "kind": "DaemonSet"}
+
+
+def test_a_daemon_set_comes_to_a_pod_for_each_node_that_its_controller_would_choose() -> None:
+    """A cordoned node and one that is not ready have theirs, one with a taint of its own has not,
+    nor one of another zone; a node that has its pod gets no second one.
+    """
+    unschedulable = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
+    not_ready = {"key": "node.kubernetes.io/not-ready", "effect": "NoExecute"}
+    team = {"key": "team", "value": "a", "effect": "NoSchedule"}
+    nodes = (
+        a_node("cordoned", unschedulable=True, taints=[unschedulable]),
+        a_node("down", taints=[not_ready]),
+        a_node("kept", taints=[team]),
+        a_node("far", zone="b"),
+        a_node("served"),
+    )
+    wanted = a_daemon_set(nodeSelector={"topology.kubernetes.io/zone": "a"})
+    served = a_pod("agent-x", on="served", owner="DaemonSet/agent")
+    result, store = made(wanted, there=(*nodes, served))
+    assert result.refused == []
+    tied = {}
+    for pod in pods(store):
+        if pod["metadata"]["name"] == "agent-x":
+            continue
+        required = pod["spec"]["affinity"]["nodeAffinity"][
+            "requiredDuringSchedulingIgnoredDuringExecution"
+        ]
+        ((field,),) = (term["matchFields"] for term in required["nodeSelectorTerms"])
+        tied[field["values"][0]] = pod
+        assert pod["metadata"]["ownerReferences"][0]["kind"] == "DaemonSet"
+    assert set(tied) == {"n1", "cordoned", "down"}
+
+
+def test_a_daemon_on_the_hosts_network_goes_where_there_is_no_other() -> None:
+    taint = {"key": "node.kubernetes.io/network-unavailable", "effect": "NoSchedule"}
+    result, _ = made(a_daemon_set(), there=(a_node("n2", taints=[taint]),))
+    assert len(result.asked) == 1
+    result, _ = made(a_daemon_set(hostNetwork=True), there=(a_node("n2", taints=[taint]),))
+    assert len(result.asked) == 2
+
+
+def test_replicas_are_nothing_to_a_daemon_set() -> None:
+    result, _ = made(a_daemon_set(), replicas=7)
+    assert len(result.asked) == 1
+    assert result.notes == ["DaemonSet default/agent has a pod a node, not --replicas"]
+
+
+def test_a_cron_job_comes_to_the_pods_of_one_of_its_jobs() -> None:
+    template = {"spec": {**a_pod("t")["spec"], "restartPolicy": "Never"}}
+    cron_job = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly"},
+        "spec": {
+            "schedule": "0 3 * * *",
+            "jobTemplate": {"spec": {"template": template, "parallelism": 3}},
+        },
+    }
+    result, store = made(cron_job)
+    assert set(result.asked.values()) == {"CronJob default/nightly"}
+    assert len(pods(store)) == 3
+    (owner,) = pods(store)[0]["metadata"]["ownerReferences"]
+    assert (owner["kind"], owner["name"]) == ("Job", "nightly-next")
+    with pytest.raises(WorkloadError, match=r"CronJob default/x has no spec\.jobTemplate"):
+        made({**cron_job, "metadata": {"name": "x"}, "spec": {"schedule": "0 3 * * *"}})
