@@ -68,7 +68,7 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     discord = disagreement(context.cluster, group)
     if discord:
         outcome = Outcome(Result.ERROR, discord)
-    elif context.gangs.tries_placements and not is_coscheduled(group.key):
+    elif _tries_placements(context, group):
         outcome = yield from try_placements(context, group)
     else:
         outcome = yield from try_group(context, group)
@@ -191,3 +191,11 @@ def _reason(outcome: Outcome, tried: Tried) -> Failure:
     if own is None or (tried.needs_room and not is_waiting):
         return tried.unschedulable()
     return own
+
+
+def _tries_placements(context: SchedulerContext, group: GroupAttempt) -> bool:
+    """In parts of the cluster: where the gate says so, or a plugin that serves every group."""
+    generators = group.runner.profile.placement_generators
+    if any(plugin.serves_all_groups for plugin in generators):
+        return True
+    return context.gangs.tries_placements and not is_coscheduled(group.key)

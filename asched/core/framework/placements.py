@@ -53,6 +53,10 @@ class Assignments(NamedTuple):
 
 
 class PlacementGeneratePlugin(Plugin):
+    #: Whether it is asked about PodGroups of scheduling.x-k8s.io, too, and without the gate
+    #: TopologyAwareWorkloadScheduling.
+    serves_all_groups: ClassVar[bool] = False
+
     @abstractmethod
     def generate_placements(self, group: str, parent: Placement) -> Sequence[Placement] | Status:
         """The placements to try, each a part of `parent`; `group` is "namespace/name".

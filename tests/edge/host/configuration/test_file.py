@@ -15,6 +15,7 @@ from asched.edge.host.configuration.file import (
 from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
 from asched.hardware.koordinator.load_aware import LoadAwareScheduling
 from asched.hardware.load.packing import TargetLoadPacking
+from asched.hardware.network.plugin import NetworkTopology
 from asched.hardware.numa.match import NodeResourceTopologyMatch
 from asched.hardware.sharing.fractions import GpuFractions
 from asched.hardware.sharing.plugin import GpuShare, HamiVGPU, VolcanoVGPU
@@ -143,6 +144,7 @@ def test_every_ready_file_can_be_used(path: Path) -> None:
         GpuShare,
         GpuFractions,
         LoadAwareScheduling,
+        NetworkTopology,
     )
     known = Catalogue([of_class(cls, "asched") for cls in along]).known
     loaded = load_config(path, known=known)
@@ -166,6 +168,7 @@ def test_the_ready_files_do_what_they_say() -> None:
         "high-load.yaml",
         "koordinator-load.yaml",
         "load-aware.yaml",
+        "network-topology.yaml",
         "numa.yaml",
         "policy.json",
         "policy.yaml",

@@ -1,0 +1,259 @@
+"""NetworkTopology: groups within a rack or a block, and other pods where whole ones stay free.
+
+Offers    a pod group the domains of the level that it requires; or, from the level that it prefers
+          upwards, the domains of each level up to the required one, and all nodes if it requires
+          none. Pods that have places keep the others with them.
+Prefers   of placements the lowest level, then the domain with least left. For pods of a group nodes
+          near those of the others; for other pods domains that are in use: 0.8 as much for each
+          level up.
+Asked     required: the PodGroup's `schedulingConstraints`, or annotations of the PodGroup or its
+          pods: Kueue's podset-required-topology, KAI's topology-required-placement, Volcano's
+          network-topology-highest-tier with the mode hard; preferred: Kueue's
+          podset-preferred-topology, KAI's topology-preferred-placement, Volcano's mode soft.
+Retry     pods of a group come back by backoff alone, as with TopologyPlacementGenerator, in whose
+          place it stands.
+Cost      a column a level; a placement for each domain.
+Source    kubernetes-sigs/kueue apis/kueue/v1beta1/topology_types.go, NVIDIA/KAI-Scheduler
+          docs/topology, volcano-sh/volcano pkg/scheduler/plugins/network-topology-aware
+"""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, NamedTuple
+
+import numpy as np
+
+from asched.core.framework.points import I64
+from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
+from asched.core.model.requests import CPU, is_extended
+from asched.core.state.pod_groups import COSCHEDULED, group_key, is_coscheduled
+from asched.hardware.network.sources import HYPER_NODE, KAI_TOPOLOGY, KUEUE_TOPOLOGY
+from asched.hardware.network.tree import NOWHERE, Mask, Shares, Tree
+from asched.plugin import (
+    Aspect,
+    Assignments,
+    Cluster,
+    NodeView,
+    Placement,
+    PlacementGeneratePlugin,
+    PlacementScorePlugin,
+    PodInfo,
+    Registration,
+    ScorePlugin,
+    Status,
+    failure,
+)
+
+LABELS: Final = "Labels"
+SOURCES: Final[Mapping[str, Kind | None]] = {
+    LABELS: None,
+    "Kueue": KUEUE_TOPOLOGY,
+    "KAI": KAI_TOPOLOGY,
+    "HyperNode": HYPER_NODE,
+}
+KUEUE: Final = "kueue.x-k8s.io/podset-"
+KAI: Final = "kai.scheduler/topology-"
+VOLCANO: Final = "volcano.sh/network-topology-"
+SLICES: Final = KUEUE + "slice-required-topology"
+HARD, SOFT = "hard", "soft"
+#: What a level counts, of the one below.
+FADES: Final = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkTopologyArgs:
+    """`source`: who tells of the levels; `topology`: the name of Kueue's or KAI's object; `levels`:
+    label keys from the top down.
+    """
+
+    source: str = LABELS
+    topology: str = ""
+    levels: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.source not in SOURCES:
+            raise ValueError(f'source "{self.source}" is none of {", ".join(SOURCES)}')
+        has_object = self.source in {"Kueue", "KAI"}
+        if has_object != bool(self.topology):
+            raise ValueError(
+                "topology names the object of Kueue or KAI that tells of the levels, and of no"
+                " other source"
+            )
+        if (self.source == LABELS) != bool(self.levels):
+            raise ValueError("levels are the label keys of the source Labels, and of no other")
+        if len(set(self.levels)) < len(self.levels):
+            raise ValueError("levels: a label key stands there twice")
+
+
+class Asked(NamedTuple):
+    """Names of levels; empty for none."""
+
+    required: str = ""
+    preferred: str = ""
+
+
+class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin):
+    """See the module."""
+
+    name = "NetworkTopology"
+    depends_on = Aspect.LABELS | Aspect.LIVE
+    serves_all_groups = True
+    ignores_nodes = True
+    rbac_rules: ClassVar[Sequence[Mapping[str, Any]]] = [
+        {"apiGroups": [group], "resources": [plural], "verbs": ["list", "watch"]}
+        for group, plural in (
+            ("kueue.x-k8s.io", "topologies"),
+            ("kai.scheduler", "topologies"),
+            ("topology.volcano.sh", "hypernodes"),
+        )
+    ]
+
+    def __init__(self, args: NetworkTopologyArgs, cluster: Cluster) -> None:
+        self._cluster = cluster
+        kind = SOURCES[args.source]
+        if kind is not None:
+            self.kinds = (kind,)  # type: ignore[misc]
+        self._tree = Tree(cluster, kind, args.topology, args.levels)
+        self._shares = Shares(cluster, self._tree)
+
+    def registrations(self) -> Sequence[Registration]:
+        return ()
+
+    # --- groups ----------------------------------------------------------------------------------
+
+    def generate_placements(self, group: str, parent: Placement) -> Sequence[Placement] | Status:
+        self._tree.refresh()
+        asked = self._asked(group)
+        if isinstance(asked, Status):
+            return asked
+        levels = {name: self._tree.source.level_of(name) for name in asked if name}
+        for name, level in levels.items():
+            if level is None:
+                known = ", ".join(self._tree.source.names) or "none"
+                return failure(f'there is no topology level "{name}"; there are {known}')
+        top, low = levels.get(asked.required), levels.get(asked.preferred)
+        placed = self._rows_of_placed(group)
+        where = parent.mask(self._cluster.nodes)
+        found: list[Placement] = []
+        if top is not None or low is not None:
+            lowest = max(one for one in (top, low) if one is not None)
+            for level in range(lowest, (top or 0) - 1, -1):
+                found += self._domains(level, where, placed)
+        if top is None:
+            found.append(Placement(parent.name, parent.rows))
+        elif not found and placed:
+            return failure(
+                "cannot determine domain for already scheduled pods: they are in no one domain of"
+                f" {asked.required}"
+            )
+        return found
+
+    def _domains(self, level: int, where: Mask, placed: list[int]) -> Iterator[Placement]:
+        """Those of a level that have nodes, and hold all that are placed."""
+        ids = np.where(where, self._tree.domains[level], NOWHERE)
+        numbers = {int(self._tree.domains[level, row]) for row in placed}
+        for number in np.unique(ids[ids != NOWHERE]).tolist():
+            if not numbers or numbers == {number}:
+                name = "/".join(self._tree.paths[level][number])
+                yield Placement(f"{self._tree.source.names[level]}={name}", ids == number)
+
+    def _rows_of_placed(self, group: str) -> list[int]:
+        placed = self._cluster.placed
+        pods = self._cluster.pod_groups.get(group).placed
+        rows = {placed[uid].row for uid in pods if uid in placed}
+        return [row for row in sorted(rows) if row >= 0]
+
+    def _asked(self, group: str) -> Asked | Status:
+        """What the group's object says, then what its first pod says."""
+        if is_coscheduled(group):
+            known = self._cluster.get(COSCHEDULING_GROUP, group.removeprefix(COSCHEDULED))
+            constraint = ""
+        else:
+            known = self._cluster.get(POD_GROUP, group)
+            constraint = known.topology_key if known is not None else ""
+        if known is None:
+            name = group.rpartition("/")[2]
+            return failure(f'podgroup "{name}" not found')
+        pods = self._cluster.pod_groups.get(group)
+        told: dict[str, str] = {}
+        for pod in (*pods.unplaced.values(), *pods.placed.values()):
+            told = dict(pod.metadata.annotations or {})
+            break
+        told |= known.metadata.annotations or {}
+        if SLICES in told:
+            return failure(f"annotation {SLICES} is not implemented")
+        mode, tier = told.get(VOLCANO + "mode", ""), told.get(VOLCANO + "highest-tier", "")
+        if mode not in {"", HARD, SOFT}:
+            return failure(f'annotation {VOLCANO}mode "{mode}" is neither {HARD} nor {SOFT}')
+        names = self._tree.source.names
+        hard = (tier or next(iter(names), "")) if mode == HARD else ""
+        near = next(reversed(names), "") if mode else ""
+        words = (told.get(KUEUE + "required-topology"), told.get(KAI + "required-placement"))
+        wishes = (told.get(KUEUE + "preferred-topology"), told.get(KAI + "preferred-placement"))
+        required = constraint or next(filter(None, words), "") or hard
+        return Asked(required, next(filter(None, wishes), "") or near)
+
+    def score_placement(self, group: str, assignments: Assignments) -> int:  # noqa: ARG002
+        """Unlike any other: the level, and how little is left of what the group needs most."""
+        level = self._tree.source.level_of(assignments.placement.name.partition("=")[0])
+        rank = 0 if level is None or assignments.placement.rows is None else level + 1
+        nodes = self._cluster.nodes
+        resource = self._scarce(assignments)
+        read, rows = nodes.columns.read, assignments.placement.mask(nodes)
+        offered, asked = read("allocatable")[resource], read("requested")[resource]
+        height = nodes.height
+        left = int(np.maximum(offered[:height] - asked[:height], 0)[rows].sum())
+        return rank * _LEFT_MAX - min(left, _LEFT_MAX - 1)
+
+    def _scarce(self, assignments: Assignments) -> int:
+        """The resource that the group's pods ask for, devices before CPU."""
+        for info, _ in assignments.pods[:1]:
+            for name in sorted(info.cls.requests):
+                at = self._cluster.nodes.find_resource(name)
+                if name != CPU and is_extended(name) and at is not None:
+                    return at
+        return 0
+
+    def normalize_placements(self, scores: Sequence[int]) -> Sequence[int]:
+        """By rank: equals alike."""
+        ranks = {score: at for at, score in enumerate(sorted(set(scores)))}
+        return [100 * (ranks[score] + 1) // len(ranks) for score in scores]
+
+    # --- single pods -----------------------------------------------------------------------------
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        return group_key(pod.pod)
+
+    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        self._shares.refresh()
+        group = group_key(pod.pod)
+        mates = tuple(self._rows_of_mates(group)) if group else ()
+        return mates or self._shares.version, self._tree.full_version
+
+    def _rows_of_mates(self, group: str) -> list[int]:
+        placed, pods = self._cluster.placed, self._cluster.pod_groups.get(group).placed
+        rows = [placed[uid].row for uid in pods if uid in placed]
+        return sorted(row for row in rows if row >= 0)
+
+    def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
+        self._shares.refresh()
+        height, group = self._tree.height, group_key(pod.pod)
+        found = np.zeros(nodes.size, dtype=np.float64)
+        mates = self._rows_of_mates(group) if group else []
+        here = self._tree.domains[:, nodes.row_numbers()]
+        weights = [FADES ** (height - 1 - level) for level in range(height)]
+        for level, weight in enumerate(weights):
+            if mates:
+                counts = np.zeros(len(self._tree.paths[level]) + 1, dtype=np.float64)
+                np.add.at(counts, self._tree.domains[level, mates], 1.0)
+                points = counts * 100 / len(mates)
+            else:
+                points = np.append(self._shares.points[level], 0).astype(np.float64)
+            points[-1] = 0.0  # in no domain
+            found += weight * points[here[level]]
+        total = sum(weights) or 1.0
+        return np.floor(found / total + 1e-9).astype(np.int64)
+
+
+#: More than any placement has left, in the units of a resource.
+_LEFT_MAX: Final = 1 << 62

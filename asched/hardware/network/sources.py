@@ -1,0 +1,199 @@
+"""Who tells of the network: node labels, Kueue's or KAI's Topology, Volcano's HyperNodes.
+
+All come to the same: for each node its domains from the top level down, each named by the path to
+it, so that rack 1 of block a is not rack 1 of block b. A node that lacks a level is in no domain
+from there on.
+
+    labels     the levels are label keys, named in the args or by a Topology object
+    HyperNode  the levels are tiers, the highest number on top; a node is in the HyperNodes that
+               name it, and in those that hold them. Of two in one tier the first by name counts
+
+Source  kueue.x-k8s.io/v1beta1 Topology, kai.scheduler/v1alpha1 Topology,
+        topology.volcano.sh/v1alpha1 HyperNode
+Bounds  LEVELS_MAX levels; DEPTH_MAX HyperNodes one in the other
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from asched.core.model.kinds import Kind
+from asched.core.model.meta import LabelSelector, ObjectMeta, Record
+from asched.core.model.node import Node
+from asched.core.model.selector import compile_selector
+
+LEVELS_MAX: Final = 16
+DEPTH_MAX: Final = 32
+#: From the top level down; shorter if a level is missing.
+Path = tuple[str, ...]
+
+
+class TopologyLevel(Record, frozen=True, gc=False):
+    node_label: str = ""
+
+
+class TopologySpec(Record, frozen=True, gc=False):
+    levels: tuple[TopologyLevel, ...] | None = None
+
+
+class Topology(Record, frozen=True, gc=False):
+    """Kueue's, and KAI's after it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: TopologySpec = TopologySpec()
+
+
+class ExactMatch(Record, frozen=True, gc=False):
+    name: str = ""
+
+
+class RegexMatch(Record, frozen=True, gc=False):
+    pattern: str = ""
+
+
+class MemberSelector(Record, frozen=True, gc=False):
+    exact_match: ExactMatch | None = None
+    regex_match: RegexMatch | None = None
+    label_match: LabelSelector | None = None
+
+
+class Member(Record, frozen=True, gc=False):
+    type: str = ""
+    selector: MemberSelector = MemberSelector()
+
+
+class HyperNodeSpec(Record, frozen=True, gc=False):
+    tier: int = 0
+    tier_name: str = ""
+    members: tuple[Member, ...] | None = None
+
+
+class HyperNode(Record, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: HyperNodeSpec = HyperNodeSpec()
+
+
+def _kind(name: str, plural: str, group_version: str, record: type[Record]) -> Kind:
+    group = group_version.partition("/")[0]
+    return Kind(name, plural, group_version, record, False, f"{group}/{name}")
+
+
+KUEUE_TOPOLOGY: Final = _kind("Topology", "topologies", "kueue.x-k8s.io/v1beta1", Topology)
+KAI_TOPOLOGY: Final = _kind("Topology", "topologies", "kai.scheduler/v1alpha1", Topology)
+HYPER_NODE: Final = _kind("HyperNode", "hypernodes", "topology.volcano.sh/v1alpha1", HyperNode)
+
+#: Whether a member stands for a node of this name with these labels.
+Matcher = Callable[[str, Mapping[str, str]], bool]
+
+
+class Levels:
+    """By label keys."""
+
+    def __init__(self, keys: Sequence[str]) -> None:
+        self.names = tuple(keys[:LEVELS_MAX])
+
+    def level_of(self, name: str) -> int | None:
+        """From the top; None if there is no such level."""
+        return self.names.index(name) if name in self.names else None
+
+    def path(self, node: Node) -> Path:
+        found: list[str] = []
+        for key in self.names:
+            value = node.labels.get(key)
+            if value is None:
+                break
+            found.append(value)
+        return tuple(found)
+
+
+class Tiers:
+    """By HyperNodes. Patterns that make no sense match nothing."""
+
+    def __init__(self, hyper_nodes: Iterable[HyperNode]) -> None:
+        self._by_name = {one.metadata.name: one for one in hyper_nodes}
+        self._exact: dict[str, set[str]] = {}  # name of a node -> HyperNodes that hold it
+        self._others: list[tuple[Matcher, str]] = []
+        self._parents: dict[str, set[str]] = {}
+        self._tiers = sorted({one.spec.tier for one in self._by_name.values()}, reverse=True)
+        self._tiers = self._tiers[-LEVELS_MAX:]
+        for name in sorted(self._by_name):
+            self._read(name)
+        self._above: dict[str, frozenset[str]] = {}
+        named = {one.spec.tier: one.spec.tier_name for one in self._by_name.values()}
+        self.names = tuple(named[tier] or str(tier) for tier in self._tiers)
+
+    def level_of(self, name: str) -> int | None:
+        """By number or name of the tier."""
+        if name in self.names:
+            return self.names.index(name)
+        is_number = name.isascii() and name.isdigit() and len(name) < 10
+        return self._tiers.index(int(name)) if is_number and int(name) in self._tiers else None
+
+    def path(self, node: Node) -> Path:
+        held_by = set(self._exact.get(node.name, ()))
+        held_by.update(name for matches, name in self._others if matches(node.name, node.labels))
+        everyone = set().union(*(self._with_above(name) for name in held_by)) if held_by else set()
+        by_tier: dict[int, str] = {}
+        for name in sorted(everyone, reverse=True):
+            by_tier[self._by_name[name].spec.tier] = name
+        found: list[str] = []
+        for tier in self._tiers:
+            if tier not in by_tier:
+                break
+            found.append(by_tier[tier])
+        return tuple(found)
+
+    def _read(self, name: str) -> None:
+        for member in self._by_name[name].spec.members or ():
+            selector = member.selector
+            exact = selector.exact_match.name if selector.exact_match is not None else ""
+            if member.type == "Node":
+                if exact:
+                    self._exact.setdefault(exact, set()).add(name)
+                for matches in _matchers(selector):
+                    self._others.append((matches, name))
+            elif member.type == "HyperNode":
+                if exact in self._by_name:
+                    self._parents.setdefault(exact, set()).add(name)
+                if selector.regex_match is not None:
+                    matches_name = _pattern(selector.regex_match.pattern)
+                    for other in filter(matches_name, self._by_name):
+                        self._parents.setdefault(other, set()).add(name)
+
+    def _with_above(self, name: str) -> frozenset[str]:
+        """A HyperNode and all that hold it; circles are walked once."""
+        known = self._above.get(name)
+        if known is None:
+            found, new = {name}, {name}
+            for _ in range(DEPTH_MAX):
+                new = {up for one in new for up in self._parents.get(one, ())} - found
+                if not new:
+                    break
+                found |= new
+            known = self._above[name] = frozenset(found)
+        return known
+
+
+def _matchers(selector: MemberSelector) -> Iterable[Matcher]:
+    if selector.regex_match is not None:
+        matches_name = _pattern(selector.regex_match.pattern)
+        yield lambda name, _: matches_name(name)
+    if selector.label_match is not None:
+        try:
+            chosen = compile_selector(selector.label_match)
+        except ValueError:
+            return
+        if chosen is not None:
+            yield lambda _, labels: chosen.matches(labels)
+
+
+def _pattern(text: str) -> Callable[[str], bool]:
+    """As Go's MatchString: anywhere in the name, in linear time."""
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        found: Any = re2.compile(text, options).search
+    except re2.error:
+        return lambda _: False
+    return lambda name: found(name) is not None
