@@ -176,7 +176,7 @@ class CachedVerdict(CachedResult):
 class CachedScores(CachedResult):
     """A scorer's raw scores."""
 
-    __slots__ = ("first_live",)
+    __slots__ = ("_normal", "first_live")
 
     point = "Score"
     plugin: ScorePlugin
@@ -186,10 +186,21 @@ class CachedScores(CachedResult):
         super().__init__(nodes, prepared, work)
         #: a row that has what all have, if they are uniform
         self.first_live = 0
+        #: (the version of the scores, what they are normalised to), where they are uniform
+        self._normal = (-1, 0)
 
     @property
     def raw(self) -> I64:
         return self.values
+
+    def normal_of_all(self) -> int:
+        """The normalised score of every row, where all raw scores are the same."""
+        version, normal = self._normal
+        if version != self.full_version:
+            one = self.values[self.first_live : self.first_live + 1]
+            normal = int(self.plugin.normalize(one, self.data)[0])
+            self._normal = (self.full_version, normal)
+        return normal
 
     def _rule(self) -> Callable[[PodInfo, NodeView, Any], Values]:
         return self.plugin.score

@@ -1,4 +1,9 @@
-"""All kept work of one profile, bounded in bytes: what was unused for longest goes first."""
+"""All kept work of one profile, bounded in bytes: what was unused for longest goes first.
+
+Where no two pods are alike, nobody asks a second time. Classes that were asked about just once
+stand in a short line of their own: they push nobody out, and their arrays, which come and go, stay
+in the processor's cache.
+"""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -27,7 +32,9 @@ CLASS_BYTES: Final = 64 << 10
 #: ... but never fewer classes than this.
 CLASSES_MIN: Final = 4
 
-#: Which part of it may be results that no class uses any more.
+#: Which part of it may be classes that were asked about once, ...
+ONCE_SHARE: Final = 1 / 32
+#: ... and which may be results that no class uses any more.
 UNUSED_SHARE: Final = 1 / 8
 
 #: Bytes a row of a filter's answer, of a scorer's, ...
@@ -48,7 +55,7 @@ class _Kept:
     every pod they would cost more than the rest of the search.
     """
 
-    __slots__ = ("__weakref__", "held", "keys", "me", "own", "state")
+    __slots__ = ("__weakref__", "held", "keys", "line", "me", "own", "state")
 
     def __init__(self, keys: Keys) -> None:
         self.keys = keys
@@ -56,9 +63,14 @@ class _Kept:
         self.me = ref(self)
         #: None before it is made
         self.state: ClassState | None = None
+        #: where it stands
+        self.line: Line
         #: its own bytes a row, and the keys of the shared results it uses
         self.own = 0
         self.held: list[Hashable] = []
+
+
+Line = OrderedDict[_Kept, None]
 
 
 class ClassCache:
@@ -70,7 +82,9 @@ class ClassCache:
         self.work = Work()
         self._number = next(_numbers)
         self._by_keys: dict[Keys, _Kept] = {}
-        self._line: OrderedDict[_Kept, None] = OrderedDict()  # unused for longest comes first
+        #: of both, what is unused for longest comes first
+        self._once: Line = OrderedDict()
+        self._again: Line = OrderedDict()
         self._plugins = cached_plugins(profile)
         self._names = tuple(plugin.name for plugin in self._plugins)
         self._active_plugins_by_key: dict[tuple[str, ...], ActivePlugins] = {}
@@ -80,7 +94,7 @@ class ClassCache:
     @property
     def size(self) -> int:
         """Classes whose work is kept."""
-        return len(self._line)
+        return len(self._once) + len(self._again)
 
     def state_of(self, pod: PodInfo) -> ClassState:
         """The state of the pod's class, made if it is new.
@@ -95,34 +109,51 @@ class ClassCache:
         if known is not None and known[0] == epoch and known[1] == terms:
             found: _Kept | None = known[2]()
             if found is not None and found.state is not None:
-                self._line.move_to_end(found)
+                self._use_again(found)
                 return found.state
         share_keys = tuple([plugin.share_key(pod) for plugin in self._plugins])
         kept = self._by_keys.get(share_keys) or _Kept(share_keys)
         keys[self._number] = (epoch, terms, kept.me)
-        state = kept.state
-        if state is None:
-            state = kept.state = self._make(kept)
-            self._by_keys[share_keys] = kept
-            self._line[kept] = None
-            self._drop_unused()
-        else:
-            self._line.move_to_end(kept)
+        if kept.state is not None:
+            self._use_again(kept)
+            return kept.state
+        state = kept.state = self._make(kept)
+        self._by_keys[share_keys] = kept
+        kept.line = self._once if known is None else self._again
+        kept.line[kept] = None
+        self._drop_unused()
         return state
+
+    def _use_again(self, kept: _Kept) -> None:
+        again = self._again
+        if kept.line is not again:
+            del kept.line[kept]
+            kept.line = again
+            again[kept] = None
+        again.move_to_end(kept)
 
     @property
     def bytes(self) -> int:
         """About what the kept work takes."""
         row = self._own_bytes + self._shared.row_bytes
-        return row * self.cluster.nodes.height + CLASS_BYTES * len(self._line)
+        return row * self.cluster.nodes.height + CLASS_BYTES * self.size
 
     def _drop_unused(self) -> None:
-        while len(self._line) > CLASSES_MIN and self.bytes > BYTES_MAX:
-            kept, _ = self._line.popitem(last=False)
-            del self._by_keys[kept.keys]
-            self._own_bytes -= kept.own
-            self._shared.leave(kept.held)
-            self._shared.drop_unused(UNUSED_SHARE * BYTES_MAX / self.cluster.nodes.height)
+        """Those that were asked about once cost about the same each."""
+        height = self.cluster.nodes.height
+        each = CLASS_BYTES + self._own_bytes // self.size * height
+        once_max = max(CLASSES_MIN, int(ONCE_SHARE * BYTES_MAX) // each)
+        while len(self._once) > once_max:
+            self._drop(self._once)
+        while self.bytes > BYTES_MAX and self.size > CLASSES_MIN:
+            self._drop(self._again or self._once)
+
+    def _drop(self, line: Line) -> None:
+        kept, _ = line.popitem(last=False)
+        del self._by_keys[kept.keys]
+        self._own_bytes -= kept.own
+        self._shared.leave(kept.held)
+        self._shared.drop_unused(UNUSED_SHARE * BYTES_MAX / max(self.cluster.nodes.height, 1))
 
     def _make(self, kept: _Kept) -> ClassState:
         keys = kept.keys

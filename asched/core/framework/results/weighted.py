@@ -48,7 +48,6 @@ class WeightedPoints(ByRow[None]):
         "_feasible",
         "_final",
         "_is_normalized",
-        "_normal",
         "_scorer",
         "_weight",
         "is_active",
@@ -72,7 +71,6 @@ class WeightedPoints(ByRow[None]):
         self._final: I64 | int = NO_VALUES
         #: what the plugin said of the feasible rows' raw scores; None: all of them count
         self._bounds: Any = None
-        self._normal: tuple[int, int] = (-1, 0)
 
     @property
     def name(self) -> str:
@@ -177,7 +175,7 @@ class WeightedPoints(ByRow[None]):
         """(final points, their bounds)."""
         scores, plugin = self.scores, self._scorer.plugin
         if scores.is_uniform and not plugin.reads_feasible:
-            return self._normal_of_all() * self._weight, None
+            return scores.normal_of_all() * self._weight, None
         raw = scores.values
         final = np.zeros(len(raw), dtype=np.int64)
         if not count:
@@ -196,16 +194,6 @@ class WeightedPoints(ByRow[None]):
         """Raw scores of the feasible rows."""
         raw = self.scores.values
         return raw if count == len(raw) else raw[feasible]
-
-    def _normal_of_all(self) -> int:
-        """The normalised score of every row, where all raw scores are the same."""
-        scores = self.scores
-        version, normal = self._normal
-        if version != scores.full_version:
-            one = scores.values[scores.first_live : scores.first_live + 1]
-            normal = int(self._scorer.plugin.normalize(one, scores.data)[0])
-            self._normal = (scores.full_version, normal)
-        return normal
 
     def _check(self, values: I64) -> None:
         """`values` are the final scores of feasible rows. Raises PluginError."""

@@ -7,6 +7,7 @@ Source    kubernetes/kubernetes v1.36 plugins/noderesources/balanced_allocation.
 """
 
 from collections.abc import Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,18 +27,18 @@ from asched.core.plugins.devices.amounts import DeviceTally
 from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
+from asched.core.plugins.scoring.as_floats import Evenness
 from asched.core.plugins.scoring.balanced_allocation import (
-    balance,
+    balance_of_two,
     balanced_allocation,
     balanced_allocation_one,
     gain_in_balance,
 )
 from asched.core.plugins.scoring.blocks import by_blocks
-from asched.core.plugins.scoring.evenness import Evenness
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass, PodInfo
-from asched.core.state.view import NodeView, with_more
+from asched.core.state.view import NodeView
 
 
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
@@ -56,30 +57,35 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
     def share_key(self, pod: PodInfo) -> Hashable:
         wanted = self._scored(pod.cls)
-        return (wanted.names, tuple(wanted.amounts[:, 0].tolist()))
+        return (wanted.names, wanted.plain)
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         return self._devices.stamp(self._scored(pod.cls).names)
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
         """A pod that asks for none of the resources moves no balance."""
-        is_idle = not self._scored(pod.cls).amounts.any()
+        is_idle = not any(self._scored(pod.cls).plain)
         return PreFilterResult(SKIP) if is_idle else PreFilterResult()
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         wanted = self._scored(pod.cls)
-        if not wanted.amounts.any():  # PreScore is not enabled
+        if not any(wanted.plain):  # PreScore is not enabled
             return np.zeros(nodes.size, dtype=np.int64)
+        even = self._evenness
         if wanted.is_default:
+            if even.serves(wanted.plain):
+                kernel = partial(balance_of_two, more=wanted.plain)
+                return gain_in_balance(
+                    by_blocks(kernel, *even.of(nodes)), nodes.gather(even.values)
+                )
             requested, allocatable = default_amounts(nodes, nonzero=False)
-            with_pod = by_blocks(balance, with_more(requested, wanted.amounts), allocatable)
-            if nodes.rows is None:
-                return gain_in_balance(with_pod, self._evenness.of_all())
-            return gain_in_balance(with_pod, balance(requested, allocatable))
-        requested, allocatable = node_amounts(nodes, wanted.names, self._devices, nonzero=False)
+        else:
+            requested, allocatable = node_amounts(nodes, wanted.names, self._devices, nonzero=False)
+
+        amounts = wanted.amounts
 
         def points(held: I64, offered: I64) -> I64:
-            return balanced_allocation(held, wanted.amounts, offered)
+            return balanced_allocation(held, amounts, offered)
 
         return by_blocks(points, requested, allocatable)
 

@@ -40,6 +40,7 @@ from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.resources.hints import FitHints
 from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
+from asched.core.plugins.scoring.as_floats import AsFloats
 from asched.core.plugins.scoring.blocks import by_blocks
 from asched.core.plugins.scoring.least_allocated import least_allocated, least_allocated_one
 from asched.core.plugins.scoring.most_allocated import most_allocated, most_allocated_one
@@ -47,6 +48,7 @@ from asched.core.plugins.scoring.requested_to_capacity_ratio import (
     curve,
     requested_to_capacity_ratio,
 )
+from asched.core.plugins.scoring.weighted import mean_of_two
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import FIXED_RESOURCES, Aspect
 from asched.core.state.pods import PodClass, PodInfo
@@ -61,14 +63,17 @@ PODS_BIT: Final = 1
 HOPELESS_BIT: Final = 1 << 30
 #: Resources beyond this number share the last bit and are told together.
 RESOURCES_MAX: Final = 29
-#: Less than any amount that can be left: stands for "not requested".
-NOTHING: Final = np.iinfo(np.int64).min
-
 
 #: The same kernels for one node in plain integers, where they exist.
 KERNELS_ONE: Final[Mapping[str, Callable[[Sequence[int], Sequence[int], Sequence[int]], int]]] = {
     config.LEAST_ALLOCATED: least_allocated_one,
     config.MOST_ALLOCATED: most_allocated_one,
+}
+
+#: The share that counts, hundredfold, of (requested, allocatable), and what a pod's amount adds.
+SHARES: Final[Mapping[str, tuple[Callable[[Any, Any], Any], float]]] = {
+    config.LEAST_ALLOCATED: (lambda held, offered: (offered - held) * 100.0, -100.0),
+    config.MOST_ALLOCATED: (lambda held, _: held * 100.0, 100.0),
 }
 
 #: (requested int64[R, M], allocatable int64[R, M], weights int64[R]) -> points int64[M].
@@ -78,9 +83,6 @@ Kernel = Callable[[I64, I64, I64], I64]
 class Demand(NamedTuple):
     """What a class of pods requests, as the filter compares it."""
 
-    #: int64[F, 1] for the leading F fixed resources, and int32[F, 1] of their bits
-    fixed: I64
-    fixed_bits: Codes
     #: (resource, amount, bit) of the others, by name
     scalars: tuple[tuple[str, int, int], ...]
     #: (row of axis R, amount, bit) of the fixed resources that are asked for
@@ -114,6 +116,8 @@ class NodeResourcesFit(
         self._demand = PerClass(self._demand_of)
         self._scored = PerClass(self._scored_of)
         self._kernel_one = KERNELS_ONE.get(args.scoring_strategy.type)
+        part_of, self._step = SHARES.get(args.scoring_strategy.type, (None, 0.0))
+        self._shares = None if part_of is None else AsFloats(cluster, part_of, nonzero=True)
         self._nodes = cluster.nodes
         self._columns = cluster.nodes.columns
 
@@ -141,15 +145,12 @@ class NodeResourcesFit(
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
         demand = self._demand(pod.cls)
         codes = (nodes.pod_count >= nodes.allowed_pods).astype(np.int32)
-        if len(demand.fixed):
-            leading = slice(0, len(demand.fixed))
-            offered = nodes.allocatable(leading)
-            short: Mask = offered - nodes.requested(leading) < demand.fixed
-            at = np.flatnonzero(short.any(axis=0))
-            if len(at):
-                hopeless = demand.fixed > offered[:, at]
-                said = np.where(hopeless, demand.fixed_bits | HOPELESS_BIT, demand.fixed_bits)
-                codes[at] |= np.bitwise_or.reduce(np.where(short[:, at], said, 0), axis=0)
+        for row, amount, bit in demand.plain:
+            offered = nodes.allocatable(row)
+            short: Mask = offered - nodes.requested(row) < amount
+            if short.any():
+                at = short.nonzero()[0]
+                codes[at] |= np.where(offered[at] < amount, bit | HOPELESS_BIT, bit)
         for resource, amount, bit in demand.scalars:
             codes |= self._shortage(nodes, resource, amount, bit)
         return codes
@@ -191,14 +192,20 @@ class NodeResourcesFit(
         return PreFilterResult()
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        wanted = self._scored(pod.cls)
+        wanted, shares = self._scored(pod.cls), self._shares
         if wanted.is_default:
+            if shares is not None and shares.serves(wanted.plain):
+                more = [self._step * amount for amount in wanted.plain]
+                mean = partial(mean_of_two, more=more, weights=wanted.plain_weights)
+                return by_blocks(mean, *shares.of(nodes))
             requested, allocatable = default_amounts(nodes, nonzero=True)
         else:
             requested, allocatable = node_amounts(nodes, wanted.names, self._devices, nonzero=True)
 
+        amounts, weights = wanted.amounts, wanted.weights
+
         def points(held: I64, offered: I64) -> I64:
-            return self._kernel(with_more(held, wanted.amounts), offered, wanted.weights)
+            return self._kernel(with_more(held, amounts), offered, weights)
 
         return by_blocks(points, requested, allocatable)
 
@@ -272,9 +279,6 @@ class NodeResourcesFit(
 
     def _demand_of(self, cls: PodClass) -> Demand:
         wanted = {name: amount for name, amount in cls.requests.items() if amount > 0}
-        fixed = [wanted.get(name, NOTHING) for name in FIXED_RESOURCES]
-        while fixed and fixed[-1] == NOTHING:
-            fixed.pop()
         scalars = sorted(
             (name, amount)
             for name, amount in wanted.items()
@@ -283,13 +287,11 @@ class NodeResourcesFit(
         others = [*FIXED_RESOURCES, *(name for name, _ in scalars)]
         bits = {name: 1 << min(at, RESOURCES_MAX) for at, name in enumerate(others, start=1)}
         return Demand(
-            np.array(fixed, dtype=np.int64).reshape(-1, 1),
-            np.array([bits[n] for n in FIXED_RESOURCES[: len(fixed)]], dtype=np.int32)[:, None],
             tuple((name, amount, bits[name]) for name, amount in scalars),
             tuple(
-                (at, amount, bits[FIXED_RESOURCES[at]])
-                for at, amount in enumerate(fixed)
-                if amount != NOTHING
+                (at, wanted[name], bits[name])
+                for at, name in enumerate(FIXED_RESOURCES)
+                if name in wanted
             ),
             tuple((bit, name) for name, bit in bits.items()),
         )

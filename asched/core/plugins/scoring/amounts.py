@@ -22,14 +22,22 @@ DeviceAmounts = Callable[[str, NodeView], tuple[I64, I64]]
 
 
 class Scored(NamedTuple):
-    """The resources that take part for a pod: int64[R, 1] of amounts, int64[R] of weights."""
+    """The resources that take part for a pod, with its amounts and the weights in plain numbers."""
 
     names: tuple[str, ...]
-    amounts: I64
-    weights: I64
-    plain: tuple[int, ...]  # the amounts again, for one row in plain integers
+    plain: tuple[int, ...]
     plain_weights: tuple[int, ...]
     is_default: bool  # exactly cpu and memory: the first two rows of every table of amounts
+
+    @property
+    def amounts(self) -> I64:
+        """int64[R, 1]"""
+        return np.array(self.plain, dtype=np.int64).reshape(-1, 1)
+
+    @property
+    def weights(self) -> I64:
+        """int64[R]"""
+        return np.array(self.plain_weights, dtype=np.int64)
 
 
 def scored(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> Scored:
@@ -39,16 +47,10 @@ def scored(resources: Sequence[ResourceSpec], requests: Mapping[str, int]) -> Sc
         for spec in resources
         if spec.name in FIXED_RESOURCES or (is_scalar(spec.name) and requests.get(spec.name, 0) > 0)
     ]
-    names = tuple(spec.name for spec in kept)
-    amounts = [requests.get(name, 0) for name in names]
-    return Scored(
-        names,
-        np.array(amounts, dtype=np.int64).reshape(-1, 1),
-        np.array([spec.weight for spec in kept], dtype=np.int64),
-        tuple(amounts),
-        tuple(spec.weight for spec in kept),
-        names == FIXED_RESOURCES[:2],
-    )
+    names = tuple([spec.name for spec in kept])
+    amounts = tuple([requests.get(name, 0) for name in names])
+    weights = tuple([spec.weight for spec in kept])
+    return Scored(names, amounts, weights, names == FIXED_RESOURCES[:2])
 
 
 def node_amounts(

@@ -37,15 +37,8 @@ def gain_in_balance(with_pod: I64, without_pod: I64) -> I64:
 def balance(requested: I64, allocatable: I64) -> I64:
     """int64[M] in 0..100: 100 where all resources are used by the same share."""
     offered = allocatable > 0
-    is_whole = bool(offered.all())
-    fractions = requested / (allocatable if is_whole else np.maximum(allocatable, 1))
-    if fractions.size and fractions.max() > 1.0:
-        np.minimum(fractions, 1.0, out=fractions)
-    if is_whole and len(allocatable) == 2:
-        deviation = np.abs(fractions[0] - fractions[1])
-        deviation /= 2
-    else:
-        deviation = _deviation(fractions, offered)
+    fractions = np.minimum(requested / np.maximum(allocatable, 1), 1.0)
+    deviation = _deviation(fractions, offered)
     np.subtract(1.0, deviation, out=deviation)
     deviation *= 100.0
     points: I64 = deviation.astype(np.int64)
@@ -65,7 +58,24 @@ def balanced_allocation_one(
     return 50 + ((50 + gain) >> 1)
 
 
-def balance_one(requested: Sequence[int], allocatable: Sequence[int]) -> int:
+def balance_of_two(requested: F64, allocatable: F64, more: Sequence[float]) -> I64:
+    """`balance` with so much more of each of two resources, where all nodes offer both and floats
+    lose nothing: float64[2, M] each.
+    """
+    first, second = requested[0] + more[0], requested[1] + more[1]
+    for fraction, offered in ((first, allocatable[0]), (second, allocatable[1])):
+        np.divide(fraction, offered, out=fraction)
+        if fraction.size and fraction.max() > 1.0:
+            np.minimum(fraction, 1.0, out=fraction)
+    first -= second
+    np.abs(first, out=first)
+    np.subtract(2.0, first, out=first)  # twice what `balance` has, half of the factor: no other
+    first *= 50.0  # bits, since powers of two round nothing
+    points: I64 = first.astype(np.int64)
+    return points
+
+
+def balance_one(requested: Sequence[float], allocatable: Sequence[float]) -> int:
     """`balance` of one node that offers both of two resources, in plain numbers."""
     return _balance_of(
         float(requested[0]) / float(allocatable[0]), float(requested[1]) / float(allocatable[1])

@@ -8,18 +8,19 @@ Bounds   VALUES_MAX: 96 KiB of 8-byte values, below the 128 KiB from which glibc
 """
 
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 
 I64 = npt.NDArray[np.int64]
+Amounts = npt.NDArray[Any]
 
 VALUES_MAX: Final = 12_288
 
 
-def by_blocks(kernel: Callable[[I64, I64], I64], requested: I64, allocatable: I64) -> I64:
-    """`kernel(requested, allocatable)` for int64[R, M] each, where rows do not depend on others."""
+def by_blocks(kernel: Callable[[Any, Any], I64], requested: Amounts, allocatable: Amounts) -> I64:
+    """`kernel(requested, allocatable)` for [R, M] each, where rows do not depend on others."""
     resources, size = requested.shape
     rows = max(VALUES_MAX // max(resources, 1), 1)
     if size <= rows:

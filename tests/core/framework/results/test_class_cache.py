@@ -30,9 +30,34 @@ def test_work_is_bounded_by_its_bytes(nodes: int, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(class_cache, "BYTES_MAX", 1 << 20)
     stage = a_stage(nodes)
     for number in range(120):
-        cache = ask(stage, number)
+        for _ in range(2):  # else it goes sooner
+            cache = ask(stage, number)
         assert cache.bytes <= 1 << 20
     assert class_cache.CLASSES_MIN < cache.size < 120
+
+
+def test_classes_that_nobody_asks_about_again_push_out_no_other() -> None:
+    stage = a_stage(20)
+    for _ in range(2):
+        cache = ask(stage, 0)
+    (known,) = [kept.state for kept in cache._again]
+    room = int(class_cache.BYTES_MAX * class_cache.ONCE_SHARE / class_cache.CLASS_BYTES)
+    for number in range(1, 2 * room):
+        ask(stage, number)
+    assert cache.size <= room + 1
+    assert [kept.state for kept in cache._again] == [known]
+
+
+def test_a_class_that_comes_again_too_late_stays_longer_from_then_on() -> None:
+    stage = a_stage(20)
+    first = a_pod("first").requests(cpu="1m")
+    stage.attempt(stage.pod(first))
+    room = int(class_cache.BYTES_MAX * class_cache.ONCE_SHARE / class_cache.CLASS_BYTES)
+    for number in range(1, 2 * room):
+        cache = ask(stage, number)
+    assert not cache._again
+    stage.attempt(stage.pod(first))
+    assert len(cache._again) == 1
 
 
 def test_bytes_are_what_arrays_hold() -> None:
@@ -40,7 +65,7 @@ def test_bytes_are_what_arrays_hold() -> None:
     for number in range(20):
         cache = ask(stage, number)
     arrays = (
-        weigh({n: kept.state for n, kept in enumerate(cache._line)})["bytes"]
+        weigh({n: kept.state for n, kept in enumerate(cache._once)})["bytes"]
         - weigh(stage.cluster)["bytes"]
     )
     told = cache.bytes - class_cache.CLASS_BYTES * cache.size
@@ -49,7 +74,7 @@ def test_bytes_are_what_arrays_hold() -> None:
 
 def test_dropped_work_is_gone_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = a_stage(20)
-    (kept,) = ask(stage, 0)._line
+    (kept,) = ask(stage, 0)._once
     state = ref(kept.state)
     del kept
     answers = [ref(verdict) for verdict in state().active]  # type: ignore[union-attr]

@@ -4,7 +4,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from asched.core.plugins.scoring.balanced_allocation import balanced_allocation
+from asched.core.plugins.scoring.as_floats import AMOUNT_MAX
+from asched.core.plugins.scoring.balanced_allocation import (
+    balance,
+    balance_of_two,
+    balanced_allocation,
+)
 
 I64 = npt.NDArray[np.int64]
 
@@ -43,3 +48,15 @@ def test_the_two_that_are_offered_are_compared_whichever_they_are() -> None:
     requested, amounts = column(0, 5, 0), column(75, 5, 50)
 
     assert balanced_allocation(requested, amounts, column(100, 0, 100)).tolist() == [68]
+
+
+@pytest.mark.parametrize("most", [3, 9, 4000, 1 << 30, AMOUNT_MAX])
+def test_two_resources_that_all_offer_take_a_shorter_way_to_the_same(most: int) -> None:
+    random = np.random.default_rng(most)
+    offered = random.integers(1, most, (2, 500), endpoint=True)
+    held = random.integers(0, most, (2, 500), endpoint=True)
+    asked = random.integers(0, most, 2)
+
+    found = balance_of_two(held.astype(float), offered.astype(float), asked.tolist())
+
+    assert found.tolist() == balance(held + asked[:, None], offered).tolist()
