@@ -1,7 +1,7 @@
 """`make bench`: how fast pods are bound, beside a bare client on the same server in the same run.
 
     python -m tests.bench [--nodes N] [--pods M] [--rows plain,spread,decide-plain,seven,all]
-                          [--json OUT]
+                          [--json OUT] [--flames FOLDER]
 
 Against a real API server where KUBEBUILDER_ASSETS names a folder with etcd and kube-apiserver, else
 against the embedded one, and it says which. The bare client binds round-robin and writes one event
@@ -19,9 +19,11 @@ import argparse
 import asyncio
 import contextlib
 import json
+import shutil
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +58,10 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--embedded", action="store_true", help="never use a real API server")
     parser.add_argument("--here", action="store_true", help="decide rows in this very process")
     parser.add_argument("--json", default="", metavar="OUT", help="also write the rows here")
+    parser.add_argument(
+        "--flames", type=Path, metavar="FOLDER",
+        help="write a flame graph of each decide row there, FOLDER/ROW.svg; needs py-spy (PyPI)",
+    )  # fmt: skip
     args = parser.parse_args(argv)
     names: list[str] = []
     for name in args.rows.split(","):
@@ -64,11 +70,22 @@ def main(argv: list[str] | None = None) -> int:
     if unknown:
         print(f"no row is called {', '.join(unknown)}; see --help", file=sys.stderr)
         return 2
+    if args.flames is not None and (args.here or shutil.which("py-spy") is None):
+        what = "--flames watches other processes than --here" if args.here else "no py-spy found"
+        print(f"{what}; see --help", file=sys.stderr)
+        return 2
+    if args.flames is not None:
+        args.flames.mkdir(parents=True, exist_ok=True)
     print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
     asked = Asked(args.nodes, args.pods)
     rows: list[Row] = []
     try:
-        runner()(run(names, asked, embedded=args.embedded, here=args.here, rows=rows))
+        decide = (
+            (lambda name: DECIDED[name](name))
+            if args.here
+            else partial(measure_apart, flames=args.flames)
+        )
+        runner()(run(names, asked, decide, embedded=args.embedded, rows=rows))
     except WorkloadFailedError as error:
         print(f"make bench: {error}", file=sys.stderr)
         return 1
@@ -87,9 +104,14 @@ def _expected(row: Row) -> int:
 
 
 async def run(
-    names: list[str], asked: Asked, *, embedded: bool, here: bool, rows: list[Row]
+    names: list[str],
+    asked: Asked,
+    decide: Callable[[str], Awaitable[Row]],
+    *,
+    embedded: bool,
+    rows: list[Row],
 ) -> int:
-    """All rows, each printed when it is done."""
+    """All rows, each printed when it is done. `decide` measures those in process."""
     print(_line(COLUMNS), flush=True)
     shared = [name for name in names if name in BOUND and not BOUND[name].own_server]
     if shared:
@@ -100,7 +122,7 @@ async def run(
             async with _cluster(row.nodes(asked), embedded) as cluster:
                 _tell(await row.run(cluster, name, asked), rows)
         elif name in DECIDED:
-            _tell(await (DECIDED[name](name) if here else measure_apart(name)), rows)
+            _tell(await decide(name), rows)
     return 0
 
 

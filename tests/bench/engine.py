@@ -21,15 +21,23 @@ from tests.bench.measure import Row
 SCHEDULER = "asched-bench"
 CHUNK = 2000
 TIMEOUT_S = 3600.0
+#: Of a profile: a row takes some seconds.
+LOOKS_PER_S = 250
 
 
-async def measure_apart(name: str) -> Row:
-    """A row in a process of its own, so that its memory is its own as well."""
+async def measure_apart(name: str, flames: Path | None = None) -> Row:
+    """A row in a process of its own, so that its memory is its own as well; watched by py-spy if
+    flame graphs are wanted, which stops it for a moment at each of its looks.
+    """
+    watched: tuple[str, ...] = ()
+    if flames is not None:
+        picture = str(flames / f"{name}.svg")
+        watched = ("py-spy", "record", "--rate", str(LOOKS_PER_S), "--output", picture, "--")
     with tempfile.TemporaryDirectory(prefix="asched-bench-") as folder:
         out = Path(folder) / "row.json"
         arguments = ("-m", "tests.bench", "--rows", name, "--here", "--json", str(out))
         child = await asyncio.create_subprocess_exec(
-            sys.executable, *arguments, stdout=asyncio.subprocess.DEVNULL
+            *watched, sys.executable, *arguments, stdout=asyncio.subprocess.DEVNULL
         )
         await child.wait()
         if not out.exists():
