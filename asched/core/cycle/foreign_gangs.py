@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.framework.effects import EmitEvent
 from asched.core.model.pod import Pod
+from asched.core.preemption.gangs import ANNOTATIONS, LABELS
 from asched.core.queue.gangs import Gangs
 from asched.core.state.cluster import Cluster
 from asched.core.state.pod_groups import COSCHEDULED, group_key, is_coscheduled
@@ -34,18 +35,6 @@ OTHERS: Final = (
     "asched follows PodGroups of scheduling.k8s.io and scheduling.x-k8s.io: let the operator make"
     " one of those, or give the pod to its own scheduler"
 )
-#: Annotations and labels by which others know their gangs.
-ANNOTATIONS: Final = {
-    "scheduling.k8s.io/group-name": "Volcano",
-    "pod-group-name": "KAI",
-    "yunikorn.apache.org/task-group-name": "YuniKorn",
-    "gang.scheduling.koordinator.sh/name": "Koordinator",
-}
-LABELS: Final = {
-    "yunikorn.apache.org/task-group-name": "YuniKorn",
-    "pod-group.scheduling.sigs.k8s.io/name": "Koordinator",
-    "pod-group.scheduling.sigs.k8s.io": "Koordinator",
-}
 
 
 def foreign_gang(pod: Pod, gangs: Gangs) -> Foreign | None:

@@ -19,6 +19,7 @@ from asched.core.plugins.default_binder import DefaultBinder
 from asched.core.plugins.default_preemption import DefaultPreemption
 from asched.core.plugins.devices.plugin import DynamicResources
 from asched.core.plugins.gang_scheduling import GangScheduling
+from asched.core.plugins.gang_sparing_preemption import GangSparingPreemption
 from asched.core.plugins.gpu_sharing import GpuSharing
 from asched.core.plugins.image_locality import ImageLocality
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
@@ -69,6 +70,7 @@ PLUGINS: Final[tuple[type[Plugin], ...]] = (
     PodGroupPodsCount,
     GpuSharing,
     Coscheduling,
+    GangSparingPreemption,
 )
 
 #: Name -> extension points, as the configuration asks for them.

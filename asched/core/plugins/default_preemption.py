@@ -5,6 +5,7 @@ Makes room on a node that fits once pods of lower priority are gone, at the leas
 Refuses   a pod with preemptionPolicy Never, one whose victims are still on their way out, and one
           of a group that is tried in several placements, or makes room as one.
 Groups    make room as one, anywhere in the cluster, if their gate is on (`preemption/sparing.py`).
+Stops     after pods of other schedulers took the room twice (`preemption/duels.py`).
 Waits     while the victims are being evicted (PreEnqueue).
 Retry     nothing by itself: the pods that go wake whoever the filters rejected.
 Cost      one pass over the nodes per kind of preemptor, then the rows that changed since.
@@ -59,6 +60,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.choice import best_of
+from asched.core.preemption.duels import Duels
 from asched.core.preemption.eviction import Eviction, is_preempted
 from asched.core.preemption.search import Findings, Limit, Search
 from asched.core.preemption.sparing import victims_for
@@ -76,6 +78,10 @@ NEVER: Final = "not eligible due to preemptionPolicy=Never."
 VICTIMS_LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
 WAITING: Final = "waiting for the preemption for this pod to be finished"
 GROUP_WAITING: Final = "waiting for the preemption for this pod group to be finished"
+ROOM_LOST: Final = (
+    "not eligible: pods of other schedulers took the room that was made for it twice, so nobody is"
+    " evicted for it for an hour"
+)
 NO_CANDIDATE: Final = "no candidate node for preemption"
 
 #: Kinds whose changes may open another node to a pod that waits for its victims. Those of pods it
@@ -100,15 +106,18 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     preempts = True
     treats_equals_alike = True
     spares_equals = True
+    #: What decides whose loss hurts more.
+    budgets: type[Budgets] = Budgets
 
     def __init__(self, args: DefaultPreemptionArgs | None, cluster: Cluster) -> None:
         usual = DefaultPreemptionArgs()
         args = args or usual
         limit = Limit(args.min_candidate_nodes_percentage, args.min_candidate_nodes_absolute)
-        self._search = Search(cluster, limit, is_restricted=args != usual)
+        self._budgets = cluster.singleton(self.budgets)
+        self._search = Search(cluster, limit, self._budgets, is_restricted=args != usual)
         self._cluster = cluster
         self._under_way = cluster.singleton(UnderWay)
-        self._budgets = cluster.singleton(Budgets)
+        self._duels = cluster.singleton(Duels)
 
     def registrations(self) -> Sequence[Registration]:
         return (Registration(Trigger(POD.resource, Action.DELETE), _pod_gone),)
@@ -141,7 +150,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return _said(failure(f'pod "{pod.pod.metadata.name}" not found'))
         obstacle = self._obstacle(now, rejection, trial)
         if obstacle is not None:
-            return _said(unschedulable(obstacle))
+            is_over = obstacle is ROOM_LOST  # what was promised to it means nothing any more
+            return _said(unschedulable(obstacle), Nomination("") if is_over else Nomination())
         findings = self._search.find(pod, rejection, trial)
         if not len(findings.open):
             return self._nothing(pod, findings, rejection, trial)
@@ -153,16 +163,20 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     def group_post_filter(self, trial: GroupTrial) -> Generator[Effect, Answer, RoomMade]:
         if any(info.pod.spec.preemption_policy == "Never" for info in trial.pods):
             return RoomMade(unschedulable(NEVER))
+        uid = trial.group.metadata.uid
+        if self._duels.rests(uid):
+            return RoomMade(unschedulable(ROOM_LOST))
         probe, victims = yield from victims_for(trial, self._budgets)
         if not probe.status.is_success:
             return RoomMade(probe.status)
         preemptor = Preemptor.of_group(trial.group, [info.pod for info in trial.pods])
         eviction = Eviction(self.name, preemptor, victims, trial, self._under_way)
         keys = tuple(info.pod.key for info in victims)
+        self._duels.makes_room(uid, [info.node_name for info in victims])
         return RoomMade(SUCCESS, probe.places, eviction.begin(), keys)
 
     def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:
-        if pod.pod.spec.preemption_policy == "Never":
+        if pod.pod.spec.preemption_policy == "Never" or self._duels.is_resting(pod.pod.uid):
             return False
         if all(priority >= pod.pod.priority for priority in self._cluster.priorities):
             return False
@@ -188,15 +202,14 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return NEVER
         nominated = trial.nominator.node_of(pod.uid) or pod.status.nominated_node_name
         row = self._cluster.nodes.row_of.get(nominated) if nominated else None
-        if row is None:
-            return None
-        status = rejection.status_at(row)
-        if status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-            return None  # its node is of no use any more
+        status = rejection.status_at(row) if row is not None else None
+        if row is None or status is None or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            # its node, if any, is of no use any more
+            return ROOM_LOST if self._duels.rests(pod.uid) else None
         for info in self._cluster.pods_on(row).values():
             if info.pod.priority < pod.priority and is_preempted(info.pod):
                 return VICTIMS_LEAVING
-        return None
+        return ROOM_LOST if self._duels.rests(pod.uid) else None
 
     def _nothing(
         self, pod: PodInfo, findings: Findings, rejection: Rejection, trial: Trial
@@ -228,6 +241,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     def _make_room(self, now: Pod, candidate: Candidate, trial: Trial) -> PostFilterResult:
         preemptor = Preemptor.of_pod(now, candidate.node)
         eviction = Eviction(self.name, preemptor, candidate.victims, trial, self._under_way)
+        self._duels.makes_room(now.uid, (candidate.node,))
         return PostFilterResult(
             SUCCESS,
             Nomination(candidate.node),

@@ -68,12 +68,14 @@ class Findings(NamedTuple):
 class Search:
     """One per plugin. `limit` None: upstream's own, which is about cost only."""
 
-    def __init__(self, cluster: Cluster, limit: Limit, *, is_restricted: bool) -> None:
+    def __init__(
+        self, cluster: Cluster, limit: Limit, budgets: Budgets, *, is_restricted: bool
+    ) -> None:
         self._cluster = cluster
         self._limit = limit
         self._is_restricted = is_restricted
         self._pods_by_priority = cluster.singleton(PodsByPriority)
-        self._budgets = cluster.singleton(Budgets)
+        self._budgets = budgets
         self._cached: OrderedDict[Hashable, Prospects] = OrderedDict()
 
     def find(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> Findings:

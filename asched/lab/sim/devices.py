@@ -123,6 +123,17 @@ class Devices:
             self._world.server.create("resourceclaims", {"metadata": metadata, "spec": spec})
         return name
 
+    def hold(self, name: str, device: Device) -> None:
+        """A claim of somebody else holds one device: its scheduler says so."""
+        metadata = {"name": name, "namespace": "default"}
+        spec = spec_of(((("gpu", 1),),))
+        made = self._world.server.create("resourceclaims", {"metadata": metadata, "spec": spec})
+        driver, pool, name = device
+        request = made["spec"]["devices"]["requests"][0]["name"]
+        result = {"request": request, "driver": driver, "pool": pool, "device": name}
+        status = {"allocation": {"devices": {"results": [result]}}}
+        self._ctx.put(CLAIMS, {**made, "status": status})
+
     def claims(self) -> list[Json]:
         return self._world.server.list("resourceclaims")
 

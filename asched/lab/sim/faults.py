@@ -48,10 +48,11 @@ class ServerErrors(Fault):
 
 @dataclass(frozen=True, slots=True)
 class Overload(Fault):
-    """Answers 429 with Retry-After."""
+    """Answers 429 with Retry-After, but to requests whose path has `spares` in it, if it is set."""
 
     rate: float
     retry_after_s: int = 1
+    spares: str = ""
 
 
 @dataclass(frozen=True, slots=True)

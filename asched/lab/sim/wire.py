@@ -161,7 +161,8 @@ class Wire:
 
     def _fate(self, request: Request) -> "Outcome":
         troubles, is_write = self.troubles, request.method != "GET"
-        if (overload := troubles.strikes(Overload)) is not None:
+        overload = troubles.strikes(Overload)
+        if overload is not None and not (overload.spares and overload.spares in request.path):
             return Reply(429, OVERLOADED.encode(), b"\r\nRetry-After: %d" % overload.retry_after_s)
         if is_write and troubles.strikes(Conflicts):
             return Reply(409, CONFLICT.encode())

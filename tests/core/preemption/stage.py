@@ -26,8 +26,13 @@ APPS = ("a", "b", "c")
 class Stage:
     """Nodes and pods are shown to it as a watch would."""
 
-    def __init__(self, **plugin_args: Any) -> None:
-        profile: dict[str, Any] = {"schedulerName": "default-scheduler"}
+    def __init__(self, preempts: str = "DefaultPreemption", **plugin_args: Any) -> None:
+        """`preempts`: the plugin that makes room."""
+        instead = {"disabled": [{"name": "DefaultPreemption"}], "enabled": [{"name": preempts}]}
+        profile: dict[str, Any] = {
+            "schedulerName": "default-scheduler",
+            "plugins": {"multiPoint": instead},
+        }
         if plugin_args:
             profile["pluginConfig"] = [{"name": "DefaultPreemption", "args": plugin_args}]
         parts = Parts.fresh()
@@ -36,7 +41,7 @@ class Stage:
             "default-scheduler"
         ]
         self.waiting = WaitingPods()
-        plugin = self.runner.profile.plugins["DefaultPreemption"]
+        plugin = self.runner.profile.plugins[preempts]
         assert isinstance(plugin, DefaultPreemption)
         self.plugin = plugin
 

@@ -111,6 +111,7 @@ _RESOURCE: Final = "resource.k8s.io"
 #: What single plugins write.
 WRITES: Final[dict[str, tuple[Right, ...]]] = {
     names.DEFAULT_PREEMPTION: (Right("delete", "", "pods"),),
+    names.GANG_SPARING_PREEMPTION: (Right("delete", "", "pods"),),
     names.VOLUME_BINDING: (
         Right("patch", "", "persistentvolumes"),
         Right("patch", "", "persistentvolumeclaims"),

@@ -15,8 +15,23 @@ from asched.lab.sim.museum.api import (
     Incident13,
     Incident17,
 )
-from asched.lab.sim.museum.batch import Incident16, Incident18, Incident20, IncidentN4
+from asched.lab.sim.museum.batch import (
+    Incident16,
+    Incident18,
+    Incident20,
+    IncidentN4,
+    IncidentN5,
+)
+from asched.lab.sim.museum.beside import IncidentN1, IncidentN2, IncidentN3
 from asched.lab.sim.museum.incident import Incident
+from asched.lab.sim.museum.load import (
+    Incident04,
+    Incident14,
+    Incident20a,
+    IncidentN6,
+    IncidentN7,
+    IncidentN8,
+)
 from asched.lab.sim.museum.pods import (
     Incident01,
     Incident02,
@@ -34,6 +49,7 @@ INCIDENTS: Final[dict[str, type[Incident]]] = {
         Incident01,
         Incident02,
         Incident03,
+        Incident04,
         Incident05,
         Incident06,
         Incident07,
@@ -43,12 +59,21 @@ INCIDENTS: Final[dict[str, type[Incident]]] = {
         Incident11,
         Incident12,
         Incident13,
+        Incident14,
         Incident15,
         Incident16,
         Incident17,
         Incident18,
         Incident19,
         Incident20,
+        Incident20a,
+        IncidentN1,
+        IncidentN2,
+        IncidentN3,
         IncidentN4,
+        IncidentN5,
+        IncidentN6,
+        IncidentN7,
+        IncidentN8,
     )
 }

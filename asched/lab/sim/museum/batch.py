@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import ClassVar
 
-from asched.lab.sim.devices import CLASSES, Devices
+from asched.lab.sim.devices import CLASSES, GPU, Devices, devices_of, spec_of
 from asched.lab.sim.faults import LostAnswers, SlowAnswers, StaleWatch
 from asched.lab.sim.museum.incident import Do, Incident, Json, over
 from asched.lab.sim.steps import (
@@ -14,6 +14,7 @@ from asched.lab.sim.steps import (
     Step,
     Wait,
     pod_manifest,
+    remove,
 )
 from asched.lab.sim.storage import Storage
 from asched.lab.sim.world import World
@@ -82,7 +83,7 @@ class Incident18(Incident):
 
     what = "a restart between provisioning and binding put two replicas' volumes on one node"
     threads = "kubernetes#126499, #108560, #128164"
-    recovers_in_s = 15.0
+    recovers_in_s = 30.0  # a provisioner that fails four times, with our backoff between
     faults = (SlowAnswers(seconds_max=0.3),)
 
     def build(self, world: World) -> None:
@@ -147,6 +148,68 @@ class Incident20(Incident):
 
     def _with_device(self, world: World, pod: Json) -> None:
         name = self.devices.add_claim(f"claim-{world.rng.randrange(20)}")
+        pod["spec"]["resourceClaims"] = [{"name": "d", "resourceClaimName": name}]
+
+    def is_plain(self, pod: Json) -> bool:
+        return not pod["spec"].get("resourceClaims")
+
+    def judge(self, world: World) -> None:  # noqa: ARG002 - its devices know the world
+        found = self.devices.could_be_served()
+        assert not found, found[0]
+
+
+class IncidentN5(Incident):
+    """Another scheduler allocates devices to claims of its own; what it holds is not given out once
+    more as soon as it is seen, and is ours when it is free again.
+    """
+
+    what = "one device went to claims of two schedulers"
+    threads = "follows from two writers of different claims' statuses"
+    recovers_in_s = 20.0
+    faults = (StaleWatch(lag_s_max=1.0),)
+
+    def build(self, world: World) -> None:
+        self.devices = Devices(world)
+        self.devices.add_class("gpu")
+        AddNodes(count=2, cpu=(16,), pods=(60,)).do(world)
+        for node in world.node_names():
+            devices = [{"name": f"d{n}", "attributes": {"size": {"int": 1}}} for n in range(3)]
+            pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+            spec = {"driver": GPU, "nodeName": node, "pool": pool, "devices": devices}
+            made = {"metadata": {"name": f"{node}-gpus"}, "spec": spec}
+            world.server.create("resourceslices", made)
+        world.run_for(5.0)
+
+    def start(self, world: World) -> Iterator[Step]:  # noqa: ARG002 - as scenarios have it
+        for number in range(4):
+            yield Do(name="theirs", act=lambda w, n=number: self._take(w, n), wait_s=3.0)  # type: ignore[misc]
+            yield AddPods(count=1, cpu=("100m",), make=self._with_device, wait_s=5.0)
+        yield Wait(wait_s=15.0)
+        yield Do(name="theirs are free again", act=self._free, wait_s=0.0)
+        yield over(self, wait_s=0.0)
+        yield AddPods(count=1, cpu=("100m",), make=self._with_device)
+
+    def _take(self, world: World, number: int) -> None:
+        held = {device for claim in self.devices.claims() for device in devices_of(claim)}
+        free = [
+            (GPU, node, f"d{n}")
+            for node in world.node_names()
+            for n in range(3)
+            if (GPU, node, f"d{n}") not in held
+        ]
+        if free:
+            self.devices.hold(f"theirs-{number}", world.rng.choice(free))
+
+    def _free(self, world: World) -> None:
+        for claim in self.devices.claims():
+            if claim["metadata"]["name"].startswith("theirs"):
+                remove(world, "resourceclaims", claim["metadata"]["name"], "default")
+
+    def _with_device(self, world: World, pod: Json) -> None:
+        spec = spec_of(((("gpu", 1),),))
+        name = f"ours-{next(world.numbers)}"
+        metadata = {"name": name, "namespace": "default"}
+        world.server.create("resourceclaims", {"metadata": metadata, "spec": spec})
         pod["spec"]["resourceClaims"] = [{"name": "d", "resourceClaimName": name}]
 
     def is_plain(self, pod: Json) -> bool:

@@ -272,7 +272,7 @@ class Incident07(Incident):
             yield Do(name="room", act=_make_room, wait_s=world.rng.uniform(0.0, 15.0))
         yield Wait(wait_s=15.0)
         yield over(self, wait_s=0.0)
-        yield Do(name="room for all", act=lambda world: AddNodes(cpu=(64,), pods=(110,)).do(world))
+        yield AddNodes(cpu=(64,), pods=(110,), wait_s=0.0)
         yield AddPods(count=1)
 
 

@@ -1,0 +1,16 @@
+"""GangSparingPreemption: DefaultPreemption that takes no pod of a gang where it has a choice.
+
+Makes room as DefaultPreemption does, in whose place it is enabled; a pod of a gang, whoever
+          schedules it, counts like one that a disruption budget protects.
+Differs   from kube-scheduler, which takes the pods of the lowest priority.
+Source    none
+"""
+
+from asched import names
+from asched.core.plugins.default_preemption import DefaultPreemption
+from asched.core.preemption.gangs import GangBudgets
+
+
+class GangSparingPreemption(DefaultPreemption):
+    name = names.GANG_SPARING_PREEMPTION
+    budgets = GangBudgets

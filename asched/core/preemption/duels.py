@@ -1,0 +1,73 @@
+"""Rooms that were made and lost: nobody is evicted again and again for the benefit of others.
+
+Another scheduler neither sees nor honours the room that we make for a pod. If its pods take it each
+time, evicting goes on for ever: one of the two has to stop. A preemptor that waits although its
+victims are gone, with a stranger's pod on a node that they left, has lost a room.
+
+Rules   after ROOMS_LOST_MAX lost rooms nobody is evicted for it for REST_S. It waits for room like
+        others do, tried again by events and the sweep, and is told why nobody makes way.
+Bounds  PREEMPTORS_MAX; the one that made room longest ago is forgotten first.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from asched.core.state.cluster import Cluster
+
+ROOMS_LOST_MAX: Final = 2
+REST_S: Final = 3600.0
+PREEMPTORS_MAX: Final = 4_096
+
+
+class _Fought(NamedTuple):
+    """`rooms`: nodes that victims left last, each with how many strangers had come there until
+    then. `rests_until_s` is since 1970.
+    """
+
+    rooms: tuple[tuple[str, int], ...]
+    lost: int = 0
+    rests_until_s: float = 0.0
+
+
+class Duels:
+    """By the uid of a preemptor, a pod or a group. For `Cluster.singleton`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._fought: OrderedDict[str, _Fought] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._fought)
+
+    def makes_room(self, uid: str, nodes: Iterable[str]) -> None:
+        """Pods are evicted from these nodes for it."""
+        known = self._fought.pop(uid, None)
+        strangers = self._cluster.refusals.strangers
+        rooms = tuple((node, strangers(node)) for node in dict.fromkeys(nodes))
+        self._fought[uid] = _Fought(rooms, known.lost if known is not None else 0)
+        if len(self._fought) > PREEMPTORS_MAX:
+            self._fought.popitem(last=False)
+
+    def is_resting(self, uid: str) -> bool:
+        """Whether it has lost its rooms already; changes nothing."""
+        known = self._fought.get(uid)
+        return known is not None and known.rests_until_s > self._cluster.wall_clock_s
+
+    def rests(self, uid: str) -> bool:
+        """Of a preemptor that fits nowhere, its victims being gone: whether nobody is to be evicted
+        for it now.
+        """
+        known = self._fought.get(uid)
+        if known is None:
+            return False
+        now_s = self._cluster.wall_clock_s
+        strangers = self._cluster.refusals.strangers
+        if any(strangers(node) > before for node, before in known.rooms):
+            lost = known.lost + 1
+            until_s = now_s + REST_S if lost >= ROOMS_LOST_MAX else 0.0
+            known = self._fought[uid] = _Fought((), lost, until_s)
+        if known.rests_until_s and now_s >= known.rests_until_s:
+            del self._fought[uid]
+            return False
+        return known.lost >= ROOMS_LOST_MAX

@@ -1,0 +1,59 @@
+"""Gangs as budgets: a pod that belongs to one goes only where nobody else could.
+
+A gang that loses a pod often loses all of its work, and whoever keeps it may be another scheduler.
+kube-scheduler does not look at that; GangSparingPreemption does, by the rule for disruption budgets
+that it has already: pods of gangs are put back first, and nodes where none has to go are preferred.
+
+Gangs     of PodGroups (scheduling.k8s.io and scheduling.x-k8s.io), and what Volcano, KAI, YuniKorn
+          and Koordinator write on the pods of theirs.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from asched.core.model.pod import Pod
+from asched.core.preemption.budgets import Budgets
+from asched.core.state.pod_groups import group_key
+from asched.core.state.pods import PodInfo
+
+#: Annotations and labels by which others know their gangs, and whose they are.
+ANNOTATIONS: Final = {
+    "scheduling.k8s.io/group-name": "Volcano",
+    "pod-group-name": "KAI",
+    "yunikorn.apache.org/task-group-name": "YuniKorn",
+    "gang.scheduling.koordinator.sh/name": "Koordinator",
+}
+LABELS: Final = {
+    "yunikorn.apache.org/task-group-name": "YuniKorn",
+    "pod-group.scheduling.sigs.k8s.io/name": "Koordinator",
+    "pod-group.scheduling.sigs.k8s.io": "Koordinator",
+}
+
+
+def is_of_gang(pod: Pod) -> bool:
+    """Whether a pod says that it belongs to a gang, whoever's."""
+    annotations, labels = pod.metadata.annotations, pod.metadata.labels
+    return (
+        bool(group_key(pod))
+        or (bool(annotations) and not ANNOTATIONS.keys().isdisjoint(annotations or ()))
+        or (bool(labels) and not LABELS.keys().isdisjoint(labels or ()))
+    )
+
+
+class GangBudgets(Budgets):
+    """The budgets of a cluster, and one for each gang that allows nothing."""
+
+    def __len__(self) -> int:
+        return super().__len__() + 1
+
+    def violations(self, pods: Sequence[PodInfo]) -> list[bool]:
+        told = super().violations(pods)
+        return [over or is_of_gang(info.pod) for over, info in zip(told, pods, strict=True)]
+
+    def violated_by(self, units: Iterable[Sequence[PodInfo]]) -> list[bool]:
+        listed = list(units)
+        told = super().violated_by(listed)
+        return [
+            over or any(is_of_gang(info.pod) for info in pods)
+            for over, pods in zip(told, listed, strict=True)
+        ]

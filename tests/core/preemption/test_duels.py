@@ -1,0 +1,55 @@
+"""Rooms that others took: after two of them nobody is evicted any more, for a while."""
+
+from asched.core.model.kinds import NODE, POD
+from asched.core.preemption.duels import PREEMPTORS_MAX, REST_S, Duels
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Seen
+from tests.builders import a_node, a_pod
+
+
+def a_duel() -> tuple[Cluster, Duels]:
+    cluster = Cluster()
+    for name in ("n1", "n2"):
+        cluster.apply(Seen(NODE, a_node(name).build()))
+    cluster.begin_turn(1000.0, is_quiet=True)
+    return cluster, cluster.singleton(Duels)
+
+
+def a_stranger_comes(cluster: Cluster, name: str, node: str = "n1") -> None:
+    cluster.apply(Seen(POD, a_pod(name).on(node).build()))
+
+
+def test_two_lost_rooms_end_it_until_it_has_rested() -> None:
+    cluster, duels = a_duel()
+    for number in range(2):
+        assert not duels.rests("high")
+        duels.makes_room("high", ["n1"])
+        a_stranger_comes(cluster, f"thief-{number}")
+    assert duels.rests("high")
+    assert duels.is_resting("high")
+    cluster.begin_turn(1000.0 + REST_S, is_quiet=True)
+    assert not duels.rests("high")
+
+
+def test_strangers_elsewhere_or_before_take_nothing() -> None:
+    cluster, duels = a_duel()
+    a_stranger_comes(cluster, "before")
+    for number in range(5):
+        duels.makes_room("high", ["n1"])
+        a_stranger_comes(cluster, f"elsewhere-{number}", "n2")
+        assert not duels.rests("high")
+
+
+def test_one_room_is_lost_once_however_often_it_is_asked() -> None:
+    cluster, duels = a_duel()
+    duels.makes_room("high", ["n1"])
+    for number in range(3):
+        a_stranger_comes(cluster, f"thief-{number}")
+        assert not duels.rests("high")
+
+
+def test_a_bounded_number_of_preemptors_is_remembered() -> None:
+    _, duels = a_duel()
+    for number in range(PREEMPTORS_MAX + 5):
+        duels.makes_room(f"uid-{number}", ["n1"])
+    assert len(duels) == PREEMPTORS_MAX
