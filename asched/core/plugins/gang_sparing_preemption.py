@@ -3,7 +3,9 @@
 Makes room as DefaultPreemption does, in whose place it is enabled; a pod of a gang, whoever
           schedules it, counts like one that a disruption budget protects.
 Differs   from kube-scheduler, which takes the pods of the lowest priority.
-Source    none
+Retry     as DefaultPreemption.
+Cost      as DefaultPreemption, and a look at the marks of each pod that might go.
+Source    none: kube-scheduler does not look at gangs of others.
 """
 
 from asched import names

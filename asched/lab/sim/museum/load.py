@@ -149,7 +149,7 @@ class IncidentN6(Incident):
 
     what = "an autoscaler bought nodes twice for the same pods, or never"
     threads = "autoscaler#5106; " + FOLLOWS
-    recovers_in_s = 60.0
+    recovers_in_s = 30.0  # it looks every ten seconds
 
     def build(self, world: World) -> None:
         self.bought = 0
