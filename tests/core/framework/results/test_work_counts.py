@@ -4,15 +4,20 @@ A count that grows here is a regression of speed, whatever the machine. The engi
 with the whole default profile.
 """
 
+import gc
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from asched.core.config.defaults import default_configuration
+from asched.core.framework.results import classes
 from asched.core.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
 from asched.core.plugins.resources.fit import NodeResourcesFit
+from asched.core.preemption.candidates import PlainProspects
 from asched.core.state.nodes import Aspect
 from asched.lab.bench.run_decide import DecideWorld
+from tests.bench import crowds
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NODES = 120
@@ -22,6 +27,8 @@ COUNTED = 60
 #: Answers that a placed pod changes on its node: the filter and the score of resources, and their
 #: balance.
 MOVING_PLUGINS = 3
+#: Scorers that have something to say about a plain pod: taints, both of resources, images.
+SCORERS = 4
 
 
 def node(index: int) -> dict[str, Any]:
@@ -192,6 +199,85 @@ async def test_rows_grow_with_pods_and_not_with_nodes() -> None:
         costs.append(await counted.schedule(*[pod() for _ in range(COUNTED)]))
         await counted.world.close()
     assert costs[0] == costs[1]
+
+
+@pytest.mark.parametrize(
+    ("shape", "full", "rows"),
+    [
+        # a row for each answer that moves on the node of the last pod, and nothing else
+        ("plain", 0, MOVING_PLUGINS),
+        ("node-affinity", 0, MOVING_PLUGINS),
+        # one more: what counts pods of one node
+        ("preferred", 0, MOVING_PLUGINS + 1),
+        ("soft-spread", 0, MOVING_PLUGINS + 1),
+        # every other node has a pod of the group; the next group, after half as many pods as there
+        # are nodes, has terms of its own, which look at all nodes once
+        ("anti-affinity", 2 / NODES, MOVING_PLUGINS + 1 + 2),
+        # what counts pods of a zone may look at all nodes again
+        ("spread", 1, MOVING_PLUGINS + NODES),
+        ("affinity", 1, MOVING_PLUGINS + NODES),
+        # amounts that nobody else asks for: all that moves is made for all nodes
+        ("different", MOVING_PLUGINS, MOVING_PLUGINS * NODES),
+        # twelve pairs of amounts and a few images are shared by all classes
+        ("mixed", 1, MOVING_PLUGINS + NODES),
+    ],
+)
+async def test_a_pod_of_a_row_of_the_benchmark_costs_at_most(shape, full, rows) -> None:
+    counted, maker = Counted(), crowds.SHAPES[shape]
+    await counted.world.create([crowds.node(i) for i in range(NODES)])
+    await counted.schedule(*[maker(i, NODES) for i in range(WARM)])
+    found, _, rows_found = await counted.schedule(
+        *[maker(i, NODES) for i in range(WARM, WARM + COUNTED)]
+    )
+    await counted.world.close()
+    assert found <= full * COUNTED
+    assert rows_found <= rows * COUNTED
+    assert sum(counted.world.recorder.results.values()) == WARM + COUNTED  # an attempt a pod
+
+
+async def test_a_class_with_amounts_of_its_own_makes_so_many_objects() -> None:
+    """A cached result with its first half for each answer that moves; nobody else's are made."""
+    counted = Counted()
+    await counted.world.create([crowds.node(i) for i in range(NODES)])
+    pods = [crowds.different(i, NODES) for i in range(WARM)]
+    await counted.schedule(*pods[:10])
+    gc.collect()
+    before = results_alive()
+    await counted.schedule(*pods[10:])
+    made = results_alive() - before
+    await counted.world.close()
+    of_result = {"CachedVerdict": 1, "CachedScores": 2, "PreparedFilter": 1, "PreparedScores": 2}
+    of_class = {"ClassState": 1, "PreFilterOutcome": 1, "Feasible": 1, "Ranking": 1, "_Kept": 1}
+    others = {"_Entry": MOVING_PLUGINS, "WeightedPoints": SCORERS, "Moves": 2}
+    assert made == {k: 10 * n for k, n in {**of_result, **of_class, **others}.items()}
+
+
+def results_alive() -> Counter[str]:
+    """How many objects of each kind of cached results there are."""
+    room = classes.__name__.rpartition(".")[0]
+    kinds = (type(one) for one in gc.get_objects())
+    return Counter(kind.__name__ for kind in kinds if str(kind.__module__).startswith(room))
+
+
+async def test_preemptors_try_nodes_that_changed_again_and_no_others(monkeypatch) -> None:
+    """Each of them changes one node: it is nominated there, three pods leave, it is placed."""
+    tried, evaluate = [0], PlainProspects._evaluate
+
+    def counting(self, pod, rows, trial):
+        tried[0] += len(rows)
+        return evaluate(self, pod, rows, trial)
+
+    monkeypatch.setattr(PlainProspects, "_evaluate", counting)
+    counted, nodes = Counted(), 30
+    await counted.world.create([crowds.HIGH, *(crowds.node(i) for i in range(nodes))])
+    await counted.world.create([crowds.low(i, nodes) for i in range(4 * nodes)], "default")
+    counted.world.take_in()
+    full, _, rows = await counted.schedule(*[crowds.high(i, nodes) for i in range(nodes)])
+    await counted.world.close()
+    assert counted.world.recorder.results == {"unschedulable": nodes, "scheduled": nodes}
+    assert tried[0] <= nodes + 5 * nodes
+    assert full <= MOVING_PLUGINS
+    assert rows <= (full + 5) * nodes
 
 
 async def test_a_pod_causes_one_binding_and_one_event(engine) -> None:
