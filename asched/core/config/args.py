@@ -185,6 +185,16 @@ class CoschedulingArgs:
     status_controller: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class CheckAndHoldArgs:
+    """Our own: which ProvisioningRequests are ours to answer, and for how long the places of one
+    that was accepted are held if it does not say.
+    """
+
+    provisioning_class_name: str = "check-and-hold.asched.dev"
+    hold_s: int = 600
+
+
 PluginArgs = (
     NodeResourcesFitArgs
     | NodeResourcesBalancedAllocationArgs
@@ -196,10 +206,12 @@ PluginArgs = (
     | DefaultPreemptionArgs
     | GpuSharingArgs
     | CoschedulingArgs
+    | CheckAndHoldArgs
 )
 
 #: The in-tree plugins that have args; each kind is called `<plugin>Args`.
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
+    names.CHECK_AND_HOLD: CheckAndHoldArgs,
     names.COSCHEDULING: CoschedulingArgs,
     names.DEFAULT_PREEMPTION: DefaultPreemptionArgs,
     names.DYNAMIC_RESOURCES: DynamicResourcesArgs,
@@ -214,6 +226,7 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
 
 #: What args of the internal version mean: Go's zero values, since no default is filled in.
 BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
+    names.CHECK_AND_HOLD: CheckAndHoldArgs(),
     names.COSCHEDULING: CoschedulingArgs(0, 0, 0),
     names.DEFAULT_PREEMPTION: DefaultPreemptionArgs(0, 0),
     names.DYNAMIC_RESOURCES: DynamicResourcesArgs(None, None),

@@ -257,6 +257,16 @@ def _gpu_sharing(given: Document, _: Mapping[str, bool]) -> plugin_args.GpuShari
     )
 
 
+def _check_and_hold(given: Document, _: Mapping[str, bool]) -> plugin_args.CheckAndHoldArgs:
+    default = plugin_args.CheckAndHoldArgs()
+    return plugin_args.CheckAndHoldArgs(
+        provisioning_class_name=_of(
+            given, "provisioningClassName", default.provisioning_class_name
+        ),
+        hold_s=_of(given, "holdSeconds", default.hold_s),
+    )
+
+
 def _coscheduling(given: Document, _: Mapping[str, bool]) -> plugin_args.CoschedulingArgs:
     default = plugin_args.CoschedulingArgs()
     return plugin_args.CoschedulingArgs(
@@ -347,6 +357,7 @@ def _shape(
 
 
 _BUILDERS: Final = {
+    names.CHECK_AND_HOLD: _check_and_hold,
     names.COSCHEDULING: _coscheduling,
     names.DEFAULT_PREEMPTION: _default_preemption,
     names.DYNAMIC_RESOURCES: _dynamic_resources,

@@ -234,6 +234,10 @@ _EXPECTED_POD: Final = Struct(
 )
 
 _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
+    names.CHECK_AND_HOLD: {
+        "provisioningClassName": _S,
+        "holdSeconds": _I64,
+    },
     names.COSCHEDULING: {
         "permitWaitingTimeSeconds": _I64,
         "podGroupBackoffSeconds": _I64,

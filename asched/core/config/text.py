@@ -138,6 +138,11 @@ def _plugin_config(entry: PluginConfig) -> dict[str, Any]:
 def args_fields(args: Any) -> dict[str, Any]:
     """The fields of one args record in their v1 spelling."""
     match args:
+        case plugin_args.CheckAndHoldArgs():
+            return {
+                "holdSeconds": args.hold_s,
+                "provisioningClassName": args.provisioning_class_name,
+            }
         case plugin_args.CoschedulingArgs():
             return {
                 "minResourcesHoldSeconds": args.min_resources_hold_s,

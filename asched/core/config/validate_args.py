@@ -7,6 +7,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/apis/config/validation/validat
         component-helpers/scheduling/corev1/nodeaffinity, apimachinery/pkg/labels
 """
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -41,6 +42,11 @@ DEFAULTING_TYPES: Final = (plugin_args.SYSTEM_DEFAULTING, plugin_args.LIST_DEFAU
 SPREAD_ACTIONS: Final = ("DoNotSchedule", "ScheduleAnyway")
 NODE_OPERATORS: Final = ("In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt")
 FIELD_OPERATORS: Final = ("In", "NotIn")
+#: The name of a ProvisioningClass, as the API takes it (which has no upper case).
+CLASS_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+CLASS_NAME_MAX: Final = 253
+#: A day.
+HOLD_S_MAX: Final = 86_400
 _INT64: Final = range(-(2**63), 2**63)
 
 Gates = Mapping[str, bool]
@@ -103,6 +109,17 @@ def coscheduling(args: plugin_args.CoschedulingArgs, path: Path, _: Gates) -> li
     if not 0 <= share <= PERCENT_MAX:
         here = (*path, "podGroupRejectPercentage")
         faults.append(invalid(here, share, "not in valid range [0, 100]"))
+    return faults
+
+
+def check_and_hold(args: plugin_args.CheckAndHoldArgs, path: Path, _: Gates) -> list[Problem]:
+    faults = []
+    name = args.provisioning_class_name
+    if not CLASS_NAME.fullmatch(name) or len(name) > CLASS_NAME_MAX:
+        faults.append(invalid((*path, "provisioningClassName"), name, "must be a DNS subdomain"))
+    if not 1 <= args.hold_s <= HOLD_S_MAX:
+        here = (*path, "holdSeconds")
+        faults.append(invalid(here, args.hold_s, f"not in valid range [1, {HOLD_S_MAX}]"))
     return faults
 
 
@@ -341,6 +358,7 @@ def _is_int64(text: str) -> bool:
 CHECKS: Final[Mapping[str, Callable[[Any, Path, Gates], list[Problem]]]] = {
     names.DEFAULT_PREEMPTION: default_preemption,
     names.DYNAMIC_RESOURCES: dynamic_resources,
+    names.CHECK_AND_HOLD: check_and_hold,
     names.COSCHEDULING: coscheduling,
     names.GPU_SHARING: gpu_sharing,
     names.INTER_POD_AFFINITY: inter_pod_affinity,

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
+from asched.core.cycle.company import Company
 from asched.core.cycle.decided import FirstLooks, Patterns
 from asched.core.cycle.history import Histories, Step
 from asched.core.cycle.observer import Observer
@@ -165,6 +166,7 @@ class Attempt:
     feasible: int = 0  # nodes it fits on
     slices: int = 0  # of the budget that it has used up
     pre_binds: tuple[PreBindPlugin, ...] = ()  # those that may have work to do
+    company: Company | None = None  # of pods that are only supposed; None for real ones
 
     @property
     def pod(self) -> Pod:

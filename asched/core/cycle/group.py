@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
+from asched.core.cycle.company import Company
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import KEPT, Failure, error, unschedulable
 from asched.core.cycle.scheduling import Background
@@ -48,6 +49,11 @@ class GroupAttempt:
     def runner(self) -> Runner:
         """That of all of them, once `disagreement` found nothing."""
         return self.attempts[0].runner
+
+    @property
+    def company(self) -> Company | None:
+        """That of pods which are only supposed."""
+        return self.attempts[0].company
 
     @property
     def consults(self) -> bool:

@@ -94,6 +94,8 @@ def told(found: Infeasible | Unknown) -> str:
 
 def missing(context: SchedulerContext, group: GroupAttempt) -> int:
     """How many pods of a gang must get places; 0 if there is nothing to be searched for."""
+    if group.company is not None:
+        return 0 if group.consults else group.company.needed
     gang = gang_of(context.cluster, group.key)
     if gang is None or group.consults or not context.gang_search_steps:
         return 0

@@ -25,6 +25,7 @@ from collections.abc import Generator, Mapping
 from typing import Final
 
 from asched.core.cycle.binding import give_back
+from asched.core.cycle.consuming import decide
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure
 from asched.core.cycle.group import (
@@ -68,7 +69,8 @@ def try_group(
 
     Places of `Outcome.tried` are held until `let_go`, whatever came of it. `plan`: by uid, where
     pods are to go; these come first, in this order. With a plan nobody is evicted. `only_whether`:
-    once the group is schedulable, its other pods are not tried.
+    once the group is schedulable, its other pods are not tried. Nor are they where all are needed,
+    and one found no place.
     """
     outcome = Outcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
     for attempt in group.attempts:
@@ -80,7 +82,10 @@ def try_group(
         yield from pause_if_due(context, group, TRY_STEPS)
         tried = yield from _try_pod(context, group, attempt, within, plan)
         outcome.tried.append(tried)
-        if not _count(outcome, tried) or (only_whether and outcome.result is Result.SCHEDULED):
+        is_vain = tried.failure is not None and group.company is not None and not plan
+        if not _count(outcome, tried) or is_vain:
+            return outcome
+        if only_whether and outcome.result is Result.SCHEDULED:
             return outcome
     places = 0
     while places < (places := sum(tried.decision is not None for tried in outcome.tried)):
@@ -194,10 +199,9 @@ def _find(
 ) -> Generator[Effect, Answer, Decision | None]:
     """A node, in as many turns as that takes; without one, `tried` knows why."""
     attempt = tried.attempt
-    seed = context.seed + attempt.id
     while True:
         try:
-            found = yield from attempt.runner.schedule(attempt.info, seed, within)
+            found = yield from decide(context, attempt, within)
             decision: Decision | None = None if isinstance(found, Rejection) else found
             if isinstance(found, Rejection) and makes_room:
                 decision = yield from _find_room(context, tried, found)

@@ -7,19 +7,22 @@ before anybody is decided for.
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from asched.core.cycle import group_hold
+from asched.core.cycle import group_hold, request_book
 from asched.core.cycle.context import SchedulerContext
 from asched.core.state.pod_groups import COSCHEDULED
 
 #: What stands before the first colon of an owner's name -> who settles what it is due now.
 KEEPERS: Final[Mapping[str, Callable[[SchedulerContext, str], None]]] = {
     COSCHEDULED.rstrip(":"): group_hold.settle,
+    request_book.OWNERS: request_book.settle,
 }
 
 
 def keep(context: SchedulerContext) -> None:
     """Look at every owner whose time is up, whose room was disturbed, or who took some of it."""
     holds, moved = context.cluster.holds, context.cluster.pod_groups.moved
+    if context.cluster.consumers.moved:
+        request_book.settle_consumers(context)
     if len(holds):
         for owner in tuple(holds.expired(context.now_s)):
             _settle(context, owner)

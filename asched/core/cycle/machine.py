@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from msgspec.structs import force_setattr
 
-from asched.core.cycle import group_waiting
+from asched.core.cycle import group_waiting, request_cycle
 from asched.core.cycle.backlog import Backlog
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
@@ -129,6 +129,7 @@ class Machine:
         self._follow_on()
         if self.is_active and not self._backlog:
             self._out.extend(group_waiting.look(context))
+            self._run_requests()
             self._run_cycles()
             self._has_more |= bool(self._paused)
             self._look_at_waits()  # a pod may have let others go
@@ -149,6 +150,7 @@ class Machine:
             queue.next_deadline_s(),
             cluster.holds.next_deadline_s,
             group_waiting.next_look_s(cluster) if self.is_active else None,
+            request_cycle.next_s(cluster) if self.is_active else None,
         )
         return min((until_s for until_s in deadlines if until_s is not None), default=None)
 
@@ -286,6 +288,12 @@ class Machine:
             if self.limit.is_over():
                 self._has_more = True
                 return
+
+    def _run_requests(self) -> None:
+        for work in request_cycle.due(self.context):
+            self._open_cycles += work.decides
+            ended = self._cycle_ended if work.decides else self._follow
+            self._advance(_Task(work.steps, ended), None)
 
     def _next_attempt(self) -> Attempt | GroupAttempt | None:
         """Whose turn it is. While a cycle waits for an extender, only pods that need none."""

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from asched import names
 from asched.core.cycle.binding import Binding, give_back
+from asched.core.cycle.consuming import decide
 from asched.core.cycle.context import Attempt, SchedulerContext, blame
 from asched.core.cycle.decided import chosen
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
@@ -64,7 +65,7 @@ def schedule_one(context: SchedulerContext, attempt: Attempt) -> Generator[Effec
             yield from skip(context, attempt)
             return None
         try:
-            found = yield from attempt.runner.schedule(attempt.info, context.seed + attempt.id)
+            found = yield from decide(context, attempt)
             context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
             if isinstance(found, Rejection):
                 return (yield from _rejected(context, attempt, found))
@@ -207,7 +208,8 @@ def hold(
     If one of them objects, everything is given back. Raises CannotAssumeError.
     """
     info, node = attempt.info, decision.node
-    pointless = context.why_pointless(attempt)
+    company = attempt.company
+    pointless = context.why_pointless(attempt) if company is None else ""
     if pointless:
         return unschedulable(pointless)
     attempt.pre_binds = decision.state.active_plugins.pre_binds
@@ -218,6 +220,8 @@ def hold(
         yield from give_back(context, attempt, node)
         return _refusal(status, "Reserve")
     waiting = WaitingPod(info, node, attempt.profile)
+    if company is not None:
+        return Held(waiting, company.permit(info.pod.uid))
     status = _ask_permit(context, attempt, waiting)
     if not (status.is_success or status.code is Code.WAIT):
         yield from give_back(context, attempt, node)

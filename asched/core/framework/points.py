@@ -80,6 +80,7 @@ class Plugin(ABC):  # noqa: B024 - abstract through the points it serves
     #: at PostFilter nobody leaves for a pod without claims but pods of lower priority
     spares_equals: ClassVar[bool] = False
     treats_equals_alike: ClassVar[bool] = False  # if it makes no room for one, then for none
+    kinds: ClassVar[tuple[Kind, ...]] = ()  # what is to be followed for it besides pods and nodes
 
     def registrations(self) -> Sequence[Registration] | None:
         """Changes that may help a pod this plugin rejected. None: every change of everything."""
@@ -148,7 +149,6 @@ class CachedPlugin(Plugin):
     """What a plugin says about the lifetime of its answers (see the module text)."""
 
     depends_on: ClassVar[Aspect | None] = None
-    kinds: ClassVar[tuple[Kind, ...]] = ()
     #: Whether `stamp` reads counts of pods (affinity, spread, claims in use): it is then looked at
     #: after every placement that moved any count.
     reads_counts: ClassVar[bool] = False

@@ -13,7 +13,6 @@ from asched.core.framework.placements import PlacementGeneratePlugin, PlacementS
 from asched.core.framework.point_table import POINTS
 from asched.core.framework.points import (
     BindPlugin,
-    CachedPlugin,
     FilterPlugin,
     PermitPlugin,
     Plugin,
@@ -85,8 +84,8 @@ class Profile:
     @property
     def kinds(self) -> tuple[Kind, ...]:
         """What its plugins read besides pods and nodes, each kind once."""
-        cached = (one for one in self.plugins.values() if isinstance(one, CachedPlugin))
-        return tuple(dict.fromkeys(kind for one in cached for kind in one.kinds))
+        plugins = self.plugins.values()
+        return tuple(dict.fromkeys(kind for one in plugins for kind in one.kinds))
 
 
 def build(

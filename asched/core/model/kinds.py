@@ -5,7 +5,7 @@
 
 from typing import Final, NamedTuple
 
-from asched.core.model import claim, node, pod, volume, workload
+from asched.core.model import claim, node, pod, provisioning, volume, workload
 from asched.core.model.meta import ObjectMeta, ObjectReference, Record
 
 
@@ -164,8 +164,27 @@ COSCHEDULING_GROUP: Final = Kind(
     "scheduling.x-k8s.io/PodGroup",
 )
 
+#: A request of cluster-autoscaler's API, and what the pods that it is for look like.
+PROVISIONING_REQUEST: Final = Kind(
+    "ProvisioningRequest",
+    "provisioningrequests",
+    "autoscaling.x-k8s.io/v1",
+    provisioning.ProvisioningRequest,
+    True,
+    "autoscaling.x-k8s.io/ProvisioningRequest",
+)
+PROVISIONING_REQUEST_V1BETA1: Final = PROVISIONING_REQUEST._replace(
+    group_version="autoscaling.x-k8s.io/v1beta1"
+)
+POD_TEMPLATE: Final = Kind(
+    "PodTemplate", "podtemplates", "v1", provisioning.PodTemplate, True, "PodTemplate"
+)
+
 #: Kinds that servers have in one version or another: the one to be preferred first.
-VERSIONS: Final = {POD_GROUP.resource: (POD_GROUP_V1BETA1, POD_GROUP_V1ALPHA3, POD_GROUP)}
+VERSIONS: Final = {
+    POD_GROUP.resource: (POD_GROUP_V1BETA1, POD_GROUP_V1ALPHA3, POD_GROUP),
+    PROVISIONING_REQUEST.resource: (PROVISIONING_REQUEST, PROVISIONING_REQUEST_V1BETA1),
+}
 
 #: Everything a scheduler with the default profile listens to, the order in which it starts
 #: listening.
@@ -191,4 +210,7 @@ KINDS: Final[tuple[Kind, ...]] = (
 )
 BY_PLURAL: Final = {kind.plural: kind for kind in (*KINDS, POD_GROUP)}
 #: Every kind that may be followed; two of them have one plural.
-BY_RESOURCE: Final = {kind.resource: kind for kind in (*KINDS, POD_GROUP, COSCHEDULING_GROUP)}
+BY_RESOURCE: Final = {
+    kind.resource: kind
+    for kind in (*KINDS, POD_GROUP, COSCHEDULING_GROUP, PROVISIONING_REQUEST, POD_TEMPLATE)
+}

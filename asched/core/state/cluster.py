@@ -26,6 +26,7 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.storage import NO_STORAGE
 from asched.core.state.budget import Budget
+from asched.core.state.consumers import Consumers
 from asched.core.state.counters import CounterKey, PodCounter
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.state.holds import HeldAmounts, Holds
@@ -72,6 +73,7 @@ class Cluster(Objects):
         self.refusals = Refusals(self.nodes)
         self.volumes = VolumeIndex(self.nodes, self.told)
         self.pod_groups = PodGroups()
+        self.consumers = Consumers()
         self.holds = Holds(self.nodes, self._count_held)
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
@@ -83,7 +85,7 @@ class Cluster(Objects):
         #: the same without those that are only supposed on a row
         self.counts_settled = 0
         self.wall_clock_s = 0.0  # since 1970, as the machine was last told; 0: nobody told
-        self._wall_ahead_s = 0.0
+        self.wall_ahead_s = 0.0
         self._list_parts = ListParts()
         self._singletons: dict[Any, Any] = {}
 
@@ -115,7 +117,7 @@ class Cluster(Objects):
 
     def begin_turn(self, now_s: float, *, is_quiet: bool) -> None:
         """`is_quiet`: no attempt is open, so that rows may be given back."""
-        self.wall_clock_s = now_s + self._wall_ahead_s
+        self.wall_clock_s = now_s + self.wall_ahead_s
         if is_quiet and self.nodes.cut():
             del self._rows[self.nodes.height :]
 
@@ -129,8 +131,8 @@ class Cluster(Objects):
             case Listed():
                 return list(self.relist(fact))
             case WallClock():
-                self.wall_clock_s += fact.ahead_s - self._wall_ahead_s
-                self._wall_ahead_s = fact.ahead_s
+                self.wall_clock_s += fact.ahead_s - self.wall_ahead_s
+                self.wall_ahead_s = fact.ahead_s
         return []
 
     def _see(self, kind: Kind, obj: Any) -> list[Sight]:
@@ -312,6 +314,7 @@ class Cluster(Objects):
         self.placed[info.pod.uid] = info
         self.priorities[info.pod.priority] += 1
         self.pod_groups.place(info.pod)
+        self.consumers.place(info)
         row = self.nodes.row_of.get(node_name)
         if row is None:
             info.row = -1
@@ -323,6 +326,7 @@ class Cluster(Objects):
         if self.placed.pop(info.pod.uid, None) is not None:
             self._count_priority_down(info.pod.priority)
         self.pod_groups.displace(info.pod)
+        self.consumers.displace(info.pod.uid)
         if info.row >= 0:
             self._displace(info)
         else:

@@ -89,6 +89,13 @@ class Holds:
         """Lifted holds are on no row."""
         return self._owners_on.get(row, ())
 
+    def is_over(self, row: int) -> bool:
+        """Whether more is counted on a row than it offers."""
+        read = self._nodes.columns.read
+        if read("pod_count")[row] > read("allowed_pods")[row]:
+            return True
+        return bool((read("requested")[:, row] > read("allocatable")[:, row]).any())
+
     # --- for keepers -----------------------------------------------------------------------------
 
     def put(self, owner: str, places: Iterable[HeldPlace], until_s: float) -> None:
@@ -165,7 +172,7 @@ class Holds:
     def row_moved(self, row: int) -> None:
         """Pods came to a row, or it offers something else: is there still room for all?"""
         owners = self._owners_on.get(row)
-        if owners and self._is_over(row):
+        if owners and self.is_over(row):
             self.touched.update(dict.fromkeys(owners))
 
     # --- inside ----------------------------------------------------------------------------------
@@ -183,12 +190,6 @@ class Holds:
                 del owners[hold.owner]
                 if not owners:
                     del self._owners_on[row]
-
-    def _is_over(self, row: int) -> bool:
-        read = self._nodes.columns.read
-        if read("pod_count")[row] > read("allowed_pods")[row]:
-            return True
-        return bool((read("requested")[:, row] > read("allocatable")[:, row]).any())
 
     def _note_deadline(self, hold: Hold) -> None:
         if len(self._deadlines) > SWEEP_FROM + 2 * len(self._holds):

@@ -39,6 +39,7 @@ from asched.core.queue.lane import PodHeap
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, SchedulingQueue
 from asched.core.state.cluster import Cluster
+from asched.core.state.consumers import request_of
 from asched.core.state.nominated import Nominator
 
 
@@ -174,8 +175,12 @@ def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:
     """Equal for waiting pods that no hint can tell apart.
 
     Claims made from templates are told in the pod's status: pods of one class have different ones.
+    Pods that consume a request have places of their own.
     """
     key = cluster.classes.class_of(pod).key
+    request = request_of(pod)
+    if request:
+        return (key, request)
     return (key, pod.uid) if pod.spec.resource_claims else key
 
 

@@ -1,0 +1,276 @@
+"""Bookings: the places that are held for accepted ProvisioningRequests, slot by slot.
+
+    booked ─> a slot in the ledger, counted as its pod would be
+                 │ open: a pod is being tried for it ─> not tried any more: held again
+                 └ taken: a pod has its place there ─> the pod loses it: held again
+
+Slots are told apart by their owners in the ledger (`state/holds.py`), one each, so that a pod that
+takes its place costs one slot and not the request. Who has a slot is read off the pods that the
+cluster counts: nothing is noted that a new process would not come to as well.
+
+A slot whose node went, or on whose node others lie, is *homeless*: it counts nowhere, and its
+request has to look for another place (`request_cycle.py`).
+
+Bounds  PODS_MAX slots a request; one entry for each slot, and for each pod that has one.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from asched.core.cycle.context import SchedulerContext
+from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
+from asched.core.state.cluster import Cluster
+from asched.core.state.holds import HeldPlace
+from asched.core.state.pods import PodInfo
+
+#: Before the first colon of an owner in the ledger.
+OWNERS: Final = "ProvisioningRequest"
+#: A request for more is refused. A guess: the largest jobs have some thousands of pods.
+PODS_MAX: Final = 5_000
+
+
+@dataclass(slots=True, eq=False)
+class Slot:
+    """A place for one pod to come. `node` is "" while it is homeless."""
+
+    owner: str
+    pod_set: int
+    what: PodInfo
+    node: str
+    taken_by: str = ""  # the pod's uid
+
+
+@dataclass(slots=True, eq=False)
+class Booking:
+    """All slots of a request, held until `until_s` (since 1970)."""
+
+    key: str
+    uid: str
+    until_s: float
+    slots: dict[str, Slot] = field(default_factory=dict)  # by owner
+    #: pod set -> owner -> slot that nobody has
+    free: dict[int, dict[str, Slot]] = field(default_factory=dict)
+    #: others lie on its room, or its node went
+    homeless: dict[str, Slot] = field(default_factory=dict)
+
+    @property
+    def is_consumed(self) -> bool:
+        """Whether pods have all of it."""
+        return not self.homeless and not any(self.free.values())
+
+
+class Bookings:
+    """For `Cluster.singleton`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._bookings: dict[str, Booking] = {}
+        self._slot_of: dict[str, tuple[Booking, Slot]] = {}  # owner, or uid of who has it
+        #: slots that are not counted while a pod is tried for them, by its uid
+        self._open: dict[str, tuple[Booking, Slot]] = {}
+        #: whoever is to be looked at: a slot of theirs became homeless, or was taken
+        self.moved: dict[str, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._bookings)
+
+    def all(self) -> list[Booking]:
+        """A copy, for readers in other threads."""
+        return list(self._bookings.values())
+
+    def get(self, key: str) -> Booking | None:
+        return self._bookings.get(key)
+
+    def has_slot(self, uid: str) -> bool:
+        """Whether a pod has one."""
+        return uid in self._slot_of
+
+    # --- for the requests' cycle -----------------------------------------------------------------
+
+    def begin(self, key: str, uid: str, until_s: float) -> Booking:
+        """A booking without slots; one that was there before has been ended."""
+        booking = self._bookings[key] = Booking(key, uid, until_s)
+        return booking
+
+    def add(self, booking: Booking, pod_set: int, what: PodInfo, node: str) -> Slot:
+        """One more slot. It is not held before `house`."""
+        owner = f"{OWNERS}:{booking.key}#{len(booking.slots)}"
+        slot = booking.slots[owner] = Slot(owner, pod_set, what, node)
+        self._slot_of[owner] = (booking, slot)
+        booking.free.setdefault(pod_set, {})[owner] = slot
+        return slot
+
+    def adopt(self, booking: Booking) -> None:
+        """Hold all slots that no pod has already."""
+        for info in self._cluster.consumers.of(booking.key).values():
+            for _ in self._take(info, None):
+                pass  # it was not held yet
+        for slot in booking.slots.values():
+            if not slot.taken_by:
+                self.house(booking, slot, slot.node)
+
+    def house(self, booking: Booking, slot: Slot, node: str) -> bool:
+        """Hold a slot on a node if that has room for it; whether it has."""
+        cluster = self._cluster
+        row = cluster.nodes.row_of.get(node)
+        if row is not None:
+            slot.node = node
+            self._hold(booking, slot)
+            if not cluster.holds.is_over(row):
+                booking.homeless.pop(slot.owner, None)
+                booking.free.setdefault(slot.pod_set, {})[slot.owner] = slot
+                return True
+            cluster.holds.drop(slot.owner)
+        slot.node = ""
+        booking.homeless[slot.owner] = slot
+        booking.free.get(slot.pod_set, {}).pop(slot.owner, None)
+        self.moved[booking.key] = None
+        return False
+
+    def end(self, key: str) -> list[HeldPlace]:
+        """Nothing is held for the request any more; what was."""
+        booking = self._bookings.pop(key, None)
+        freed: list[HeldPlace] = []
+        for slot in booking.slots.values() if booking is not None else ():
+            freed += self._cluster.holds.drop(slot.owner)
+            self._slot_of.pop(slot.owner, None)
+            self._slot_of.pop(slot.taken_by, None)
+        if booking is not None:
+            self._open = {uid: it for uid, it in self._open.items() if it[0] is not booking}
+        self.moved.pop(key, None)
+        return freed
+
+    # --- for pods that consume -------------------------------------------------------------------
+
+    def open(self, uid: str, booking: Booking, slot: Slot) -> bool:
+        """Do not count a free slot while a pod is tried for it; whether it is still free."""
+        if self._bookings.get(booking.key) is not booking or slot.taken_by or not slot.node:
+            return False
+        if slot.owner not in booking.free.get(slot.pod_set, {}):
+            return False
+        self._open[uid] = (booking, slot)
+        self._cluster.consumers.moved[uid] = None
+        return self._cluster.holds.lift(slot.owner)
+
+    def close(self, uid: str) -> None:
+        """The pod is not tried for its slot any more, or others have their turn."""
+        opened = self._open.pop(uid, None)
+        if opened is not None:
+            self._cluster.holds.restore(opened[1].owner)
+
+    def settle(self) -> Iterator[tuple[Slot, str]]:
+        """Pods came to slots, or left them. Yields what became free: a slot and the node where it
+        was.
+        """
+        consumers, placed = self._cluster.consumers, self._cluster.placed
+        for uid in (*consumers.moved, *self._open):
+            opened = self._open.pop(uid, None)
+            info = placed.get(uid)
+            if uid in self._slot_of and info is None:
+                self._leave(uid)
+            elif info is not None and uid not in self._slot_of:
+                yield from self._take(info, opened[1] if opened is not None else None)
+            if opened is not None and opened[1].taken_by != uid:
+                self._cluster.holds.restore(opened[1].owner)
+        consumers.moved.clear()
+
+    def disturbed(self, owner: str) -> None:
+        """The room of a slot was disturbed: if others lie there, it is homeless."""
+        found = self._slot_of.get(owner)
+        self._cluster.holds.touched.pop(owner, None)
+        if found is None:
+            self._cluster.holds.drop(owner)
+            return
+        booking, slot = found
+        row = self._cluster.nodes.row_of.get(slot.node)
+        hold = self._cluster.holds.of(owner)
+        if slot.taken_by or hold is None or hold.is_lifted:
+            return
+        if row is None or not hold.places or self._cluster.holds.is_over(row):
+            self._evict(booking, slot)
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _hold(self, booking: Booking, slot: Slot) -> None:
+        until_s = booking.until_s - self._cluster.wall_ahead_s
+        self._cluster.holds.put(slot.owner, [HeldPlace(slot.what, slot.node)], until_s)
+
+    def _take(self, info: PodInfo, opened: Slot | None) -> Iterator[tuple[Slot, str]]:
+        """A pod of a request has its place: it has the slot that it was tried for, or one of its
+        node, or any of its kind, which is then not needed.
+        """
+        booking = self._bookings.get(self._cluster.consumers.request_of(info.pod.uid))
+        if booking is None:
+            return
+        slot = opened if opened is not None and opened.node == info.node_name else None
+        slot = slot or self._slot_for(booking, info)
+        if slot is None:
+            return
+        where, slot.taken_by = slot.node, info.pod.uid
+        self._slot_of[info.pod.uid] = (booking, slot)
+        booking.free.get(slot.pod_set, {}).pop(slot.owner, None)
+        booking.homeless.pop(slot.owner, None)
+        self._cluster.holds.drop(slot.owner)
+        self.moved[booking.key] = None
+        if where and where != info.node_name:
+            yield slot, where
+        slot.node = info.node_name
+
+    def _slot_for(self, booking: Booking, info: PodInfo) -> Slot | None:
+        found = None
+        for slots in (*booking.free.values(), booking.homeless):
+            for slot in slots.values():
+                if not is_for(slot, info):
+                    break  # those of a pod set are alike
+                if slot.node == info.node_name:
+                    return slot
+                found = found or slot
+        return found
+
+    def _leave(self, uid: str) -> None:
+        booking, slot = self._slot_of.pop(uid)
+        slot.taken_by = ""
+        self.house(booking, slot, slot.node)
+
+    def _evict(self, booking: Booking, slot: Slot) -> None:
+        self._cluster.holds.drop(slot.owner)
+        slot.node = ""
+        booking.free.get(slot.pod_set, {}).pop(slot.owner, None)
+        booking.homeless[slot.owner] = slot
+        self.moved[booking.key] = None
+
+
+def is_for(slot: Slot, info: PodInfo) -> bool:
+    """Whether a pod asks for no more than is held there."""
+    held = slot.what.cls.accounted
+    return all(amount <= held.get(name, 0) for name, amount in info.cls.accounted.items())
+
+
+def settle(context: SchedulerContext, owner: str) -> None:
+    """As a keeper: look at the owner of a slot."""
+    bookings, holds = context.cluster.singleton(Bookings), context.cluster.holds
+    booking = bookings.get(owner.removeprefix(f"{OWNERS}:").rpartition("#")[0])
+    if booking is not None and booking.until_s <= context.cluster.wall_clock_s:
+        free(context, bookings.end(booking.key))
+        bookings.moved[booking.key] = None
+        return
+    hold = holds.of(owner)
+    if booking is not None and hold is not None and hold.until_s <= context.now_s:
+        # The wall clock was set back meanwhile.
+        holds.put(owner, hold.places, booking.until_s - context.cluster.wall_ahead_s)
+    bookings.disturbed(owner)
+
+
+def settle_consumers(context: SchedulerContext) -> None:
+    """Bring slots in line with the pods that have them, before anybody is decided for."""
+    bookings = context.cluster.singleton(Bookings)
+    for slot, node in bookings.settle():
+        free(context, [HeldPlace(slot.what, node)])
+
+
+def free(context: SchedulerContext, places: list[HeldPlace]) -> None:
+    """Tell those who wait what became free."""
+    for what, node in places:
+        assert isinstance(what, PodInfo)
+        context.queue.move(Change(ASSIGNED_POD_DELETE, what.pod.on(node)), context.now_s)

@@ -1,0 +1,366 @@
+"""ProvisioningRequests: who is answered next, what is held for them, and what they are told.
+
+    seen ─> tried ─ no place ─> told so, tried again after a pause (or failed, if it says so)
+              └─ all places ─> held ─> told, with the places in the same write ─> pods come
+                                 └─ time is up, all places taken, or lost ─> nothing is held; told
+
+What counts is held before it is told, and told before anybody relies on it: Kueue lets a job go
+once it reads `Provisioned`, which is written together with where the places are. A process that
+dies before the write has promised nothing; one that dies after it is followed by one that reads the
+promise (`adopt`), while it leads and knows all nodes and pods.
+
+A place that is lost (its node went, others lie there) is looked for elsewhere, and the request told
+where; if there is none, the booking is over and Kueue may ask again. CapacityRevoked is for people
+to write: Kueue would give the job up for good.
+
+Bounds  one attempt at a time, one begun a turn; WRITES_MAX writes at a time; pauses from PAUSE_S,
+        doubled up to PAUSE_S_MAX; one entry per request without an end.
+"""
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import dataclass
+from heapq import heappop, heappush
+from typing import Final, NamedTuple
+
+from asched import names
+from asched.core.config.args import CheckAndHoldArgs
+from asched.core.cycle import request_status
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.request_book import Bookings, free
+from asched.core.cycle.request_pods import UnusableRequestError, examples, numbered
+from asched.core.cycle.request_status import Wanted, patch_of, says
+from asched.core.cycle.request_trial import answer, rehouse
+from asched.core.framework.effects import Effect
+from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST
+from asched.core.model.provisioning import ProvisioningRequest, Stage
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer, Done
+
+WRITES_MAX: Final = 32
+PAUSE_S: Final = 1.0
+PAUSE_S_MAX: Final = 60.0
+#: Between two tries of a write that was refused, or got no answer.
+WRITE_PAUSE_S: Final = 0.25
+WRITE_PAUSE_S_MAX: Final = 8.0
+
+Steps = Generator[Effect, Answer, None]
+
+
+class Work(NamedTuple):
+    """Something to be begun. `decides`: it is an attempt, which others' attempts go around."""
+
+    steps: Steps
+    decides: bool
+
+
+@dataclass(slots=True, eq=False)
+class Tracked:
+    """A request that has not ended. Times in seconds of turns."""
+
+    key: str
+    uid: str
+    pause_s: float = PAUSE_S
+    try_s: float | None = None
+    write_s: float | None = None
+    write_pause_s: float = WRITE_PAUSE_S
+    wanted: Wanted | None = None
+    is_writing: bool = False
+    #: what of the cluster had been seen when it was tried in vain
+    seen: tuple[int, ...] = ()
+    #: the template without which it cannot be tried
+    lacks: str = ""
+
+
+class Requests:
+    """All that have no end: for `Cluster.singleton`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.tracked: dict[str, Tracked] = {}
+        self._cursor = -2
+        self._served: Mapping[str, CheckAndHoldArgs] = {}
+        self._tries: list[tuple[float, int, str]] = []
+        self._writes: list[tuple[float, int, str]] = []
+        self._order = 0
+        #: the key of the one that is being tried
+        self.trying = ""
+        self.writes = 0
+
+    def try_at(self, tracked: Tracked, at_s: float) -> None:
+        tracked.try_s = at_s
+        self._order += 1
+        heappush(self._tries, (at_s, self._order, tracked.key))
+
+    def write_at(self, tracked: Tracked, at_s: float) -> None:
+        tracked.write_s = at_s
+        self._order += 1
+        heappush(self._writes, (at_s, self._order, tracked.key))
+
+    def to_try(self, now_s: float) -> Tracked | None:
+        """The next one whose time has come, if none is being tried."""
+        while not self.trying and self._tries and self._tries[0][0] <= now_s:
+            at_s, _, key = heappop(self._tries)
+            tracked = self.tracked.get(key)
+            if tracked is not None and tracked.try_s == at_s:
+                tracked.try_s, self.trying = None, key
+                return tracked
+        return None
+
+    def to_write(self, now_s: float) -> Tracked | None:
+        """The same for writes, of which there may be several."""
+        while self.writes < WRITES_MAX and self._writes and self._writes[0][0] <= now_s:
+            at_s, _, key = heappop(self._writes)
+            tracked = self.tracked.get(key)
+            if tracked is not None and tracked.write_s == at_s and not tracked.is_writing:
+                tracked.write_s, tracked.is_writing = None, True
+                self.writes += 1
+                return tracked
+        return None
+
+    def next_s(self) -> float | None:
+        heads = [] if self.trying else self._tries[:1]
+        heads += self._writes[:1] if self.writes < WRITES_MAX else []
+        return min((at_s for at_s, _, _ in heads), default=None)
+
+    def changed(self, served: Mapping[str, CheckAndHoldArgs]) -> list[str]:
+        """Keys of requests that moved since the last call, and of those whose template did."""
+        log = self._cluster.object_log
+        entries = log.since(self._cursor) if served == self._served else None
+        self._cursor, self._served = log.end, served
+        if entries is None:
+            known: Mapping[str, ProvisioningRequest] = self._cluster.all(PROVISIONING_REQUEST)
+            by_age = sorted(known, key=lambda k: (known[k].metadata.creation_timestamp or "", k))
+            return list(dict.fromkeys((*self.tracked, *by_age)))
+        found: dict[str, None] = {}
+        templates = set()
+        for resource, key in entries:
+            if resource == PROVISIONING_REQUEST.resource:
+                found[key] = None
+            elif resource == POD_TEMPLATE.resource:
+                templates.add(key)
+        if templates:
+            found.update((t.key, None) for t in self.tracked.values() if t.lacks in templates)
+        return list(found)
+
+
+def _both(cluster: Cluster) -> tuple[Requests, Bookings]:
+    return cluster.singleton(Requests), cluster.singleton(Bookings)
+
+
+def served(context: SchedulerContext) -> dict[str, CheckAndHoldArgs]:
+    """The args of CheckAndHold by profile."""
+    return {
+        name: args
+        for name, runner in context.runners.items()
+        if isinstance(
+            args := getattr(runner.profile.plugins.get(names.CHECK_AND_HOLD), "args", None),
+            CheckAndHoldArgs,
+        )
+    }
+
+
+def next_s(cluster: Cluster) -> float | None:
+    """When `due` has something to do next; None if not before something else happens."""
+    return cluster.singleton(Requests).next_s()
+
+
+def due(context: SchedulerContext) -> Iterator[Work]:
+    """What is to be begun now. To be asked while we lead and know everything."""
+    requests, bookings = _both(context.cluster)
+    classes = served(context)
+    if not classes and not requests.tracked:
+        return
+    for key in requests.changed(classes):
+        _consider(context, classes, key)
+    for key in tuple(bookings.moved):
+        bookings.moved.pop(key, None)
+        _look_at_booking(context, key)
+    tracked = requests.to_try(context.now_s)
+    if tracked is not None:
+        yield Work(_try(context, tracked), decides=True)
+    while (tracked := requests.to_write(context.now_s)) is not None:
+        yield Work(_write(context, tracked), decides=False)
+
+
+# --- what is known of them -----------------------------------------------------------------------
+
+
+def _consider(context: SchedulerContext, classes: Mapping[str, CheckAndHoldArgs], key: str) -> None:
+    """A request appeared, moved or went, or its template did."""
+    requests, bookings = _both(context.cluster)
+    request: ProvisioningRequest | None = context.cluster.told(PROVISIONING_REQUEST, key)
+    tracked = requests.tracked.get(key)
+    ours = {args.provisioning_class_name for args in classes.values()}
+    is_ours = request is not None and request.spec.provisioning_class_name in ours
+    if tracked is not None and (
+        request is None or not is_ours or tracked.uid != request.metadata.uid
+    ):
+        _forget(context, key)
+        tracked = None
+    if request is None or not is_ours:
+        return
+    stage = request.stage
+    if stage is Stage.ENDED:
+        _forget(context, key)
+        return
+    if tracked is None:
+        tracked = requests.tracked[key] = Tracked(key, request.metadata.uid)
+        if stage is Stage.UNDECIDED:
+            _try_at(context, tracked, context.now_s)
+    elif tracked.lacks and context.cluster.told(POD_TEMPLATE, tracked.lacks) is not None:
+        tracked.lacks = ""
+        _try_at(context, tracked, context.now_s)
+    if tracked.wanted is not None and says(request, tracked.wanted):
+        tracked.wanted = tracked.write_s = None
+    if stage is Stage.HELD and bookings.get(key) is None and requests.trying != key:
+        adopt(context, tracked, request)
+
+
+def adopt(context: SchedulerContext, tracked: Tracked, request: ProvisioningRequest) -> None:
+    """Hold what a process before us promised, or what we did and did not hear of."""
+    cluster = context.cluster
+    bookings = cluster.singleton(Bookings)
+    promised = request_status.read(request.status.provisioning_class_details)
+    tracked.try_s = None
+    if promised is None:
+        _say(context, tracked, request_status.over(*LOST_PLACES))
+        return
+    places, until_s = promised
+    if until_s <= cluster.wall_clock_s:
+        _say(context, tracked, request_status.over(*TIME_IS_UP))
+        return
+    try:
+        likes = [info for info, _ in examples(cluster, request)]
+    except UnusableRequestError:
+        likes = []
+    if any(not 0 <= place.pod_set < len(likes) for place in places):
+        _say(context, tracked, request_status.over(*LOST_PLACES))
+        return
+    booking = bookings.begin(tracked.key, tracked.uid, until_s)
+    for place in places:
+        for _ in range(place.times):
+            number = len(booking.slots)
+            what = numbered(likes[place.pod_set], request, place.pod_set, number)
+            bookings.add(booking, place.pod_set, what, place.node)
+    bookings.adopt(booking)
+
+
+LOST_PLACES: Final = (request_status.LOST, "its places are not known any more")
+TIME_IS_UP: Final = (request_status.TIME_IS_UP, "Capacity reservation time is expired")
+CONSUMED: Final = (request_status.CONSUMED, "pods have taken all of its places")
+
+
+def _look_at_booking(context: SchedulerContext, key: str) -> None:
+    """A booking ended, or something of it was taken or lost."""
+    cluster = context.cluster
+    requests, bookings = _both(cluster)
+    tracked, booking = requests.tracked.get(key), bookings.get(key)
+    if tracked is None:
+        free(context, bookings.end(key))
+        return
+    request: ProvisioningRequest | None = cluster.told(PROVISIONING_REQUEST, key)
+    if booking is None:
+        if request is not None and request.stage is Stage.HELD:
+            _say(context, tracked, request_status.over(*TIME_IS_UP))
+        else:  # nobody was told
+            tracked.wanted = tracked.write_s = None
+            _pause(context, tracked)
+    elif booking.is_consumed:
+        bookings.end(key)
+        _say(context, tracked, request_status.over(*CONSUMED))
+    elif booking.homeless and requests.trying != key:
+        _try_at(context, tracked, context.now_s)
+
+
+def _forget(context: SchedulerContext, key: str) -> None:
+    requests, bookings = _both(context.cluster)
+    requests.tracked.pop(key, None)
+    free(context, bookings.end(key))
+
+
+# --- attempts ------------------------------------------------------------------------------------
+
+
+def _try(context: SchedulerContext, tracked: Tracked) -> Steps:
+    cluster = context.cluster
+    requests, bookings = _both(cluster)
+    try:
+        request: ProvisioningRequest | None = cluster.told(PROVISIONING_REQUEST, tracked.key)
+        if request is None or request.metadata.uid != tracked.uid:
+            return
+        booking = bookings.get(tracked.key)
+        if booking is not None:
+            wanted = yield from rehouse(context, booking)
+            if bookings.get(tracked.key) is booking:
+                if wanted.details is None:
+                    free(context, bookings.end(tracked.key))
+                _say(context, tracked, wanted)
+            return
+        if tracked.seen == _now(cluster):
+            _pause(context, tracked)
+            return
+        found = yield from answer(context, request, served(context))
+        if requests.tracked.get(tracked.key) is not tracked:
+            free(context, bookings.end(tracked.key))
+            return
+        tracked.lacks, tracked.seen = found.lacks, _now(cluster)
+        if found.is_tried_again:
+            _pause(context, tracked)
+        if not says(request, found.wanted):
+            _say(context, tracked, found.wanted)
+    finally:
+        requests.trying = ""
+
+
+def _now(cluster: Cluster) -> tuple[int, ...]:
+    return cluster.nodes.log.end, cluster.epoch
+
+
+def _pause(context: SchedulerContext, tracked: Tracked) -> None:
+    _try_at(context, tracked, context.now_s + tracked.pause_s)
+    tracked.pause_s = min(2 * tracked.pause_s, PAUSE_S_MAX)
+
+
+def _try_at(context: SchedulerContext, tracked: Tracked, at_s: float) -> None:
+    context.cluster.singleton(Requests).try_at(tracked, at_s)
+
+
+# --- writes --------------------------------------------------------------------------------------
+
+
+def _say(context: SchedulerContext, tracked: Tracked, wanted: Wanted) -> None:
+    tracked.wanted, tracked.write_pause_s = wanted, WRITE_PAUSE_S
+    _write_at(context, tracked, context.now_s)
+
+
+def _write_at(context: SchedulerContext, tracked: Tracked, at_s: float) -> None:
+    context.cluster.singleton(Requests).write_at(tracked, at_s)
+
+
+def _write(context: SchedulerContext, tracked: Tracked) -> Steps:
+    """One write. What it says stays wanted until the watch shows it: an answer may be lost, and the
+    version on which it was made may have moved on.
+    """
+    cluster = context.cluster
+    requests = cluster.singleton(Requests)
+    try:
+        wanted = tracked.wanted
+        request: ProvisioningRequest | None = cluster.told(PROVISIONING_REQUEST, tracked.key)
+        if request is None or wanted is None or request.metadata.uid != tracked.uid:
+            return
+        if says(request, wanted):
+            tracked.wanted = None
+            return
+        said = yield patch_of(cluster, request, wanted)
+        if requests.tracked.get(tracked.key) is not tracked or tracked.wanted is None:
+            return
+        if isinstance(said, Done) and tracked.wanted is wanted:
+            tracked.wanted = None
+            return
+        _write_at(context, tracked, context.now_s + tracked.write_pause_s)
+        tracked.write_pause_s = min(2 * tracked.write_pause_s, WRITE_PAUSE_S_MAX)
+    finally:
+        requests.writes -= 1
+        tracked.is_writing = False
+        if tracked.wanted is not None and tracked.write_s is None:
+            _write_at(context, tracked, context.now_s + WRITE_PAUSE_S)

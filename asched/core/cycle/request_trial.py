@@ -1,0 +1,195 @@
+"""The trial of a ProvisioningRequest: its pods as a gang that is only supposed, then its places.
+
+The pods go through the trial and the search of any gang, by the profile that their templates name,
+and nobody is evicted for them. Each place changes at once from a pod that is supposed there to a
+slot that is held there, so that others who have their turn meanwhile find it taken.
+"""
+
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass
+
+from asched.core.config.args import CheckAndHoldArgs
+from asched.core.cycle import request_book, request_status
+from asched.core.cycle.binding import give_back
+from asched.core.cycle.company import Company
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.group import GroupAttempt, Outcome, Result
+from asched.core.cycle.group_search import search_places, told
+from asched.core.cycle.group_trial import LET_GO_STEPS, free, pause_if_due, try_group
+from asched.core.cycle.request_book import OWNERS, Booking, Bookings
+from asched.core.cycle.request_pods import (
+    VALID_UNTIL_SECONDS,
+    Terms,
+    UnusableRequestError,
+    examples,
+    numbered,
+    terms_of,
+)
+from asched.core.cycle.request_status import Wanted, Where
+from asched.core.framework.effects import Effect
+from asched.core.framework.runner import Runner
+from asched.core.model.provisioning import ProvisioningRequest
+from asched.core.model.timestamp import microseconds
+from asched.core.queue.queued import QueuedPod
+from asched.core.state.facts import Answer
+from asched.core.state.pods import PodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a request is told, and whether it is tried again later, or as soon as it does not lack
+    the template any more.
+    """
+
+    wanted: Wanted
+    is_tried_again: bool = False
+    lacks: str = ""
+
+
+def answer(
+    context: SchedulerContext, request: ProvisioningRequest, served: Mapping[str, CheckAndHoldArgs]
+) -> Generator[Effect, Answer, Found]:
+    """Look for places of all pods, and hold them."""
+    try:
+        by_set = examples(context.cluster, request)
+        scheduler = by_set[0][0].pod.spec.scheduler_name
+        args = _args(served, scheduler, request.spec.provisioning_class_name)
+        terms = terms_of(request, args)
+        runner = context.runners[scheduler]
+    except UnusableRequestError as error:
+        if error.lacks:
+            wanted = request_status.not_found(str(error), request_status.NO_PODS)
+            return Found(wanted, is_tried_again=True, lacks=error.lacks)
+        return Found(request_status.failed(str(error), request_status.NO_PODS))
+    if _age_s(context, request) > terms.valid_s:
+        why = f"no place was found within {terms.valid_s:.0f} s ({VALID_UNTIL_SECONDS})"
+        return Found(request_status.failed(why, request_status.EXPIRED))
+    if any(runner.consults(info) for info, _ in by_set):
+        why = "an extender has a say in its pods' places, and cannot be asked about supposed pods"
+        return Found(request_status.failed(why, request_status.NO_PODS))
+    infos: list[PodInfo] = []
+    pod_set_of: dict[str, int] = {}
+    for index, (like, count) in enumerate(by_set):
+        for number in range(count):
+            infos.append(numbered(like, request, index, len(infos)))
+            pod_set_of[infos[-1].pod.uid] = index
+            if number % 500 == 499:
+                context.cluster.budget.note(LET_GO_STEPS * 100)
+    group = _supposed(context, request.metadata.key, infos, runner)
+    outcome = yield from _trial(context, group)
+    if isinstance(outcome, str):
+        if terms.is_tried_again:
+            return Found(request_status.not_found(outcome), is_tried_again=True)
+        return Found(request_status.failed(outcome))
+    return (yield from _book(context, request, group, outcome, pod_set_of, terms))
+
+
+def rehouse(context: SchedulerContext, booking: Booking) -> Generator[Effect, Answer, Wanted]:
+    """Look for other places for slots that lost theirs."""
+    bookings = context.cluster.singleton(Bookings)
+    slots = {slot.what.pod.uid: slot for slot in booking.homeless.values()}
+    lost = request_status.over(request_status.LOST, "others took some of its places, or nodes went")
+    if not slots:
+        return _found(booking)
+    whats = [slot.what for slot in slots.values()]
+    runner = context.runners.get(whats[0].pod.spec.scheduler_name)
+    if runner is None:
+        return lost
+    group = _supposed(context, booking.key, whats, runner)
+    outcome = yield from _trial(context, group)
+    if isinstance(outcome, str):
+        return lost
+    for tried in outcome.tried:
+        yield from pause_if_due(context, group, LET_GO_STEPS)
+        assert tried.decision is not None
+        node, uid = tried.decision.node, tried.attempt.pod.uid
+        yield from give_back(context, tried.attempt, node)
+        slot = slots[uid]
+        if bookings.get(booking.key) is booking and slot.owner in booking.homeless:
+            bookings.house(booking, slot, node)
+    return lost if booking.homeless else _found(booking)
+
+
+def _args(
+    served: Mapping[str, CheckAndHoldArgs], scheduler: str, class_name: str
+) -> CheckAndHoldArgs:
+    args = served.get(scheduler)
+    if args is None or args.provisioning_class_name != class_name:
+        raise UnusableRequestError(
+            f'its templates name the scheduler "{scheduler}", no profile of which serves'
+            f" {class_name}: its pods would not get these places"
+        )
+    return args
+
+
+def _age_s(context: SchedulerContext, request: ProvisioningRequest) -> float:
+    try:
+        born_s = microseconds(request.metadata.creation_timestamp or "") / 1e6
+    except ValueError:
+        return 0.0
+    return context.cluster.wall_clock_s - born_s
+
+
+def _supposed(
+    context: SchedulerContext, key: str, infos: Sequence[PodInfo], runner: Runner
+) -> GroupAttempt:
+    company, started_s = Company(context.cluster, len(infos)), context.counter_s()
+    attempts = [
+        Attempt(
+            number, QueuedPod(info.pod, context.now_s), info, runner, started_s, company=company
+        )
+        for number, info in enumerate(infos)
+    ]
+    return GroupAttempt(f"{OWNERS}:{key}", attempts, 0, infos[0].pod, started_s)
+
+
+def _trial(
+    context: SchedulerContext, group: GroupAttempt
+) -> Generator[Effect, Answer, Outcome | str]:
+    """Places of all pods, assumed; or why there are none."""
+    outcome = yield from try_group(context, group, plan={})
+    if outcome.result is Result.SCHEDULED:
+        return outcome
+    yield from free(context, group, outcome)
+    failures = [tried.failure for tried in outcome.tried if tried.failure is not None]
+    why = failures[0].message if failures else outcome.message
+    if failures and failures[0].is_error:
+        return why
+    found = yield from search_places(context, group)
+    if isinstance(found, Outcome):
+        return found
+    return f"{told(found)} (tried one after the other: {why})"
+
+
+def _book(
+    context: SchedulerContext,
+    request: ProvisioningRequest,
+    group: GroupAttempt,
+    outcome: Outcome,
+    pod_set_of: Mapping[str, int],
+    terms: Terms,
+) -> Generator[Effect, Answer, Found]:
+    bookings = context.cluster.singleton(Bookings)
+    key, uid = request.metadata.key, request.metadata.uid
+    booking = bookings.begin(key, uid, context.cluster.wall_clock_s + terms.hold_s)
+    for tried in outcome.tried:
+        yield from pause_if_due(context, group, LET_GO_STEPS)
+        assert tried.decision is not None
+        info, node = tried.attempt.info, tried.decision.node
+        yield from give_back(context, tried.attempt, node)
+        if bookings.get(key) is booking:
+            slot = bookings.add(booking, pod_set_of[info.pod.uid], info, node)
+            bookings.house(booking, slot, node)
+    if bookings.get(key) is not booking or booking.homeless:
+        request_book.free(context, bookings.end(key))
+        why = "nodes went, or others took room on them, while it was tried"
+        return Found(request_status.not_found(why), is_tried_again=True)
+    return Found(_found(booking))
+
+
+def _found(booking: Booking) -> Wanted:
+    """The places as they are told, those that pods have taken among them."""
+    places = Counter((slot.pod_set, slot.node) for slot in booking.slots.values())
+    where = [Where(pod_set, node, count) for (pod_set, node), count in places.items()]
+    return request_status.found(request_status.details_of(where, booking.until_s))

@@ -1,0 +1,81 @@
+"""Requests for room that somebody else's pods are to get, and templates of those pods.
+
+Source  kubernetes/autoscaler cluster-autoscaler/apis/provisioningrequest (v1, v1beta1)
+"""
+
+from enum import Enum
+from typing import Final
+
+from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.pod import PodSpec
+from asched.core.model.workload import Condition
+
+#: Types of its conditions.
+ACCEPTED: Final = "Accepted"
+PROVISIONED: Final = "Provisioned"
+FAILED: Final = "Failed"
+BOOKING_EXPIRED: Final = "BookingExpired"
+CAPACITY_REVOKED: Final = "CapacityRevoked"
+#: Those that end it: whatever else it says, nothing is held for it any more.
+ENDS: Final = (FAILED, BOOKING_EXPIRED, CAPACITY_REVOKED)
+
+
+class Stage(Enum):
+    """How far a request has come, by what it says itself."""
+
+    UNDECIDED = "undecided"
+    HELD = "held"
+    ENDED = "ended"
+
+
+class PodTemplateSpec(Record, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+
+
+class PodTemplate(Record, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    template: PodTemplateSpec = PodTemplateSpec()
+
+
+class PodTemplateReference(Record, frozen=True, gc=False):
+    name: str = ""
+
+
+class PodSet(Record, frozen=True, gc=False):
+    """So many pods of a template in the request's namespace."""
+
+    pod_template_ref: PodTemplateReference = PodTemplateReference()
+    count: int = 0
+
+
+class ProvisioningRequestSpec(Record, frozen=True, gc=False):
+    pod_sets: tuple[PodSet, ...] = ()
+    provisioning_class_name: str = ""
+    parameters: dict[str, str] | None = None
+
+
+class ProvisioningRequestStatus(Record, frozen=True, gc=False):
+    conditions: tuple[Condition, ...] | None = None
+    provisioning_class_details: dict[str, str] | None = None
+
+
+class ProvisioningRequest(Record, frozen=True, gc=False):
+    """Its spec never changes."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ProvisioningRequestSpec = ProvisioningRequestSpec()
+    status: ProvisioningRequestStatus = ProvisioningRequestStatus()
+
+    def condition(self, type_: str) -> Condition | None:
+        for condition in self.status.conditions or ():
+            if condition.type == type_:
+                return condition
+        return None
+
+    @property
+    def stage(self) -> Stage:
+        true = {c.type for c in self.status.conditions or () if c.status == "True"}
+        if not true.isdisjoint(ENDS):
+            return Stage.ENDED
+        return Stage.HELD if PROVISIONED in true else Stage.UNDECIDED

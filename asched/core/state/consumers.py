@@ -1,0 +1,62 @@
+"""Pods that consume a ProvisioningRequest: which of them have a place, assumed or told.
+
+A pod names the request of its namespace in an annotation, in one of two spellings.
+
+Bounds  one entry per placed pod with the annotation, and per one that moved since the last turn.
+Source  kubernetes/autoscaler cluster-autoscaler/provisioningrequest/pods (the annotations)
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from asched.core.model.pod import Pod
+from asched.core.state.pods import PodInfo
+
+CONSUMES: Final = "autoscaling.x-k8s.io/consume-provisioning-request"
+CONSUMES_OLD: Final = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
+_NOBODY: Final[Mapping[str, PodInfo]] = MappingProxyType({})
+
+
+def request_of(pod: Pod) -> str:
+    """The key, "namespace/name", of the request that a pod consumes; empty if it says of none."""
+    said = pod.metadata.annotations
+    if not said:
+        return ""
+    name = said.get(CONSUMES) or said.get(CONSUMES_OLD)
+    return f"{pod.metadata.namespace}/{name}" if name else ""
+
+
+class Consumers:
+    """Only the cluster moves pods. Whoever keeps the holds takes out of `moved`."""
+
+    def __init__(self) -> None:
+        self._placed: dict[str, dict[str, PodInfo]] = {}  # request -> uid -> pod
+        self._request_of: dict[str, str] = {}
+        #: pods that got a place or lost one, by uid
+        self.moved: dict[str, None] = {}
+
+    def of(self, request: str) -> Mapping[str, PodInfo]:
+        """The placed pods of a request by uid."""
+        return self._placed.get(request, _NOBODY)
+
+    def request_of(self, uid: str) -> str:
+        """What a placed pod consumes; empty if it is none of these."""
+        return self._request_of.get(uid, "")
+
+    def place(self, info: PodInfo) -> None:
+        key = request_of(info.pod)
+        if key:
+            self._request_of[info.pod.uid] = key
+            self._placed.setdefault(key, {})[info.pod.uid] = info
+            self.moved[info.pod.uid] = None
+
+    def displace(self, uid: str) -> None:
+        key = self._request_of.pop(uid, None)
+        if key is None:
+            return
+        pods = self._placed[key]
+        del pods[uid]
+        if not pods:
+            del self._placed[key]
+        self.moved[uid] = None
