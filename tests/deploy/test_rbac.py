@@ -20,7 +20,14 @@ from asched.core.plugins import IN_TREE_POINTS
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.client.transport import Observer
 from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.doctor.permissions import WRITES, Right, group_of, lease_rights, needed
+from asched.edge.host.doctor.permissions import (
+    COMPONENTS,
+    WRITES,
+    Right,
+    group_of,
+    lease_rights,
+    needed,
+)
 from asched.edge.host.loops import Scheduler
 from asched.edge.serve.routes import GROUPS, NODES, OWN, PODS, UI
 from asched.lab.apiserver.call import User
@@ -125,13 +132,16 @@ def test_the_option_for_pod_groups_grants_what_their_gate_takes_and_nothing_else
     ]
 
 
-def test_the_option_for_coscheduling_grants_what_the_plugin_takes_and_nothing_else() -> None:
-    manifests = documents(DEPLOY / "components/coscheduling/rbac.yaml")
+@pytest.mark.parametrize(("plugin", "count"), [(names.COSCHEDULING, 3), (names.CHECK_AND_HOLD, 5)])
+def test_the_option_for_a_plugin_grants_what_it_takes_and_nothing_else(
+    plugin: str, count: int
+) -> None:
+    manifests = documents(DEPLOY / "components" / COMPONENTS[plugin] / "rbac.yaml")
     without = {need.right for need in needed(default_plugins(), ELECTION)}
-    plugins = [*default_plugins(), names.COSCHEDULING]
+    plugins = [*default_plugins(), plugin]
     wanted = {need.right for need in needed(plugins, ELECTION)}
     granted = list(rights_in(manifests))
-    assert len(granted) == len(set(granted)) == 3
+    assert len(granted) == len(set(granted)) == count
     assert set(granted) == wanted - without
     (binding,) = [m for m in manifests if m["kind"] == "ClusterRoleBinding"]
     assert binding["roleRef"]["name"] == manifests[0]["metadata"]["name"]

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
 
-from asched import names
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle import request_status
 from asched.core.cycle.context import SchedulerContext
@@ -148,14 +147,12 @@ def _both(cluster: Cluster) -> tuple[Requests, Bookings]:
 
 
 def served(context: SchedulerContext) -> dict[str, CheckAndHoldArgs]:
-    """The args of CheckAndHold by profile."""
+    """By profile, what the plugin was told that serves a class."""
     return {
         name: args
         for name, runner in context.runners.items()
-        if isinstance(
-            args := getattr(runner.profile.plugins.get(names.CHECK_AND_HOLD), "args", None),
-            CheckAndHoldArgs,
-        )
+        for plugin in runner.profile.plugins.values()
+        if isinstance(args := getattr(plugin, "args", None), CheckAndHoldArgs)
     }
 
 

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from asched import names
+from asched.core.cycle.request_book import Bookings
+from asched.core.cycle.request_cycle import Requests
 from asched.core.framework.effects import Lane
 from asched.core.framework.runner import Runner
 from asched.core.model.requests import CPU
@@ -113,6 +115,10 @@ class Figures:
         text = "[ALPHA] Room held for pods to come, by resource in its own unit; cpu in cores."
         families.pulled("asched_held_room", "gauge", text, ("resource",), self.held)
 
+        text = "[ALPHA] ProvisioningRequests without an end, by whether places are held for them."
+        read = self.requests
+        families.pulled("asched_provisioning_requests", "gauge", text, ("state",), read)
+
     def _show_watches(self, families: Families) -> None:
         text = "[ALPHA] Time since a watch was last known to tell everything."
         deaf_s = self._scheduler.hearing.deaf_s
@@ -154,6 +160,13 @@ class Figures:
                     what.accounted if isinstance(what, HeldAmounts) else what.cls.accounted
                 )
         return {(name,): amount / 1000 if name == CPU else amount for name, amount in found.items()}
+
+    def requests(self) -> Values:
+        """How many have places, and how many wait for some."""
+        cluster = self._context.cluster
+        booked = len(cluster.singleton(Bookings))
+        waiting = max(len(cluster.singleton(Requests).tracked) - booked, 0)
+        return {("held",): booked, ("waiting",): waiting}
 
     def looks(self) -> Values:
         """By what became of the pod."""

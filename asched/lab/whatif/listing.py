@@ -14,7 +14,16 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from asched.core.model.kinds import BY_RESOURCE, COSCHEDULING_GROUP, NODE, POD, POD_GROUP, Kind
+from asched.core.model.kinds import (
+    BY_RESOURCE,
+    COSCHEDULING_GROUP,
+    NODE,
+    POD,
+    POD_GROUP,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
+    Kind,
+)
 from asched.edge.client.codec import KindCodec, peek_continue
 from asched.edge.client.errors import ApiError, ClientError, Expired, api_error
 from asched.edge.client.lists import PAGE_SIZE, PAGE_TIMEOUT_S
@@ -28,6 +37,8 @@ _lists: Final = msgspec.json.Decoder(dict[str, Any])
 NEEDED: Final = (NODE, POD)
 #: Served by few clusters: nobody needs to hear that they are not.
 RARE: Final = (POD_GROUP, COSCHEDULING_GROUP)
+#: What is held for requests is no part of a snapshot.
+LEFT_OUT: Final = (PROVISIONING_REQUEST, POD_TEMPLATE)
 
 
 async def snapshot_of(options: ConnectionOptions) -> Snapshot:
@@ -43,7 +54,8 @@ async def listed(session: Session) -> Snapshot:
     """The same over a session that is open."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     snapshot = Snapshot(server=session.url, taken=now)
-    order = [*NEEDED, *(kind for kind in BY_RESOURCE.values() if kind not in NEEDED)]
+    others = (kind for kind in BY_RESOURCE.values() if kind not in (*NEEDED, *LEFT_OUT))
+    order = [*NEEDED, *others]
     version: str | None = ""
     for kind in order:
         lister = _Lister(session, kind)

@@ -13,7 +13,7 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
 
 #: Plugins in no default profile.
-NOT_BY_DEFAULT = (names.GPU_SHARING, names.COSCHEDULING)
+NOT_BY_DEFAULT = (names.GPU_SHARING, names.COSCHEDULING, names.CHECK_AND_HOLD)
 
 
 def one(name: str, given: object, **gates: bool) -> object:

@@ -44,6 +44,14 @@ def test_times_of_coscheduling_are_not_negative_and_its_share_is_one() -> None:
     ]
 
 
+def test_a_class_of_requests_has_a_name_that_the_api_takes_and_holds_for_a_day_at_most() -> None:
+    assert texts("CheckAndHold", {"provisioningClassName": "hold.example.com"}) == []
+    assert texts("CheckAndHold", {"provisioningClassName": "Hold", "holdSeconds": 86_401}) == [
+        'provisioningClassName: Invalid value: "Hold": must be a DNS subdomain',
+        "holdSeconds: Invalid value: 86401: not in valid range [1, 86400]",
+    ]
+
+
 def test_gpu_strategies_and_the_pods_they_expect() -> None:
     assert texts("GpuSharing", {}) == []
     assert texts("GpuSharing", {"strategy": "FGD"})[0].startswith('strategy: Unsupported value: "F')

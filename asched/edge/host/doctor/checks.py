@@ -18,7 +18,14 @@ from asched import names
 from asched.core.config.in_tree import KnownPlugins
 from asched.core.config.merge import UnusableProfileError, needed_plugins, resolve
 from asched.core.config.v1 import SchedulerConfiguration
-from asched.core.model.kinds import COSCHEDULING_GROUP, KINDS, POD_GROUP, Kind
+from asched.core.model.kinds import (
+    COSCHEDULING_GROUP,
+    KINDS,
+    POD_GROUP,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
+    Kind,
+)
 from asched.core.plugins import IN_TREE_POINTS
 from asched.edge.client.errors import ClientError, ConnectError, NotFound
 from asched.edge.client.session import ConnectionOptions, Session, connect
@@ -43,6 +50,13 @@ SKEW_WARN_S: Final = 5.0
 #: (flow control v1); device claims need 1.34.
 FOLLOWED_MINOR: Final = 36
 OLDEST_MINOR: Final = 29
+
+
+#: What single plugins follow.
+OF_PLUGINS: Final = {
+    names.COSCHEDULING: (COSCHEDULING_GROUP,),
+    names.CHECK_AND_HOLD: (PROVISIONING_REQUEST, POD_TEMPLATE),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +191,9 @@ def _check_version(reply: Reply) -> list[Finding]:
 def _kinds(examination: Examination) -> tuple[Kind, ...]:
     upstream = (POD_GROUP,) if examination.tries_groups else ()
     profiles = examination.configuration.profiles
-    is_coscheduled = any(names.COSCHEDULING in needed_plugins(profile) for profile in profiles)
-    return (*KINDS, *upstream, *((COSCHEDULING_GROUP,) if is_coscheduled else ()))
+    enabled = {name for profile in profiles for name in needed_plugins(profile)}
+    theirs = (kind for name, kinds in OF_PLUGINS.items() if name in enabled for kind in kinds)
+    return (*KINDS, *upstream, *theirs)
 
 
 async def _check_kinds(reader: Reader, kinds: tuple[Kind, ...]) -> list[Finding]:
@@ -223,6 +238,13 @@ def _missing_kind(kind: Kind) -> Finding:
         cure = (
             "install the CRD of kubernetes-sigs/scheduler-plugins (Trainer, training-operator, MPI"
             " and Spark operators want it, too), or take Coscheduling out of the profile"
+        )
+        return Finding("kinds", State.WARNING, text, cure)
+    if kind is PROVISIONING_REQUEST:
+        text = f"{text}; no places are held for Kueue"
+        cure = (
+            "install the CRD of cluster-autoscaler (docs/batch.md names the command), or take"
+            " CheckAndHold out of the profile"
         )
         return Finding("kinds", State.WARNING, text, cure)
     cure = f"nothing to do unless {READERS[kind]} must see some; then upgrade the cluster"

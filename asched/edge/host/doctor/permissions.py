@@ -28,6 +28,8 @@ from asched.core.model.kinds import (
     POD,
     POD_DISRUPTION_BUDGET,
     POD_GROUP,
+    POD_TEMPLATE,
+    PROVISIONING_REQUEST,
     REPLICA_SET,
     REPLICATION_CONTROLLER,
     RESOURCE_CLAIM,
@@ -70,7 +72,11 @@ SCHEDULING: Final = "scheduling"
 SPREADING: Final = "default spreading"
 POD_GROUPS: Final = "pod groups"
 #: Purposes whose rights a component of deploy/ grants, and its name.
-COMPONENTS: Final = {POD_GROUPS: "pod-groups", names.COSCHEDULING: "coscheduling"}
+COMPONENTS: Final = {
+    POD_GROUPS: "pod-groups",
+    names.COSCHEDULING: "coscheduling",
+    names.CHECK_AND_HOLD: "check-and-hold",
+}
 #: The cure for a missing right of our own.
 GRANT: Final = "grant it, as deploy/base/rbac.yaml does (kubectl apply -k deploy/base)"
 LEADER_ELECTION: Final = "leader election"
@@ -160,6 +166,21 @@ COSCHEDULING_RIGHTS: Final = (
 )
 
 
+#: The same for ProvisioningRequests, where a profile enables CheckAndHold.
+REQUEST_RIGHTS: Final = (
+    Right("list", group_of(PROVISIONING_REQUEST), PROVISIONING_REQUEST.plural),
+    Right("watch", group_of(PROVISIONING_REQUEST), PROVISIONING_REQUEST.plural),
+    Right("patch", group_of(PROVISIONING_REQUEST), f"{PROVISIONING_REQUEST.plural}/status"),
+    Right("list", group_of(POD_TEMPLATE), POD_TEMPLATE.plural),
+    Right("watch", group_of(POD_TEMPLATE), POD_TEMPLATE.plural),
+)
+#: What single plugins follow, and write about it.
+FOLLOWS: Final = {
+    names.COSCHEDULING: COSCHEDULING_RIGHTS,
+    names.CHECK_AND_HOLD: REQUEST_RIGHTS,
+}
+
+
 def needed(
     plugins: Iterable[str],
     election: LeaderElection,
@@ -181,8 +202,9 @@ def needed(
     if tries_groups or names.GANG_SCHEDULING in enabled:
         for right in GROUP_RIGHTS:
             found.setdefault(right, POD_GROUPS)
-    for right in COSCHEDULING_RIGHTS if names.COSCHEDULING in enabled else ():
-        found.setdefault(right, names.COSCHEDULING)
+    for plugin, rights in FOLLOWS.items():
+        for right in rights if plugin in enabled else ():
+            found.setdefault(right, plugin)
     for right in CORE:
         found.setdefault(right, SCHEDULING)
     for plugin, rights in WRITES.items():

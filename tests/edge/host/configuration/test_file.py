@@ -167,6 +167,7 @@ def test_the_ready_files_do_what_they_say() -> None:
         "hami.yaml",
         "high-load.yaml",
         "koordinator-load.yaml",
+        "kueue.yaml",
         "load-aware.yaml",
         "network-topology.yaml",
         "numa.yaml",
@@ -191,6 +192,8 @@ def test_the_ready_files_do_what_they_say() -> None:
     assert fit.ignored_resources == ("example.com/accelerator",)  # type: ignore[union-attr]
     gpus = {p.name: p.weight for p in ready("gpu-sharing.yaml").profiles[0].at("score")}
     assert gpus["GpuSharing"] > 100 * sum(w for name, w in gpus.items() if name != "GpuSharing") / 2
+    kueue = ready("kueue.yaml").profiles[0]
+    assert [one.name for one in kueue.at("preEnqueue")][-1] == "CheckAndHold"
     batch = ready("batch.yaml")
     assert [p.scheduler_name for p in batch.profiles] == ["asched", "scheduler-plugins-scheduler"]
     for profile in batch.profiles:

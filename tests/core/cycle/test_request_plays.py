@@ -1,0 +1,505 @@
+"""ProvisioningRequests played through the machine: answered, held, consumed, ended."""
+
+from typing import Any
+
+import orjson
+import pytest
+
+from asched.core.cycle.request_book import Bookings
+from asched.core.framework.effects import Bind, Effect, Patch
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NODE, POD, POD_TEMPLATE, PROVISIONING_REQUEST
+from asched.core.model.provisioning import PodTemplate, ProvisioningRequest
+from asched.core.state.audit import recount
+from asched.core.state.facts import Answer, Bound, Done, Fact, Gone, Refused, Seen, Unknown
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.core.cycle.playbook import Play
+
+CLASS = "check-and-hold.asched.dev"
+CONSUMES = "autoscaling.x-k8s.io/consume-provisioning-request"
+OLD = "cluster-autoscaler.kubernetes.io/consume-provisioning-request"
+HOLD_S = 600
+
+
+def a_play(*nodes: NodeBuilder, args: dict[str, Any] | None = None) -> "RequestPlay":
+    plugins = {"multiPoint": {"enabled": [{"name": "CheckAndHold"}]}}
+    config = [{"name": "CheckAndHold", "args": args or {}}]
+    own = {"schedulerName": "default-scheduler", "plugins": plugins, "pluginConfig": config}
+    return RequestPlay(*nodes, profiles=[own])
+
+
+class RequestPlay(Play):
+    """Keeps requests as an API server would: a write is refused if its version is old."""
+
+    def __init__(self, *nodes: NodeBuilder, **config: Any) -> None:
+        self.stored: dict[str, dict[str, Any]] = {}
+        self.version = 1
+        self.open: dict[int, Effect] = {}
+        super().__init__(*nodes, **config)
+
+    def turn(self, *facts: Fact, after_s: float = 0.0) -> list[Effect]:
+        """What wants an answer stays `open` until it has one."""
+        for fact in facts:
+            if isinstance(fact, Answer):
+                self.open.pop(fact.effect_id, None)
+        for effect in super().turn(*facts, after_s=after_s):
+            if effect.answers and effect.wants_answer:
+                self.open[effect.id] = effect
+        return self.effects
+
+    def patches(self) -> list[Patch]:
+        return [effect for effect in self.open.values() if isinstance(effect, Patch)]
+
+    def binds(self) -> list[Bind]:
+        return [effect for effect in self.open.values() if isinstance(effect, Bind)]
+
+    def template(self, name: str = "worker", cpu: str = "1", **spec: Any) -> None:
+        container = {"name": "main", "image": "app", "resources": {"requests": {"cpu": cpu}}}
+        made = {
+            "metadata": {"name": name, "namespace": "default", "uid": f"uid-{name}"},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"schedulerName": "default-scheduler", "containers": [container], **spec},
+            },
+        }
+        self.turn(Seen(POD_TEMPLATE, decode(PodTemplate, made)))
+
+    def ask(self, name: str = "job", sets: dict[str, int] | None = None, **more: Any) -> None:
+        pod_sets = [
+            {"podTemplateRef": {"name": template}, "count": count}
+            for template, count in (sets or {"worker": 2}).items()
+        ]
+        spec = {"provisioningClassName": CLASS, "podSets": pod_sets, **more}
+        metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}", "generation": 1}
+        self.stored[name] = {"metadata": metadata, "spec": spec, "status": {}}
+        self.show(name)
+
+    def show(self, name: str) -> None:
+        """The watch tells of the request as it is stored."""
+        self.version += 1
+        self.stored[name]["metadata"]["resourceVersion"] = str(self.version)
+        self.turn(Seen(PROVISIONING_REQUEST, self.record(name)))
+
+    def record(self, name: str) -> ProvisioningRequest:
+        return decode(ProvisioningRequest, orjson.loads(orjson.dumps(self.stored[name])))
+
+    def perform(self, patch: Patch) -> None:
+        """Carry a write out."""
+        stored, status = self.stored[patch.name], patch.body["status"]
+        assert patch.body["metadata"]["uid"] == stored["metadata"]["uid"]
+        if patch.body["metadata"]["resourceVersion"] != stored["metadata"]["resourceVersion"]:
+            self.turn(Refused(patch.id, 409, "the object has been modified"))
+            return
+        stored["status"]["conditions"] = list(status["conditions"])
+        details = stored["status"].get("provisioningClassDetails", {})
+        details |= status.get("provisioningClassDetails", {})
+        details = {k: v for k, v in details.items() if v is not None}
+        stored["status"]["provisioningClassDetails"] = details
+        self.turn(Done(patch.id))
+        self.show(patch.name)
+
+    def settle(self, name: str = "job") -> dict[str, tuple[str, str]]:
+        """Carry out all writes; what the request says then: type to (status, reason)."""
+        for _ in range(20):
+            patches = self.patches()
+            if not patches:
+                break
+            for patch in patches:
+                self.perform(patch)
+        return self.said(name) if name in self.stored else {}
+
+    def said(self, name: str = "job") -> dict[str, tuple[str, str]]:
+        conditions = self.stored[name]["status"].get("conditions", ())
+        return {c["type"]: (c["status"], c["reason"]) for c in conditions}
+
+    def message(self, type_: str, name: str = "job") -> str:
+        conditions = self.stored[name]["status"]["conditions"]
+        return next(c["message"] for c in conditions if c["type"] == type_)
+
+    def details(self, name: str = "job") -> dict[str, str]:
+        return self.stored[name]["status"].get("provisioningClassDetails", {})
+
+    def held(self) -> dict[str, int]:
+        """Slots that count, by node."""
+        found: dict[str, int] = {}
+        for hold in self.parts.cluster.holds:
+            for place in () if hold.is_lifted else hold.places:
+                found[place.node_name] = found.get(place.node_name, 0) + 1
+        return found
+
+    def bindings(self) -> dict[str, str]:
+        """Answer all bindings, and show them: pod to node."""
+        found = {}
+        while binds := self.binds():
+            for bind in binds:
+                found[bind.pod.name] = bind.node
+                pod = self.parts.cluster.pods_seen[bind.pod.key].on(bind.node)
+                self.turn(Bound(bind.id), Seen(POD, pod))
+        return found
+
+    def audited(self) -> None:
+        assert recount(self.parts.cluster) == []
+
+
+def room(name: str, cpu: int) -> NodeBuilder:
+    return a_node(name).allocatable(cpu=str(cpu), memory="64Gi", pods="100")
+
+
+def consumer(name: str, cpu: str = "1", request: str = "job", key: str = CONSUMES) -> PodBuilder:
+    pod = a_pod(name).requests(cpu=cpu)
+    return pod.metadata(annotations={key: request})
+
+
+def held_play(*nodes: NodeBuilder, count: int = 2) -> RequestPlay:
+    play = a_play(*(nodes or (room("n1", 2), room("n2", 1))))
+    play.template()
+    play.ask(sets={"worker": count})
+    said = play.settle()
+    assert said["Provisioned"] == ("True", "CapacityIsFound"), said
+    return play
+
+
+def test_what_fits_is_held_and_told() -> None:
+    play = held_play(room("n1", 1), room("n2", 1))
+
+    assert play.said() == {
+        "Accepted": ("True", "Accepted"),
+        "Provisioned": ("True", "CapacityIsFound"),
+    }
+    assert play.held() == {"n1": 1, "n2": 1}
+    assert play.details()["places-0"] in ("0/n1,0/n2", "0/n2,0/n1")
+    play.audited()
+
+
+def test_nobody_else_gets_the_places_whatever_its_priority() -> None:
+    play = held_play(room("n1", 1), room("n2", 1))
+    play.see(a_pod("stranger").requests(cpu="1").priority(1_000_000))
+
+    assert play.bindings() == {}
+
+
+@pytest.mark.parametrize("key", [CONSUMES, OLD])
+def test_pods_that_consume_it_get_its_places(key: str) -> None:
+    play = held_play(room("n1", 1), room("n2", 1))
+    play.see(a_pod("stranger").requests(cpu="1"))
+    play.see(consumer("a", key=key))
+    got = play.bindings()
+    assert set(play.held()) == {"n1", "n2"} - {got["a"]}
+    play.see(consumer("b", key=key))
+    got |= play.bindings()
+
+    assert sorted(got.items()) in ([("a", "n1"), ("b", "n2")], [("a", "n2"), ("b", "n1")])
+    assert play.held() == {}
+    assert play.settle()["BookingExpired"] == ("True", "CapacityIsConsumed")
+    assert play.details() == {}
+    play.audited()
+
+
+def test_one_that_does_not_fit_holds_nothing_and_is_told_why() -> None:
+    play = a_play(room("n1", 1), room("n2", 1))
+    play.template()
+    play.ask(sets={"worker": 3})
+    said = play.settle()
+
+    assert said["Provisioned"] == ("False", "CapacityIsNotFound")
+    assert "Insufficient cpu" in play.message("Provisioned")
+    assert play.held() == {}
+    play.audited()
+
+
+def test_one_that_does_not_fit_is_tried_again_when_there_is_room() -> None:
+    play = a_play(room("n1", 1))
+    play.template()
+    play.ask()
+    play.settle()
+    play.turn(Seen(NODE, room("n2", 1).build()))
+    play.turn(after_s=1.1)
+
+    assert play.settle()["Provisioned"] == ("True", "CapacityIsFound")
+
+
+def test_one_that_is_not_to_be_tried_again_fails() -> None:
+    play = a_play(room("n1", 1))
+    play.template()
+    play.ask(parameters={"noRetry": "true"})
+
+    assert play.settle()["Failed"] == ("True", "CapacityIsNotFound")
+
+
+@pytest.mark.parametrize(
+    ("parameters", "word"),
+    [
+        ({"holdSecond": "5"}, "unknown parameter 'holdSecond'"),
+        ({"holdSeconds": "soon"}, "parameter 'holdSeconds' must be seconds"),
+        ({"noRetry": "yes"}, "parameter 'noRetry' must be"),
+    ],
+)
+def test_what_cannot_be_meant_fails_by_name(parameters: dict[str, str], word: str) -> None:
+    play = a_play(room("n1", 4))
+    play.template()
+    play.ask(parameters=parameters)
+
+    assert play.settle()["Failed"][0] == "True"
+    assert word in play.message("Failed")
+    assert play.held() == {}
+
+
+@pytest.mark.parametrize(
+    ("spec", "word"),
+    [
+        ({"schedulerName": "another"}, 'name the scheduler "another"'),
+        ({"resourceClaims": [{"name": "gpu", "resourceClaimName": "x"}]}, "claims devices"),
+        ({"nodeName": "n1"}, "names a node"),
+    ],
+)
+def test_templates_that_cannot_be_held_fail_by_name(spec: dict[str, Any], word: str) -> None:
+    play = a_play(room("n1", 4))
+    play.template(**spec)
+    play.ask()
+
+    assert play.settle()["Failed"][0] == "True"
+    assert word in play.message("Failed")
+
+
+def test_another_class_is_nobody_of_ours() -> None:
+    play = a_play(room("n1", 4))
+    play.template()
+    play.ask(provisioningClassName="check-capacity.autoscaling.x-k8s.io")
+
+    assert play.settle() == {}
+
+
+def test_a_template_that_comes_late_is_waited_for() -> None:
+    play = a_play(room("n1", 4))
+    play.ask()
+    assert play.settle()["Provisioned"] == ("False", "FailedToCreatePods")
+    play.template()
+
+    assert play.settle()["Provisioned"] == ("True", "CapacityIsFound")
+
+
+def test_pods_wait_for_the_answer() -> None:
+    """They would take the very room that is looked for."""
+    play = a_play(room("n1", 1))
+    play.template()
+    play.ask()
+    play.settle()
+    play.see(consumer("a"))
+    assert play.bindings() == {}
+    play.turn(Seen(NODE, room("n2", 1).build()))
+    play.turn(after_s=1.1)
+    play.settle()
+
+    assert set(play.bindings()) == {"a"}
+
+
+def test_its_time_ends_it() -> None:
+    play = held_play()
+    play.see(a_pod("stranger").requests(cpu="2"))
+    assert play.bindings() == {}
+    play.turn(after_s=HOLD_S - 1)
+    assert play.held() != {}
+    deadline_s = play.machine.next_deadline_s()
+    assert deadline_s is not None
+    play.turn(after_s=deadline_s - play.now_s)
+    while (deadline_s := play.machine.next_deadline_s()) is not None and play.held():
+        play.turn(after_s=max(deadline_s - play.now_s, 0.0))
+    assert play.held() == {}
+
+    assert play.settle()["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
+    play.turn(after_s=2)
+    assert play.bindings() == {"stranger": "n1"}
+    play.audited()
+
+
+def test_it_says_itself_how_long() -> None:
+    play = a_play(room("n1", 2))
+    play.template()
+    play.ask(parameters={"holdSeconds": "5"})
+    play.settle()
+    play.turn(after_s=4.9)
+    assert play.held() == {"n1": 2}
+    play.turn(after_s=0.2)
+    assert play.held() == {}
+
+
+def test_its_end_gives_the_places_back() -> None:
+    play = held_play(room("n1", 1), room("n2", 1))
+    play.see(a_pod("stranger").requests(cpu="1"))
+    play.turn(Gone(PROVISIONING_REQUEST, play.record("job")))
+    play.turn(after_s=2)
+
+    assert set(play.bindings()) == {"stranger"}
+    assert play.held() == {}
+
+
+@pytest.mark.parametrize("type_", ["CapacityRevoked", "BookingExpired", "Failed"])
+def test_who_ends_it_by_a_condition_ends_the_hold(type_: str) -> None:
+    play = held_play()
+    ended = {"type": type_, "status": "True", "reason": "Admin", "message": ""}
+    play.stored["job"]["status"]["conditions"].append(ended)
+    play.show("job")
+
+    assert play.held() == {}
+
+
+def test_a_new_process_holds_the_same_again() -> None:
+    play = held_play(room("n1", 1), room("n2", 2))
+    play.see(consumer("a"))
+    (taken,) = play.bindings().values()
+    before = play.held()
+
+    again = a_play(room("n1", 1), room("n2", 2))
+    again.now_s = play.now_s + 3
+    again.stored, again.version = play.stored, play.version
+    again.template()
+    again.see(consumer("a").on(taken))
+    again.show("job")
+
+    assert again.held() == before
+    again.turn(after_s=HOLD_S - 2.9)
+    assert again.held() == {}
+    assert again.settle()["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
+
+
+def test_a_new_process_ends_what_should_have_ended() -> None:
+    play = held_play()
+    again = a_play(room("n1", 2), room("n2", 1))
+    again.now_s = play.now_s + HOLD_S + 1
+    again.stored, again.version = play.stored, play.version
+    again.template()
+    again.show("job")
+
+    assert again.held() == {}
+    assert again.settle()["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
+
+
+def test_places_of_a_node_that_went_are_looked_for_elsewhere() -> None:
+    play = held_play(room("n1", 1), room("n2", 1))
+    play.turn(Seen(NODE, room("n3", 1).build()))
+    play.turn(Gone(NODE, room("n2", 1).build()))
+    play.settle()
+
+    assert play.held() == {"n1": 1, "n3": 1}
+    assert "n3" in play.details()["places-0"]
+    play.audited()
+
+
+def test_places_that_others_lie_on_and_that_are_nowhere_else_end_it() -> None:
+    """Who asks again may have more luck: CapacityRevoked would be for good."""
+    play = held_play(room("n1", 1), room("n2", 1))
+    play.see(a_pod("foreign").requests(cpu="1").on("n2").spec(schedulerName="another"))
+
+    assert play.settle()["BookingExpired"] == ("True", "CapacityIsLost")
+    assert play.held() == {}
+
+
+def test_a_binding_that_fails_gives_the_place_back_to_the_request() -> None:
+    play = held_play(room("n1", 1), room("n2", 1))
+    play.see(consumer("a"))
+    (bind,) = play.binds()
+    assert sum(play.held().values()) == 1
+    play.turn(Refused(bind.id, 500, "no"))
+
+    assert play.held() == {"n1": 1, "n2": 1}
+    play.turn(after_s=5)
+    assert set(play.bindings()) == {"a"}
+
+
+def test_a_pod_that_ends_leaves_its_place_to_the_next_one() -> None:
+    play = held_play(room("n1", 1), room("n2", 1))
+    play.see(consumer("a"))
+    (node,) = play.bindings().values()
+    play.lose(consumer("a").on(node))
+    play.see(a_pod("stranger").requests(cpu="1"))
+
+    assert play.bindings() == {}
+    play.see(consumer("a2"))
+    assert set(play.bindings()) == {"a2"}
+
+
+def test_a_pod_larger_than_its_template_goes_where_any_pod_may_go() -> None:
+    play = held_play(room("n1", 1), room("n2", 1))
+    play.turn(Seen(NODE, room("n3", 2).build()))
+    play.see(consumer("a", cpu="2"))
+
+    assert play.bindings() == {"a": "n3"}
+    assert play.held() == {"n1": 1, "n2": 1}
+
+
+def test_a_write_without_an_answer_is_made_up_for() -> None:
+    play = a_play(room("n1", 2))
+    play.template()
+    play.ask()
+    (patch,) = play.patches()
+    play.turn(Unknown(patch.id, "timed out"))
+    assert play.held() == {"n1": 2}, "it may have been carried out"
+    play.turn(after_s=0.5)
+
+    assert play.settle()["Provisioned"] == ("True", "CapacityIsFound")
+    assert play.held() == {"n1": 2}
+
+
+def test_a_write_that_was_carried_out_all_the_same_is_not_repeated() -> None:
+    play = a_play(room("n1", 2))
+    play.template()
+    play.ask()
+    (patch,) = play.patches()
+    play.turn(Unknown(patch.id, "timed out"))
+    stored = play.stored["job"]["status"]
+    stored["conditions"] = list(patch.body["status"]["conditions"])
+    stored["provisioningClassDetails"] = dict(patch.body["status"]["provisioningClassDetails"])
+    play.show("job")
+    play.turn(after_s=5)
+
+    assert not play.patches()
+    assert play.held() == {"n1": 2}
+
+
+def test_a_hold_that_nobody_can_be_told_of_ends_in_time() -> None:
+    play = a_play(room("n1", 2))
+    play.template()
+    play.ask(parameters={"holdSeconds": "5"})
+    for _ in range(200):
+        refused = [Refused(patch.id, 403, "no") for patch in play.patches()]
+        play.turn(*refused, after_s=0.1)
+        if play.now_s > 1006:
+            break
+    bookings = play.parts.cluster.singleton(Bookings)
+
+    assert all(booking.until_s > play.now_s for booking in bookings.all())
+
+
+def test_equal_pods_that_wait_do_not_keep_one_from_its_place() -> None:
+    play = held_play(room("n1", 1), room("n2", 1))
+    for number in range(3):
+        play.see(a_pod(f"stranger-{number}").requests(cpu="1"))
+    play.see(consumer("a"))
+
+    assert set(play.bindings()) == {"a"}
+
+
+def test_two_requests_never_get_the_same_place() -> None:
+    play = a_play(room("n1", 3))
+    play.template()
+    play.ask("one")
+    play.ask("two")
+    play.settle()
+
+    assert play.said("one")["Provisioned"][0] == "True"
+    assert play.said("two")["Provisioned"][0] == "False"
+    assert play.held() == {"n1": 2}
+    play.turn(Gone(PROVISIONING_REQUEST, play.record("one")))
+    play.turn(after_s=3)
+    assert play.settle("two")["Provisioned"][0] == "True"
+
+
+def test_a_place_that_is_found_only_by_a_search() -> None:
+    """Greedily, the small pods spread over the nodes and leave no room for the large one."""
+    play = a_play(room("n1", 4), room("n2", 4))
+    play.template("small", cpu="1")
+    play.template("large", cpu="4")
+    play.ask(sets={"small": 4, "large": 1})
+
+    assert play.settle()["Provisioned"] == ("True", "CapacityIsFound")
+    assert sorted(play.held().values()) == [1, 4]
