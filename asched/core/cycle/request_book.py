@@ -4,6 +4,10 @@
                  │ open: a pod is being tried for it ─> not tried any more: held again
                  └ taken: a pod has its place there ─> the pod loses it: held again
 
+Where a slot is has been told (`request_status.py`), so it stays there, counted, until it is told
+otherwise or its time is up. A pod of the request that has its place elsewhere leaves the slots as
+they are; once as many pods have places as there are slots, nothing is left to be held.
+
 Slots are told apart by their owners in the ledger (`state/holds.py`), one each, so that a pod that
 takes its place costs one slot and not the request. Who has a slot is read off the pods that the
 cluster counts: nothing is noted that a new process would not come to as well.
@@ -14,7 +18,6 @@ request has to look for another place (`request_cycle.py`).
 Bounds  PODS_MAX slots a request; one entry for each slot, and for each pod that has one.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -53,11 +56,35 @@ class Booking:
     free: dict[int, dict[str, Slot]] = field(default_factory=dict)
     #: others lie on its room, or its node went
     homeless: dict[str, Slot] = field(default_factory=dict)
+    #: pod set -> one of its pods to come
+    likes: dict[int, PodInfo] = field(default_factory=dict)
+    #: uid -> a pod that has its place where the request has none
+    elsewhere: dict[str, PodInfo] = field(default_factory=dict)
 
     @property
     def is_consumed(self) -> bool:
-        """Whether pods have all of it."""
-        return not self.homeless and not any(self.free.values())
+        """Whether pods have places, here or elsewhere, for all of it."""
+        left = {s: len(slots) for s, slots in self.free.items()}
+        for slot in self.homeless.values():
+            left[slot.pod_set] = left.get(slot.pod_set, 0) + 1
+        if sum(left.values()) > len(self.elsewhere):
+            return False
+        for info in self.elsewhere.values():
+            pod_set = next((s for s in self.sets_for(info) if left.get(s)), None)
+            if pod_set is not None:
+                left[pod_set] -= 1
+        return not any(left.values())
+
+    def sets_for(self, info: PodInfo) -> list[int]:
+        """Pod sets of which a pod may have a slot: those whose pods ask for just as much, and if
+        there are none those whose pods ask for more.
+        """
+        asked, larger = info.cls.accounted, []
+        for pod_set, like in self.likes.items():
+            held = like.cls.accounted
+            if all(amount <= held.get(name, 0) for name, amount in asked.items()):
+                larger.append(pod_set)
+        return [s for s in larger if self.likes[s].cls.accounted == asked] or larger
 
 
 class Bookings:
@@ -66,7 +93,8 @@ class Bookings:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._bookings: dict[str, Booking] = {}
-        self._slot_of: dict[str, tuple[Booking, Slot]] = {}  # owner, or uid of who has it
+        #: owner, or uid of who has it; None for a pod that has its place elsewhere
+        self._slot_of: dict[str, tuple[Booking, Slot | None]] = {}
         #: slots that are not counted while a pod is tried for them, by its uid
         self._open: dict[str, tuple[Booking, Slot]] = {}
         #: whoever is to be looked at: a slot of theirs became homeless, or was taken
@@ -99,13 +127,12 @@ class Bookings:
         slot = booking.slots[owner] = Slot(owner, pod_set, what, node)
         self._slot_of[owner] = (booking, slot)
         booking.free.setdefault(pod_set, {})[owner] = slot
+        booking.likes.setdefault(pod_set, what)
         return slot
 
     def adopt(self, booking: Booking) -> None:
         """Hold all slots that no pod has already."""
-        for info in self._cluster.consumers.of(booking.key).values():
-            for _ in self._take(info, None):
-                pass  # it was not held yet
+        self.match(booking)
         for slot in booking.slots.values():
             if not slot.taken_by:
                 self.house(booking, slot, slot.node)
@@ -128,10 +155,17 @@ class Bookings:
         self.moved[booking.key] = None
         return False
 
+    def match(self, booking: Booking) -> None:
+        """Pods may have come before the booking."""
+        for info in self._cluster.consumers.of(booking.key).values():
+            self._take(info, None)
+
     def end(self, key: str) -> list[HeldPlace]:
         """Nothing is held for the request any more; what was."""
         booking = self._bookings.pop(key, None)
         freed: list[HeldPlace] = []
+        for uid in booking.elsewhere if booking is not None else ():
+            self._slot_of.pop(uid, None)
         for slot in booking.slots.values() if booking is not None else ():
             freed += self._cluster.holds.drop(slot.owner)
             self._slot_of.pop(slot.owner, None)
@@ -159,10 +193,8 @@ class Bookings:
         if opened is not None:
             self._cluster.holds.restore(opened[1].owner)
 
-    def settle(self) -> Iterator[tuple[Slot, str]]:
-        """Pods came to slots, or left them. Yields what became free: a slot and the node where it
-        was.
-        """
+    def settle(self) -> None:
+        """Pods came to slots, or left them."""
         consumers, placed = self._cluster.consumers, self._cluster.placed
         for uid in (*consumers.moved, *self._open):
             opened = self._open.pop(uid, None)
@@ -170,7 +202,7 @@ class Bookings:
             if uid in self._slot_of and info is None:
                 self._leave(uid)
             elif info is not None and uid not in self._slot_of:
-                yield from self._take(info, opened[1] if opened is not None else None)
+                self._take(info, opened[1] if opened is not None else None)
             if opened is not None and opened[1].taken_by != uid:
                 self._cluster.holds.restore(opened[1].owner)
         consumers.moved.clear()
@@ -179,10 +211,10 @@ class Bookings:
         """The room of a slot was disturbed: if others lie there, it is homeless."""
         found = self._slot_of.get(owner)
         self._cluster.holds.touched.pop(owner, None)
-        if found is None:
+        if found is None or found[1] is None:
             self._cluster.holds.drop(owner)
             return
-        booking, slot = found
+        booking, slot = found[0], found[1]
         row = self._cluster.nodes.row_of.get(slot.node)
         hold = self._cluster.holds.of(owner)
         if slot.taken_by or hold is None or hold.is_lifted:
@@ -196,40 +228,30 @@ class Bookings:
         until_s = booking.until_s - self._cluster.wall_ahead_s
         self._cluster.holds.put(slot.owner, [HeldPlace(slot.what, slot.node)], until_s)
 
-    def _take(self, info: PodInfo, opened: Slot | None) -> Iterator[tuple[Slot, str]]:
+    def _take(self, info: PodInfo, opened: Slot | None) -> None:
         """A pod of a request has its place: it has the slot that it was tried for, or one of its
-        node, or any of its kind, which is then not needed.
+        node, or none.
         """
-        booking = self._bookings.get(self._cluster.consumers.request_of(info.pod.uid))
-        if booking is None:
+        uid = info.pod.uid
+        booking = self._bookings.get(self._cluster.consumers.request_of(uid))
+        if booking is None or uid in self._slot_of:
             return
         slot = opened if opened is not None and opened.node == info.node_name else None
-        slot = slot or self._slot_for(booking, info)
-        if slot is None:
-            return
-        where, slot.taken_by = slot.node, info.pod.uid
-        self._slot_of[info.pod.uid] = (booking, slot)
-        booking.free.get(slot.pod_set, {}).pop(slot.owner, None)
-        booking.homeless.pop(slot.owner, None)
-        self._cluster.holds.drop(slot.owner)
+        slot = slot or _slot_at(booking, info)
+        self._slot_of[uid] = (booking, slot)
         self.moved[booking.key] = None
-        if where and where != info.node_name:
-            yield slot, where
-        slot.node = info.node_name
-
-    def _slot_for(self, booking: Booking, info: PodInfo) -> Slot | None:
-        found = None
-        for slots in (*booking.free.values(), booking.homeless):
-            for slot in slots.values():
-                if not is_for(slot, info):
-                    break  # those of a pod set are alike
-                if slot.node == info.node_name:
-                    return slot
-                found = found or slot
-        return found
+        if slot is None:
+            booking.elsewhere[uid] = info
+            return
+        slot.taken_by = uid
+        del booking.free[slot.pod_set][slot.owner]
+        self._cluster.holds.drop(slot.owner)
 
     def _leave(self, uid: str) -> None:
         booking, slot = self._slot_of.pop(uid)
+        if slot is None:
+            booking.elsewhere.pop(uid, None)
+            return
         slot.taken_by = ""
         self.house(booking, slot, slot.node)
 
@@ -241,10 +263,13 @@ class Bookings:
         self.moved[booking.key] = None
 
 
-def is_for(slot: Slot, info: PodInfo) -> bool:
-    """Whether a pod asks for no more than is held there."""
-    held = slot.what.cls.accounted
-    return all(amount <= held.get(name, 0) for name, amount in info.cls.accounted.items())
+def _slot_at(booking: Booking, info: PodInfo) -> Slot | None:
+    """A free slot for such a pod on its node."""
+    for pod_set in booking.sets_for(info):
+        for slot in booking.free.get(pod_set, {}).values():
+            if slot.node == info.node_name:
+                return slot
+    return None
 
 
 def settle(context: SchedulerContext, owner: str) -> None:
@@ -264,9 +289,7 @@ def settle(context: SchedulerContext, owner: str) -> None:
 
 def settle_consumers(context: SchedulerContext) -> None:
     """Bring slots in line with the pods that have them, before anybody is decided for."""
-    bookings = context.cluster.singleton(Bookings)
-    for slot, node in bookings.settle():
-        free(context, [HeldPlace(slot.what, node)])
+    context.cluster.singleton(Bookings).settle()
 
 
 def free(context: SchedulerContext, places: list[HeldPlace]) -> None:

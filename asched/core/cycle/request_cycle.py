@@ -17,6 +17,7 @@ Bounds  one attempt at a time, one begun a turn; WRITES_MAX writes at a time; pa
         doubled up to PAUSE_S_MAX; one entry per request without an end.
 """
 
+import math
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -64,6 +65,8 @@ class Tracked:
     write_pause_s: float = WRITE_PAUSE_S
     wanted: Wanted | None = None
     is_writing: bool = False
+    #: since 1970: it fails if it has no places by then
+    valid_until_s: float = math.inf
     #: what of the cluster had been seen when it was tried in vain
     seen: tuple[int, ...] = ()
     #: the template without which it cannot be tried
@@ -262,8 +265,7 @@ def _look_at_booking(context: SchedulerContext, key: str) -> None:
         else:  # nobody was told
             tracked.wanted = tracked.write_s = None
             _pause(context, tracked)
-    elif booking.is_consumed:
-        bookings.end(key)
+    elif booking.is_consumed and requests.trying != key:
         _say(context, tracked, request_status.over(*CONSUMED))
     elif booking.homeless and requests.trying != key:
         _try_at(context, tracked, context.now_s)
@@ -289,11 +291,9 @@ def _try(context: SchedulerContext, tracked: Tracked) -> Steps:
         if booking is not None:
             wanted = yield from rehouse(context, booking)
             if bookings.get(tracked.key) is booking:
-                if wanted.details is None:
-                    free(context, bookings.end(tracked.key))
                 _say(context, tracked, wanted)
             return
-        if tracked.seen == _now(cluster):
+        if tracked.seen == _now(cluster) and cluster.wall_clock_s < tracked.valid_until_s:
             _pause(context, tracked)
             return
         found = yield from answer(context, request, served(context))
@@ -301,6 +301,7 @@ def _try(context: SchedulerContext, tracked: Tracked) -> Steps:
             free(context, bookings.end(tracked.key))
             return
         tracked.lacks, tracked.seen = found.lacks, _now(cluster)
+        tracked.valid_until_s = found.valid_until_s
         if found.is_tried_again:
             _pause(context, tracked)
         if not says(request, found.wanted):
@@ -314,7 +315,8 @@ def _now(cluster: Cluster) -> tuple[int, ...]:
 
 
 def _pause(context: SchedulerContext, tracked: Tracked) -> None:
-    _try_at(context, tracked, context.now_s + tracked.pause_s)
+    left_s = max(tracked.valid_until_s - context.cluster.wall_clock_s, 0.0)
+    _try_at(context, tracked, context.now_s + min(tracked.pause_s, left_s))
     tracked.pause_s = min(2 * tracked.pause_s, PAUSE_S_MAX)
 
 

@@ -5,6 +5,7 @@ and nobody is evicted for them. Each place changes at once from a pod that is su
 slot that is held there, so that others who have their turn meanwhile find it taken.
 """
 
+import math
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,6 +46,8 @@ class Found:
     wanted: Wanted
     is_tried_again: bool = False
     lacks: str = ""
+    #: since 1970; after that it is told that its time is up
+    valid_until_s: float = math.inf
 
 
 def answer(
@@ -62,7 +65,8 @@ def answer(
             wanted = request_status.not_found(str(error), request_status.NO_PODS)
             return Found(wanted, is_tried_again=True, lacks=error.lacks)
         return Found(request_status.failed(str(error), request_status.NO_PODS))
-    if _age_s(context, request) > terms.valid_s:
+    until_s = _born_s(context, request) + terms.valid_s
+    if context.cluster.wall_clock_s >= until_s:
         why = f"no place was found within {terms.valid_s:.0f} s ({VALID_UNTIL_SECONDS})"
         return Found(request_status.failed(why, request_status.EXPIRED))
     if any(runner.consults(info) for info, _ in by_set):
@@ -80,7 +84,8 @@ def answer(
     outcome = yield from _trial(context, group)
     if isinstance(outcome, str):
         if terms.is_tried_again:
-            return Found(request_status.not_found(outcome), is_tried_again=True)
+            wanted = request_status.not_found(outcome)
+            return Found(wanted, is_tried_again=True, valid_until_s=until_s)
         return Found(request_status.failed(outcome))
     return (yield from _book(context, request, group, outcome, pod_set_of, terms))
 
@@ -123,12 +128,11 @@ def _args(
     return args
 
 
-def _age_s(context: SchedulerContext, request: ProvisioningRequest) -> float:
+def _born_s(context: SchedulerContext, request: ProvisioningRequest) -> float:
     try:
-        born_s = microseconds(request.metadata.creation_timestamp or "") / 1e6
+        return microseconds(request.metadata.creation_timestamp or "") / 1e6
     except ValueError:
-        return 0.0
-    return context.cluster.wall_clock_s - born_s
+        return context.cluster.wall_clock_s
 
 
 def _supposed(
@@ -185,6 +189,7 @@ def _book(
         request_book.free(context, bookings.end(key))
         why = "nodes went, or others took room on them, while it was tried"
         return Found(request_status.not_found(why), is_tried_again=True)
+    bookings.match(booking)
     return Found(_found(booking))
 
 

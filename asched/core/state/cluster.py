@@ -21,7 +21,6 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, Kind
-from asched.core.model.meta import Record
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.storage import NO_STORAGE
@@ -42,8 +41,6 @@ from asched.core.state.supposition import Supposition
 from asched.core.state.topology import Topology
 from asched.core.state.view import NodeView
 from asched.core.state.volumes import VolumeIndex
-
-R = TypeVar("R", bound=Record)
 
 C = TypeVar("C")
 

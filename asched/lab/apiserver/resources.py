@@ -313,6 +313,8 @@ RESOURCES: Final = parse(TABLE)
 ALPHA: Final = parse(ALPHA_TABLE)
 #: What the kinds of the first releases with pod groups are served under.
 POD_GROUPS: Final = frozenset({"scheduling.k8s.io/v1alpha2", "scheduling.x-k8s.io/v1alpha1"})
+#: What ProvisioningRequests are served under.
+REQUESTS: Final = frozenset({"autoscaling.x-k8s.io/v1"})
 _ALL: Final = (*RESOURCES, *ALPHA)
 #: (group, version, plural) -> resource: how a path is looked up.
 BY_PATH: Final = {(res.group, res.version, res.plural): res for res in _ALL}

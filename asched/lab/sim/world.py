@@ -22,7 +22,7 @@ from asched.edge.host.assemble import Parts
 from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
 from asched.lab.apiserver import bootstrap
 from asched.lab.apiserver.context import Options
-from asched.lab.apiserver.resources import NODES, POD_GROUPS
+from asched.lab.apiserver.resources import NODES, POD_GROUPS, REQUESTS
 from asched.lab.apiserver.server import ApiServer
 from asched.lab.apiserver.store import Change
 from asched.lab.sim.clock import VirtualClock
@@ -74,7 +74,7 @@ class World:
         self.rng = random.Random(seed)
         self.clock = VirtualClock()
         self.troubles = Troubles(faults, random.Random(self.rng.random()))
-        options, clock = Options(alpha=POD_GROUPS), self.clock.now_s
+        options, clock = Options(alpha=POD_GROUPS | REQUESTS), self.clock.now_s
         self.server = ApiServer(options=options, clock=clock, seed=seed)
         bootstrap.fill(self.server.ctx, port=1, authority="")
         self.server.store.begin_history()

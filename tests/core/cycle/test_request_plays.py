@@ -503,3 +503,31 @@ def test_a_place_that_is_found_only_by_a_search() -> None:
 
     assert play.settle()["Provisioned"] == ("True", "CapacityIsFound")
     assert sorted(play.held().values()) == [1, 4]
+
+
+def test_a_place_is_kept_though_room_beside_it_is_promised_to_more_important_pods() -> None:
+    play = held_play(room("n1", 1), room("n2", 1))
+    other = a_pod("vip").requests(cpu="1").priority(100).spec(schedulerName="another")
+    play.see(other.status(nominatedNodeName="n1"))
+    play.see(other.metadata(name="vip2", uid="uid-vip2").status(nominatedNodeName="n2"))
+    play.see(consumer("a"))
+
+    assert set(play.bindings()) == {"a"}
+
+
+def test_pods_that_are_listed_before_their_request_wait_for_its_answer_all_the_same() -> None:
+    play = a_play(room("n1", 1))
+    play.template()
+    play.machine.is_active = False
+    play.see(consumer("a"))
+    play.ask()
+    play.machine.is_active = True
+    play.turn()
+    play.settle()
+    assert play.bindings() == {}
+    play.turn(Seen(NODE, room("n2", 1).build()))
+    play.turn(after_s=1.1)
+    play.settle()
+    play.turn(after_s=1.1)
+
+    assert set(play.bindings()) == {"a"}

@@ -15,6 +15,7 @@ from asched.lab.sim.scenarios.even_spread import EvenSpread
 from asched.lab.sim.scenarios.every_phase import EveryPhase
 from asched.lab.sim.scenarios.gangs import Gangs
 from asched.lab.sim.scenarios.group_room import GroupRoom
+from asched.lab.sim.scenarios.held_places import HeldPlaces
 from asched.lab.sim.scenarios.late_bindings import LateBindings
 from asched.lab.sim.scenarios.late_volumes import LateVolumes
 from asched.lab.sim.scenarios.leader_changes import LeaderChanges
@@ -57,6 +58,7 @@ _KINDS: Final[tuple[type[Scenario], ...]] = (
     Gangs,
     GroupRoom,
     LostEvents,
+    HeldPlaces,
     *INCIDENTS.values(),
 )
 SCENARIOS: Final[dict[str, type[Scenario]]] = {kind.__name__: kind for kind in _KINDS}
