@@ -1,8 +1,7 @@
 """The cluster as far as it is known: the only writer of all columns and stores.
 
     facts ──> apply ──> Sight(kind, old, new) …        what the queue makes changes of
-    assume / forget                                    the scheduling cycle reserves, failures give
-                                                       back
+    assume / forget                                    the cycle reserves, failures give back
     holds                                              room kept for pods to come (`holds.py`)
     supposing                                          what if: undoes itself
 
@@ -79,8 +78,7 @@ class Cluster(Objects):
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
         #: moves with every pod that came or went and counted anywhere but in its row's amounts
         self.counts = 0
-        #: the same without those that are only supposed on a row
-        self.counts_settled = 0
+        self.counts_settled = 0  #: the same without those that are only supposed on a row
         self.wall_clock_s = 0.0  # since 1970, as the machine was last told; 0: nobody told
         self.wall_ahead_s = 0.0
         self._list_parts = ListParts()
