@@ -36,6 +36,9 @@ I32 = npt.NDArray[np.int32]
 BYTES_MAX: Final = 64 << 20
 #: ... at so much for a row (outcome, costs, codes), and for a pod that may be a victim.
 ROW_BYTES, POD_BYTES = 56, 16
+#: ... and, for a row and a resource, for promised room: each holds the layer it last saw, which may
+#: be nobody else's any more ...
+LAYER_BYTES: Final = 8
 #: ... and for whatever there is besides ...
 OWN_BYTES: Final = 64 << 10
 #: ... but never fewer prospects than this.
@@ -168,8 +171,9 @@ class Search:
     def _keep(self, key: Hashable, prospects: Prospects) -> Prospects:
         self._cached[key] = prospects
         cluster = self._cluster
-        each = cluster.nodes.columns.capacity * ROW_BYTES + len(cluster.placed) * POD_BYTES
-        each += OWN_BYTES
+        capacity = cluster.nodes.columns.capacity
+        each = capacity * ROW_BYTES + len(cluster.placed) * POD_BYTES
+        each += OWN_BYTES + LAYER_BYTES * cluster.nodes.columns.size_of("R") * capacity
         while len(self._cached) > max(PROSPECTS_MIN, BYTES_MAX // each):
             self._cached.popitem(last=False)
         return prospects

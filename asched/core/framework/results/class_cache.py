@@ -135,8 +135,9 @@ class ClassCache:
     @property
     def bytes(self) -> int:
         """About what the kept work takes."""
-        row = self._own_bytes + self._shared.row_bytes
-        return row * self.cluster.nodes.height + CLASS_BYTES * self.size
+        height = self.cluster.nodes.height
+        own = self._own_bytes * height + CLASS_BYTES * self.size
+        return own + self._shared.bytes(height)
 
     def _drop_unused(self) -> None:
         """Those that were asked about once cost about the same each."""
@@ -153,7 +154,7 @@ class ClassCache:
         del self._by_keys[kept.keys]
         self._own_bytes -= kept.own
         self._shared.leave(kept.held)
-        self._shared.drop_unused(UNUSED_SHARE * BYTES_MAX / max(self.cluster.nodes.height, 1))
+        self._shared.drop_unused(UNUSED_SHARE * BYTES_MAX, self.cluster.nodes.height)
 
     def _make(self, kept: _Kept) -> ClassState:
         keys = kept.keys

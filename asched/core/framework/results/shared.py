@@ -2,9 +2,13 @@
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 T = TypeVar("T")
+
+#: What a result takes beside its rows: objects of its own, what its plugin prepared, its key. Some
+#: 1.7 kB in `tests/bench/churn.py`; in a small cluster that is nearly all there is.
+RESULT_BYTES: Final = 2 << 10
 
 
 class _Entry:
@@ -23,6 +27,9 @@ class SharedResults:
     """
 
     __slots__ = ("_entries", "_unused", "row_bytes", "unused_row_bytes")
+
+    def __len__(self) -> int:
+        return len(self._entries)
 
     def __init__(self) -> None:
         self._entries: dict[Hashable, _Entry] = {}
@@ -55,10 +62,16 @@ class SharedResults:
                 self._unused[key] = None
                 self.unused_row_bytes += entry.row_bytes
 
-    def drop_unused(self, row_bytes_max: float) -> None:
-        """Of those without users keep so many bytes a row; what was left first goes first."""
+    def bytes(self, height: int) -> int:
+        """What all of them take at so many rows."""
+        return self.row_bytes * height + RESULT_BYTES * len(self._entries)
+
+    def drop_unused(self, bytes_max: float, height: int) -> None:
+        """Of those without users keep so many bytes, at so many rows; what was left first goes
+        first.
+        """
         unused = self._unused
-        while self.unused_row_bytes > row_bytes_max:
+        while self.unused_row_bytes * height + RESULT_BYTES * len(unused) > bytes_max:
             entry = self._entries.pop(unused.popitem(last=False)[0])
             self.row_bytes -= entry.row_bytes
             self.unused_row_bytes -= entry.row_bytes

@@ -7,7 +7,7 @@ import pytest
 
 from asched.core.framework.results import class_cache
 from asched.core.framework.results.class_cache import ClassCache
-from asched.core.framework.results.shared import SharedResults
+from asched.core.framework.results.shared import RESULT_BYTES, SharedResults
 from tests.builders import a_node, a_pod
 from tests.core.preemption.stage import Stage
 from tests.weigh import weigh
@@ -69,6 +69,7 @@ def test_bytes_are_what_arrays_hold() -> None:
         - weigh(stage.cluster)["bytes"]
     )
     told = cache.bytes - class_cache.CLASS_BYTES * cache.size
+    told -= RESULT_BYTES * len(cache._shared)
     assert told / 2 < arrays <= told
 
 
@@ -102,6 +103,18 @@ def test_a_class_that_comes_back_finds_the_results_it_left(monkeypatch: pytest.M
     assert work.full_passes == passes
 
 
+def test_what_results_take_beside_their_rows_counts_in_a_small_cluster() -> None:
+    """A thousand of one row each are not a few kilobytes."""
+    shared, most = SharedResults(), 20 * RESULT_BYTES
+    for number in range(1_000):
+        shared.take(number, 8, object)
+        shared.leave([number])
+        shared.drop_unused(most, 1)
+
+    assert len(shared) == 19
+    assert shared.bytes(1) <= most
+
+
 def test_results_are_shared_by_the_classes_that_use_them_and_kept_for_a_while() -> None:
     shared = SharedResults()
     made: list[str] = []
@@ -113,15 +126,15 @@ def test_results_are_shared_by_the_classes_that_use_them_and_kept_for_a_while() 
     first = shared.take("a", 8, make)
     assert shared.take("a", 8, make) is first
     shared.leave(["a"])
-    shared.drop_unused(0)
+    shared.drop_unused(0, 10)
     assert (shared.row_bytes, shared.unused_row_bytes) == (8, 0)  # one class still uses it
     shared.leave(["a"])
-    shared.drop_unused(8)
+    shared.drop_unused(80 + RESULT_BYTES, 10)
     assert shared.take("a", 8, make) is first
     assert len(made) == 1
     shared.leave(["a"])
     shared.take("b", 4, make)
     shared.leave(["b"])
-    shared.drop_unused(4)  # what was left first goes first
+    shared.drop_unused(40 + RESULT_BYTES, 10)  # what was left first goes first
     assert (shared.row_bytes, shared.unused_row_bytes) == (4, 4)
     assert shared.take("a", 8, make) is not first
