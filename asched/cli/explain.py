@@ -245,14 +245,31 @@ def _scores(told: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
                 yield from _points(one["scores"])
     if against is not None:
         yield ""
+        yield from _then(against["node"], against.get("then") or {})
         said = against.get("refused")
         yield f"{against['node']} would {f'not take it now: {said}' if said else 'take it now'}"
+        if "score" in (against.get("then") or {}):
+            return
         if against.get("scored"):
             assert line is not None
             yield f"  it had {against['scored']['score']} at attempt #{line['bestAsOf']}"
             yield from _points(against["scored"]["scores"])
         elif "below" in against:
             yield f"  it was not among the best, the last of which had {against['below']}"
+
+
+def _then(node: str, then: Mapping[str, Any]) -> Iterator[str]:
+    """What a node came to at the decision."""
+    if "unknown" in then:
+        yield f"what {node} came to at the decision is not known: {then['unknown']}"
+        return
+    if "refused" in then:
+        yield f"{node} did not fit when the node was chosen: {then['refused']}"
+    elif "score" in then:
+        yield f"{node} had {then['score']} when the node was chosen"
+        yield from _points(then["scores"])
+    if then.get("why"):
+        yield f"  not surely: {then['why']}"
 
 
 def _points(scores: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -136,6 +136,25 @@ def test_a_choice_is_told_plugin_by_plugin_beside_the_node_asked_about():
         "n3 would not take it now: Fit: no cpu",
         "  it was not among the best, the last of which had 60",
     ]
+    then = {"score": 62, "scores": scores(31), "exact": True}
+    about = {"node": "n2", "scored": best[1], "then": then}
+    assert list(explanation({**told, "against": about}))[7:10] == [
+        "n2 had 62 when the node was chosen",
+        "  Fit                               31, 31, 62",
+        "n2 would take it now",
+    ]
+    about = {"node": "n2", "then": {"refused": "Fit: no cpu", "exact": False, "why": "held room"}}
+    assert list(explanation({**told, "against": about}))[7:10] == [
+        "n2 did not fit when the node was chosen: Fit: no cpu",
+        "  not surely: held room",
+        "n2 would take it now",
+    ]
+    about = {"node": "n2", "scored": best[1], "then": {"unknown": "too long ago"}}
+    assert list(explanation({**told, "against": about}))[7:10] == [
+        "what n2 came to at the decision is not known: too long ago",
+        "n2 would take it now",
+        "  it had 60 at attempt #7",
+    ]
     wide = "\n".join(explanation(told, is_wide=True))
     assert "n2 had 60 at attempt #7" in wide
     assert "was chosen with" not in "\n".join(explanation(told))

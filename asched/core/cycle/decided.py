@@ -60,6 +60,8 @@ class Chosen(NamedTuple):
     plugins: tuple[tuple[str, int], ...]
     points: tuple[int, ...]
     best: tuple[int, tuple[str, ...], bytes] | None
+    #: of the cluster's journal: what had happened when the node was chosen
+    position: int
 
     def told(self) -> dict[str, Any]:
         """In words."""
@@ -69,9 +71,10 @@ class Chosen(NamedTuple):
             "feasible": self.feasible,
             "evaluated": self.evaluated,
             "wokenBy": self.woken_by,
+            "position": self.position,
         }
         if self.points:
-            told["scores"] = _scores(self.plugins, self.points)
+            told["scores"] = scores_told(self.plugins, self.points)
         if self.best is not None:
             best = Best(*self.best)
             table = np.frombuffer(best.table, dtype=np.int64).reshape(-1, len(best.nodes))
@@ -80,14 +83,15 @@ class Chosen(NamedTuple):
                 {
                     "node": node,
                     "score": int(table[0, at]),
-                    "scores": _scores(self.plugins, table[1:, at].tolist()),
+                    "scores": scores_told(self.plugins, table[1:, at].tolist()),
                 }
                 for at, node in enumerate(best.nodes)
             ]
         return told
 
 
-def _scores(plugins: Sequence[tuple[str, int]], points: Sequence[int]) -> list[dict[str, Any]]:
+def scores_told(plugins: Sequence[tuple[str, int]], points: Sequence[int]) -> list[dict[str, Any]]:
+    """Points as `Ranking.points_of` has them, in words."""
     return [
         {
             "plugin": name,
@@ -123,6 +127,7 @@ def chosen(
     nodes: NodeTable,
     looks: FirstLooks,
     now_s: float,
+    position: int = 0,
 ) -> tuple[Any, ...]:
     """The parts of a `Chosen`, before the pod counts on its node."""
     score = decision.score
@@ -138,7 +143,7 @@ def chosen(
             best = ranking.best = _best(ranking, attempt, nodes)
             ranking.told = 0
     counts = decision.feasible, decision.evaluated
-    return decision.node, score, *counts, woken_by, plugins, points, best
+    return decision.node, score, *counts, woken_by, plugins, points, best, position
 
 
 def _best(ranking: Ranking, attempt: int, nodes: NodeTable) -> tuple[Any, ...] | None:

@@ -187,7 +187,8 @@ def tell_node(context: SchedulerContext, attempt: Attempt, decision: Decision) -
     attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
     woken_by = attempt.queued.woken_by
     nodes, looks = context.cluster.nodes, context.first_looks
-    kept = chosen(decision, attempt.id, woken_by, nodes, looks, context.now_s)
+    position = context.cluster.journal.end
+    kept = chosen(decision, attempt.id, woken_by, nodes, looks, context.now_s, position)
     context.tell(attempt, Step.NODE, kept)
     if context.on_decision is not None:
         context.on_decision(attempt, decision)

@@ -185,6 +185,7 @@ class Cluster(Objects):
 
     def _see_node(self, node: Node) -> Sight:
         old = self.node_of(node.name)
+        self.journal.node_seen(old, node)
         row, is_new = self.nodes.put(node)
         while len(self._rows) <= row:
             self._rows.append({})
@@ -193,11 +194,7 @@ class Cluster(Objects):
             for info in self._orphans.pop(node.name, {}).values():
                 self._place(info, row)
         elif old is not None and old.labels != node.labels:
-            changed = {
-                key
-                for key in old.labels.keys() | node.labels.keys()
-                if old.labels.get(key) != node.labels.get(key)
-            }
+            changed = {key for key, _ in old.labels.items() ^ node.labels.items()}
             self.topology.relabel(row, changed)
         self.holds.row_moved(row)
         return Sight(NODE, old, node)
@@ -207,6 +204,7 @@ class Cluster(Objects):
         row = self.nodes.row_of.get(node.name)
         if old is None or row is None:
             return []
+        self.journal.note(NODE, node.name, old)
         stranded = dict(self._rows[row])
         for info in stranded.values():
             self._displace(info)
@@ -265,6 +263,7 @@ class Cluster(Objects):
         old = info.cls
         if not old.is_relabelled(cls):
             return False
+        self.journal.pod_moves(info)
         cls.take_over(old)
         info.cls = cls
         if info.row >= 0:
@@ -305,6 +304,7 @@ class Cluster(Objects):
         return info is not None and info.assumed
 
     def _put(self, info: PodInfo, node_name: str) -> None:
+        self.journal.note(POD, info.pod.uid, None)
         info.node_name = node_name
         self.placed[info.pod.uid] = info
         self.priorities[info.pod.priority] += 1
@@ -318,8 +318,12 @@ class Cluster(Objects):
             self._place(info, row)
 
     def _unplace(self, info: PodInfo) -> None:
+        self.journal.pod_moves(info)
         if self.placed.pop(info.pod.uid, None) is not None:
-            self._count_priority_down(info.pod.priority)
+            priority = info.pod.priority
+            self.priorities[priority] -= 1
+            if not self.priorities[priority]:
+                del self.priorities[priority]  # whoever asks for the least looks at all of them
         self.pod_groups.displace(info.pod)
         self.consumers.displace(info.pod.uid)
         if info.row >= 0:
@@ -331,11 +335,6 @@ class Cluster(Objects):
                 if not lost:
                     del self._orphans[info.node_name]
         info.row, info.node_name = -1, ""
-
-    def _count_priority_down(self, priority: int) -> None:
-        self.priorities[priority] -= 1
-        if not self.priorities[priority]:
-            del self.priorities[priority]  # whoever asks for the least looks at all of them
 
     def _place(self, info: PodInfo, row: int) -> None:
         info.row = row

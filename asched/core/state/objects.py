@@ -10,6 +10,7 @@ from typing import Any
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectMeta, Record
 from asched.core.state.change_log import ObjectLog
+from asched.core.state.journal import Journal
 
 
 class Objects:
@@ -24,6 +25,7 @@ class Objects:
         self._spoken: dict[str, Kind] = {}  # resource -> the version that the API told of last
         #: moves with every change of any of them
         self.epoch = 0
+        self.journal = Journal()
         #: which of them changed, in order
         self.object_log = ObjectLog()
 
@@ -60,6 +62,7 @@ class Objects:
     def _put_object(self, kind: Kind, obj: Any) -> Any:
         """Store a version; returns the one before it."""
         key = obj.metadata.key
+        self.journal.note(kind, key, self.get(kind, key))
         store = self._objects.setdefault(kind.resource, {})
         old = store.get(key)
         store[key] = obj
@@ -69,6 +72,7 @@ class Objects:
 
     def _drop_object(self, kind: Kind, key: str) -> Any:
         """Forget an object with its assumed version; returns what was stored."""
+        self.journal.note(kind, key, self.get(kind, key))
         old = self._objects.get(kind.resource, {}).pop(key, None)
         self._assumed_objects.get(kind.resource, {}).pop(key, None)
         self._touch(kind, key)
@@ -91,12 +95,15 @@ class Objects:
         told = self._objects.get(kind.resource, {}).get(key)
         if told is not None and _is_over(ours, _metadata(told)):
             return
+        self.journal.note(kind, key, self.get(kind, key))
         self._assumed_objects.setdefault(kind.resource, {})[key] = obj
         self._touch(kind, key)
 
     def restore_object(self, kind: Kind, key: str) -> None:
         """Go back to the version the API told."""
-        if self._assumed_objects.get(kind.resource, {}).pop(key, None) is not None:
+        assumed = self._assumed_objects.get(kind.resource, {}).pop(key, None)
+        if assumed is not None:
+            self.journal.note(kind, key, assumed)
             self._touch(kind, key)
 
     def _settle_assumed(self, kind: Kind, key: str, metadata: ObjectMeta) -> None:

@@ -33,6 +33,8 @@ from asched.core.state.pod_groups import group_key
 from asched.core.state.pods import PodInfo
 from asched.edge.host.audit.auditor import Auditor
 from asched.edge.host.loops import Scheduler
+from asched.edge.host.past import Past
+from asched.edge.host.user_plugins.catalogue import Catalogue
 
 #: Nodes named in an explanation, the nearest misses first.
 MISSES_MAX: Final = 10
@@ -47,11 +49,13 @@ class Inspection:
         configuration: SchedulerConfiguration,
         is_leader: Callable[[], bool],
         auditor: Auditor,
+        plugins: Catalogue | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._auditor = auditor
         self._context = scheduler.machine.context
-        self.current = configuration
+        self.current, self.plugins = configuration, plugins or Catalogue()
+        self._past = Past(self._context)
         self.is_leader = is_leader
 
     def configuration(self) -> Mapping[str, Any]:
@@ -126,6 +130,17 @@ class Inspection:
         if runner is not None and not pod.spec.node_name:
             told.update(self._prospects(pod, runner, tries_changes=tries_changes))
         return told
+
+    async def at_decision(
+        self, namespace: str, name: str, against_node: str
+    ) -> Mapping[str, Any] | None:
+        key = f"{namespace}/{name}"
+        pod = self._context.cluster.pods_seen.get(key)
+        lines = (_line(line) for line in reversed(self._context.histories.of(key)))
+        chosen = next((line for line in lines if "feasible" in line), None)
+        if pod is None or chosen is None:
+            return None
+        return await self._past.against(self.current, self.plugins, pod, against_node, chosen)
 
     def _prospects(self, pod: Pod, runner: Runner, *, tries_changes: bool) -> dict[str, Any]:
         """How each node looks at a waiting pod now, what is missing, and what would help."""

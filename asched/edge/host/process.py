@@ -284,7 +284,7 @@ async def _run(
 ) -> None:
     """Listen to signals, and schedule; open the pages beside it."""
     auditor = Auditor(scheduler, period_s=plan.audit_period_s, observer=metrics.own)
-    inspection = Inspection(scheduler, plan.configuration, scheduler.may_act, auditor)
+    inspection = Inspection(scheduler, plan.configuration, scheduler.may_act, auditor, plan.plugins)
     pages = Pages(plan.serving, scheduler, inspection, metrics, campaign)
     await pages.take_port()
     try:

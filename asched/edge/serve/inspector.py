@@ -43,6 +43,11 @@ class Inspector(Protocol):
         which takes longest; None if nothing is known of it.
         """
 
+    async def at_decision(
+        self, namespace: str, name: str, against_node: str
+    ) -> Mapping[str, Any] | None:
+        """What a node came to when the pod's node was chosen; None if nothing is known of that."""
+
 
 class Viewer(Protocol):
     """What the live view shows; `edge/host/view/live.py` implements it."""

@@ -98,7 +98,7 @@ class Routes:
             answer = handler(asked)
             return answer if isinstance(answer, Page) else await answer
         if asked.path.startswith(OWN):
-            return self._object(asked)
+            return await self._object(asked)
         if self._profiling is not None and asked.path.startswith(f"{PREFIX}/"):
             return await self._profiling.page(asked)
         return self._health.page(asked) or NOT_FOUND
@@ -136,7 +136,7 @@ class Routes:
             return as_json(await self._inspector.audit_now())
         return as_json(self._inspector.audit_report())
 
-    def _object(self, asked: Asked) -> Page:
+    async def _object(self, asked: Asked) -> Page:
         """A pod, a node or a gang."""
         inspector, told = self._inspector, None
         match asked.path.removeprefix(OWN).split("/"):
@@ -144,6 +144,9 @@ class Routes:
                 against = "".join(asked.query.get("against", ())[:1])
                 tries = asked.query.get("changes") != ("no",)
                 told = inspector.explain(namespace, name, against, tries_changes=tries)
+                if told is not None and "against" in told:
+                    then = await inspector.at_decision(namespace, name, against)
+                    told = {**told, "against": {**told["against"], "then": then}}
             case ["nodes", name]:
                 told = self._viewer.node(name)
             case ["groups", namespace, name]:

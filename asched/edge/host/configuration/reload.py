@@ -205,6 +205,7 @@ class Reloader:
         await scheduler.reconfigure(order)
         scheduler.dispatcher.rates.limit(wanted.qps, wanted.burst)
         self._inspection.current = configuration
+        self._inspection.plugins = wanted.plugins
         self._current = wanted
         drop_old_modules(wanted.plugins)
 

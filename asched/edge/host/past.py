@@ -1,0 +1,139 @@
+"""How things were when a node was chosen: the cluster of then, built anew beside the running one.
+
+    cluster now ──journal, back to the decision──> objects as they were ──> a cluster of its own
+                                                                              └─> both nodes, judged
+
+Whether that is what the decision saw is checked by what was kept of it: the chosen node must come
+to the same score, and as many nodes must fit. Extenders, sampling, promises to waiting pods and
+held room are no part of it; where one of them played a part, the check says so.
+
+Bounds  one at a time; SLICE objects between two turns of the deciding loop.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+import numpy as np
+
+from asched.core.config.v1 import SchedulerConfiguration
+from asched.core.cycle.context import SchedulerContext
+from asched.core.cycle.decided import scores_told
+from asched.core.framework.runner import Runner
+from asched.core.framework.status import PointError
+from asched.core.model.kinds import NODE, POD, Kind
+from asched.core.model.pod import Pod
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Seen
+from asched.edge.host.assemble import BUILD_ERRORS, Parts, build_runners
+from asched.edge.host.user_plugins.catalogue import Catalogue
+from asched.edge.host.view.slices import in_slices
+
+#: Some 30 µs each.
+SLICE: Final = 64
+FORGOTTEN: Final = "too much has changed since to tell how things were"
+OTHERWISE: Final = (
+    "the chosen node comes to another score now: an extender, a promise to another pod, held room"
+    " or another configuration played a part"
+)
+#: What may go wrong with plugins that are made anew.
+FAILURES: Final[tuple[type[Exception], ...]] = (*BUILD_ERRORS, PointError)
+
+Told = dict[str, Any]
+
+
+class Past:
+    """Asked for one decision after the other."""
+
+    def __init__(self, context: SchedulerContext) -> None:
+        self._context = context
+        self._one_at_a_time = asyncio.Lock()
+
+    async def against(
+        self,
+        configuration: SchedulerConfiguration,
+        plugins: Catalogue,
+        pod: Pod,
+        node: str,
+        chosen: Mapping[str, Any],
+    ) -> Told:
+        """What a node came to beside the chosen one. `chosen` is the decision as `Chosen.told` has
+        it.
+        """
+        async with self._one_at_a_time:
+            if not self._context.cluster.journal.remembers(chosen["position"]):
+                return {"unknown": FORGOTTEN}
+            parts = Parts.fresh()
+            await _build(parts.cluster, _as_it_was(self._context, chosen["position"], pod))
+            try:
+                runners = build_runners(
+                    replace(configuration, extenders=()),
+                    parts,
+                    factories=plugins.factories,
+                    known=plugins.known,
+                )
+                runner = runners.get(pod.spec.scheduler_name)
+                if runner is None:
+                    return {"unknown": f"there is no profile {pod.spec.scheduler_name} now"}
+                return _judged(runner, pod, node, chosen)
+            except FAILURES as error:
+                return {"unknown": str(error)}
+
+
+def _as_it_was(context: SchedulerContext, position: int, pod: Pod) -> list[Seen]:
+    """Everything that rules read, as of a position of the journal, without the pod."""
+    cluster = context.cluster
+    placed = {uid: (info.pod, info.node_name) for uid, info in cluster.placed.items()}
+    nodes = {node.name: node for _, node in cluster.nodes.nodes()}
+    others: dict[str, tuple[Kind, dict[str, Any]]] = {}
+    for kind in context.kinds:
+        if kind not in (POD, NODE):
+            others[kind.resource] = (kind, dict(cluster.all(kind)))
+    for step in cluster.journal.since(position):
+        before, key = step.before, step.key
+        known: dict[str, Any]
+        if step.kind is POD:
+            known, before = placed, before and (before, step.node)
+        elif step.kind is NODE:
+            known = nodes
+        else:
+            _, known = others.setdefault(step.kind.resource, (step.kind, {}))
+        if before is None:
+            known.pop(key, None)
+        else:
+            known[key] = before
+    placed.pop(pod.uid, None)
+    return [
+        *(Seen(NODE, node) for node in nodes.values()),
+        *(Seen(kind, obj) for kind, objects in others.values() for obj in objects.values()),
+        *(Seen(POD, one.on(where)) for one, where in placed.values()),
+    ]
+
+
+async def _build(cluster: Cluster, facts: list[Seen]) -> None:
+    async for part in in_slices(facts, SLICE):
+        for fact in part:
+            cluster.apply(fact)
+
+
+def _judged(runner: Runner, pod: Pod, node: str, chosen: Mapping[str, Any]) -> Told:
+    rows = runner.cluster.nodes.row_of
+    row, own = rows.get(node), rows.get(chosen["node"])
+    if row is None:
+        return {"refused": "there was no such node", "exact": True}
+    info = runner.cluster.classes.info_of(pod.on(""))
+    fitting = runner.fitting(info)
+    fits, state = fitting.rows(), fitting.state
+    told: Told = {}
+    if not fits[row]:
+        status = fitting.status_on(row)
+        told["refused"] = "" if status is None else f"{status.plugin}: {status.message}"
+    is_as_kept = own is not None and bool(fits[own]) and fitting.count == chosen["feasible"]
+    if chosen["score"] is not None and own is not None:
+        ranking = state.rank(info, None if np.array_equal(fits, state.feasible) else fits)
+        is_as_kept = is_as_kept and int(ranking[own]) == chosen["score"]
+        if fits[row]:
+            told["score"] = int(ranking[row])
+            told["scores"] = scores_told(*state.ranking.points_of(row))
+    return {**told, "exact": is_as_kept, **({} if is_as_kept else {"why": OTHERWISE})}
