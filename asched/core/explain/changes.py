@@ -55,11 +55,15 @@ def changes(
     gang = others if needed > 1 else ()
     deciding = Deciding(runner, nominator, pod, gang, needed)
     found: list[Change] = []
+    try:
+        with deciding.within_budget():
+            if deciding.fits():
+                return found
+    except (OutOfTurn, PointError):
+        return found
     for kind in KINDS:
         try:
             with deciding.within_budget():
-                if deciding.fits():
-                    break
                 some = others[:TAKES_MAX]
                 found.extend(_with_others(deciding, way, some) for way in kind(deciding))
         except (OutOfTurn, PointError):
