@@ -3,7 +3,6 @@
 The handlers and the queue are ours; attempts, and what the hints answer, are recorded.
 """
 
-import dataclasses
 import gzip
 import json
 from collections.abc import Iterator
@@ -163,7 +162,7 @@ class Player:
     def announce(self, change: Change, now_s: float, except_uid: str = "") -> str:
         old, new = (msgspec.structs.replace(r) if r else None for r in (change.old, change.new))
         self.kept += [record for record in (old, new) if record is not None]
-        change = dataclasses.replace(change, old=old, new=new)
+        change = msgspec.structs.replace(change, old=old, new=new)
         problem = self.expect(change)
         self.queue.move(change, now_s, except_uid=except_uid)
         return problem

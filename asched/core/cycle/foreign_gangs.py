@@ -78,8 +78,11 @@ def told_once(context: SchedulerContext, attempt: Attempt) -> EmitEvent | None:
     """The event about the group that the attempt's pod names in vain; None if there is nothing new
     to be said.
     """
-    metadata = attempt.pod.metadata
-    if attempt.pod.spec.scheduling_group is None and not (metadata.labels or metadata.annotations):
+    pod = attempt.info.pod
+    if pod.spec.scheduling_group is not None:
+        if context.gangs.tries_groups:
+            return None
+    elif not (pod.metadata.labels or pod.metadata.annotations):
         return None
     foreign = foreign_gang(attempt.pod, context.gangs)
     if foreign is None or not context.cluster.singleton(Told).is_new(foreign):

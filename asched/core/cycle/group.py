@@ -63,12 +63,12 @@ class GroupAttempt:
     @property
     def disagreement(self) -> str:
         """What is wrong with pods that name different schedulers; empty if they do not."""
-        first = self.attempts[0].profile
+        first = self.attempts[0]
         for attempt in self.attempts:
-            if attempt.profile != first:
+            if attempt.runner is not first.runner and attempt.profile != first.profile:
                 return (
                     "all pods in a single pod group should have the same .spec.schedulerName set,"
-                    f' got: "{first}" and "{attempt.profile}"'
+                    f' got: "{first.profile}" and "{attempt.profile}"'
                 )
         return ""
 
@@ -81,23 +81,24 @@ def gather(
     The order: priority, then who could first have been tried, then age and name. Left out are those
     that a gate holds, and those that are not ours.
     """
-    key = group_key(popped.pod)
+    key, own_uid = group_key(popped.pod), popped.pod.uid
     attempts = [popped]
-    for pod in list(context.cluster.pod_groups.get(key).unplaced.values()):
-        if pod.uid == popped.pod.uid:
+    for uid, pod in tuple(context.cluster.pod_groups.get(key).unplaced.items()):
+        if uid == own_uid:
             continue
         queued = context.queue.pop_mate(pod, popped.queued, context.now_s)
         attempt = begin(queued) if queued is not None else None
         if attempt is not None:
             attempts.append(attempt)
-    attempts.sort(key=_order)
+    if len(attempts) > 1:
+        attempts.sort(key=_order)
     return GroupAttempt(key, attempts, popped.id, popped.pod, popped.started_s)
 
 
 def _order(attempt: Attempt) -> tuple[int, float, str, str]:
-    metadata = attempt.pod.metadata
-    first_s = attempt.queued.initial_attempt_s or 0.0
-    return -attempt.pod.priority, first_s, metadata.creation_timestamp or "", metadata.name
+    pod, first_s = attempt.info.pod, attempt.queued.initial_attempt_s or 0.0
+    metadata = pod.metadata
+    return -(pod.spec.priority or 0), first_s, metadata.creation_timestamp or "", metadata.name
 
 
 @dataclass(slots=True)

@@ -92,7 +92,7 @@ def condition_patch(cluster: Cluster, key: str, outcome: Outcome, now_s: float) 
         content_type=STRATEGIC_MERGE,
         wants_answer=False,
     )
-    return replace(patch, kind=kind)
+    return patch if is_old else replace(patch, kind=kind)
 
 
 def _difference(old: Condition | None, new: Condition, now_s: float) -> dict[str, Any] | None:

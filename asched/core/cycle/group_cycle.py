@@ -41,13 +41,17 @@ def schedule_group(
     context: SchedulerContext, group: GroupAttempt
 ) -> Generator[Effect, Answer, Next]:
     """Try one group. Every way out has told the queue what becomes of each of its pods."""
-    promised = [(attempt, context.nominator.node_of(attempt.pod.uid)) for attempt in group.attempts]
+    promised: list[tuple[Attempt, str]] = []
+    for attempt in group.attempts if len(context.nominator) else ():
+        node = context.nominator.node_of(attempt.pod.uid)
+        if node:
+            promised.append((attempt, node))
     steps = _schedule(context, group)
     if is_coscheduled(group.key):
         steps = on_lifted(context, group.key, steps)
     follows = yield from steps
     for attempt, node in promised:
-        if node and node != _goes_to(context, attempt.pod.uid):
+        if node != _goes_to(context, attempt.pod.uid):
             room_is_free(context, attempt.pod, node)
     return follows
 
@@ -86,9 +90,10 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         yield from free(context, group, outcome)
     for tried in outcome.tried:
         tried.attempt.started_s = context.counter_s() - tried.duration_s
-        background = _background(context, outcome, tried)
-        if background is not None:
-            follows.append(background)
+        if tried.background is not None or tried.withdraw is not None or tried.victims:
+            background = _background(context, outcome, tried)
+            if background is not None:
+                follows.append(background)
         if outcome.result is Result.SCHEDULED and tried.fits:
             follows.append(_cached(context, tried))
         else:
@@ -133,6 +138,7 @@ def _cached(context: SchedulerContext, tried: Tried) -> Binding:
     tell_node(context, tried.attempt, tried.decision)
     if not tried.waiting.deadlines:  # those of its own gang have let it go
         tried.waiting.stage = Stage.BINDING
+        context.queue.done(tried.attempt.info.pod.uid)
     return Binding(context, tried.attempt, tried.decision.node, tried.waiting)
 
 

@@ -42,8 +42,9 @@ from asched.core.state.budget import OutOfTurn
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
-from asched.core.state.gang import Gang, gang_of
+from asched.core.state.gang import gang_of
 from asched.core.state.holds import HeldAmounts, HeldPlace
+from asched.core.state.pod_groups import Gang
 from asched.core.state.pods import PodInfo
 
 CLASSES_MAX: Final = 8

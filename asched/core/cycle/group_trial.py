@@ -73,13 +73,16 @@ def try_group(
     and one found no place.
     """
     outcome = Outcome(Result.UNSCHEDULABLE, UNSCHEDULABLE)
-    for attempt in group.attempts:
+    for attempt in group.attempts if len(context.nominator) else ():
         node = context.nominator.node_of(attempt.pod.uid)
         if node is not None:
             group.nominated[attempt.pod.uid] = node
             context.nominator.delete(attempt.pod.uid)
+    budget = context.cluster.budget
     for attempt in _in_order(group, plan):
-        yield from pause_if_due(context, group, TRY_STEPS)
+        if budget.is_used_up:
+            yield from pause_if_due(context, group, 0)
+        budget.note(TRY_STEPS)
         tried = yield from _try_pod(context, group, attempt, within, plan)
         outcome.tried.append(tried)
         is_vain = tried.failure is not None and group.company is not None and not plan
@@ -88,7 +91,9 @@ def try_group(
         if only_whether and outcome.result is Result.SCHEDULED:
             return outcome
     places = 0
-    while places < (places := sum(tried.decision is not None for tried in outcome.tried)):
+    while places < (places := sum([tried.decision is not None for tried in outcome.tried])):
+        if places == len(outcome.tried):
+            break
         for index, before in enumerate(outcome.tried):
             if _may_profit(before):
                 yield from pause_if_due(context, group, TRY_STEPS)
@@ -169,22 +174,27 @@ def _try_pod(
     within: Mask | None,
     plan: Mapping[str, Mask] | None = None,
 ) -> Generator[Effect, Answer, Tried]:
-    where = within if plan is None else plan.get(attempt.pod.uid, within)
+    pod = attempt.info.pod
+    where = within if plan is None else plan.get(pod.uid, within)
     attempt.started_s = context.counter_s()
     tried = Tried(attempt)
-    nominated_amounts = group.nominated.get(attempt.pod.uid)
-    if nominated_amounts is not None:  # to itself it matters
-        context.nominator.add(attempt.pod, nominated_amounts)
+    nominated = group.nominated.get(pod.uid) if group.nominated else None
+    if nominated is not None:  # to itself it matters
+        context.nominator.add(pod, nominated)
     try:
         decision = yield from _find(context, group, tried, where, makes_room=plan is None)
         context.observer.algorithm_ran(context.counter_s() - attempt.started_s)
         if decision is not None:
-            yield from _hold(context, tried, decision)
+            held = yield from hold(context, attempt, decision)
+            if isinstance(held, Failure):
+                tried.failure = held
+            else:
+                tried.decision, tried.waiting, tried.permit = decision, *held
     except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
         tried.failure = failure_of(context, raised)
-        if context.cluster.is_assumed(attempt.pod.uid):
+        if context.cluster.is_assumed(pod.uid):
             yield from give_back(context, attempt, attempt.info.node_name)
-    context.nominator.delete(attempt.pod.uid)
+    context.nominator.delete(pod.uid)
     tried.duration_s = context.counter_s() - attempt.started_s
     return tried
 
@@ -214,16 +224,6 @@ def _find(
                 return None
         else:
             return decision
-
-
-def _hold(
-    context: SchedulerContext, tried: Tried, decision: Decision
-) -> Generator[Effect, Answer, None]:
-    held = yield from hold(context, tried.attempt, decision)
-    if isinstance(held, Failure):
-        tried.failure = held
-        return
-    tried.decision, tried.waiting, tried.permit = decision, held.waiting, held.permit
 
 
 def _find_room(

@@ -20,7 +20,7 @@ from asched.core.model.kinds import POD
 from asched.core.model.meta import ObjectReference
 from asched.core.model.pod import Pod
 from asched.core.state.cluster import Cluster
-from asched.core.state.gang import gang_of, kind_of, object_of
+from asched.core.state.gang import kind_of, object_of
 from asched.core.state.pod_groups import is_coscheduled
 
 #: So long may a gang be incomplete without a word. A guess: controllers make pods within seconds.
@@ -76,17 +76,17 @@ def next_look_s(cluster: Cluster) -> float | None:
 def why_incomplete(context: SchedulerContext, key: str) -> str:
     """What keeps the pods of a group from being tried; empty if nothing does."""
     cluster = context.cluster
+    gangs = cluster.pod_groups.gangs
+    gang = gangs.get(key)
+    if gang is None and key in gangs:
+        return ""
     pods = cluster.pod_groups.get(key)
     ours = [pod for pod in pods.unplaced.values() if context.owns(pod) and context.gangs.has(pod)]
     if not ours:
         return ""
-    name = key.rpartition("/")[2]
-    api = kind_of(key).group_version.partition("/")[0]
-    if object_of(cluster, key) is None:
-        return f"waits for its PodGroup {name} of {api}, which does not exist"
-    gang = gang_of(cluster, key)
     if gang is None:
-        return ""
+        name, api = key.rpartition("/")[2], kind_of(key).group_version.partition("/")[0]
+        return f"waits for its PodGroup {name} of {api}, which does not exist"
     ready = pods.ready if is_coscheduled(key) else pods.count
     if ready >= gang.min_count and ready - pods.staying >= len(ours):
         return ""

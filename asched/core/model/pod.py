@@ -298,8 +298,9 @@ def spec_key(pod: Pod, labelled: "Pod | None" = None) -> bytes:
     Names count only where a rule derives something from them: generic ephemeral volumes are named
     after the pod. A volume of which no rule reads the source is none: the token that the API server
     mounts in every pod has a name of its own in each. Resource claims made from a template differ
-    from pod to pod as well, but the rule that reads them is asked anew for every pod. Gates and the
-    scheduler's name are no part of it.
+    from pod to pod as well, but the rule that reads them is asked anew for every pod. Gates, the
+    scheduler's name and the pod group are no part of it: what a group means to its pods is settled
+    before and after they are judged.
     """
     spec, identity, read = pod.spec, None, None
     if spec.volumes:
@@ -324,7 +325,6 @@ def spec_key(pod: Pod, labelled: "Pod | None" = None) -> bytes:
             read,
             spec.host_network,
             spec.host_users,
-            spec.scheduling_group,
             spec.resource_claims,
             identity,
         )

@@ -30,8 +30,7 @@ from asched.core.model.workload import CoschedulingGroup
 from asched.core.plugins.gang_rule import GangRule
 from asched.core.state.changes import ASSIGNED_POD, Action, Trigger
 from asched.core.state.cluster import Cluster
-from asched.core.state.gang import Gang
-from asched.core.state.pod_groups import GroupPods, coscheduled_key, group_key
+from asched.core.state.pod_groups import Gang, GroupPods, coscheduled_key, group_key
 
 POD_JOINS: Final = (
     Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED

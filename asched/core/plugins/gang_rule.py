@@ -14,8 +14,7 @@ from asched.core.framework.status import SUCCESS, Status, failure, unresolvable
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.pod import Pod
 from asched.core.state.cluster import Cluster
-from asched.core.state.gang import Gang, gang_of, object_of
-from asched.core.state.pod_groups import COSCHEDULED, GroupPods, group_key, is_coscheduled
+from asched.core.state.pod_groups import COSCHEDULED, Gang, GroupPods, group_key
 from asched.core.state.pods import PodInfo
 
 
@@ -53,28 +52,29 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
     def key_of(self, pod: Pod) -> str:
         """Of the pod's group; empty if that is none of ours."""
         key = group_key(pod)
-        return key if key and is_coscheduled(key) is self.is_coscheduled else ""
+        return key if key and key.startswith(COSCHEDULED) is self.is_coscheduled else ""
 
     def pre_enqueue(self, pod: Pod) -> Status:
         key = self.key_of(pod)
         if not key:
             return SUCCESS
-        if object_of(self._cluster, key) is None:
+        gangs = self._cluster.pod_groups.gangs
+        if key not in gangs:
             return unresolvable(self.unknown_group(key.rpartition("/")[2]))
-        return SUCCESS if self.has_all_pods(key) else self.too_few_pods
+        return SUCCESS if self._is_complete(key, gangs[key]) else self.too_few_pods
 
     def permit(self, pod: PodInfo, node: str) -> tuple[Status, float]:  # noqa: ARG002
         key = self.key_of(pod.pod)
         if not key:
             return SUCCESS, 0.0
-        gang = gang_of(self._cluster, key)
+        groups = self._cluster.pod_groups
+        gang = groups.gangs.get(key)
         if gang is None:
-            if object_of(self._cluster, key) is not None:
+            if key in groups.gangs:
                 return SUCCESS, 0.0
             name = key.rpartition("/")[2]
             text = f"failed to get podGroup {key.removeprefix(COSCHEDULED)}: {self.not_found(name)}"
             return failure(text), 0.0
-        groups = self._cluster.pod_groups
         if self.placed(groups.get(key)) < gang.min_count:
             groups.hold(pod.pod)
             return self.too_few_places, self.patience_s(gang)
@@ -85,7 +85,9 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         return SUCCESS, 0.0
 
     def has_all_pods(self, key: str) -> bool:
-        gang = gang_of(self._cluster, key)
+        return self._is_complete(key, self._cluster.pod_groups.gangs.get(key))
+
+    def _is_complete(self, key: str, gang: Gang | None) -> bool:
         return gang is None or self.ready(self._cluster.pod_groups.get(key)) >= gang.min_count
 
     def pod_appeared(self, pod: Pod, _old: Any, new: Pod) -> Hint:
@@ -93,6 +95,6 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
         is not would be stopped at the gate at once.
         """
         key = self.key_of(pod)
-        if not key or key != group_key(new) or object_of(self._cluster, key) is None:
+        if not key or key != group_key(new) or key not in self._cluster.pod_groups.gangs:
             return Hint.SKIP
         return Hint.QUEUE if self.has_all_pods(key) else Hint.SKIP

@@ -22,8 +22,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.plugins.gang_rule import GangRule
 from asched.core.state.changes import Action, Trigger
-from asched.core.state.gang import Gang
-from asched.core.state.pod_groups import GroupPods
+from asched.core.state.pod_groups import Gang, GroupPods
 
 #: How long a pod with a place waits for the rest of its gang (upstream's permitTimeoutDuration).
 PERMIT_TIMEOUT_S: Final = 5 * 60.0

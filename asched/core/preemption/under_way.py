@@ -96,7 +96,7 @@ class UnderWay:
 
     def holds_group_back(self, pod: Pod) -> bool:
         """The same for a pod that is tried with its group."""
-        if pod.spec.scheduling_group is None:
+        if pod.spec.scheduling_group is None or not (self._busy or self._last):
             return False
         key = group_key(pod)
         group: PodGroup | None = self._cluster.get(POD_GROUP, key)

@@ -8,8 +8,9 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/eventhandlers.go
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
+
+from msgspec import Struct
 
 from asched.core.model.kinds import NODE, POD, Kind
 from asched.core.model.meta import Record
@@ -30,30 +31,26 @@ from asched.core.state.changes import (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Enqueue:
+class Enqueue(Struct, frozen=True, gc=False):
     """A pod of ours appeared without a node: `queue.add`."""
 
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Refresh:
+class Refresh(Struct, frozen=True, gc=False):
     """A waiting pod has a new version: `queue.update`."""
 
     old: Pod
     new: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Withdraw:
+class Withdraw(Struct, frozen=True, gc=False):
     """A pod waits no longer, because it is gone or has its node: `queue.delete`."""
 
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Release:
+class Release(Struct, frozen=True, gc=False):
     """An assumed pod goes away before its binding is confirmed.
 
     If it waits at Permit it is to be rejected there, else its place is to be given back.
@@ -62,15 +59,13 @@ class Release:
     pod: Pod
 
 
-@dataclass(frozen=True, slots=True)
-class Announce:
+class Announce(Struct, frozen=True, gc=False):
     """Unschedulable pods are to hear of a change: `queue.move`."""
 
     change: Change
 
 
-@dataclass(frozen=True, slots=True)
-class Promise:
+class Promise(Struct, frozen=True, gc=False):
     """A waiting pod of another scheduler, one version of which names a node: the room that is
     promised to it there is to be left to it.
     """

@@ -36,6 +36,7 @@ from asched.core.queue.queued import NOBODY, QueuedPod
 from asched.core.queue.unschedulable import Equals
 from asched.core.queue.waking import Waking
 from asched.core.state.changes import (
+    ASSIGNED_POD_DELETE,
     BACKOFF_COMPLETE,
     FORCE_ACTIVATE,
     POP_FROM_BACKOFF_Q,
@@ -150,7 +151,12 @@ class SchedulingQueue:
         A change that no plugin registered for costs one look-up. `except_uid` names a pod that
         shall not hear of it.
         """
-        if not self._judge.is_of_interest(change.trigger):
+        # Of pods that left, gates hear even where nobody rests.
+        is_of_rest = bool(self.places.unschedulable) or change.trigger == ASSIGNED_POD_DELETE
+        if not (is_of_rest or self.in_flight) or not self._judge.is_of_interest(change.trigger):
+            return 0
+        if not is_of_rest:
+            self.in_flight.record(change)
             return 0
         label = change.trigger.label
         moved = 0

@@ -8,9 +8,10 @@ pkg/scheduler/eventhandlers.go
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import IntFlag
 from typing import Final, NamedTuple
+
+from msgspec import Struct
 
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import Record
@@ -37,6 +38,9 @@ class Action(IntFlag):
     UPDATE_POD_GENERATED_RESOURCE_CLAIM = 4096
     UPDATE = 8188
     ALL = 8191
+
+    #: That of enums is a Python function, and every change is looked up by its action.
+    __hash__ = int.__hash__
 
 
 ACTION_TEXT: Final[Mapping[Action, str]] = {
@@ -107,8 +111,7 @@ NODE_ADD: Final = Trigger(NODE.resource, Action.ADD)
 NODE_DELETE: Final = Trigger(NODE.resource, Action.DELETE)
 
 
-@dataclass(frozen=True, slots=True)
-class Change:
+class Change(Struct, frozen=True, gc=False):
     """One trigger with the versions of the object: None where it did not exist, or is not handed
     on.
     """

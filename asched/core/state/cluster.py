@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD, Kind
+from asched.core.model.kinds import NODE, POD, Kind
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.storage import NO_STORAGE
@@ -30,10 +30,10 @@ from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.state.holds import HeldAmounts, Holds
 from asched.core.state.list_parts import ListParts
 from asched.core.state.nodes import POD_LABELS, PODS_MOVED, START_TIMES, NodeTable
-from asched.core.state.objects import Objects
+from asched.core.state.objects import RULED_BY_SPEC, Objects, may_matter
 from asched.core.state.occupancy import Occupancy
 from asched.core.state.pod_classes import PodClasses
-from asched.core.state.pod_groups import PodGroups, by_age, coscheduled_key
+from asched.core.state.pod_groups import PodGroups, by_age
 from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.refusals import Refusals
 from asched.core.state.supposition import Supposition
@@ -117,7 +117,7 @@ class Cluster(Objects):
             del self._rows[self.nodes.height :]
 
     def apply(self, fact: Fact) -> list[Sight]:
-        """Take a watch fact into the columns. Answers are not for this room."""
+        """Take a watch fact into the columns; returns what changed that a rule may read."""
         match fact:
             case Seen():
                 return self._see(fact.kind, fact.obj)
@@ -135,7 +135,8 @@ class Cluster(Objects):
             return self._see_pod(obj)
         if kind is NODE:
             return [self._see_node(obj)]
-        return [Sight(kind, self._put_object(kind, obj), obj)]
+        old = self._put_object(kind, obj)
+        return [Sight(kind, old, obj)] if may_matter(kind, old, obj) else []
 
     def _lose(self, kind: Kind, obj: Any) -> list[Sight]:
         if kind is POD:
@@ -175,10 +176,10 @@ class Cluster(Objects):
                 yield from self._lose(kind, old)
             yield from self._see(kind, obj)
 
-    def _touch(self, kind: Kind, key: str) -> None:
-        super()._touch(kind, key)
-        if kind is COSCHEDULING_GROUP:
-            self.pod_groups.object_moved(coscheduled_key(key))
+    def _touch(self, kind: Kind, key: str, *, is_ruled: bool = True) -> None:
+        super()._touch(kind, key, is_ruled=is_ruled)
+        if is_ruled and kind.resource in RULED_BY_SPEC:
+            self.pod_groups.object_moved(kind, key, self.get(kind, key))
         self.volumes.touch(kind, key)
 
     # --- nodes -----------------------------------------------------------------------------------

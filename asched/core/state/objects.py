@@ -1,16 +1,21 @@
 """Objects that are neither pods nor nodes: as the API told them, and as we take them to be.
 
 An *assumed* version is one of ours: it stands in for the stored one until the watch delivers a
-newer version, or it is taken back. Every change moves the epochs and is noted in the log.
+newer version, or it is taken back. Every change moves its kind's epoch and is noted in the log; and
+the epoch of all, save where no more than the status of a pod group is new: no rule reads it, and
+each attempt at a group writes it.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
-from asched.core.model.kinds import Kind
+from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.meta import ObjectMeta, Record
 from asched.core.state.change_log import ObjectLog
 from asched.core.state.journal import Journal
+
+#: Kinds of whose status no rule reads anything.
+RULED_BY_SPEC: Final = frozenset({POD_GROUP.resource, COSCHEDULING_GROUP.resource})
 
 
 class Objects:
@@ -23,7 +28,7 @@ class Objects:
         self._assumed_objects: dict[str, dict[str, Record]] = {}
         self._epochs: dict[str, int] = {}
         self._spoken: dict[str, Kind] = {}  # resource -> the version that the API told of last
-        #: moves with every change of any of them
+        #: moves with every change of any of them that a rule may read
         self.epoch = 0
         self.journal = Journal()
         #: which of them changed, in order
@@ -67,7 +72,7 @@ class Objects:
         old = store.get(key)
         store[key] = obj
         self._settle_assumed(kind, key, obj.metadata)
-        self._touch(kind, key)
+        self._touch(kind, key, is_ruled=may_matter(kind, old, obj))
         return old
 
     def _drop_object(self, kind: Kind, key: str) -> Any:
@@ -78,10 +83,10 @@ class Objects:
         self._touch(kind, key)
         return old
 
-    def _touch(self, kind: Kind, key: str) -> None:
+    def _touch(self, kind: Kind, key: str, *, is_ruled: bool = True) -> None:
         self.object_log.add(kind.resource, key)
         self._epochs[kind.resource] = self._epochs.get(kind.resource, 0) + 1
-        self.epoch += 1
+        self.epoch += is_ruled
 
     # --- what we assume --------------------------------------------------------------------------
 
@@ -112,6 +117,21 @@ class Objects:
             return
         if _is_over(_metadata(assumed), metadata):
             del self._assumed_objects[kind.resource][key]
+
+
+def may_matter(kind: Kind, old: Any, new: Any) -> bool:
+    """Whether a rule may judge differently by a new version of an object."""
+    if old is None or kind.resource not in RULED_BY_SPEC:
+        return True
+    before, now = old.metadata, new.metadata
+    return bool(
+        old.spec != new.spec
+        or before.uid != now.uid
+        or before.labels != now.labels
+        or before.annotations != now.annotations
+        or before.owner_references != now.owner_references
+        or before.deletion_timestamp != now.deletion_timestamp
+    )
 
 
 def _metadata(obj: Any) -> ObjectMeta:

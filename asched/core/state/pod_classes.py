@@ -119,6 +119,7 @@ class PodClasses:
                 scheduler_name=_one_of(spec.scheduler_name, like.spec.scheduler_name),
                 volumes=_one_of(spec.volumes, like.spec.volumes),
                 scheduling_gates=spec.scheduling_gates,
+                scheduling_group=_one_of(spec.scheduling_group, like.spec.scheduling_group),
             ),
             status,
         )

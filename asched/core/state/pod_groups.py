@@ -10,10 +10,14 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/cache (state of pod gr
 """
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from heapq import heapify, heappop
 from typing import Final
 
+from asched.core.model.kinds import COSCHEDULING_GROUP, Kind
 from asched.core.model.pod import Pod
+from asched.core.model.quantity import Quantity
+from asched.core.model.workload import CoschedulingGroup, PodGroup
 
 COSCHEDULING_LABEL: Final = "scheduling.x-k8s.io/pod-group"
 #: Before keys of groups that are told by the label: no name has a colon.
@@ -41,6 +45,26 @@ def is_coscheduled(key: str) -> bool:
 def coscheduled_key(key: str) -> str:
     """The key of the group that a PodGroup of scheduling.x-k8s.io makes."""
     return COSCHEDULED + key
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """`min_count` of the pods start together. `min_resources` are promised to all of them, and
+    `timeout_s` is how long they wait for each other at most, where the object says so.
+    """
+
+    min_count: int
+    min_resources: Mapping[str, Quantity] | None = None
+    timeout_s: int | None = None
+
+
+def gang_in(group: PodGroup | CoschedulingGroup) -> Gang | None:
+    """What the object of a group says; None if it binds nobody together."""
+    if isinstance(group, CoschedulingGroup):
+        spec = group.spec
+        return Gang(max(spec.min_member, 1), spec.min_resources, spec.schedule_timeout_seconds)
+    policy = group.spec.scheduling_policy.gang
+    return Gang(policy.min_count) if policy is not None else None
 
 
 class GroupPods:
@@ -74,13 +98,24 @@ class GroupPods:
         return self.staying + len(self.unplaced) - len(self.gated)
 
     def put(self, pod: Pod, *, placed: bool) -> None:
-        uid, spec = pod.uid, pod.spec
-        (self.placed if placed else self.unplaced)[uid] = pod
-        (self.unplaced if placed else self.placed).pop(uid, None)
-        _mark(self.leaving, uid, placed and pod.is_terminating)
-        _mark(self.gated, uid, not placed and bool(spec.scheduling_gates or pod.is_terminating))
-        if not placed:
-            self.held.discard(uid)
+        """Each pod comes here several times, so that nothing is asked twice."""
+        metadata = pod.metadata
+        uid, is_leaving = metadata.uid, metadata.deletion_timestamp is not None
+        if placed:
+            self.placed[uid] = pod
+            self.unplaced.pop(uid, None)
+            self.gated.discard(uid)
+            if is_leaving:
+                self.leaving.add(uid)
+            return
+        self.unplaced[uid] = pod
+        self.held.discard(uid)
+        if pod.spec.scheduling_gates or is_leaving:
+            self.gated.add(uid)
+        else:
+            self.gated.discard(uid)
+        if self.placed.pop(uid, None) is not None:
+            self.leaving.discard(uid)
 
     def drop(self, uid: str) -> None:
         for pods in (self.placed, self.unplaced):
@@ -89,20 +124,17 @@ class GroupPods:
             marks.discard(uid)
 
 
-def _mark(marks: set[str], uid: str, is_marked: bool) -> None:
-    if is_marked:
-        marks.add(uid)
-    else:
-        marks.discard(uid)
-
-
 class PodGroups:
     """All groups that have pods. Only the cluster moves pods; `hold` and `let_go` are the gang
     rule's.
+
+    `gangs`: by key, what the object of a group says, whether or not it has pods: None if that binds
+    nobody together. Missing are groups without an object.
     """
 
     def __init__(self) -> None:
         self._groups: dict[str, GroupPods] = {}
+        self.gangs: dict[str, Gang | None] = {}
         #: coscheduled groups of which pods came, went or moved, for whoever keeps their holds
         self.moved: dict[str, None] = {}
 
@@ -150,7 +182,7 @@ class PodGroups:
         """A pod has a place now. One that is gone already counts no more."""
         if not (key := group_key(pod)) or (group := self._groups.get(key)) is None:
             return
-        if (known := group.unplaced.get(pod.uid)) is not None:
+        if (known := group.unplaced.get(pod.metadata.uid)) is not None:
             group.put(known, placed=True)
             self._note(key)
 
@@ -182,13 +214,20 @@ class PodGroups:
         group.held.clear()
         return held
 
-    def object_moved(self, key: str) -> None:
-        """The object that makes a group appeared, changed or went."""
+    def object_moved(
+        self, kind: Kind, name: str, group: PodGroup | CoschedulingGroup | None
+    ) -> None:
+        """The object "namespace/name" that makes a group appeared, changed or went."""
+        key = coscheduled_key(name) if kind.resource == COSCHEDULING_GROUP.resource else name
+        if group is None:
+            self.gangs.pop(key, None)
+        else:
+            self.gangs[key] = gang_in(group)
         if key in self._groups:
             self._note(key)
 
     def _note(self, key: str) -> None:
-        if is_coscheduled(key):
+        if key.startswith(COSCHEDULED):
             self.moved[key] = None
 
 

@@ -175,13 +175,15 @@ def waiting_key(cluster: Cluster, pod: Pod) -> Hashable:
     """Equal for waiting pods that no hint can tell apart.
 
     Claims made from templates are told in the pod's status: pods of one class have different ones.
-    Pods that consume a request have places of their own.
+    Pods that consume a request have places of their own; those of other groups are waited for in
+    vain.
     """
     key = cluster.classes.class_of(pod).key
-    request = request_of(pod)
-    if request:
-        return (key, request)
-    return (key, pod.uid) if pod.spec.resource_claims else key
+    request, group = request_of(pod), pod.spec.scheduling_group
+    own = pod.uid if pod.spec.resource_claims else ""
+    if not (request or own or group):
+        return key
+    return key, request, own, group.pod_group_name if group is not None else None
 
 
 def queue_profiles(

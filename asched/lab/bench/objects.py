@@ -9,6 +9,7 @@ are gone unless a finalizer holds them, and claims go with the pod that owns the
 """
 
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any, Final
 
 from asched.core.framework.effects import (
@@ -24,7 +25,7 @@ from asched.core.framework.effects import (
     ReadPod,
 )
 from asched.core.model.decode import decode
-from asched.core.model.kinds import BY_PLURAL
+from asched.core.model.kinds import BY_RESOURCE, Kind
 from asched.core.state.facts import (
     Answer,
     Bound,
@@ -37,7 +38,7 @@ from asched.core.state.facts import (
     Refused,
     Seen,
 )
-from asched.lab.apiserver.resources import BY_KIND
+from asched.lab.apiserver.resources import BY_KIND, find
 from asched.lab.bench.manifests import (
     JsonObject,
     Names,
@@ -53,17 +54,37 @@ NOT_FOUND: Final = 404
 CONFLICT: Final = 409
 
 
-def plural_of(manifest: JsonObject) -> tuple[str, bool]:
-    """The resource name of a manifest's kind, and whether it has namespaces. Raises ValueError."""
+def _name_of(kind: Kind) -> str:
+    """A kind's resource name, as `Resource.qualified` has it."""
+    group = kind.group_version.rpartition("/")[0]
+    return f"{kind.plural}.{group}" if group else kind.plural
+
+
+#: What a scheduler watches, by resource name.
+WATCHED: Final = {_name_of(kind): kind for kind in BY_RESOURCE.values()}
+
+
+def resource_of(manifest: JsonObject) -> tuple[str, bool]:
+    """The resource name of a manifest's kind (`podgroups.scheduling.k8s.io`, but plain `pods`), and
+    whether it has namespaces. Raises ValueError.
+    """
     kind = str(manifest.get("kind", ""))
     found = BY_KIND.get((str(manifest.get("apiVersion", "")), kind))
     if found is not None:
-        return found.plural, found.namespaced
+        return found.qualified, found.namespaced
     raise ValueError(f"{manifest.get('apiVersion')} {kind} is no kind of this server")
 
 
+@cache
+def _table(plural: str) -> str:
+    """The resource name of what may be called by its plural alone. Raises KeyError."""
+    return find(plural).qualified
+
+
 class Objects:
-    """Mappings by resource name and (namespace, name)."""
+    """Mappings by resource name and (namespace, name). Callers may name resources by plural alone
+    where one group has it; the first group wins.
+    """
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[tuple[str, str], JsonObject]] = {}
@@ -72,11 +93,11 @@ class Objects:
         self._gone_pods: list[str] = []
 
     def get(self, plural: str, namespace: str, name: str) -> JsonObject | None:
-        return self._tables.get(plural, {}).get((namespace, name))
+        return self._tables.get(_table(plural), {}).get((namespace, name))
 
     def listed(self, plural: str, namespace: str = "") -> list[JsonObject]:
         """Objects by name, of one namespace or of all."""
-        table = self._tables.get(plural, {})
+        table = self._tables.get(_table(plural), {})
         return [table[key] for key in sorted(table) if not namespace or key[0] == namespace]
 
     def take_attempted(self) -> list[str]:
@@ -96,7 +117,7 @@ class Objects:
     ) -> tuple[JsonObject, list[Fact]]:
         """Store an object that does not exist yet. Raises ValueError."""
         manifest = with_defaults(served_version(manifest))
-        plural, namespaced = plural_of(manifest)
+        plural, namespaced = resource_of(manifest)
         where = in_namespace(manifest, namespace) if namespaced else ""
         obj = named(manifest, naming, where)
         name = obj["metadata"]["name"]
@@ -108,7 +129,7 @@ class Objects:
 
     def replace(self, manifest: JsonObject, namespace: str) -> list[Fact]:
         """Change what the manifest names. Raises ValueError if it does not exist."""
-        plural, namespaced = plural_of(manifest)
+        plural, namespaced = resource_of(manifest)
         manifest = with_defaults(manifest)
         where = in_namespace(manifest, namespace) if namespaced else ""
         name = manifest["metadata"]["name"]
@@ -142,8 +163,8 @@ class Objects:
         obj = self.get(plural, namespace, name)
         if obj is None:
             return []
-        del self._tables[plural][namespace, name]
-        facts = self._told(plural, obj, gone=True)
+        del self._tables[_table(plural)][namespace, name]
+        facts = self._told(_table(plural), obj, gone=True)
         if plural == "pods":
             self._gone_pods.append(f"{namespace}/{name}")
             for claim in self._claims_of(obj):
@@ -174,7 +195,7 @@ class Objects:
                 facts = self.delete("pods", effect.pod.namespace, effect.pod.name)
                 return [Done(effect.id), *facts] if facts else [_missing(effect.id)]
             case Delete():
-                facts = self.delete(effect.kind.plural, effect.namespace, effect.name)
+                facts = self.delete(_name_of(effect.kind), effect.namespace, effect.name)
                 return [Done(effect.id), *facts] if facts else [_missing(effect.id)]
             case Patch():
                 return self._patch(effect)
@@ -223,7 +244,8 @@ class Objects:
 
     def _patch(self, effect: Patch) -> list[Fact]:
         key = (effect.namespace if effect.kind.namespaced else "", effect.name)
-        obj = self.get(effect.kind.plural, *key)
+        name = _name_of(effect.kind)
+        obj = self.get(name, *key)
         if obj is None:
             return [_missing(effect.id)]
         body = {k: v for k, v in effect.body.items() if k not in ("apiVersion", "kind")}
@@ -231,8 +253,8 @@ class Objects:
         if asked and asked != obj["metadata"]["resourceVersion"]:
             text = "the object has been modified; please apply your changes to the latest version"
             return [Refused(effect.id, CONFLICT, text, "Conflict")]
-        facts = self._put(effect.kind.plural, key, merged(obj, body))
-        return [Done(effect.id, self.get(effect.kind.plural, *key)), *facts]
+        facts = self._put(name, key, merged(obj, body))
+        return [Done(effect.id, self.get(name, *key)), *facts]
 
     def _create(self, effect: Create) -> list[Fact]:
         naming = Names(self._version)
@@ -252,12 +274,13 @@ class Objects:
     def _put(self, plural: str, key: tuple[str, str], obj: JsonObject) -> list[Fact]:
         self._version += 1
         obj = {**obj, "metadata": {**obj["metadata"], "resourceVersion": str(self._version)}}
-        self._tables.setdefault(plural, {})[key] = obj
-        return self._told(plural, obj, gone=False)
+        name = _table(plural)
+        self._tables.setdefault(name, {})[key] = obj
+        return self._told(name, obj, gone=False)
 
-    def _told(self, plural: str, obj: JsonObject, *, gone: bool) -> list[Fact]:
+    def _told(self, name: str, obj: JsonObject, *, gone: bool) -> list[Fact]:
         """What a scheduler's watch tells of it; nothing for kinds it does not watch."""
-        kind = BY_PLURAL.get(plural)
+        kind = WATCHED.get(name)
         if kind is None:
             return []
         record = decode(kind.record, obj)

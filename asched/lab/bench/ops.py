@@ -12,7 +12,7 @@ from asched.lab.bench import metrics, stand_ins
 from asched.lab.bench.manifests import DEFAULT_NODE, DEFAULT_POD, JsonObject
 from asched.lab.bench.metrics import DataItem
 from asched.lab.bench.nodes import NodeMaker
-from asched.lab.bench.objects import plural_of
+from asched.lab.bench.objects import resource_of
 from asched.lab.bench.opcodes import ATTEMPTED, Op
 from asched.lab.bench.templates import Template
 from asched.lab.bench.watching import Collection
@@ -284,5 +284,5 @@ def _fixed(manifest: JsonObject, prefix: str) -> Template:
 
 
 def _place(obj: JsonObject) -> tuple[str, str, str]:
-    plural, namespaced = plural_of(obj)
+    plural, namespaced = resource_of(obj)
     return plural, obj["metadata"]["namespace"] if namespaced else "", obj["metadata"]["name"]

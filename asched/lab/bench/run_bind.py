@@ -140,7 +140,7 @@ class BindWorld(World):
             if res.kind == "Pod":
                 self.pods.created(f"{where}/{name}", obj["metadata"].get("labels"), self.now_s)
             made = await self.api.create(obj, where)
-            self._made.append((res.plural, where, name))
+            self._made.append((res.qualified, where, name))
             return made
 
         return create

@@ -11,6 +11,7 @@ from asched.core.model.kinds import (
 from asched.core.model.workload import CoschedulingGroup, PodGroup
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Seen
+from asched.core.state.pod_groups import Gang
 
 
 def a_claim(version: str, uid: str = "u") -> ResourceClaim:
@@ -106,3 +107,21 @@ def test_kinds_of_one_plural_are_told_apart() -> None:
 
     assert cluster.get(POD_GROUP, "d/g") is None
     assert cluster.get(COSCHEDULING_GROUP, "d/g") is ours
+
+
+def test_what_is_written_of_a_groups_pods_makes_nobody_judge_again() -> None:
+    """Each attempt at a group ends in its status: answers about all pods would be made anew."""
+    cluster = Cluster()
+    metadata = {"name": "g", "namespace": "d", "uid": "u"}
+    group = {"metadata": metadata, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+    cluster.apply(Seen(POD_GROUP, decode(PodGroup, group)))
+    epoch, logged = cluster.epoch, cluster.object_log.end
+    told = {**group, "metadata": {**metadata, "resourceVersion": "2"}}
+    told["status"] = {"conditions": [{"type": "PodGroupScheduled", "status": "True"}]}
+    assert cluster.apply(Seen(POD_GROUP, decode(PodGroup, told))) == []
+    assert (cluster.epoch, cluster.object_log.end) == (epoch, logged + 1)
+    assert cluster.get(POD_GROUP, "d/g").status.conditions
+    less = {**told, "spec": {"schedulingPolicy": {"gang": {"minCount": 1}}}}
+    assert len(cluster.apply(Seen(POD_GROUP, decode(PodGroup, less)))) == 1
+    assert cluster.epoch == epoch + 1
+    assert cluster.pod_groups.gangs["d/g"] == Gang(1)

@@ -18,6 +18,18 @@ def test_equal_pods_share_a_class() -> None:
     assert classes.class_of(one) is not classes.class_of(a_pod("three").requests(cpu="2").build())
 
 
+def test_pods_of_different_groups_share_a_class_and_keep_their_groups() -> None:
+    """A thousand groups of equal pods cost what a thousand equal pods cost."""
+    classes = PodClasses()
+    members = [
+        a_pod(name).spec(nodeName="n", schedulingGroup={"podGroupName": group}).build()
+        for name, group in (("one", "a"), ("two", "b"))
+    ]
+    first, second = (classes.class_of(pod) for pod in members)
+    assert first is second
+    assert [classes.lean(pod, first) for pod in members] == members
+
+
 def test_a_volume_that_no_rule_reads_has_no_name() -> None:
     """The API server mounts a token in every pod, under another name in each."""
 

@@ -1,5 +1,13 @@
+from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP
 from asched.core.model.pod import Pod
-from asched.core.state.pod_groups import PodGroups, group_key, is_coscheduled
+from asched.core.model.workload import (
+    CoschedulingGroup,
+    GangPolicy,
+    PodGroup,
+    PodGroupPolicy,
+    PodGroupSpec,
+)
+from asched.core.state.pod_groups import Gang, PodGroups, group_key, is_coscheduled
 from tests.builders import a_pod
 
 
@@ -137,5 +145,17 @@ def test_who_moved_is_noted_for_groups_told_by_the_label_alone() -> None:
         groups.place(pod)
     assert list(groups.moved) == ["scheduling.x-k8s.io:default/crew"]
     groups.moved.clear()
-    groups.object_moved("scheduling.x-k8s.io:default/nobody")
+    groups.object_moved(COSCHEDULING_GROUP, "default/nobody", CoschedulingGroup())
     assert not groups.moved
+
+
+def test_what_an_object_says_of_its_group_is_known_as_long_as_it_exists() -> None:
+    groups = PodGroups()
+    groups.object_moved(POD_GROUP, "default/loose", PodGroup())
+    policy = PodGroupPolicy(gang=GangPolicy(min_count=3))
+    groups.object_moved(
+        POD_GROUP, "default/tight", PodGroup(spec=PodGroupSpec(scheduling_policy=policy))
+    )
+    assert groups.gangs == {"default/loose": None, "default/tight": Gang(3)}
+    groups.object_moved(POD_GROUP, "default/loose", None)
+    assert list(groups.gangs) == ["default/tight"]

@@ -21,3 +21,14 @@ def test_pods_whose_claims_are_made_from_a_template_share_nothing() -> None:
     two = a_pod("b").spec(resourceClaims=CLAIM).build()
     assert cluster.classes.class_of(one) is cluster.classes.class_of(two)
     assert waiting_key(cluster, one) != waiting_key(cluster, two)
+
+
+def test_pods_of_different_groups_are_told_apart_though_they_are_of_one_class() -> None:
+    """What completes the gang of one is nothing to the other."""
+    cluster = Cluster()
+    one, two = (
+        a_pod(name).spec(schedulingGroup={"podGroupName": group}).build()
+        for name, group in (("one", "a"), ("two", "b"))
+    )
+    assert cluster.classes.class_of(one) is cluster.classes.class_of(two)
+    assert waiting_key(cluster, one) != waiting_key(cluster, two)

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 import yaml
 
+from asched.core.config.defaults import configuration
 from asched.lab.bench.ops import OpRunner
 from asched.lab.bench.preparation import prepare
 from asched.lab.bench.run_decide import DecideWorld
@@ -271,3 +272,27 @@ def test_the_cases_configuration_is_read(tmp_path) -> None:
     broken = load(tmp_path, nodes(1), schedulerConfigPath="s.yaml", files={"s.yaml": "kind: No\n"})
     with pytest.raises(CannotRunError, match="scheduler configuration"):
         prepare(broken)
+
+
+async def test_kinds_of_two_groups_may_have_one_plural() -> None:
+    """Pod groups are served by scheduling.k8s.io and by scheduling.x-k8s.io."""
+    sorts = {"enabled": [{"name": "Coscheduling"}], "disabled": [{"name": "PrioritySort"}]}
+    profile = {"schedulerName": "default-scheduler", "plugins": {"multiPoint": sorts}}
+    world = DecideWorld(configuration({"profiles": [profile]}))
+    group = {
+        "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+        "kind": "PodGroup",
+        "metadata": {"name": "two", "namespace": "ns"},
+        "spec": {"minMember": 2},
+    }
+    member = {**POD, "metadata": {"name": "a", "labels": {"scheduling.x-k8s.io/pod-group": "two"}}}
+    amounts = {"cpu": "4", "pods": "10"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}}
+    await world.create([{**node, "status": {"capacity": amounts, "allocatable": amounts}}])
+    await world.create([{**group, "apiVersion": "scheduling.k8s.io/v1alpha2", "spec": {}}], "ns")
+    await world.create([group, member], "ns")
+    await world.create([{**member, "metadata": {**member["metadata"], "name": "b"}}], "ns")
+    await world.until(lambda: world.pods.scheduled_count == 2, 60.0, "the gang")
+    assert world.objects.get("podgroups.scheduling.x-k8s.io", "ns", "two")["spec"] == group["spec"]
+    assert world.objects.get("podgroups", "ns", "two")["spec"] == {}
+    await world.close()
