@@ -30,6 +30,10 @@ class Asched:
         self._log = log
 
     @property
+    def pid(self) -> int:
+        return self._child.pid
+
+    @property
     def words(self) -> str:
         return self._log.read_text(encoding="utf-8", errors="replace")
 

@@ -2,7 +2,7 @@
 
 Makes room as DefaultPreemption does, in whose place it is enabled; a pod of a gang, whoever
           schedules it, counts like one that a disruption budget protects.
-Differs   from kube-scheduler, which takes the pods of the lowest priority.
+Evicts    whom DefaultPreemption would, but for gangs; kube-scheduler does not look at them.
 Retry     as DefaultPreemption.
 Cost      as DefaultPreemption, and a look at the marks of each pod that might go.
 Source    none: kube-scheduler does not look at gangs of others.

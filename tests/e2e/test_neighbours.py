@@ -1,0 +1,67 @@
+"""asched as a process on a real API server at 95 % full, and somebody else who binds there, too.
+
+ASCHED_E2E_BINDINGS enlarges it.
+"""
+
+import asyncio
+import os
+import sys
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tests.e2e.control_plane import ControlPlane
+from tests.e2e.inside import SCHEDULER, a_node
+from tests.e2e.neighbourhood import Neighbourhood
+from tests.e2e.outside import a_process
+from tests.e2e.test_shadow import kube_scheduler
+
+pytestmark = pytest.mark.real
+
+BINDINGS: Final = int(os.environ.get("ASCHED_E2E_BINDINGS", "300"))
+NODES, CPU = 10, 16
+#: Pods that are made at once, one of each side.
+PAIR_S: Final = 0.05
+
+
+@pytest.mark.parametrize("neighbour", ["default-scheduler", "random"])
+async def test_no_pod_of_ours_is_left_refused_beside(neighbour: str, tmp_path: Path) -> None:
+    async with ControlPlane.here() as plane, plane.open_client(), AsyncExitStack() as stack:
+        await plane.create("/api/v1/nodes", (a_node(f"n{n}", str(CPU)) for n in range(NODES)))
+        flags = (
+            f"--kubeconfig={plane.kubeconfig}",
+            "--leader-elect=false",
+            "--secure-port=0",
+            f"--scheduler-name={SCHEDULER}",
+        )
+        process = await stack.enter_async_context(a_process(tmp_path, *flags))
+        await process.says("synced")
+        town = Neighbourhood(plane, NODES, CPU, neighbour, seed=1)
+        if neighbour == "default-scheduler":
+            await stack.enter_async_context(kube_scheduler(plane))
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(town.kubelets())]
+            if neighbour == "random":
+                tasks.append(group.create_task(town.random_binder()))
+            while town.bound < BINDINGS:
+                await town.make("ours")
+                await town.make("theirs")
+                await asyncio.sleep(PAIR_S)
+            await plane.until(lambda pods: not any(map(is_left_refused, pods)))
+            for task in tasks:
+                task.cancel()
+        assert "Traceback" not in process.words, process.words[-3000:]
+
+    counts = town.counts
+    told = f"beside {neighbour}: {dict(counts)}, {town.clash_rate:.2%} of all bindings refused\n"
+    sys.stdout.write(told)
+    assert counts["ours bound"] > BINDINGS / 5
+    assert counts["ours refused"] == counts["ours replaced"]
+
+
+def is_left_refused(pod: dict[str, object]) -> bool:
+    status = pod["status"]
+    assert isinstance(status, dict)
+    return status.get("phase") == "Failed"

@@ -1,0 +1,265 @@
+"""The mistakes: one small change of the source each, that somebody might make.
+
+`was` stands in the file exactly once; `now` takes its place.
+"""
+
+from typing import Final, NamedTuple
+
+CONFIRMATION: Final = "core/cycle/confirmation.py"
+ELECTION: Final = "core/leader/election.py"
+BUDGETS: Final = "core/preemption/budgets.py"
+VICTIMS: Final = "core/preemption/victims.py"
+WATCH: Final = "edge/client/watch.py"
+QUEUE: Final = "core/queue/queue.py"
+CLUSTER: Final = "core/state/cluster.py"
+HOLDS: Final = "core/state/holds.py"
+NOMINATED: Final = "core/framework/results/nominated_filter.py"
+
+
+class Mistake(NamedTuple):
+    area: str
+    name: str
+    path: str
+    was: str
+    now: str
+
+
+MISTAKES: Final = (
+    # --- fences ----------------------------------------------------------------------------------
+    Mistake(
+        "fences",
+        "nobody asks whether it may act",
+        "edge/host/loops.py",
+        "        return self._leadership is None or self._leadership.may_act()",
+        "        return True",
+    ),
+    Mistake(
+        "fences",
+        "a leader acts for a lease longer than it holds it",
+        ELECTION,
+        "return min(self._deadline_s, self._renewed_s + self.rules.duration_s)",
+        "return self._renewed_s + 2 * self.rules.duration_s",
+    ),
+    Mistake(
+        "fences",
+        "a lease is taken while its holder lives",
+        ELECTION,
+        "if record.holder and not self._holds() and self._is_valid(now_s):",
+        "if record.holder and not self._holds() and self._is_valid(now_s + 4.0):",
+    ),
+    Mistake(
+        "fences",
+        "a renewal counts from its answer",
+        ELECTION,
+        "self._renewed_s = self._tried_s",
+        "self._renewed_s = now_s + 2.0",
+    ),
+    # --- confirmation of bindings ----------------------------------------------------------------
+    Mistake(
+        "confirmation",
+        "a lost binding that is not carried out yet is given up",
+        CONFIRMATION,
+        "(BindingPhase.LOST, ReadPending): BindingPhase.RESENT,",
+        "(BindingPhase.LOST, ReadPending): BindingPhase.RELEASED,",
+    ),
+    Mistake(
+        "confirmation",
+        "nobody waits until a request can not arrive any more",
+        CONFIRMATION,
+        "yield _patience(bind, cluster, LANDS_WITHIN_S)",
+        "yield _patience(bind, cluster, 0.0)",
+    ),
+    Mistake(
+        "confirmation",
+        "a binding is sent again whatever has happened to the node",
+        CONFIRMATION,
+        "(sends == SENDS_MAX or not still_fits())",
+        "sends == SENDS_MAX",
+    ),
+    Mistake(
+        "confirmation",
+        "a pod that was placed elsewhere counts as placed here",
+        CONFIRMATION,
+        "if isinstance(answer, ReadPlaced) and answer.node != bind.node:",
+        "if False:",
+    ),
+    Mistake(
+        "confirmation",
+        "a conflict is taken for a success",
+        CONFIRMATION,
+        "if answer.code == CONFLICT and f'already assigned to node \"{bind.node}\"'"
+        " in answer.message:",
+        "if answer.code == CONFLICT:",
+    ),
+    Mistake(
+        "confirmation",
+        "the place of a refused binding is kept",
+        "core/cycle/binding.py",
+        "given_back = yield from give_back(context, attempt, self.node)",
+        "given_back = False",
+    ),
+    # --- disruption budgets ----------------------------------------------------------------------
+    Mistake("budgets", "what goes is not counted", BUDGETS, "left[numbers] -= 1", "left[numbers]"),
+    Mistake(
+        "budgets",
+        "violations cost nothing",
+        VICTIMS,
+        "(victims & found.violating).sum(axis=0),",
+        "np.zeros(len(rows), dtype=np.int64),",
+    ),
+    Mistake(
+        "budgets",
+        "protected pods are put back last",
+        VICTIMS,
+        "key=lambda i: not over[i])",
+        "key=lambda i: over[i])",
+    ),
+    Mistake(
+        "budgets",
+        "a budget's new numbers are not heard",
+        BUDGETS,
+        "            self.log.add(POD_DISRUPTION_BUDGET.resource, key)\n"
+        "        self._is_counted = False",
+        "            pass",
+    ),
+    # --- watches ---------------------------------------------------------------------------------
+    Mistake(
+        "watches",
+        "a list deletes nothing",
+        "core/state/list_parts.py",
+        "return listed, listed.keys()",
+        "return listed, None",
+    ),
+    Mistake(
+        "watches",
+        "a deletion is taken for a change",
+        WATCH,
+        "put(Gone(kind, sight.obj) if sight.type == codec.DELETED else Seen(kind, sight.obj))",
+        "put(Seen(kind, sight.obj))",
+    ),
+    Mistake(
+        "watches",
+        "after 410 it goes on from now, without a list",
+        WATCH,
+        "            raise Relist(self._version, str(error)) from error\n        except TRY_AGAIN",
+        '            self._version = ""\n        except TRY_AGAIN',
+    ),
+    Mistake(
+        "watches",
+        "a list tells nothing new of what is known",
+        CLUSTER,
+        'if same and old.metadata.resource_version == obj.metadata.resource_version != "":',
+        "if same:",
+    ),
+    Mistake(
+        "watches",
+        "time may go back",
+        "edge/client/history.py",
+        "            if runs_backwards(version, now):",
+        "            if False:",
+    ),
+    Mistake(
+        "watches",
+        "silence is never looked into",
+        "edge/client/doubt.py",
+        "        elif was_probe:",
+        "        elif False:",
+    ),
+    Mistake(
+        "watches",
+        "a pod made anew under its name keeps its old place",
+        CLUSTER,
+        "if old is not None and old.uid != pod.uid:",
+        "if False:",
+    ),
+    # --- the queue -------------------------------------------------------------------------------
+    Mistake(
+        "queue",
+        "changes during an attempt are lost",
+        QUEUE,
+        "        self._take_notes()\n        self.in_flight.record(change)\n        return moved",
+        "        self._take_notes()\n        return moved",
+    ),
+    Mistake(
+        "queue",
+        "a pod that changes during its attempt is not tried again",
+        QUEUE,
+        "                self.in_flight.record(Change(trigger, old, new))\n            return",
+        "                pass\n            return",
+    ),
+    Mistake(
+        "queue",
+        "a pod that is gone stays queued",
+        QUEUE,
+        "        if queued is not None:\n            self.places.leave(queued)",
+        "        if queued is not None and False:\n            self.places.leave(queued)",
+    ),
+    Mistake(
+        "queue",
+        "a failed pod comes back as it was before",
+        QUEUE,
+        "        queued.pod = pod_now\n",
+        "",
+    ),
+    Mistake(
+        "queue",
+        "a freed place wakes nobody",
+        "core/cycle/binding.py",
+        "        if given_back:\n            context.queue.move(freed, context.now_s)\n"
+        "        told =",
+        "        told =",
+    ),
+    # --- holds -----------------------------------------------------------------------------------
+    Mistake(
+        "holds",
+        "what is held does not count",
+        HOLDS,
+        "        if is_moved:\n            self._move(hold, 1)\n",
+        "",
+    ),
+    Mistake(
+        "holds",
+        "what was held is never given back",
+        HOLDS,
+        "        if not hold.is_lifted:\n            self._move(hold, -1)\n"
+        "        return hold.places",
+        "        return hold.places",
+    ),
+    # --- nominations -----------------------------------------------------------------------------
+    Mistake(
+        "nominations",
+        "promised room is free for all",
+        NOMINATED,
+        "fits &= layer.codes(verdict, pod)[:height] == 0",
+        "pass",
+    ),
+    Mistake(
+        "nominations",
+        "a pod that is placed keeps its promise",
+        "core/cycle/scheduling.py",
+        "    context.nominator.delete(info.pod.uid)\n",
+        "",
+    ),
+    Mistake(
+        "nominations",
+        "promises of pods that are gone stay",
+        QUEUE,
+        "        self.nominator.delete(pod.uid)\n        queued = self.places.get(pod.key)",
+        "        queued = self.places.get(pod.key)",
+    ),
+    # --- neighbours ------------------------------------------------------------------------------
+    Mistake(
+        "neighbours",
+        "evictions for others' benefit never end",
+        "core/preemption/duels.py",
+        "ROOMS_LOST_MAX: Final = 2",
+        "ROOMS_LOST_MAX: Final = 10**6",
+    ),
+    Mistake(
+        "neighbours",
+        "the next pod goes to the kubelet that refused the last",
+        "core/state/refusals.py",
+        "HOLD_S: Final = 10.0",
+        "HOLD_S: Final = 0.0",
+    ),
+)
