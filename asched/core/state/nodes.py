@@ -192,7 +192,7 @@ class NodeTable:
             return None
         node = self.node_at[row]
         self.node_at[row] = None
-        for image in _image_names(node):
+        for image in set(_image_names(node)):  # a kubelet may list one twice
             state = self.images[image]
             state.rows.discard(row)
             if not state.rows:

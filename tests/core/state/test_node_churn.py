@@ -175,3 +175,12 @@ def test_freed_rows_at_the_start_are_used_first() -> None:
         cluster.apply(Gone(NODE, cluster.node_of(f"n{number}")))
     cluster.apply(Seen(NODE, a_node("new").build()))
     assert cluster.nodes.row_of["new"] == 2
+
+
+def test_a_node_that_lists_an_image_twice_can_go() -> None:
+    """Kubelets list what the runtime has, and the API server lets them."""
+    twice = a_node("n").image("lone", mib=10).image("lone", "app:1", mib=20).build()
+    cluster = a_cluster(a_node("other").image("app:1", mib=10))
+    cluster.apply(Seen(NODE, twice))
+    cluster.apply(Gone(NODE, twice))
+    assert {name: len(state.rows) for name, state in cluster.nodes.images.items()} == {"app:1": 1}

@@ -264,6 +264,8 @@ class Day:
         while self.seen.last_s <= since_s or time.monotonic() < since_s:
             if time.monotonic() - since_s > RECOVERY_MAX_S:
                 break
+            if self.seen.bound >= self._order.pods:
+                return  # nobody is left to be bound
             await self._tend()
             await asyncio.sleep(0.05)
         took_s = max(0.0, self.seen.last_s - since_s)

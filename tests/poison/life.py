@@ -1,0 +1,150 @@
+"""A machine that lives among such objects, beside pods of people who mean well.
+
+Poison is never of higher priority, names nobody outside of its namespaces in required
+anti-affinity, and brings no taints, cordons or deletions to the nodes of the others: that would be
+their right. Whatever else it is must not keep a single one of the others from its node.
+"""
+
+from collections.abc import Iterator
+from random import Random
+from typing import Any, Final
+
+from asched.core.framework.effects import (
+    AskExtender,
+    Bind,
+    CallPlugin,
+    Effect,
+    ReadPod,
+)
+from asched.core.model.kinds import (
+    KINDS,
+    POD,
+    POD_GROUP,
+    Kind,
+)
+from asched.core.state.facts import (
+    Answer,
+    Bound,
+    Done,
+    Fact,
+    Gone,
+    ReadPending,
+    Refused,
+    Seen,
+    Unknown,
+)
+from tests.builders import a_node, a_pod
+from tests.core.cycle.playbook import Play
+from tests.poison.made import Maker, read
+
+POISON: Final = (*KINDS, POD_GROUP, POD, POD, POD)
+GATES: Final = {"GenericWorkload": True, "GangScheduling": True}
+CALM_NODES: Final = 6
+#: Turns without a look at the rest: more of them and it never ends.
+TURNS_MAX: Final = 3_000
+
+
+class Life:
+    """`step` shows some poison and one pod that means well; `others` are those."""
+
+    def __init__(self, seed: int, crowd: int = 40) -> None:
+        self._random = Random(seed)
+        self._maker = Maker(self._random, crowd)
+        self.play = Play(
+            *(
+                a_node(f"calm{n}").labels(calm="y").allocatable(cpu="64", memory="64Gi", pods="110")
+                for n in range(CALM_NODES)
+            ),
+            gates=GATES,
+        )
+        self.shown: dict[str, tuple[Kind, Any]] = {}
+        self.others: dict[str, str] = {}
+        self.malformed = 0
+        self.bound_poison = 0
+        self.turns = 0
+
+    def step(self, poison: int = 5) -> None:
+        facts = list(self._poison(poison))
+        name = f"other-{len(self.others)}"
+        self.others[name] = ""
+        pod = a_pod(name, "others").priority(1_000_000).requests(cpu="100m").selects(calm="y")
+        self._go([*facts, Seen(POD, pod.spec(schedulerName="default-scheduler").build())])
+
+    def end(self) -> None:
+        """All poison goes, and time passes."""
+        self._go([Gone(kind, obj) for kind, obj in self.shown.values()])
+        self.shown.clear()
+        for _ in range(5):
+            self._go([], after_s=60.0)
+
+    @property
+    def waiting(self) -> list[str]:
+        return [name for name, node in self.others.items() if not node]
+
+    def _poison(self, count: int) -> Iterator[Fact]:
+        random = self._random
+        for _ in range(count):
+            if self.shown and random.random() < 0.15:
+                uid = random.choice(sorted(self.shown))
+                yield Gone(*self.shown.pop(uid))
+                continue
+            kind = random.choice(POISON)
+            document = tamed(random, kind, self._maker.document(kind))
+            obj = read(kind, document)
+            if obj is None:
+                self.malformed += 1
+                continue
+            self.shown[obj.metadata.uid] = (kind, obj)
+            yield Seen(kind, obj)
+
+    def _go(self, facts: list[Fact], after_s: float = 1.0) -> None:
+        self.play.turn(*facts, after_s=after_s)
+        for _ in range(TURNS_MAX):
+            self.turns += 1
+            answers = [answer for effect in self.play.effects for answer in self._answer(effect)]
+            if not answers and self.play.machine.next_deadline_s() != 0.0:
+                return
+            self.play.turn(*answers)
+        raise AssertionError("it never comes to rest")
+
+    def _answer(self, effect: Effect) -> Iterator[Fact]:
+        random = self._random
+        if not effect.answers:
+            return
+        if isinstance(effect, Bind):
+            if effect.pod.namespace == "others":
+                self.others[effect.pod.name] = effect.node
+                yield Bound(effect.id)
+            else:
+                self.bound_poison += 1
+                yield random.choice([Bound(effect.id), Refused(effect.id, 404, "gone")])
+            return
+        yield self._outcome(effect)
+
+    def _outcome(self, effect: Effect) -> Answer:
+        random = self._random
+        match effect:
+            case ReadPod():
+                return ReadPending(effect.id)
+            case CallPlugin() | AskExtender():
+                return Unknown(effect.id, "nobody is there")
+            case _:
+                answers = (Refused(effect.id, 409, "Conflict"), Unknown(effect.id, "lost"))
+                return random.choice((Done(effect.id), *answers))
+
+
+def tamed(random: Random, kind: Kind, document: dict[str, Any]) -> dict[str, Any]:
+    """Without what would be its right against others (see above); mostly for us to place."""
+    if kind is not POD or not isinstance(document.get("spec"), dict):
+        return document
+    spec = document["spec"]
+    spec["priority"] = -abs(hash(document["metadata"]["name"])) % 1000 * -1
+    if random.random() < 0.8:
+        spec.update(schedulerName="default-scheduler", nodeName="", schedulingGates=None)
+        document["metadata"].pop("deletionTimestamp", None)
+        document["status"] = {}
+    anti = spec.get("affinity") or {}
+    anti = anti.get("podAntiAffinity") if isinstance(anti, dict) else None
+    if isinstance(anti, dict):
+        anti.pop("requiredDuringSchedulingIgnoredDuringExecution", None)
+    return document

@@ -1,0 +1,159 @@
+"""Looking for the object that costs most: random ones, then offspring of the most expensive.
+
+Each is shown to a machine with nodes and placed pods, decided on to the end, and taken away again.
+What counts is the longest turn, by processor time: turns are what others wait for.
+"""
+
+import copy
+import gc
+import time
+from itertools import count
+from random import Random
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from asched.core.framework.effects import Bind
+from asched.core.model.kinds import Kind
+from asched.core.state.facts import Fact, Gone, Refused, Seen
+from tests.bench.worst import a_world
+from tests.core.cycle.playbook import Play
+from tests.poison.life import GATES, POISON, tamed
+from tests.poison.made import Maker, read
+
+#: What the API server takes.
+BYTES_MAX: Final = 1_500_000
+KEPT: Final = 12
+TURNS_MAX: Final = 2_000
+
+
+class Cost(NamedTuple):
+    """One object, and what it cost. Compared by its longest turn."""
+
+    turn_s: float
+    all_s: float
+    size: int
+    kind: Kind
+    document: dict[str, Any]
+
+
+class Search:
+    """`best` after `run`; the most expensive first."""
+
+    def __init__(self, seed: int, nodes: int, pods: int) -> None:
+        self._random = Random(seed)
+        self._maker = Maker(self._random, crowd=400)
+        self._play: Play = a_world(nodes, pods, gates=GATES)
+        self.best: list[Cost] = []
+
+    def run(self, for_s: float) -> None:
+        """So many seconds of processor time."""
+        gc.collect()
+        gc.freeze()
+        gc.disable()  # a collection is nobody's cost
+        until_s = time.process_time() + for_s
+        for number in count():
+            if time.process_time() > until_s:
+                return
+            if number % 500 == 0:
+                gc.collect()
+            if self.best and self._random.random() < 0.8:
+                parent = self._random.choice(self.best)
+                kind, document = parent.kind, self._changed(copy.deepcopy(parent.document))
+            else:
+                kind = self._random.choice(POISON)
+                document = tamed(self._random, kind, self._maker.document(kind))
+            document["metadata"]["name"] = f"worst-{number}"
+            self._judge(kind, document)
+
+    def _judge(self, kind: Kind, document: dict[str, Any]) -> None:
+        obj = read(kind, document)
+        size = len(msgspec.json.encode(document))
+        if obj is None or size > BYTES_MAX:
+            return
+        turn_s, all_s = self._cost([Seen(kind, obj)])
+        gone_s, _ = self._cost([Gone(kind, obj)])
+        self.best.append(Cost(max(turn_s, gone_s), all_s, size, kind, document))
+        self.best.sort(key=lambda cost: -cost.turn_s)
+        del self.best[KEPT:]
+
+    def _cost(self, facts: list[Fact]) -> tuple[float, float]:
+        """(longest turn, all turns until rest). Nobody is bound, so that nothing stays."""
+        longest = total = 0.0
+        for _ in range(TURNS_MAX):
+            began_s = time.process_time()
+            effects = self._play.turn(*facts, after_s=1.0)
+            took_s = time.process_time() - began_s
+            longest, total = max(longest, took_s), total + took_s
+            facts = [
+                Refused(one.id, 404 if isinstance(one, Bind) else 409, "no")
+                for one in effects
+                if one.answers
+            ]
+            if not facts and self._play.machine.next_deadline_s() != 0.0:
+                break
+        return longest, total
+
+    def _changed(self, document: Any) -> Any:
+        """One of its lists or maps is made longer, or one branch is made of another's."""
+        random = self._random
+        branches = list(_branches(document))
+        if not branches:
+            return document
+        lists = [branch for branch in branches if isinstance(branch, list)]
+        branch = random.choice(lists if lists and random.random() < 0.8 else branches)
+        if isinstance(branch, list):
+            more = [
+                _renumbered(random, copy.deepcopy(one))
+                for one in branch
+                for _ in range(random.choice((1, 8)))
+            ]
+            branch.extend(more)
+        else:
+            branch.update({f"{key}{random.randrange(999)}": value for key, value in branch.items()})
+        return document
+
+
+def _branches(document: Any) -> Any:
+    """Every list, and every map of words, of a document."""
+    if isinstance(document, dict):
+        if document and all(isinstance(value, (str, int)) for value in document.values()):
+            yield document
+        for value in document.values():
+            yield from _branches(value)
+    if isinstance(document, list):
+        if document:
+            yield document
+        for value in document:
+            yield from _branches(value)
+
+
+def _renumbered(random: Random, value: Any) -> Any:
+    """Alike, and yet another: some words get a number."""
+    if isinstance(value, str):
+        return f"{value}{random.randrange(99_999)}" if random.random() < 0.3 else value
+    if isinstance(value, dict):
+        return {key: _renumbered(random, one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_renumbered(random, one) for one in value]
+    return value
+
+
+def outline(cost: Cost) -> str:
+    """One line: what it is and what it has many of."""
+    lists: list[str] = []
+
+    def look(value: Any, path: str) -> None:
+        if isinstance(value, dict):
+            for key, one in value.items():
+                look(one, f"{path}.{key}" if path else key)
+        if isinstance(value, list):
+            if len(value) > 50:
+                lists.append(f"{len(value)} {path}")
+            for one in value[:3]:
+                look(one, f"{path}[]")
+
+    look(cost.document, "")
+    turn, all_ = cost.turn_s * 1000, cost.all_s * 1000
+    what = ", ".join(dict.fromkeys(lists))[:200]
+    return f"{turn:8.1f} {all_:9.1f} {cost.size / 1000:8.0f}  {cost.kind.name}: {what}"
