@@ -175,6 +175,7 @@ def rejected(rejection: Rejection, result: PostFilterResult | None) -> Failure:
 def _reserve(
     context: SchedulerContext, attempt: Attempt, decision: Decision
 ) -> Generator[Effect, Answer, Next]:
+    attempt.info.cls.charge()
     tell_node(context, attempt, decision)
     held = yield from hold(context, attempt, decision)
     if isinstance(held, Failure):

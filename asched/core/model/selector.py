@@ -84,7 +84,7 @@ class Matcher:
 
     def __init__(self, requirements: Iterable[Requirement]) -> None:
         self._by_key: dict[str, list[Requirement]] = {}
-        for requirement in _together(requirements):
+        for requirement in together(requirements):
             self._by_key.setdefault(requirement.key, []).append(requirement)
         #: keys without which nothing matches
         self._needed = tuple(
@@ -106,14 +106,16 @@ class Matcher:
         )
 
 
-def _together(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+def together(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
     """Fewer requirements that say the same: one for each key and operator that go together."""
     found: dict[tuple[str, str], list[frozenset[str]]] = {}
     for one in requirements:
         found.setdefault((one.key, one.operator), []).append(one.values)
     merged = []
     for (key, operator), values in found.items():
-        if operator == "In":
+        if len(values) == 1:
+            merged.append(Requirement(key, operator, values[0]))
+        elif operator == "In":
             merged.append(Requirement(key, operator, frozenset.intersection(*values)))
         elif operator == "NotIn":
             merged.append(Requirement(key, operator, frozenset().union(*values)))
@@ -153,7 +155,8 @@ def matches(selector: Selector | None, labels: Labels | None) -> bool:
 
 
 def _order(requirement: Requirement) -> tuple[str, str, tuple[str, ...]]:
-    return requirement.key, requirement.operator, tuple(sorted(requirement.values))
+    key, operator, values = requirement
+    return key, operator, tuple(values if len(values) < 2 else sorted(values))
 
 
 def _label_requirement(wanted: LabelSelectorRequirement) -> Requirement:
@@ -214,7 +217,7 @@ def compile_term(term: NodeSelectorTerm) -> NodeTerm:
         f.key == "metadata.name" and f.operator in ("In", "NotIn") and len(f.values) == 1
         for f in fields
     )
-    return NodeTerm(expressions if broken else _together(expressions), fields, broken)
+    return NodeTerm(expressions if broken else together(expressions), fields, broken)
 
 
 def _node_requirement_is_valid(requirement: Requirement) -> bool:

@@ -8,9 +8,10 @@ Cost      each requirement is judged once for each distinct value of its label, 
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodeaffinity
 """
 
-from collections.abc import Hashable, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, Final
 
+import msgspec
 import numpy as np
 
 from asched import names
@@ -35,17 +36,25 @@ from asched.core.model.node import Node
 from asched.core.model.pod import NodeAffinity as Affinity
 from asched.core.model.pod import Pod
 from asched.core.model.selector import (
+    NodeSelectorTerm,
     NodeTerm,
     PreferredSchedulingTerm,
     compile_node_selector,
     compile_term,
 )
-from asched.core.plugins.per_class import PerClass
+from asched.core.plugins.per_class import PerKey
 from asched.core.plugins.stepwise import Stepwise
-from asched.core.plugins.term_match import match_any, match_labels, match_term
+from asched.core.plugins.term_match import (
+    COMPILE_STEPS,
+    match_any,
+    match_labels,
+    match_term,
+    steps_in,
+)
 from asched.core.state.budget import Budget
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
+from asched.core.state.gradual import FEW, Gradual
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
@@ -56,25 +65,62 @@ NOT_ENFORCED: Final = Reason(
 NOT_SELECTED: Final = Reason("node(s) didn't match Pod's node affinity/selector", resolvable=False)
 CONFLICT: Final = "pod affinity terms conflict"
 
-#: Steps of the budget for a term of a pod, and for each of its requirements, over all nodes.
-TERM_STEPS: Final = 2
+_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 Terms = tuple[NodeTerm, ...]
 #: (weight, term) of those preferred terms that can ever count.
 Preferred = tuple[tuple[int, NodeTerm], ...]
 
 
-class Wish(NamedTuple):
-    """What a class of pods asks of its node. None: no such restriction, or no such list."""
+class Wish:
+    """What pods ask of their node that write the same. None: no such restriction, or no such list.
+    It is their share key as well.
+    """
 
-    labels: tuple[tuple[str, str], ...] | None
-    required: Terms | None
-    #: the only names that the required terms leave, as far as their fields tell
-    node_names: frozenset[str] | None
-    preferred: Preferred | None
+    __slots__ = ("__weakref__", "_preferred", "_required", "_useful", "labels", "node_names")
 
+    def __init__(self, cls: PodClass) -> None:
+        spec = cls.example.spec
+        affinity = spec.affinity.node_affinity if spec.affinity else None
+        selector = spec.node_selector
+        required = affinity.required if affinity else None
+        preferred = affinity.preferred if affinity else None
+        self.labels = None if selector is None else tuple(sorted(selector.items()))
+        #: the only names that the required terms leave, as far as their fields tell
+        self.node_names = _node_names(affinity) if affinity else None
+        self._required: Gradual[NodeSelectorTerm, NodeTerm] | None = None
+        if required is not None:
+            written = required.node_selector_terms or ()
+            self._required = Gradual(cls.budget, written, compile_term, COMPILE_STEPS)
+        self._preferred: Gradual[PreferredSchedulingTerm, tuple[int, NodeTerm]] | None = None
+        if preferred is not None:
+            self._preferred = Gradual(cls.budget, preferred, _weighed, COMPILE_STEPS)
+        self._useful: Preferred | None = None
 
-NO_WISH: Final = Wish(None, None, None, None)
+    @property
+    def is_none(self) -> bool:
+        """Whether nothing is asked for."""
+        return self.labels is None and not self.restricts and not self.prefers
+
+    @property
+    def restricts(self) -> bool:
+        """Whether there are required terms."""
+        return self._required is not None
+
+    @property
+    def prefers(self) -> bool:
+        """Whether there are preferred terms."""
+        return self._preferred is not None
+
+    def required(self) -> Sequence[NodeTerm] | None:
+        """The required terms. Raises OutOfTurn before they are compiled."""
+        return None if self._required is None else self._required.all()
+
+    def preferred(self) -> Preferred:
+        """The preferred terms that can ever count. Raises OutOfTurn before they are compiled."""
+        if self._useful is None:
+            self._useful = () if self._preferred is None else _useful(self._preferred.all())
+        return self._useful
 
 
 class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLargest):
@@ -87,16 +133,17 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
     ) -> None:
         """Without a cluster nobody's budget is asked."""
         budget = Budget() if cluster is None else cluster.budget
-        self._masks: Stepwise[NodeTerm, Mask] = Stepwise(budget, _steps_of)
+        steps_of = steps_in(None if cluster is None else cluster.nodes)
+        self._masks: Stepwise[NodeTerm, Mask] = Stepwise(budget, steps_of)
         self._sums: Stepwise[tuple[int, NodeTerm], I64] = Stepwise(
-            budget, lambda weighed: _steps_of(weighed[1])
+            budget, lambda weighed: steps_of(weighed[1])
         )
         added = decode(Affinity, args.added_affinity) if args and args.added_affinity else None
         self._enforced = compile_node_selector(added.required) if added else None
-        self._added_preferred = _preferred(added.preferred if added else None) or ()
+        self._added_preferred = _useful(map(_weighed, (added.preferred if added else None) or ()))
         self._has_added_preferred = bool(added and added.preferred)
         self._adds = self._enforced is not None or self._has_added_preferred
-        self._wish = PerClass(_wish_of)
+        self._wish = PerKey(_what_matters, Wish)
 
     def registrations(self) -> Sequence[Registration]:
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_LABEL)
@@ -111,11 +158,11 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
 
     def share_key(self, pod: PodInfo) -> Hashable:
         wish = self._wish(pod.cls)
-        return IDLE if wish == NO_WISH and not self._adds else wish
+        return IDLE if wish.is_none and not self._adds else wish
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         wish = self._wish(pod.cls)
-        if wish.labels is None and wish.required is None and self._enforced is None:
+        if wish.labels is None and not wish.restricts and self._enforced is None:
             return PreFilterResult(SKIP)
         if wish.node_names is None:
             return PreFilterResult()
@@ -128,18 +175,19 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
         codes = np.zeros(nodes.size, dtype=np.int32)
         if wish.labels:
             codes[~match_labels(nodes, wish.labels)] = 2
-        if wish.required is not None:
-            codes[~self._match_any(pod.cls, nodes, wish.required)] = 2
+        required = wish.required()
+        if required is not None:
+            codes[~self._match_any(pod.cls, nodes, required)] = 2
         if self._enforced is not None:
             codes[~match_any(nodes, self._enforced)] = 1
         return codes
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
-        is_idle = self._wish(pod.cls).preferred is None and not self._has_added_preferred
+        is_idle = not self._wish(pod.cls).prefers and not self._has_added_preferred
         return PreFilterResult(SKIP) if is_idle else PreFilterResult()
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        terms = (*self._added_preferred, *(self._wish(pod.cls).preferred or ()))
+        terms = (*self._added_preferred, *self._wish(pod.cls).preferred())
         return self._sums.sum(
             _key_of(pod.cls, nodes),
             lambda: nodes.table.labels_moved,
@@ -148,7 +196,7 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
             lambda total, weighed: total + weighed[0] * match_term(nodes, weighed[1]),
         )
 
-    def _match_any(self, cls: PodClass, nodes: NodeView, terms: Terms) -> Mask:
+    def _match_any(self, cls: PodClass, nodes: NodeView, terms: Sequence[NodeTerm]) -> Mask:
         """bool[M]: rows that some term selects. A pod may have thousands."""
         return self._masks.sum(
             _key_of(cls, nodes),
@@ -161,6 +209,8 @@ class NodeAffinity(PreFilterPlugin, FilterPlugin, PreScorePlugin, ScaledByLarges
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         if self._enforced is not None and not _matches_any(self._enforced, new):
             return Hint.SKIP
+        if _written(pod) > FEW:  # a look at the nodes tells sooner
+            return Hint.QUEUE
         if not _selects(pod, new):
             return Hint.SKIP
         return Hint.QUEUE if old is None or not _selects(pod, old) else Hint.SKIP
@@ -176,20 +226,22 @@ def _key_of(cls: PodClass, nodes: NodeView) -> Hashable:
     return cls.number, None if nodes.rows is None else nodes.rows.tobytes()
 
 
-def _steps_of(term: NodeTerm) -> float:
-    return TERM_STEPS * (1 + len(term.expressions))
-
-
-def _wish_of(cls: PodClass) -> Wish:
+def _what_matters(cls: PodClass) -> Hashable:
+    """What is written."""
     spec = cls.example.spec
     affinity = spec.affinity.node_affinity if spec.affinity else None
-    selector = spec.node_selector
-    return Wish(
-        None if selector is None else tuple(sorted(selector.items())),
-        compile_node_selector(affinity.required) if affinity else None,
-        _node_names(affinity) if affinity else None,
-        _preferred(affinity.preferred) if affinity else None,
-    )
+    if affinity is None and spec.node_selector is None:
+        return None
+    return _encoder.encode((spec.node_selector, affinity))
+
+
+def _written(pod: Pod) -> int:
+    """How many requirements the required terms have, and terms."""
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    terms = affinity.required.node_selector_terms if affinity and affinity.required else None
+    if terms is None or len(terms) > FEW:
+        return len(terms or ())
+    return sum(1 + len(term.match_expressions or ()) for term in terms)
 
 
 def _node_names(affinity: Affinity) -> frozenset[str] | None:
@@ -210,12 +262,13 @@ def _node_names(affinity: Affinity) -> frozenset[str] | None:
     return allowed
 
 
-def _preferred(terms: tuple[PreferredSchedulingTerm, ...] | None) -> Preferred | None:
+def _weighed(term: PreferredSchedulingTerm) -> tuple[int, NodeTerm]:
+    return term.weight, compile_term(term.preference)
+
+
+def _useful(terms: Iterable[tuple[int, NodeTerm]]) -> Preferred:
     """Terms without weight, without requirements or with a senseless one never count."""
-    if terms is None:
-        return None
-    compiled = ((term.weight, compile_term(term.preference)) for term in terms)
-    return tuple((w, term) for w, term in compiled if w and not term.is_empty and not term.broken)
+    return tuple((w, term) for w, term in terms if w and not term.is_empty and not term.broken)
 
 
 def _matches_any(terms: Terms, node: Node) -> bool:

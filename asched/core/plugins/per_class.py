@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class PerClass(Generic[T]):
-    """`memory(cls)` is `derive(cls)`, derived once."""
+    """`memory(cls)` is `derive(cls)`, derived once. Raises OutOfTurn where the pods are large."""
 
     __slots__ = ("__weakref__", "_derive", "_known", "_me")
 
@@ -26,6 +26,7 @@ class PerClass(Generic[T]):
         try:
             return self._known[cls.number]
         except KeyError:
+            cls.charge()
             made = self._known[cls.number] = self._derive(cls)
             cls.known_by.append(self._me)
             return made

@@ -10,15 +10,15 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from typing import Final, Generic, TypeVar
 
-from asched.core.state.budget import Budget
+from asched.core.state.budget import SLICE_STEPS, Budget
 
 P = TypeVar("P")
 S = TypeVar("S")
 
-#: So many parts are added without asking.
+#: So many parts are added without asking, unless they are long.
 PARTS_FEW: Final = 64
-#: Parts added between two looks at the budget.
-CHUNK: Final = 16
+#: Parts added between two looks at the budget, or as many as cost so many steps.
+CHUNK, CHUNK_STEPS = 16, 200.0
 #: A guess: attempts that pause in the middle of such a sum are rare.
 OPEN_MAX: Final = 64
 
@@ -42,7 +42,7 @@ class Stepwise(Generic[P, S]):
         """`begin` with all parts added. Raises OutOfTurn. `key` tells one sum from another; equal
         stamps say that a part still adds the same.
         """
-        if len(parts) <= PARTS_FEW:
+        if len(parts) <= PARTS_FEW and sum(map(self._steps_of, parts)) <= SLICE_STEPS:
             for part in parts:
                 begin = add(begin, part)
             return begin
@@ -54,10 +54,13 @@ class Stepwise(Generic[P, S]):
             self._open[key] = (now, at, total)
             if len(self._open) > OPEN_MAX:
                 self._open.popitem(last=False)
-            chunk = parts[at : at + CHUNK]
-            self._budget.charge(sum(map(self._steps_of, chunk)))
-            for part in chunk:
+            until, steps = at, 0.0
+            while until < min(at + CHUNK, len(parts)) and steps < CHUNK_STEPS:
+                steps += self._steps_of(parts[until])
+                until += 1
+            self._budget.charge(steps)
+            for part in parts[at:until]:
                 total = add(total, part)
-            at += len(chunk)
+            at = until
         self._open.pop(key, None)
         return total

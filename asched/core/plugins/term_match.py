@@ -6,16 +6,33 @@ verdicts by id. `metadata.name`, the only field there is, is compared by row ins
 Source  kubernetes/kubernetes v1.36 component-helpers/scheduling/corev1/nodeaffinity
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from asched.core.model.selector import NodeTerm, Requirement
-from asched.core.state.nodes import LabelColumn
+from asched.core.state.nodes import LabelColumn, NodeTable
 from asched.core.state.view import NodeView
 
 Mask = npt.NDArray[np.bool_]
+
+#: Steps of the budget for a term of a pod, and for each of its requirements, over all nodes ...
+TERM_STEPS: Final = 2
+#: ... for a term to compile, and rows of a label that nobody has asked for yet for one step.
+COMPILE_STEPS, ROWS_PER_STEP = 1.0, 20
+
+
+def steps_in(nodes: NodeTable | None) -> Callable[[NodeTerm], float]:
+    """What it costs to judge a term on all nodes, in steps of the budget."""
+
+    def steps_of(term: NodeTerm) -> float:
+        new = 0 if nodes is None else sum(not nodes.has_column(r.key) for r in term.expressions)
+        rows = nodes.height if nodes is not None else 0
+        return TERM_STEPS * (1 + len(term.expressions)) + new * rows / ROWS_PER_STEP
+
+    return steps_of
 
 
 def match_any(nodes: NodeView, terms: Iterable[NodeTerm]) -> Mask:

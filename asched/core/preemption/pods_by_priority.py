@@ -11,6 +11,7 @@ that pods came, went or started.
 """
 
 from collections.abc import Iterable
+from itertools import islice
 from typing import Final
 
 import numpy as np
@@ -35,6 +36,10 @@ ASPECTS: Final = PODS_MOVED | LIVE_ONLY | START_TIMES
 SLOTS_STEP: Final = 8
 #: A row with more than this many times the slots it uses gives them back.
 SPARE_MAX: Final = 4
+
+#: Rows lined up between two looks at the budget of work; steps of it for a row, and for a pod.
+ROWS_AT_ONCE: Final = 64
+ROW_STEPS, POD_STEPS = 0.5, 0.3
 
 #: Priority, and what the pod asks for.
 Bulk = tuple[int, tuple[tuple[str, int], ...]]
@@ -72,6 +77,7 @@ class PodsByPriority:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._cursor = -1
+        self._behind: dict[int, None] = {}  # rows to be lined up
         self._pods: list[list[PodInfo]] = []
         self._offsets: I64 = np.zeros(0, dtype=np.int64)
         self._rooms: I64 = np.zeros(0, dtype=np.int64)
@@ -86,19 +92,33 @@ class PodsByPriority:
         self.amounts: I64 = np.zeros((0, 0), dtype=np.int64)
 
     def catch_up(self) -> None:
-        """Line up the rows that changed. Not to be called on trial."""
-        nodes = self._cluster.nodes
+        """Line up the rows that changed. Not to be called on trial. Raises OutOfTurn if these are
+        too many for one turn.
+        """
+        nodes, behind = self._cluster.nodes, self._behind
         if self._cursor != nodes.log.end:
             entries = nodes.log.since(self._cursor)
             rows: Iterable[int] = range(nodes.height)
             if entries is not None:
                 rows = {row for row, aspects in entries if aspects & ASPECTS}
+            behind.update(dict.fromkeys(rows))
             self._cut_rows()
             self._reserve_rows()
-            for row in rows:
-                self._line_up(row, in_line(self._cluster.pods_on(row).values()))
             self._cursor = nodes.log.end
+        while behind:
+            self._line_up_some()
         self._write_bulks()
+
+    def _line_up_some(self) -> None:
+        """As many rows that changed as may be looked at before the budget is asked again."""
+        cluster, behind = self._cluster, self._behind
+        rows = list(islice(behind, ROWS_AT_ONCE))
+        if len(rows) == ROWS_AT_ONCE:
+            pods = sum(len(cluster.pods_on(row)) for row in rows)
+            cluster.budget.charge(ROWS_AT_ONCE * ROW_STEPS + pods * POD_STEPS)
+        for row in rows:
+            self._line_up(row, in_line(cluster.pods_on(row).values()))
+            del behind[row]
 
     def pods(self, row: int) -> list[PodInfo]:
         """The pods of a row, slot by slot."""
@@ -163,6 +183,7 @@ class PodsByPriority:
         """Follow the node table where it gave rows back."""
         nodes = self._cluster.nodes
         for row in range(nodes.height, len(self._pods)):
+            self._behind.pop(row, None)
             self._line_up(row, [])
             self._given -= int(self._rooms[row])
             self._rooms[row] = 0

@@ -33,6 +33,7 @@ from asched.core.model.kinds import (
 from asched.core.model.pod import Pod
 from asched.core.queue.observer import QueueObserver
 from asched.core.queue.queued import QueuedPod
+from asched.core.state.budget import OutOfTurn
 from asched.core.state.changes import WILDCARD, Action, Change, Trigger
 
 if TYPE_CHECKING:
@@ -268,6 +269,8 @@ class Judge:
         start_s = self._counter_s()
         try:
             answer = hint(pod, change.old, change.new).value if hint else Hint.QUEUE.value
+        except OutOfTurn:  # its own attempt tells, when it has time for that
+            answer = Hint.QUEUE.value
         except Exception as error:  # noqa: BLE001 - a plugin's surprise must not keep a pod asleep
             answer = "Error"
             self._tell(plugin, pod, change.trigger.label, error)

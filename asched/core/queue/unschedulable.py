@@ -8,7 +8,7 @@ Bounds  one entry per unschedulable pod, and two in heaps where equal ones wait;
         classes go at once.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -38,7 +38,17 @@ class Equals:
     they stand then. Whoever was tried since then is not looked at again.
     """
 
-    __slots__ = ("_lanes", "_order", "_tried", "apart", "due", "in_turn", "lane", "ticket")
+    __slots__ = (
+        "_lanes",
+        "_of_gang",
+        "_order",
+        "_tried",
+        "apart",
+        "due",
+        "in_turn",
+        "lane",
+        "ticket",
+    )
 
     def __init__(self, order: Order) -> None:
         self._order = order
@@ -47,6 +57,8 @@ class Equals:
         )
         self.apart: dict[str, QueuedPod] = {}
         self.in_turn: dict[str, QueuedPod] = {}
+        #: of a gang: those in turn by class; several may be in it
+        self._of_gang: dict[Hashable, dict[str, QueuedPod]] = {}
         self._tried: dict[str, QueuedPod] = {}
         self.due: Reason | None = None
         self.lane: Heap[Equals] | None = None
@@ -57,6 +69,13 @@ class Equals:
 
     def __iter__(self) -> Iterator[QueuedPod]:
         return chain(self.apart.values(), self.in_turn.values())
+
+    def classes(self) -> Mapping[Hashable, Mapping[str, QueuedPod]]:
+        """Those in turn by class."""
+        if self._of_gang:
+            return self._of_gang
+        first = next(iter(self.in_turn.values()))
+        return {class_of(first): self.in_turn}
 
     def first(self, now_s: float) -> QueuedPod | None:
         """Of those in turn: the first in the order of the queue that does not back off; where all
@@ -75,6 +94,8 @@ class Equals:
             self.apart[queued.key] = queued
             return
         self.in_turn[queued.key] = queued
+        if queued.gang:
+            self._of_gang.setdefault(class_of(queued), {})[queued.key] = queued
         if was_tried:
             self._tried[queued.key] = queued
         elif self._lanes is not None:
@@ -88,6 +109,11 @@ class Equals:
     def discard(self, queued: QueuedPod) -> None:
         if self.in_turn.pop(queued.key, None) is None:
             del self.apart[queued.key]
+        elif queued.gang:
+            alike = self._of_gang[class_of(queued)]
+            del alike[queued.key]
+            if not alike:
+                del self._of_gang[class_of(queued)]
         self._tried.pop(queued.key, None)
         if queued.lane is not None:
             queued.lane.discard(queued)
@@ -243,4 +269,9 @@ def _class_of(queued: QueuedPod) -> Hashable:
     """Pods that are tried as one are of one class: an attempt at any is an attempt at all."""
     if queued.gang and not queued.stands_apart:
         return "gang", queued.gang
+    return class_of(queued)
+
+
+def class_of(queued: QueuedPod) -> Hashable:
+    """A pod without a class is its own class."""
     return queued if queued.class_key is None else queued.class_key

@@ -31,7 +31,7 @@ from asched.core.model.pod import Pod
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Judge, Memo, Worth
 from asched.core.queue.queued import NOBODY, QueuedPod
-from asched.core.queue.unschedulable import Equals, RejectorGroup
+from asched.core.queue.unschedulable import Equals, RejectorGroup, class_of
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 
 #: Classes of pods that are looked at a second time for one change; further ones are woken unseen.
@@ -164,10 +164,10 @@ class Waking:
     ) -> Sequence[Woken]:
         pods, change = equals.in_turn, one.change
         if group.key.gated_by or change.trigger.is_wildcard:
-            classes = _classes(pods).values()
+            classes = equals.classes().values()
             return [found for alike in classes for found in self._of_class(group, alike, one)]
         limit = change.priority_at_most
-        for example in _examples(pods):
+        for example in _examples(equals):
             if limit is not None and example.pod.priority > limit:
                 continue
             asked = one.looks.asked
@@ -301,31 +301,10 @@ class Waking:
         return Worth.SKIP
 
 
-def _examples(pods: Mapping[str, QueuedPod]) -> Iterator[QueuedPod]:
+def _examples(equals: Equals) -> Iterator[QueuedPod]:
     """Of those in turn, one of each class: hints tell nobody apart but pods of a gang."""
-    first = next(iter(pods.values()))
-    yield first
-    if first.gang:
-        seen = {_class_of(first)}
-        for queued in pods.values():
-            if _class_of(queued) not in seen:
-                seen.add(_class_of(queued))
-                yield queued
-
-
-def _classes(pods: Mapping[str, QueuedPod]) -> Mapping[Hashable, Mapping[str, QueuedPod]]:
-    """Those in turn by class."""
-    first = next(iter(pods.values()))
-    if not first.gang:
-        return {_class_of(first): pods}
-    found: dict[Hashable, dict[str, QueuedPod]] = {}
-    for key, queued in pods.items():
-        found.setdefault(_class_of(queued), {})[key] = queued
-    return found
-
-
-def _class_of(queued: QueuedPod) -> Hashable:
-    return queued if queued.class_key is None else queued.class_key
+    for pods in equals.classes().values():
+        yield next(iter(pods.values()))
 
 
 def _one_elsewhere(
@@ -339,7 +318,7 @@ def _one_elsewhere(
 
 
 def _own_key(queued: QueuedPod) -> Hashable:
-    return queued if _is_nominated(queued) else _class_of(queued)
+    return queued if _is_nominated(queued) else class_of(queued)
 
 
 def _key_of_its_like(queued: QueuedPod) -> Hashable:

@@ -25,7 +25,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.storage import NO_STORAGE
 from asched.core.state.budget import Budget
 from asched.core.state.consumers import Consumers
-from asched.core.state.counters import CounterKey, PodCounter
+from asched.core.state.counters import AnyCounterKey, PodCounter
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.state.holds import HeldAmounts, Holds
 from asched.core.state.list_parts import ListParts
@@ -63,7 +63,7 @@ class Cluster(Objects):
         super().__init__()
         self.budget = Budget()
         self.nodes = NodeTable()
-        self.classes = PodClasses()
+        self.classes = PodClasses(self.budget)
         self.topology = Topology(self.nodes, self.budget)
         self.occupancy = Occupancy()
         self.refusals = Refusals(self.nodes)
@@ -104,7 +104,7 @@ class Cluster(Objects):
         row = self.nodes.row_of.get(name)
         return None if row is None else self.nodes.node_at[row]
 
-    def counter(self, key: CounterKey) -> PodCounter:
+    def counter(self, key: AnyCounterKey) -> PodCounter:
         """Counts of the pods that match a key, made when they are first asked for."""
         return self.topology.counter(key)
 

@@ -7,10 +7,11 @@ finds those a pod might move.
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from enum import Enum
-from typing import Generic, NamedTuple, TypeVar
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from asched.core.model.selector import Matcher, Selector
-from asched.core.state.pods import AffinityTerms, LabelSet
+from asched.core.state.affinity_terms import AffinityTerms
+from asched.core.state.pods import LabelSet
 from asched.core.state.tally import Tally, TallyLedger
 
 
@@ -26,6 +27,10 @@ class PodPredicate(NamedTuple):
         ) and self.selector.matches(label_set.labels)
 
 
+#: What every pod matches.
+EVERYBODY: Final = PodPredicate(None, Selector(()))
+
+
 class CounterKey(NamedTuple):
     """What is counted: pods that match *all* the predicates; terminating ones or not.
 
@@ -37,9 +42,36 @@ class CounterKey(NamedTuple):
     counts_terminating: bool
     on_trial_only: bool = False
 
+    @property
+    def found_by(self) -> PodPredicate:
+        """What all pods that it counts match at least."""
+        return self.predicates[0] if self.predicates else EVERYBODY
+
+    def make(self, ledger: TallyLedger) -> "PodCounter":
+        """Its counter, which has counted nothing yet."""
+        return PodCounter(ledger, self)
+
     def counts(self, *, is_terminating: bool) -> bool:
         """Whether a matching pod that is really there counts."""
         return not self.on_trial_only and (self.counts_terminating or not is_terminating)
+
+
+class AnyCounterKey(Protocol):
+    """What a counter may be asked for by: a `CounterKey`, or `many_terms.ManyTerms`."""
+
+    @property
+    def counts_terminating(self) -> bool: ...
+
+    @property
+    def on_trial_only(self) -> bool: ...
+
+    @property
+    def found_by(self) -> PodPredicate: ...
+
+    def make(self, ledger: TallyLedger, /) -> "PodCounter":
+        """Its counter, which has counted nothing yet. Raises OutOfTurn."""
+
+    def counts(self, *, is_terminating: bool) -> bool: ...
 
 
 class PodCounter(Tally):
@@ -51,12 +83,22 @@ class PodCounter(Tally):
 
     __slots__ = ("_matcher", "_namespaces", "is_dropped", "key", "uncounted", "used")
 
-    def __init__(self, ledger: TallyLedger, key: CounterKey) -> None:
+    #: whether a pod may count for more than one
+    is_weighed = False
+    #: label sets for a step of the budget, when its pods are counted
+    label_sets_per_step = 10.0
+
+    def __init__(self, ledger: TallyLedger, key: AnyCounterKey) -> None:
         super().__init__(ledger)
         self.key = key
         self.used = 0
         self.is_dropped = False
         self.uncounted: dict[LabelSet, None] = {}
+        self._prepare()
+
+    def _prepare(self) -> None:
+        key = self.key
+        assert isinstance(key, CounterKey)
         named = [p.namespaces for p in key.predicates if p.namespaces is not None]
         self._namespaces = frozenset.intersection(*named) if named else None
         self._matcher = Matcher(r for p in key.predicates for r in p.selector.requirements)
@@ -66,6 +108,10 @@ class PodCounter(Tally):
         return (
             self._namespaces is None or label_set.namespace in self._namespaces
         ) and self._matcher.matches(label_set.labels)
+
+    def weight_of(self, label_set: LabelSet) -> int:
+        """For how much a pod with these labels counts."""
+        return int(self.matches(label_set))
 
 
 class TermKind(Enum):
@@ -89,6 +135,19 @@ class TermKey(NamedTuple):
     namespaces: frozenset[str]
     namespace_selector: Selector | None
     weight: int
+
+
+class Spoken(NamedTuple):
+    """Terms of one kind and topology key that placed pods carry and that match a pod: where their
+    carriers are, and what the terms of one carrier weigh together.
+    """
+
+    tally: Tally
+    kind: TermKind
+    topology_key: str
+    weight: int
+    #: how many terms these are of one carrier
+    number: int = 1
 
 
 class TermCounter(Tally):

@@ -59,6 +59,8 @@ START_TIMES: Final = int(Aspect.START_TIMES)
 LIVE_ONLY: Final = int(Aspect.LIVE)
 ALL_ASPECTS: Final = int(Aspect.ALL)
 
+NO_LABELS: Final[dict[str, str]] = {}
+
 NODE_COLUMNS: Final = (
     Column("live", np.bool_, (), "-", "NodeSeen, NodeGone"),
     Column("unschedulable", np.bool_, (), "-", "NodeSeen"),
@@ -144,11 +146,14 @@ class NodeTable:
             return self._no_label
         self._columns_made += 1
         column = self._labels[key] = LabelColumn(self._columns_made, self.columns.capacity)
-        for row, node in enumerate(self.node_at):
-            value = node.labels.get(key) if node is not None else None
-            if value is not None:
-                column.write(row, value)
+        labels = [NO_LABELS if node is None else node.labels for node in self.node_at]
+        values = [own.get(key) for own in labels]
+        column.ids[: len(values)] = column.values.take_all(values)
         return column
+
+    def has_column(self, key: str) -> bool:
+        """Whether `label_column` finds it at once."""
+        return key in self._labels or key not in self._carried
 
     def is_carried(self, key: str) -> bool:
         """Whether any node has a label with this key."""

@@ -12,6 +12,7 @@ import msgspec
 from msgspec import structs
 
 from asched.core.model.pod import Pod, spec_key
+from asched.core.state.budget import Budget
 from asched.core.state.pods import LabelSet, PodClass, PodInfo
 
 #: Bytes of classes that nobody uses ...
@@ -28,10 +29,13 @@ class PodClasses:
     classes asked for last: where pods come one by one, each would else be the first.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, budget: Budget | None = None) -> None:
+        """Without a budget nobody counts what large pods cost."""
+        self._budget = budget or Budget()
         self._classes: WeakValueDictionary[bytes, PodClass] = WeakValueDictionary()
         self._recent: OrderedDict[PodClass, None] = OrderedDict()
         self._recent_bytes = 0
+        self._last: tuple[Pod, PodClass] | None = None
         self._label_sets: WeakValueDictionary[bytes, LabelSet] = WeakValueDictionary()
         self._classes_made = 0
         self._label_sets_made = 0
@@ -42,11 +46,20 @@ class PodClasses:
         reads them, of the example of a class.
         """
         self._annotations_read = self._annotations_read.union(annotations)
+        self._last = None
 
     def class_of(self, pod: Pod) -> PodClass:
         """The class of a pod; a placed pod whose status tells of resources has one of its own
         kind.
         """
+        last = self._last
+        if last is not None and last[0] is pod:  # it takes milliseconds to tell of a large one
+            return last[1]
+        cls = self._class_of(pod)
+        self._last = pod, cls
+        return cls
+
+    def _class_of(self, pod: Pod) -> PodClass:
         key = spec_key(pod)
         told = self._told_by(pod) if self._annotations_read else b""
         resize = _resize_key(pod) if pod.spec.node_name else b""
@@ -59,6 +72,7 @@ class PodClasses:
                 key,
                 pod,
                 self.label_set_of(pod),
+                budget=self._budget,
                 told=told,
                 tells_of_resize=bool(resize),
             )

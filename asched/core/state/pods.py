@@ -10,42 +10,21 @@ from typing import Any, Final, NamedTuple, Protocol
 from weakref import ref
 
 from asched.core.model import requests
-from asched.core.model.pod import Container, Pod, PodAffinityTerm, spec_key
+from asched.core.model.pod import Container, Pod, spec_key
 from asched.core.model.quantity import QuantityError
-from asched.core.model.selector import Selector, compile_selector
 from asched.core.model.storage import PodStorage, storage_of
+from asched.core.state.affinity_terms import AffinityTerms, TermsOf
+from asched.core.state.budget import Budget
+
+#: A pod of so many bytes counts as a large one, which is looked at piece by piece: one piece of it
+#: costs a step of the budget for each so many bytes. Measured with pods of 1.5 MB.
+LARGE_BYTES, BYTES_PER_STEP = 64 << 10, 3_000
 
 
 class HostPort(NamedTuple):
     ip: str
     protocol: str
     port: int
-
-
-class AffinityTerm(NamedTuple):
-    """A compiled (anti-)affinity term of a pod. `selector` None matches nothing.
-
-    `namespaces`: the names given, or the pod's own; `namespace_selector`: None if the term has
-    none.
-    """
-
-    topology_key: str
-    selector: Selector | None
-    namespaces: frozenset[str]
-    namespace_selector: Selector | None
-    weight: int = 0
-
-
-class AffinityTerms(NamedTuple):
-    """All terms of a pod, by kind."""
-
-    required_affinity: tuple[AffinityTerm, ...]
-    required_anti_affinity: tuple[AffinityTerm, ...]
-    preferred_affinity: tuple[AffinityTerm, ...]
-    preferred_anti_affinity: tuple[AffinityTerm, ...]
-
-
-NO_TERMS: Final = AffinityTerms((), (), (), ())
 
 
 class LabelSet:
@@ -88,6 +67,7 @@ class PodClass:
         example: Pod,
         label_set: LabelSet,
         *,
+        budget: Budget,
         told: bytes = b"",
         tells_of_resize: bool = False,
     ) -> None:
@@ -95,6 +75,7 @@ class PodClass:
         `tells_of_resize`: its status has a say in what such a placed pod holds.
         """
         self.number = number
+        self.budget = budget
         self.key = key
         self.told = told
         self.tells_of_resize = tells_of_resize
@@ -181,27 +162,23 @@ class PodClass:
         )
 
     @cached_property
+    def terms_of(self) -> TermsOf:
+        """The affinity terms, compiled as far as there was time."""
+        return TermsOf(self.example, self.budget)
+
+    @cached_property
     def terms(self) -> AffinityTerms:
-        """Compiled affinity terms. Raises ValueError if a selector makes no sense."""
-        affinity = self.example.spec.affinity
-        if affinity is None or (
-            affinity.pod_affinity is None and affinity.pod_anti_affinity is None
-        ):
-            return NO_TERMS
-        own = self.example.metadata.namespace
-        together, apart = affinity.pod_affinity, affinity.pod_anti_affinity
-        return AffinityTerms(
-            tuple(_term(t, own) for t in (together.required if together else None) or ()),
-            tuple(_term(t, own) for t in (apart.required if apart else None) or ()),
-            tuple(
-                _term(t.pod_affinity_term, own, t.weight)
-                for t in (together.preferred if together else None) or ()
-            ),
-            tuple(
-                _term(t.pod_affinity_term, own, t.weight)
-                for t in (apart.preferred if apart else None) or ()
-            ),
-        )
+        """Compiled affinity terms. Raises ValueError if a selector makes no sense, OutOfTurn if
+        there are too many for one turn.
+        """
+        return self.terms_of.all()
+
+    def charge(self) -> None:
+        """Before one piece of a large pod is looked at as a whole. Raises OutOfTurn: what was
+        learnt of other pieces has to be kept by then.
+        """
+        if len(self.key) > LARGE_BYTES:
+            self.budget.charge(len(self.key) / BYTES_PER_STEP)
 
     @property
     def has_affinity(self) -> bool:
@@ -252,16 +229,3 @@ class PodInfo:
 
     def __repr__(self) -> str:
         return f"<PodInfo {self.pod.key} on {self.node_name or '-'}{' assumed' * self.assumed}>"
-
-
-def _term(term: PodAffinityTerm, own_namespace: str, weight: int = 0) -> AffinityTerm:
-    names = frozenset(term.namespaces or ())
-    if not names and term.namespace_selector is None:
-        names = frozenset((own_namespace,))
-    return AffinityTerm(
-        term.topology_key,
-        compile_selector(term.label_selector),
-        names,
-        compile_selector(term.namespace_selector),
-        weight,
-    )

@@ -17,18 +17,19 @@ from itertools import islice
 from typing import Final
 from weakref import WeakKeyDictionary
 
-from asched.core.model.selector import Selector
 from asched.core.state.budget import Budget
 from asched.core.state.counters import (
-    CounterKey,
+    AnyCounterKey,
     PodCounter,
-    PodPredicate,
     Population,
     SelectorIndex,
+    Spoken,
     TermCounter,
     TermKey,
     term_keys,
 )
+from asched.core.state.gradual import FEW
+from asched.core.state.many_terms import ManyCarried
 from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import LabelSet, PodClass, PodInfo
 from asched.core.state.tally import Tally, TallyLedger
@@ -42,9 +43,8 @@ CELLS_MAX: Final = 1 << 25
 COUNTERS_MIN: Final = 256
 #: Counters, and distinct terms, kept before those that count nothing are swept out. A guess.
 IDLE_MAX: Final = 2048
-#: Label sets that a new counter looks at before it asks the budget again, and for a step of it.
-FILLED_AT_ONCE: Final = 1000
-LABEL_SETS_PER_STEP: Final = 10
+#: Steps of the budget for which a new counter looks at label sets before it asks again.
+FILLED_STEPS: Final = 100
 
 
 class CountTrial:
@@ -63,11 +63,13 @@ class Topology:
     def __init__(self, nodes: NodeTable, budget: Budget) -> None:
         self._budget = budget
         self._ledger = TallyLedger(nodes)
-        self._counters: dict[CounterKey, PodCounter] = {}
+        self._counters: dict[AnyCounterKey, PodCounter] = {}
         self._index: SelectorIndex[PodCounter] = SelectorIndex()
         self._terms: dict[TermKey, TermCounter] = {}
         self._terms_index: SelectorIndex[TermCounter] = SelectorIndex()
-        self._carried: WeakKeyDictionary[PodClass, tuple[TermCounter, ...]] = WeakKeyDictionary()
+        self._carried: WeakKeyDictionary[PodClass, tuple[Tally, ...]] = WeakKeyDictionary()
+        #: of classes with many terms, by what tells these classes apart
+        self._many: dict[bytes, ManyCarried] = {}
         self._populations: dict[str, dict[LabelSet, Population]] = defaultdict(dict)
         self._trials: list[CountTrial] = []
         self._sweep_at = self._drop_at = IDLE_MAX
@@ -84,7 +86,7 @@ class Topology:
         """Whether pods are being added or taken away on trial."""
         return bool(self._trials)
 
-    def counter(self, key: CounterKey) -> PodCounter:
+    def counter(self, key: AnyCounterKey) -> PodCounter:
         """The counter of a key; a new one is filled from the pods that are there now. Raises
         OutOfTurn, and goes on with that when asked again.
         """
@@ -92,7 +94,7 @@ class Topology:
         if counter is None:
             if len(self._counters) >= min(self._drop_at, self._counters_max()):
                 self._drop_unused()
-            counter = self._counters[key] = PodCounter(self._ledger, key)
+            counter = self._counters[key] = key.make(self._ledger)
             self._add_to_index(counter)
             self.generation += 1
             if not key.on_trial_only:
@@ -111,17 +113,22 @@ class Topology:
 
     def terms_speaking_of(
         self, label_set: LabelSet, namespace_labels: dict[str, str]
-    ) -> list[TermCounter]:
-        """The distinct terms of placed pods (past ones too) that match a pod with these labels."""
-        return [
-            counter
+    ) -> list[Spoken]:
+        """The distinct terms of placed pods (past ones too) that match a pod with these labels.
+        Raises OutOfTurn where a pod carries more than can be looked at in one turn.
+        """
+        spoken = [
+            Spoken(counter, counter.key.kind, counter.key.topology_key, counter.key.weight)
             for counter in self._terms_index.candidates(label_set)
             if counter.speaks_of(label_set, namespace_labels)
         ]
+        for many in self._many.values():
+            spoken += many.spoken(label_set, namespace_labels)
+        return spoken
 
     def may_speak_of(self, label_set: LabelSet) -> bool:
         """Whether there may be such a term, at a first glance at labels and namespaces."""
-        return any(True for _ in self._terms_index.candidates(label_set))
+        return bool(self._many) or any(True for _ in self._terms_index.candidates(label_set))
 
     # --- for the owner ---------------------------------------------------------------------------
 
@@ -136,11 +143,14 @@ class Topology:
                 continue
             # Upstream's trials do not ask whether the pod terminates, or counted before.
             if trial is not None or counter.key.counts(is_terminating=is_terminating):
-                _move(counter, row, amount, trial)
+                weight = counter.weight_of(label_set) if counter.is_weighed else 1
+                _move(counter, row, amount * weight, trial)
         if not info.cls.has_affinity:
             return bool(counters)
         for term in self._terms_of(info.cls):
             _move(term, row, amount, trial)
+        if self._many and trial is None:
+            self._drop_many()
         return True
 
     def relabel_pod(self, info: PodInfo, old: LabelSet) -> bool:
@@ -153,8 +163,10 @@ class Topology:
         self._move_population(new, row, 1, is_terminating)
         before = [c for c in self._counters_of(old) if old not in c.uncounted]
         after = [c for c in self._counters_of(new) if new not in c.uncounted]
-        gone = [(counter, -1) for counter in before if counter not in after]
-        come = [(counter, 1) for counter in after if counter not in before]
+        differ = [c for c in before if c.is_weighed or c not in after]
+        gone = [(counter, -counter.weight_of(old)) for counter in differ]
+        differ = [c for c in after if c.is_weighed or c not in before]
+        come = [(counter, counter.weight_of(new)) for counter in differ]
         moved = False
         for counter, amount in (*gone, *come):
             if counter.key.counts(is_terminating=is_terminating):
@@ -175,6 +187,8 @@ class Topology:
             tally.version = version
         if trial.made:  # filled in the middle of it, and not by the trial's rules
             self._drop(trial.made)
+        if self._many and not self._trials:
+            self._drop_many()
 
     def relabel(self, row: int, keys: Iterable[str]) -> None:
         """Labels with these keys changed on a row."""
@@ -216,9 +230,12 @@ class Topology:
             label_set.generation = self.generation
         return label_set.counters  # type: ignore[return-value]
 
-    def _terms_of(self, cls: PodClass) -> tuple[TermCounter, ...]:
+    def _terms_of(self, cls: PodClass) -> tuple[Tally, ...]:
         known = self._carried.get(cls)
         if known is None:
+            if cls.terms_of.count > FEW:
+                known = self._carried[cls] = (self._many_of(cls),)
+                return known
             try:
                 terms = cls.terms
             except ValueError:  # a selector that makes no sense speaks of nobody
@@ -228,6 +245,22 @@ class Topology:
             known = tuple(self._term(key) for key in term_keys(terms))
             self._carried[cls] = known
         return known
+
+    def _many_of(self, cls: PodClass) -> ManyCarried:
+        many = self._many.get(cls.key)
+        if many is None:
+            many = self._many[cls.key] = ManyCarried(self._ledger, self._budget, cls.terms_of)
+            self.terms_generation += 1
+        return many
+
+    def _drop_many(self) -> None:
+        """Forget those that nobody carries: they are large."""
+        unused = [key for key, many in self._many.items() if not many.total]
+        for key in unused:
+            del self._many[key]
+        if unused:
+            self._carried.clear()
+            self.terms_generation += 1
 
     def _term(self, key: TermKey) -> TermCounter:
         counter = self._terms.get(key)
@@ -241,27 +274,28 @@ class Topology:
         """Count the pods that were there before it. Raises OutOfTurn: the rest is counted when the
         counter is asked for again.
         """
-        left = counter.uncounted
+        left, per_step = counter.uncounted, counter.label_sets_per_step
+        at_once = max(int(FILLED_STEPS * per_step), 1)
         while left:
-            self._budget.charge(min(len(left), FILLED_AT_ONCE) / LABEL_SETS_PER_STEP)
-            for label_set in list(islice(left, FILLED_AT_ONCE)):
+            self._budget.charge(min(len(left), at_once) / per_step)
+            for label_set in list(islice(left, at_once)):
                 population = self._populations.get(label_set.namespace, {}).get(label_set)
-                if population is not None and counter.matches(label_set):
+                weight = 0 if population is None else counter.weight_of(label_set)
+                if population is not None and weight:
                     for row, number in population.staying.items():
-                        counter.move(row, number)
+                        counter.move(row, number * weight)
                     if counter.key.counts_terminating:
                         for row, number in population.terminating.items():
-                            counter.move(row, number)
+                            counter.move(row, number * weight)
                 del left[label_set]
 
-    def _populations_for(self, key: CounterKey) -> Iterator[Population]:
-        namespaces = key.predicates[0].namespaces if key.predicates else None
+    def _populations_for(self, key: AnyCounterKey) -> Iterator[Population]:
+        namespaces = key.found_by.namespaces
         for namespace in self._populations if namespaces is None else namespaces:
             yield from self._populations.get(namespace, {}).values()
 
     def _add_to_index(self, counter: PodCounter) -> None:
-        predicates = counter.key.predicates
-        first = predicates[0] if predicates else PodPredicate(None, Selector(()))
+        first = counter.key.found_by
         self._index.add(first.namespaces, first.selector, counter)
 
     def _add_term_to_index(self, counter: TermCounter) -> None:

@@ -43,6 +43,20 @@ class Vocab(Generic[T]):
         self._holders[known] += 1
         return known
 
+    def take_all(self, values: Iterable[T | None]) -> list[int]:
+        """The ids, each held once more; 0 for None."""
+        ids, holders, found = self.ids, self._holders, []
+        for value in values:
+            if value is None:
+                found.append(0)
+                continue
+            id_ = ids.get(value)
+            if id_ is None:
+                id_ = ids[value] = self._born(value)
+            holders[id_] += 1
+            found.append(id_)
+        return found
+
     def release(self, id_: int) -> bool:
         """Held once less. Whether that was the last; giving back 0 does nothing."""
         if not id_:

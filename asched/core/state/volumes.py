@@ -12,7 +12,7 @@ its own. What cannot be looked up is not counted.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/nodevolumelimits
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
@@ -165,8 +165,12 @@ class VolumeIndex:
             if on_trial and not use.owner:
                 _move(self.on_trial, use.name, sign)
             self._use(use, row, sign)
+        changes: Counter[str] = Counter()
         for volume in storage.migrated:
-            self._hold(volume, row, sign)
+            changes[volume.driver] += self._referred(self._held, self._attached, volume, row, sign)
+        for driver, change in changes.items():
+            if change:
+                self._count(driver, row, change)
 
     def _move_disk(self, disk: Disk, row: int, sign: int) -> None:
         for identity in disk.identities:
@@ -224,6 +228,25 @@ class VolumeIndex:
         row: int,
         amount: int,
     ) -> None:
+        change = self._referred(mine, others, volume, row, amount)
+        if change:
+            self._count(volume.driver, row, change)
+
+    def _count(self, driver: str, row: int, change: int) -> None:
+        self._column(self._counts, driver, 0)[row] += change
+        _move(self._counted, driver, change)
+        if driver not in self._counted:
+            del self._counts[driver]
+
+    def _referred(
+        self,
+        mine: dict[CsiVolume, Rows],
+        others: dict[CsiVolume, Rows],
+        volume: CsiVolume,
+        row: int,
+        amount: int,
+    ) -> int:
+        """How many volumes more the row has to count."""
         rows = mine.setdefault(volume, {})
         before = row in rows
         _move(rows, row, amount)
@@ -231,11 +254,8 @@ class VolumeIndex:
         if not rows:
             del mine[volume]
         if before != after and row not in others.get(volume, _NOWHERE):
-            change = 1 if after else -1
-            self._column(self._counts, volume.driver, 0)[row] += change
-            _move(self._counted, volume.driver, change)
-            if volume.driver not in self._counted:
-                del self._counts[volume.driver]
+            return 1 if after else -1
+        return 0
 
     # --- other objects ---------------------------------------------------------------------------
 

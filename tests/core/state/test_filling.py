@@ -39,7 +39,7 @@ def ask(world: World, steps: int) -> PodCounter | None:
 def test_a_counter_that_is_filled_in_slices_is_right(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topology, "FILLED_AT_ONCE", 5)
+    monkeypatch.setattr(topology, "FILLED_STEPS", 0.5)
     rng = random.Random(seed)
     world = World(*(a_node(f"n{i}") for i in range(4)))
     a_crowd(world, 60)

@@ -89,7 +89,7 @@ def test_its_own_terms_stay_where_they_are() -> None:
 
     cluster.apply(Seen(POD, pod.labels(ZONE).on("n1").build()))
 
-    assert term.total == 1
+    assert term.tally.total == 1
     assert recount(cluster) == []
 
 

@@ -227,7 +227,7 @@ def test_terms_that_speak_of_a_pod() -> None:
     speaking = world.cluster.topology.terms_speaking_of
 
     def kinds(*arguments: object) -> set[TermKind]:
-        return {counter.key.kind for counter in speaking(*arguments)}  # type: ignore[arg-type]
+        return {spoken.kind for spoken in speaking(*arguments)}  # type: ignore[arg-type]
 
     assert kinds(web, {}) == {TermKind.REQUIRED_ANTI_AFFINITY}
     assert kinds(web, {"team": "a"}) == {

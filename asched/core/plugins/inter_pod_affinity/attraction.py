@@ -17,14 +17,15 @@ import numpy as np
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.points import I64
 from asched.core.plugins.inter_pod_affinity.terms import (
+    ByKey,
     Counted,
     Namespaces,
     Speakers,
-    each_matching,
 )
 from asched.core.plugins.moved_rows import CountsSeen, MovedRows, difference
 from asched.core.state.cluster import Cluster
-from asched.core.state.counters import PodCounter, TermCounter, TermKind
+from asched.core.state.counters import PodCounter, Spoken, TermKind
+from asched.core.state.many_terms import Counting
 from asched.core.state.pods import PodClass
 from asched.core.state.tally import Tally
 from asched.core.state.view import NodeView
@@ -67,10 +68,11 @@ class Attraction:
         terms = cls.terms
         self._cluster = cluster
         self._hard_weight = args.hard_pod_affinity_weight
-        self._own: list[Counted] = [
-            *each_matching(namespaces, terms.preferred_affinity),
-            *each_matching(namespaces, terms.preferred_anti_affinity, -1),
-        ]
+        weights = Counting.WEIGHTS
+        self._own = (
+            ByKey(namespaces, terms.preferred_affinity, weights),
+            ByKey(namespaces, terms.preferred_anti_affinity, weights, -1),
+        )
         #: whether the arguments keep pods without preferred terms out of this
         self.is_barred = args.ignore_preferred_terms_of_existing_pods and not (
             terms.preferred_affinity or terms.preferred_anti_affinity
@@ -80,7 +82,7 @@ class Attraction:
         self._counted: list[Counted] = []
         self._counters: list[PodCounter] = []
         self._speakers = Speakers(cluster, namespaces, cls)
-        self._drawing: tuple[tuple[TermCounter, int], ...] = ()
+        self._drawing: tuple[tuple[Spoken, int], ...] = ()
         #: (counts, topology key, weight) of all that may add something
         self._parts: list[tuple[Tally, str, int]] = []
         self._sums: dict[str, I64] = {}
@@ -100,7 +102,7 @@ class Attraction:
     def is_untouched(self) -> bool:
         """Whether no term is involved at all, wherever pods may be: a stricter `is_idle`."""
         self._renew()
-        return self.is_barred or not (self._own or self._drawing)
+        return self.is_barred or not (any(self._own) or self._drawing)
 
     def stamp(self) -> Hashable:
         """Whether it is idle. In which rows' domains other sums are, `moved` knows then."""
@@ -136,7 +138,7 @@ class Attraction:
         nodes = self._cluster.nodes
         if self._generation != nodes.generation:
             self._generation, is_same = nodes.generation, False
-            self._counted = [own for own in self._own if nodes.is_carried(own.topology_key)]
+            self._counted = [counted for own in self._own for counted in own.carried()]
             self._counters = []
         elif any(counter.is_dropped for counter in self._counters):
             self._counters = []
@@ -146,17 +148,21 @@ class Attraction:
         if not is_same:
             counters = zip(self._counters, self._counted, strict=True)
             self._parts = [(counter, own.topology_key, own.weight) for counter, own in counters]
-            self._parts += [(term, term.key.topology_key, weight) for term, weight in self._drawing]
+            self._parts += [
+                (term.tally, term.topology_key, weight)
+                for term, weight in self._drawing
+                if nodes.is_carried(term.topology_key)
+            ]
 
-    def _weight_of(self, term: TermCounter) -> int:
+    def _weight_of(self, term: Spoken) -> int:
         """What one carrier of the term adds to its domain."""
-        match term.key.kind:
+        match term.kind:
             case TermKind.REQUIRED_AFFINITY:
-                return self._hard_weight
+                return self._hard_weight * term.number
             case TermKind.PREFERRED_AFFINITY:
-                return term.key.weight
+                return term.weight
             case TermKind.PREFERRED_ANTI_AFFINITY:
-                return -term.key.weight
+                return -term.weight
             case TermKind.REQUIRED_ANTI_AFFINITY:
                 return 0
 

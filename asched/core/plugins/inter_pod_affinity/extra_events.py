@@ -10,7 +10,7 @@ Rule    of pods: terms are judged as the filter judges them, namespaces included
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces
-from asched.core.state.pods import AffinityTerm, AffinityTerms
+from asched.core.state.affinity_terms import AffinityTerm, AffinityTerms
 
 
 def is_plain(terms: AffinityTerms) -> bool:

@@ -14,7 +14,7 @@ from asched.core.framework.points import Hint
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity.terms import term_matches
-from asched.core.state.pods import AffinityTerm, AffinityTerms
+from asched.core.state.affinity_terms import AffinityTerm, AffinityTerms
 
 Terms = tuple[AffinityTerm, ...]
 
@@ -23,9 +23,8 @@ def hint_of_pod(
     terms: AffinityTerms, gone_terms: AffinityTerms, pod: Pod, old: Pod | None, new: Pod | None
 ) -> Hint:
     """`terms` are those of the waiting `pod`, `gone_terms` those of the `old` one."""
-    for other in (old, new):
-        if other is not None and other.uid == pod.uid:
-            return Hint.QUEUE
+    if hint_of_itself(pod, old, new) is Hint.QUEUE:
+        return Hint.QUEUE
     for other in (old, new):
         if other is not None and not _has_place(other):
             return Hint.SKIP
@@ -39,6 +38,12 @@ def hint_of_pod(
     lets_go = old is not None and _match_all(unwanted, old)
     minded = _match_all(gone_terms.required_anti_affinity, pod)
     return Hint.QUEUE if lets_go or minded else Hint.SKIP
+
+
+def hint_of_itself(pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+    """Whether it is the waiting pod that changed."""
+    is_own = any(other is not None and other.uid == pod.uid for other in (old, new))
+    return Hint.QUEUE if is_own else Hint.SKIP
 
 
 def hint_of_node(terms: AffinityTerms, old: Node | None, new: Node) -> Hint:

@@ -16,15 +16,16 @@ import numpy as np
 from asched.core.framework.points import Codes, Mask
 from asched.core.framework.status import Reason
 from asched.core.plugins.inter_pod_affinity.terms import (
+    ByKey,
     Counted,
     Namespaces,
     Speakers,
     all_matching,
-    each_matching,
 )
 from asched.core.plugins.moved_rows import CountsSeen, MovedRows, difference
 from asched.core.state.cluster import Cluster
-from asched.core.state.counters import PodCounter, TermCounter, TermKind
+from asched.core.state.counters import PodCounter, Spoken, TermKind
+from asched.core.state.many_terms import Counting
 from asched.core.state.pods import PodClass
 from asched.core.state.tally import Tally
 from asched.core.state.view import NodeView
@@ -77,7 +78,7 @@ class Nearness:
         "_is_first",
         "_judged",
         "_judged_for",
-        "_matches_itself",
+        "_label_set",
         "_missing",
         "_refused_count",
         "_seen",
@@ -94,10 +95,8 @@ class Nearness:
         wanted = terms.required_affinity
         self._affinity = all_matching(namespaces, wanted) if wanted else None
         self._affinity_keys = tuple(dict.fromkeys(term.topology_key for term in wanted))
-        self._anti = each_matching(namespaces, terms.required_anti_affinity)
-        self._matches_itself = self._affinity is not None and all(
-            predicate.matches(cls.label_set) for predicate in self._affinity.predicates
-        )
+        self._anti = ByKey(namespaces, terms.required_anti_affinity, Counting.ANY)
+        self._label_set = cls.label_set
         self._generation = -1
         #: a key of affinity that no node has: then none will do
         self._missing: str | None = None
@@ -106,7 +105,8 @@ class Nearness:
         #: ... and their counters, as far as there was time to make them
         self._counters: list[PodCounter] = []
         self._speakers = Speakers(cluster, namespaces, cls)
-        self._unwanted: tuple[TermCounter, ...] = ()
+        #: of the terms that speak of it: those that keep it out where they are carried
+        self._unwanted: tuple[Spoken, ...] = ()
         #: the weakest rule first; and what they were made for
         self._judged: list[Judged] = []
         #: a generation of nodes, and which terms of others count
@@ -161,7 +161,7 @@ class Nearness:
             self._unwanted = tuple(
                 term
                 for term in self._speakers.terms
-                if term.key.kind is TermKind.REQUIRED_ANTI_AFFINITY
+                if term.kind is TermKind.REQUIRED_ANTI_AFFINITY
             )
         if self._generation != self._cluster.nodes.generation:
             self._generation = self._cluster.nodes.generation
@@ -177,19 +177,19 @@ class Nearness:
         self._missing = next((k for k in self._affinity_keys if not is_carried(k)), None)
         self._counters, self._counted = [], []
         if self._missing is None:
-            anti = [counted for counted in self._anti if is_carried(counted.topology_key)]
             near = [] if self._affinity is None else [Counted(self._affinity, "")]
-            self._counted = near + anti
+            self._counted = near + self._anti.carried()
 
     def _judge_anew(self) -> None:
         """Judge the domains again in which counts have moved; or all of them, if nobody knows which
         these are, or other terms have a say.
         """
         self._renew()
-        rows = self._seen.rows((*self._counters, *self._unwanted))
+        carriers = [term.tally for term in self._unwanted]
+        rows = self._seen.rows((*self._counters, *carriers))
         if rows is not None and not rows and self._judged_for[0] == self._generation:
             return
-        heard = [term.total > 0 for term in self._unwanted]
+        heard = [tally.total > 0 for tally in carriers]
         judged_for = (self._generation, heard)
         if rows is None or judged_for != self._judged_for or self._is_first:
             self._judge_all()
@@ -235,9 +235,10 @@ class Nearness:
         if self._missing is not None:
             return [Judged(CODE_NOT_NEAR, self._missing, np.ones(1, dtype=np.bool_), ())]
         unwanted: dict[str, list[Tally]] = {}
+        is_carried = self._cluster.nodes.is_carried
         for term in self._unwanted:
-            if term.total:
-                unwanted.setdefault(term.key.topology_key, []).append(term)
+            if term.tally.total and is_carried(term.topology_key):
+                unwanted.setdefault(term.topology_key, []).append(term.tally)
         too_near: dict[str, list[Tally]] = {}
         first = 0 if self._affinity is None else 1
         own = zip(self._counted[first:], self._counters[first:], strict=True)
@@ -256,7 +257,7 @@ class Nearness:
             ]
         counter = self._counters[0]
         refused = {key: counter.domain(key) <= 0 for key in self._affinity_keys}
-        if self._matches_itself and all(mask.all() for mask in refused.values()):
+        if counter.matches(self._label_set) and all(mask.all() for mask in refused.values()):
             self._is_first = True
             for mask in refused.values():  # the first of its group needs the keys alone
                 mask[1:] = False

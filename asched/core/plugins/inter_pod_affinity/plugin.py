@@ -3,6 +3,8 @@
 from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from asched import names
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.order_free import OrderFree
@@ -30,7 +32,11 @@ from asched.core.plugins.inter_pod_affinity.extra_events import (
     namespace_may_help,
     pod_may_help,
 )
-from asched.core.plugins.inter_pod_affinity.hints import hint_of_node, hint_of_pod
+from asched.core.plugins.inter_pod_affinity.hints import (
+    hint_of_itself,
+    hint_of_node,
+    hint_of_pod,
+)
 from asched.core.plugins.inter_pod_affinity.nearness import (
     NOT_NEAR,
     TOO_NEAR,
@@ -40,11 +46,15 @@ from asched.core.plugins.inter_pod_affinity.nearness import (
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces
 from asched.core.plugins.per_class import PerKey
 from asched.core.plugins.per_pod import PerPod
+from asched.core.state.affinity_terms import NO_TERMS, AffinityTerms
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
+from asched.core.state.gradual import FEW
 from asched.core.state.nodes import Aspect
-from asched.core.state.pods import NO_TERMS, AffinityTerms, PodClass, PodInfo
+from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
+
+_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 POD_ACTIONS: Final = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
 NODE_ACTIONS: Final = Action.ADD | Action.UPDATE_NODE_LABEL
@@ -78,7 +88,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         self._cluster = cluster
         self._namespaces = Namespaces(cluster)
         self._affinities = PerKey(_what_matters, lambda _: _Affinity())
-        self._terms_of = PerPod(cluster, lambda pod: cluster.classes.class_of(pod).terms)
+        self._terms_of = PerPod(cluster, lambda pod: few_terms(cluster.classes.class_of(pod)))
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
@@ -154,10 +164,14 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
 
     def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
         gone = old if new is None else None
-        return hint_of_pod(self._terms(pod), self._terms(gone), pod, old, new)
+        own, others = self._terms(pod), self._terms(gone)
+        if own is None or others is None:
+            return hint_of_itself(pod, old, new)
+        return hint_of_pod(own, others, pod, old, new)
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
-        return hint_of_node(self._terms(pod), old, new)
+        terms = self._terms(pod)
+        return Hint.SKIP if terms is None else hint_of_node(terms, old, new)
 
     def extra_events(self) -> Sequence[Registration]:
         moved = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
@@ -170,17 +184,22 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
     def _pod_may_help(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
         terms = self._terms(pod)
         gone = self._terms(old) if new is None else NO_TERMS
+        if terms is None or gone is None:
+            return Hint.QUEUE
         if is_plain(terms) and is_plain(gone):
             return Hint.SKIP
         helps = pod_may_help(terms, gone, self._namespaces, pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _namespace_may_help(self, pod: Pod, old: Namespace | None, new: Namespace | None) -> Hint:
-        helps = namespace_may_help(self._terms(pod), pod, old, new)
+        terms = self._terms(pod)
+        helps = terms is None or namespace_may_help(terms, pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
 
-    def _terms(self, pod: Pod | None) -> AffinityTerms:
-        """Raises ValueError if a term makes no sense."""
+    def _terms(self, pod: Pod | None) -> AffinityTerms | None:
+        """None if there are so many that a look at the nodes tells sooner than they do what a
+        change is worth. Raises ValueError if a term makes no sense.
+        """
         if pod is None or pod.spec.affinity is None:
             return NO_TERMS
         return self._terms_of(pod)
@@ -189,18 +208,28 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         known = self._affinities(cls)
         epoch = self._namespaces.epoch()
         if known.epoch != epoch:
-            known.epoch = epoch
             try:
                 known.nearness = Nearness(self._cluster, self._namespaces, cls)
                 known.attraction = Attraction(self._cluster, self._namespaces, cls, self._args)
             except ValueError as problem:
                 known.nearness = known.attraction = str(problem)
+            known.epoch = epoch
         return known
 
 
+def few_terms(cls: PodClass) -> AffinityTerms | None:
+    """None if there are many. Raises ValueError if a term makes no sense."""
+    return None if cls.terms_of.count > FEW else cls.terms
+
+
 def _what_matters(cls: PodClass) -> Hashable:
-    """Labels and terms; a class of its own if its terms make no sense."""
+    """Labels and terms; as they are written, if there are many."""
+    if cls.terms_of.count > FEW:
+        affinity = cls.example.spec.affinity
+        assert affinity is not None, "it has terms"
+        written = (affinity.pod_affinity, affinity.pod_anti_affinity)
+        return cls.label_set, _encoder.encode(written)
     try:
         return cls.label_set, cls.terms
-    except ValueError:
+    except ValueError:  # a class of its own
         return cls.number

@@ -10,32 +10,40 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffi
         staging/src/k8s.io/kube-scheduler/framework/types.go (AffinityTerm)
 """
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Final, NamedTuple
 
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.selector import Labels, Selector
+from asched.core.state.affinity_terms import AffinityTerm
 from asched.core.state.cluster import Cluster
-from asched.core.state.counters import CounterKey, PodPredicate, TermCounter
-from asched.core.state.pods import AffinityTerm, LabelSet, PodClass
+from asched.core.state.counters import AnyCounterKey, CounterKey, PodPredicate, Spoken
+from asched.core.state.gradual import FEW
+from asched.core.state.many_terms import Counting, ManyTerms
+from asched.core.state.pods import LabelSet, PodClass
 
 NO_LABELS: dict[str, str] = {}
+#: Namespaces that a selector is asked about for a step of the budget.
+NAMESPACES_PER_STEP: Final = 20
+
+Terms = tuple[AffinityTerm, ...]
 
 
 class Namespaces:
     """Resolves namespace selectors, and remembers what they came to."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self.cluster = cluster
         self._epoch = -1
         self._selected: dict[Selector, frozenset[str]] = {}
 
     def epoch(self) -> int:
         """Moves with every change of a namespace."""
-        return self._cluster.epoch_of(NAMESPACE)
+        return self.cluster.epoch_of(NAMESPACE)
 
     def labels_of(self, name: str) -> dict[str, str]:
         """The labels of a namespace; none if nobody knows it."""
-        namespace = self._cluster.get(NAMESPACE, name)
+        namespace = self.cluster.get(NAMESPACE, name)
         return NO_LABELS if namespace is None else namespace.metadata.labels or NO_LABELS
 
     def selected(self, selector: Selector) -> frozenset[str]:
@@ -48,7 +56,7 @@ class Namespaces:
         if names is None:
             names = self._selected[selector] = frozenset(
                 name
-                for name, namespace in self._cluster.all(NAMESPACE).items()
+                for name, namespace in self.cluster.all(NAMESPACE).items()
                 if selector.matches(namespace.metadata.labels or NO_LABELS)
             )
         return names
@@ -68,13 +76,15 @@ class Namespaces:
 class Counted(NamedTuple):
     """Pods of one counter, seen by one topology key; `weight` is for scores."""
 
-    counter_key: CounterKey
+    counter_key: AnyCounterKey
     topology_key: str
     weight: int = 0
 
 
-def all_matching(namespaces: Namespaces, terms: tuple[AffinityTerm, ...]) -> CounterKey | None:
+def all_matching(namespaces: Namespaces, terms: Terms) -> AnyCounterKey | None:
     """The pods that match every term; None if no pod can."""
+    if len(terms) > FEW:
+        return many_terms(namespaces, terms, Counting.ALL)
     predicates = []
     for term in terms:
         predicate = namespaces.predicate(term)
@@ -84,17 +94,63 @@ def all_matching(namespaces: Namespaces, terms: tuple[AffinityTerm, ...]) -> Cou
     return CounterKey(tuple(dict.fromkeys(predicates)), counts_terminating=True)
 
 
-def each_matching(
-    namespaces: Namespaces, terms: tuple[AffinityTerm, ...], sign: int = 1
-) -> list[Counted]:
-    """For each term that can match a pod: the pods it matches."""
-    found = []
-    for term in terms:
-        predicate = namespaces.predicate(term)
-        if predicate is not None:
-            key = CounterKey((predicate,), counts_terminating=True)
-            found.append(Counted(key, term.topology_key, sign * term.weight))
-    return found
+class ByKey:
+    """Terms that each count for themselves, by topology key. What they count is found out when a
+    node has the key: a pod may have thousands of terms.
+    """
+
+    __slots__ = ("_counting", "_found", "_namespaces", "_sign", "_terms")
+
+    def __init__(
+        self,
+        namespaces: Namespaces,
+        terms: Terms,
+        counting: Counting,
+        sign: int = 1,
+    ) -> None:
+        """`counting`: what is asked of many terms of one key."""
+        self._namespaces = namespaces
+        self._counting = counting
+        self._sign = sign
+        self._terms: dict[str, list[AffinityTerm]] = {}
+        for term in terms:
+            self._terms.setdefault(term.topology_key, []).append(term)
+        self._found: dict[str, list[Counted]] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._terms)
+
+    def carried(self) -> list[Counted]:
+        """For the keys that nodes have: the pods that the terms match."""
+        is_carried = self._namespaces.cluster.nodes.is_carried
+        return [one for key in self._terms if is_carried(key) for one in self._counted(key)]
+
+    def _counted(self, key: str) -> list[Counted]:
+        found = self._found.get(key)
+        if found is None:
+            terms, sign = self._terms[key], self._sign
+            if len(terms) > FEW:
+                many = many_terms(self._namespaces, terms, self._counting)
+                found = [Counted(many, key, sign)]
+            else:
+                predicates = [(term, self._namespaces.predicate(term)) for term in terms]
+                found = [
+                    Counted(CounterKey((one,), counts_terminating=True), key, sign * term.weight)
+                    for term, one in predicates
+                    if one is not None
+                ]
+            self._found[key] = found
+        return found
+
+
+def many_terms(
+    namespaces: Namespaces, terms: Sequence[AffinityTerm], counting: Counting
+) -> ManyTerms:
+    """What so many terms count together."""
+    cluster = namespaces.cluster
+    steps = len(cluster.all(NAMESPACE)) / NAMESPACES_PER_STEP
+    selects = any(term.namespace_selector is not None for term in terms)
+    return ManyTerms(cluster.budget, terms, namespaces.predicate, counting, steps if selects else 0)
 
 
 class Speakers:
@@ -114,16 +170,16 @@ class Speakers:
         self._namespaces = namespaces
         self._label_set: LabelSet = cls.label_set
         self._generation = self._namespaces_epoch = -1
-        self.terms: tuple[TermCounter, ...] = ()
+        self.terms: tuple[Spoken, ...] = ()
 
     def renew(self) -> bool:
-        """Look again if there may be others. True if there are."""
+        """Look again if there may be others. True if there are. Raises OutOfTurn."""
         topology, epoch = self._cluster.topology, self._namespaces.epoch()
         if self._generation == topology.terms_generation and self._namespaces_epoch == epoch:
             return False
-        self._generation, self._namespaces_epoch = topology.terms_generation, epoch
         labels = self._namespaces.labels_of(self._label_set.namespace)
         terms = tuple(topology.terms_speaking_of(self._label_set, labels))
+        self._generation, self._namespaces_epoch = topology.terms_generation, epoch
         if terms == self.terms:
             return False
         self.terms = terms

@@ -16,15 +16,17 @@ from asched import names
 from asched.core.config.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from asched.core.config.args import TopologySpreadConstraint as DefaultConstraint
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.model.pod import Pod
+from asched.core.model.pod import Pod, TopologySpreadConstraint
 from asched.core.model.selector import (
     Labels,
+    Requirement,
     Selector,
     compile_selector,
-    equality_selector,
     matches,
 )
+from asched.core.state.budget import Budget
 from asched.core.state.counters import CounterKey, PodPredicate
+from asched.core.state.gradual import Gradual
 
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 SCHEDULE_ANYWAY: Final = "ScheduleAnyway"
@@ -59,6 +61,10 @@ class Written(Protocol):
     def node_taints_policy(self) -> str | None: ...
 
 
+#: Steps of the budget for a constraint to compile.
+COMPILE_STEPS: Final = 1.0
+
+
 class SpreadConstraint(NamedTuple):
     """One compiled constraint for pods of one namespace. `selector` None matches nothing."""
 
@@ -91,20 +97,22 @@ def own_constraints(
     pod: Pod, action: str, gates: Mapping[str, bool] = DEFAULT_GATES
 ) -> Constraints:
     """The pod's own constraints with that action. Raises ValueError for a senseless selector."""
+    return tuple(compiling(pod, action, gates, Budget()).all())
+
+
+def compiling(
+    pod: Pod, action: str, gates: Mapping[str, bool], budget: Budget
+) -> Gradual[TopologySpreadConstraint, SpreadConstraint]:
+    """The same, as far as the budget goes: a pod may have thousands."""
     has_keys = gates["MatchLabelKeysInPodTopologySpread"]
-    return tuple(
-        _compiled(
-            written,
-            _with_label_keys(
-                compile_selector(written.label_selector),
-                (written.match_label_keys or ()) if has_keys else (),
-                pod,
-            ),
-            gates,
-        )
-        for written in pod.spec.topology_spread_constraints or ()
-        if written.when_unsatisfiable == action
-    )
+
+    def compiled(written: TopologySpreadConstraint) -> SpreadConstraint:
+        keys = (written.match_label_keys or ()) if has_keys else ()
+        selector = _with_label_keys(compile_selector(written.label_selector), keys, pod)
+        return _compiled(written, selector, gates)
+
+    own = [c for c in pod.spec.topology_spread_constraints or () if c.when_unsatisfiable == action]
+    return Gradual(budget, own, compiled, COMPILE_STEPS)
 
 
 def default_constraints(
@@ -139,7 +147,8 @@ def _compiled(
 
 
 def _with_label_keys(selector: Selector | None, keys: Sequence[str], pod: Pod) -> Selector | None:
-    wanted = {key: pod.labels[key] for key in keys if key in pod.labels}
-    return (
-        selector.merged(equality_selector(wanted)) if selector is not None and wanted else selector
-    )
+    if selector is None:
+        return None
+    labels = pod.labels
+    own = [Requirement(key, "In", frozenset((labels[key],))) for key in keys if key in labels]
+    return selector.merged(Selector(tuple(own))) if own else selector

@@ -15,15 +15,25 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologys
 from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.points import I64, Mask
-from asched.core.model.selector import NodeTerm, compile_node_selector
+from asched.core.model.selector import NodeSelector, NodeTerm, compile_term
 from asched.core.model.taint import Tolerations, without_comparisons
-from asched.core.plugins.term_match import match_any, match_labels
+from asched.core.plugins.stepwise import Stepwise
+from asched.core.plugins.term_match import (
+    COMPILE_STEPS,
+    ROWS_PER_STEP,
+    match_labels,
+    match_term,
+    steps_in,
+)
+from asched.core.state.budget import Budget
 from asched.core.state.cluster import Cluster
 from asched.core.state.counters import PodCounter
+from asched.core.state.gradual import Gradual
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass
 from asched.core.state.view import NodeView
@@ -42,24 +52,34 @@ DOMAINS_BYTES, MASK_BYTES = 5, 1
 OWN_BYTES: Final = 8 << 10
 
 
+#: Steps of the budget for a label key that all nodes are asked for.
+KEY_STEPS: Final = 1
+_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
+
+
 class Admission:
     """What of a pod decides which nodes are counted. None: no such restriction.
 
     It may be as long as the pod, and is a part of keys: so it is hashed once.
     """
 
-    __slots__ = ("_hash", "labels", "terms", "tolerations")
+    __slots__ = ("_hash", "_written", "labels", "terms", "tolerations")
 
     def __init__(
         self,
         labels: tuple[tuple[str, str], ...] | None,
-        terms: tuple[NodeTerm, ...] | None,
+        terms: NodeSelector | None,
         tolerations: Tolerations | None,
+        budget: Budget,
     ) -> None:
         self.labels = labels
-        self.terms = terms
+        self._written = b"" if terms is None else _encoder.encode(terms)
+        written = () if terms is None else terms.node_selector_terms or ()
+        self.terms = (
+            None if terms is None else Gradual(budget, written, compile_term, COMPILE_STEPS)
+        )
         self.tolerations = tolerations
-        self._hash = hash((labels, terms, tolerations))
+        self._hash = hash((labels, self._written, tolerations))
 
     def __hash__(self) -> int:
         return self._hash
@@ -71,7 +91,7 @@ class Admission:
 
     @property
     def _parts(self) -> tuple[Hashable, ...]:
-        return self._hash, self.labels, self.terms, self.tolerations
+        return self._hash, self.labels, self._written, self.tolerations
 
 
 class DomainsKey(NamedTuple):
@@ -140,6 +160,9 @@ class DomainsMemory:
         self._known: dict[DomainsKey, Domains] = {}
         self._complete: dict[frozenset[str], Mask] = {}
         self._admitted: dict[Admission, Mask] = {}
+        #: masks under way: of many terms, and of many keys
+        self._selected: Stepwise[NodeTerm, Mask] = Stepwise(cluster.budget, steps_in(cluster.nodes))
+        self._carrying: Stepwise[str, Mask] = Stepwise(cluster.budget, self._steps_of_key)
 
     def layout(self) -> int:
         """A number that moves when labels or taints of a node change, or a node comes or goes."""
@@ -158,6 +181,9 @@ class DomainsMemory:
         """The domains as they are now; `layout` has been asked in this attempt."""
         domains = self._known.get(key)
         if domains is None:
+            nodes = self._cluster.nodes
+            if not nodes.has_column(key.topology_key):
+                self._cluster.budget.charge(nodes.height / ROWS_PER_STEP)
             self._make_room(self._known, DOMAINS_BYTES)
             counted = self._admits(key.admission) & self.complete(key.required)
             domains = self._known[key] = Domains(self._cluster.view(), key, counted)
@@ -168,7 +194,7 @@ class DomainsMemory:
         mask = self._admitted.get(admission)
         if mask is None:
             self._make_room(self._admitted, MASK_BYTES)
-            mask = self._admitted[admission] = _admitted(self._cluster.view(), admission)
+            mask = self._admitted[admission] = self._admitted_now(admission)
         return mask
 
     def complete(self, keys: frozenset[str]) -> Mask:
@@ -178,13 +204,44 @@ class DomainsMemory:
             nodes = self._cluster.view()
             mask = nodes.live.copy()
             if all(map(nodes.table.is_carried, keys)):
-                for key in keys:
-                    mask &= nodes.label(key)[0] > 0
+                mask = self._carrying.sum(
+                    keys,
+                    lambda: nodes.table.labels_moved,
+                    sorted(keys),
+                    mask,
+                    lambda total, key: total & (nodes.label(key)[0] > 0),
+                )
             else:
                 mask[:] = False
             self._make_room(self._complete, MASK_BYTES)
             self._complete[keys] = mask
         return mask
+
+    def _admitted_now(self, admission: Admission) -> Mask:
+        """bool[H] of rows to which the pod may go, as far as the policies ask. Raises OutOfTurn."""
+        nodes = self._cluster.view()
+        admitted = nodes.live.copy()
+        if admission.labels is not None:
+            admitted &= match_labels(nodes, admission.labels)
+        if admission.terms is not None:
+            admitted &= self._selected.sum(
+                admission,
+                lambda: nodes.table.labels_moved,
+                admission.terms.all(),
+                np.zeros(nodes.size, dtype=np.bool_),
+                lambda total, term: total | match_term(nodes, term),
+            )
+        if admission.tolerations is not None:
+            open_sets = [
+                all(not t.is_hard or admission.tolerations.tolerate(t) for t in taints)
+                for taints in nodes.table.taint_sets.values
+            ]
+            admitted &= np.array(open_sets, dtype=np.bool_)[nodes.taint_set]
+        return admitted
+
+    def _steps_of_key(self, key: str) -> float:
+        nodes = self._cluster.nodes
+        return KEY_STEPS if nodes.has_column(key) else nodes.height / ROWS_PER_STEP
 
     def _make_room(self, memory: dict[Any, Any], row_bytes: int) -> None:
         each = row_bytes * self._cluster.nodes.height + OWN_BYTES
@@ -205,24 +262,7 @@ def admission_of(
         tuple(sorted(spec.node_selector.items()))
         if honors_affinity and spec.node_selector
         else None,
-        compile_node_selector(affinity.required)
-        if honors_affinity and affinity is not None
-        else None,
+        affinity.required if honors_affinity and affinity is not None else None,
         Tolerations(tolerations) if honors_taints else None,
+        cls.budget,
     )
-
-
-def _admitted(nodes: NodeView, admission: Admission) -> Mask:
-    """bool[H] of rows to which the pod may go, as far as the policies ask."""
-    admitted = nodes.live.copy()
-    if admission.labels is not None:
-        admitted &= match_labels(nodes, admission.labels)
-    if admission.terms is not None:
-        admitted &= match_any(nodes, admission.terms)
-    if admission.tolerations is not None:
-        open_sets = [
-            all(not t.is_hard or admission.tolerations.tolerate(t) for t in taints)
-            for taints in nodes.table.taint_sets.values
-        ]
-        admitted &= np.array(open_sets, dtype=np.bool_)[nodes.taint_set]
-    return admitted

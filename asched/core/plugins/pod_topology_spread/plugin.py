@@ -25,7 +25,7 @@ from asched.core.framework.points import (
 from asched.core.framework.status import SKIP, SUCCESS, failure
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
-from asched.core.model.pod import Pod
+from asched.core.model.pod import Pod, TopologySpreadConstraint
 from asched.core.plugins.per_class import PerKey
 from asched.core.plugins.per_pod import PerPod
 from asched.core.plugins.pod_topology_spread.balance import SoftSide, Weighted, extremes, scaled
@@ -33,6 +33,8 @@ from asched.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
     Constraints,
+    SpreadConstraint,
+    compiling,
     default_constraints,
     defaults_of,
     own_constraints,
@@ -48,6 +50,7 @@ from asched.core.plugins.pod_topology_spread.selectors import SOURCES, DefaultSe
 from asched.core.plugins.pod_topology_spread.skew import NO_LABEL, SKEWED, HardSide
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
+from asched.core.state.gradual import FEW, Gradual
 from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
 
@@ -65,10 +68,21 @@ class _Spread:
     of a side says why there can be none.
     """
 
-    __slots__ = ("__weakref__", "cluster_epoch", "epoch", "hard", "has_defaults", "number", "soft")
+    __slots__ = (
+        "__weakref__",
+        "cluster_epoch",
+        "epoch",
+        "hard",
+        "has_defaults",
+        "number",
+        "own",
+        "soft",
+    )
 
     def __init__(self, *, has_defaults: bool) -> None:
         self.has_defaults = has_defaults
+        #: constraints that the pods write themselves, by action, as far as they are compiled
+        self.own: dict[str, Gradual[TopologySpreadConstraint, SpreadConstraint]] = {}
         self.hard: HardSide | str | None = None
         self.soft: SoftSide | str | None = None
         #: another one whenever a side is another, never given twice: a class may go and come back
@@ -172,9 +186,13 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         )
 
     def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
+        if _has_many(pod):
+            return Hint.QUEUE
         return hint_of_pod(self._hard_constraints(pod), pod, old, new)
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node | None) -> Hint:
+        if _has_many(pod):
+            return Hint.QUEUE
         return hint_of_node(self._hard_constraints(pod), old, new)
 
     def extra_events(self) -> Sequence[Registration]:
@@ -190,10 +208,14 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         return found
 
     def _pod_may_help(self, pod: Pod, old: Pod, new: Pod) -> Hint:
+        if _has_many(pod):
+            return Hint.QUEUE
         helps = pod_may_help(self._hard_constraints(pod), pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _node_may_help(self, pod: Pod, old: Node, new: Node) -> Hint:
+        if _has_many(pod):
+            return Hint.QUEUE
         return Hint.QUEUE if node_may_help(self._hard_constraints(pod), old, new) else Hint.SKIP
 
     def _source_may_help(self, pod: Pod, old: Any, new: Any) -> Hint:
@@ -219,6 +241,12 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
             return ()
         return default_constraints(defaults, selector, action, self._gates)
 
+    def _compiled(self, cls: PodClass, spread: _Spread, action: str) -> Constraints:
+        """The same for the pods of a class. Raises OutOfTurn before all are compiled."""
+        if not spread.has_defaults:
+            return tuple(spread.own[action].all())
+        return self._constraints(cls.example, action)
+
     def _spread_of(self, cls: PodClass) -> _Spread:
         """The sides of a class; those made of defaults follow services and owners."""
         spread = self._spreads(cls)
@@ -226,33 +254,38 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
             spread.number and not spread.has_defaults
         ):
             return spread
-        spread.cluster_epoch = self._cluster.epoch
         epoch = self._selectors.epoch()
         if epoch != spread.epoch:
-            spread.epoch = epoch
             self._renew(spread, cls)
+            spread.epoch = epoch
+        spread.cluster_epoch = self._cluster.epoch
         return spread
 
     def _renew(self, spread: _Spread, cls: PodClass) -> None:
-        hard = self._hard_side(cls, spread.hard)
-        soft = self._soft_side(cls, spread.soft)
+        for action in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY) if not spread.own else ():
+            budget = self._cluster.budget
+            spread.own[action] = compiling(cls.example, action, self._gates, budget)
+        hard = self._hard_side(cls, spread)
+        soft = self._soft_side(cls, spread)
         if not spread.number or hard is not spread.hard or soft is not spread.soft:
             spread.hard, spread.soft = hard, soft
             self._numbers += 1
             spread.number = self._numbers
 
-    def _hard_side(self, cls: PodClass, old: HardSide | str | None) -> HardSide | str | None:
+    def _hard_side(self, cls: PodClass, spread: _Spread) -> HardSide | str | None:
+        old = spread.hard
         try:
-            constraints = self._constraints(cls.example, DO_NOT_SCHEDULE)
+            constraints = self._compiled(cls, spread, DO_NOT_SCHEDULE)
         except ValueError as problem:
             return f"obtaining pod's hard topology spread constraints: {problem}"
         if isinstance(old, HardSide) and old.constraints == constraints:
             return old
         return HardSide(self._cluster, self._memory, cls, constraints) if constraints else None
 
-    def _soft_side(self, cls: PodClass, old: SoftSide | str | None) -> SoftSide | str | None:
+    def _soft_side(self, cls: PodClass, spread: _Spread) -> SoftSide | str | None:
+        old = spread.soft
         try:
-            constraints = self._constraints(cls.example, SCHEDULE_ANYWAY)
+            constraints = self._compiled(cls, spread, SCHEDULE_ANYWAY)
         except ValueError as problem:
             return (
                 "calculating preScoreState: "
@@ -265,6 +298,11 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         has_own = bool(cls.example.spec.topology_spread_constraints)
         is_strict = has_own or not self._defaults_are_systems
         return SoftSide(self._cluster, self._memory, cls, constraints, is_strict=is_strict)
+
+
+def _has_many(pod: Pod) -> bool:
+    """Whether a look at the nodes tells sooner than its constraints what a change is worth."""
+    return len(pod.spec.topology_spread_constraints or ()) > FEW
 
 
 def _new_spread(cls: PodClass) -> _Spread:

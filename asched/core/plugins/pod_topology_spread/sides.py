@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from asched.core.plugins.moved_rows import CountsSeen, MovedRows
 from asched.core.plugins.pod_topology_spread.constraints import Constraints
 from asched.core.plugins.pod_topology_spread.domains import (
-    Admission,
     Domains,
     DomainsKey,
     DomainsMemory,
@@ -24,13 +23,15 @@ class Side:
     """
 
     __slots__ = (
+        "_admissions",
         "_cluster",
-        "_counter_keys",
         "_counters",
         "_domain_keys",
         "_memory",
+        "_namespace",
         "_reach",
         "_reached_at",
+        "_required",
         "_seen",
         "constraints",
         "moved",
@@ -51,22 +52,22 @@ class Side:
         self._seen = CountsSeen()
         #: for rows about which something else is to be said, since counts moved
         self.moved = MovedRows(cluster.nodes)
-        self._counter_keys = [c.counter_key(cls.label_set.namespace) for c in constraints]
+        self._namespace = cls.label_set.namespace
         self._counters: list[PodCounter | None] = [None] * len(constraints)
-        admissions: dict[tuple[bool, bool, bool], Admission] = {}
-        self._domain_keys = []
-        for constraint in constraints:
-            affinity, taints = constraint.honors_affinity, constraint.honors_taints
-            policies = (affinity, taints, constraint.compares_taints)
-            if policies not in admissions:
-                admissions[policies] = admission_of(
-                    cls,
-                    honors_affinity=affinity,
-                    honors_taints=taints,
-                    compares_taints=constraint.compares_taints,
-                )
-            key = DomainsKey(constraint.topology_key, required, admissions[policies])
-            self._domain_keys.append(key)
+        policies = {
+            (one.honors_affinity, one.honors_taints, one.compares_taints) for one in constraints
+        }
+        self._admissions = {
+            (affinity, taints, compares): admission_of(
+                cls,
+                honors_affinity=affinity,
+                honors_taints=taints,
+                compares_taints=compares,
+            )
+            for affinity, taints, compares in policies
+        }
+        self._required = required
+        self._domain_keys: dict[int, DomainsKey] = {}
 
     def find_reach(self) -> int:
         """How many constraints count on the nodes as they are."""
@@ -83,12 +84,18 @@ class Side:
         """The counter of a constraint; None if its selector matches nothing."""
         counter = self._counters[index]
         if counter is None or counter.is_dropped:
-            key = self._counter_keys[index]
+            key = self.constraints[index].counter_key(self._namespace)
             counter = self._counters[index] = None if key is None else self._cluster.counter(key)
         return counter
 
     def domains(self, index: int) -> Domains:
-        return self._memory.get(self._domain_keys[index])
+        key = self._domain_keys.get(index)
+        if key is None:
+            one = self.constraints[index]
+            policies = (one.honors_affinity, one.honors_taints, one.compares_taints)
+            key = DomainsKey(one.topology_key, self._required, self._admissions[policies])
+            self._domain_keys[index] = key
+        return self._memory.get(key)
 
     def moved_rows(self) -> Iterable[int] | None:
         """Rows on which counts moved since this was asked last; None if nobody knows."""

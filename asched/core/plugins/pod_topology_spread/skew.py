@@ -36,15 +36,15 @@ CODE_SKEWED: Final = 2
 class HardSide(Side):
     """The hard constraints of a class of pods, with each domain judged for the newest counts."""
 
-    __slots__ = ("_judged", "_judged_at", "_least", "_self_matches")
+    __slots__ = ("_judged", "_judged_at", "_labels", "_least", "_self_matches")
 
     def __init__(
         self, cluster: Cluster, memory: DomainsMemory, cls: PodClass, constraints: Constraints
     ) -> None:
         required = frozenset(constraint.topology_key for constraint in constraints)
         super().__init__(cluster, memory, cls, constraints, required)
-        labels = cls.label_set.labels
-        self._self_matches = [int(constraint.matches(labels)) for constraint in constraints]
+        self._labels = cls.label_set.labels
+        self._self_matches: dict[int, int] = {}
         self._judged: list[Codes] = []
         #: of each constraint: the smallest number it was judged with
         self._least: list[int] = []
@@ -92,6 +92,8 @@ class HardSide(Side):
         layout, rows = self._memory.layout(), self.moved_rows()
         if layout == self._judged_at and rows is not None and all(map(self._judge_row, rows)):
             return
+        for index in range(self.reach):
+            self.domains(index)  # which may end the turn
         old, self._judged, self._least = self._judged, [], []
         for index in range(self.reach):
             self._judge(index)
@@ -135,4 +137,7 @@ class HardSide(Side):
         return counts, domains.least(counts) if is_enough else 0
 
     def _allowed(self, index: int, least: int) -> int:
-        return self.constraints[index].max_skew + least - self._self_matches[index]
+        constraint, own = self.constraints[index], self._self_matches.get(index)
+        if own is None:
+            own = self._self_matches[index] = int(constraint.matches(self._labels))
+        return constraint.max_skew + least - own

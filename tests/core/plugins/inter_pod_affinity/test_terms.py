@@ -3,13 +3,15 @@
 from typing import Any
 
 from asched.core.plugins.inter_pod_affinity.terms import (
+    ByKey,
     Namespaces,
     Speakers,
     all_matching,
-    each_matching,
     term_matches,
 )
-from asched.core.state.pods import AffinityTerm
+from asched.core.state.affinity_terms import AffinityTerm
+from asched.core.state.counters import CounterKey
+from asched.core.state.many_terms import Counting
 from tests.topology_world import World, a_node, a_pod, affinity, term
 
 
@@ -51,7 +53,8 @@ def test_a_term_without_selector_matches_nobody() -> None:
 
     assert namespaces.predicate(nothing) is None
     assert all_matching(namespaces, (web, nothing)) is None
-    assert len(each_matching(namespaces, (web, nothing))) == 1
+    world.see(a_node("n", "zone=a"))
+    assert len(ByKey(namespaces, (web, nothing), Counting.ANY).carried()) == 1
     assert not term_matches(nothing, "default", {"app": "web"})
 
 
@@ -59,7 +62,7 @@ def test_equal_terms_count_as_one() -> None:
     world = a_world()
     key = all_matching(Namespaces(world.cluster), (a_term(world), a_term(world)))
 
-    assert key is not None
+    assert isinstance(key, CounterKey)
     assert len(key.predicates) == 1
     assert key.counts_terminating
 

@@ -1,0 +1,228 @@
+"""Pods with many affinity terms: all terms are counted as one, and asked at once.
+
+A term has a counter of its own where a pod has a few of them. Of one with thousands
+
+    ManyTerms     the pods that its terms match: one counter by topology key, be it of those that
+                  any term matches, of those that all match, or of the weights that they add up to
+    ManyCarried   where the pods of its class are: one tally for all terms that they carry
+
+Both look at their terms piece by piece, when they are first asked, and raise OutOfTurn meanwhile.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.model.selector import Requirement, Selector
+from asched.core.state.affinity_terms import AffinityTerm, TermsOf
+from asched.core.state.budget import Budget
+from asched.core.state.counters import PodCounter, PodPredicate, Spoken, TermKind
+from asched.core.state.gradual import Gradual
+from asched.core.state.many_selectors import ManySelectors
+from asched.core.state.pods import LabelSet
+from asched.core.state.tally import Tally, TallyLedger
+
+I64 = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+#: Steps of the budget for a term that is looked at for the first time.
+TERM_STEPS: Final = 1.0
+#: The namespace, where selectors ask for it like for a label: no label has this key.
+NAMESPACE: Final = ""
+#: Label sets for which it is kept what they weigh. A guess.
+LABEL_SETS_MAX: Final = 4096
+#: Namespaces for which it is kept which carried terms look into them. A guess.
+NAMESPACES_MAX: Final = 64
+
+
+class Counting(Enum):
+    """For how much a pod counts: for one if any term matches it, or if all do; or for the sum of
+    the weights of those that do.
+    """
+
+    ANY = "any"
+    ALL = "all"
+    WEIGHTS = "weights"
+
+
+class ManyTerms:
+    """What is counted: pods by the terms of one class that match them. Each is a key of its own."""
+
+    __slots__ = ("__weakref__", "_selectors", "_terms", "_weights", "_weights_of", "counting")
+
+    counts_terminating = True
+    on_trial_only = False
+    #: such terms may look anywhere
+    found_by = PodPredicate(None, Selector(()))
+
+    def __init__(
+        self,
+        budget: Budget,
+        terms: Sequence[AffinityTerm],
+        predicate: Callable[[AffinityTerm], PodPredicate | None],
+        counting: Counting,
+        steps: float = 0.0,
+    ) -> None:
+        """`predicate`: what a term matches, None if nothing; `steps` of the budget that it takes at
+        most.
+        """
+        self.counting = counting
+        self._selectors = ManySelectors()
+        self._weights: I64 = np.zeros(0, dtype=np.int64)
+        self._terms = Gradual(
+            budget, terms, lambda term: self._add(term, predicate(term)), TERM_STEPS + steps
+        )
+        self._weights_of: dict[int, int] = {}  # by the number of a label set
+
+    def counts(self, *, is_terminating: bool) -> bool:  # noqa: ARG002
+        """Terminating pods count, too."""
+        return True
+
+    def make(self, ledger: TallyLedger) -> PodCounter:
+        """Its counter, which has counted nothing yet. Raises OutOfTurn before all terms are
+        known.
+        """
+        self._weights = np.array(self._terms.all(), dtype=np.int64)
+        return _Counter(ledger, self)
+
+    def weight_of(self, label_set: LabelSet) -> int:
+        """For how much a pod with these labels counts. Not to be asked before `make`."""
+        known = self._weights_of.get(label_set.number)
+        if known is None:
+            if len(self._weights_of) >= LABEL_SETS_MAX:
+                self._weights_of.clear()
+            known = self._weights_of[label_set.number] = self._weigh(label_set)
+        return known
+
+    def _add(self, term: AffinityTerm, predicate: PodPredicate | None) -> int:
+        if predicate is None:
+            self._selectors.add(())
+            return 0
+        requirements = predicate.selector.requirements
+        if predicate.namespaces is not None:
+            inside = Requirement(NAMESPACE, "In", predicate.namespaces)
+            requirements = (*requirements, inside)
+        self._selectors.add(requirements)
+        return max(term.weight, 1)
+
+    def _weigh(self, label_set: LabelSet) -> int:
+        matching = self._selectors.matching({**label_set.labels, NAMESPACE: label_set.namespace})
+        match self.counting:
+            case Counting.ANY:
+                return int((matching & (self._weights > 0)).any())
+            case Counting.ALL:
+                return int((matching & (self._weights > 0)).all())
+            case Counting.WEIGHTS:
+                return int(self._weights[matching].sum())
+
+
+class _Counter(PodCounter):
+    """Of `ManyTerms`."""
+
+    __slots__ = ("is_weighed",)
+
+    label_sets_per_step = 0.25
+    key: ManyTerms
+
+    def _prepare(self) -> None:
+        self.is_weighed = self.key.counting is Counting.WEIGHTS
+
+    def matches(self, label_set: LabelSet) -> bool:
+        return self.key.weight_of(label_set) != 0
+
+    def weight_of(self, label_set: LabelSet) -> int:
+        return self.key.weight_of(label_set)
+
+
+class ManyCarried(Tally):
+    """Where the pods of a class are that carry many terms."""
+
+    __slots__ = (
+        "_budget",
+        "_group_of",
+        "_groups",
+        "_inside",
+        "_scopes",
+        "_selectors",
+        "_terms",
+        "_written",
+    )
+
+    def __init__(self, ledger: TallyLedger, budget: Budget, written: TermsOf) -> None:
+        super().__init__(ledger)
+        self._written = written
+        self._terms: Gradual[tuple[TermKind, AffinityTerm], tuple[int, int, int]] | None = None
+        self._selectors = ManySelectors()
+        #: (kind, topology key) -> a number, and (namespaces by name, by selector) -> a number
+        self._groups: dict[tuple[TermKind, str], int] = {}
+        self._scopes: dict[tuple[frozenset[str], Selector | None], int] = {}
+        self._group_of: tuple[I64, I64, I64] | None = None
+        self._inside: dict[tuple[str, frozenset[tuple[str, str]]], Mask] = {}
+        self._budget = budget
+
+    def spoken(self, label_set: LabelSet, namespace_labels: Mapping[str, str]) -> Iterator[Spoken]:
+        """Its terms that match a pod with these labels, in a namespace with those. Raises OutOfTurn
+        before all terms are known.
+        """
+        groups, scopes, weights = self._known()
+        inside = self._looks_into(label_set.namespace, namespace_labels)
+        if not inside.any():
+            return
+        matching = self._selectors.matching(label_set.labels) & inside[scopes]
+        numbers = np.bincount(groups[matching], minlength=len(self._groups))
+        weighed = np.bincount(groups[matching], weights[matching], minlength=len(self._groups))
+        for (kind, key), number, weight in zip(
+            self._groups, numbers.tolist(), weighed.tolist(), strict=True
+        ):
+            if number:
+                yield Spoken(self, kind, key, int(weight), number)
+
+    def _known(self) -> tuple[I64, I64, I64]:
+        """Of each term: its group, where it looks, its weight."""
+        if self._group_of is None:
+            if self._terms is None:
+                self._terms = Gradual(self._budget, self._compiled(), self._add, TERM_STEPS)
+            made = np.array(self._terms.all(), dtype=np.int64).reshape(-1, 3)
+            self._group_of = made[:, 0], made[:, 1], made[:, 2]
+        return self._group_of
+
+    def _compiled(self) -> list[tuple[TermKind, AffinityTerm]]:
+        try:
+            terms = self._written.all()
+        except ValueError:  # a selector that makes no sense speaks of nobody
+            return []
+        return [
+            (kind, term)
+            for kind, group in zip(TermKind, terms, strict=True)
+            for term in group
+            if term.selector is not None
+        ]
+
+    def _add(self, one: tuple[TermKind, AffinityTerm]) -> tuple[int, int, int]:
+        kind, term = one
+        assert term.selector is not None, "such terms match nothing"
+        self._selectors.add(term.selector.requirements)
+        group = self._groups.setdefault((kind, term.topology_key), len(self._groups))
+        scope = self._scopes.setdefault(
+            (term.namespaces, term.namespace_selector), len(self._scopes)
+        )
+        return group, scope, term.weight
+
+    def _looks_into(self, namespace: str, labels: Mapping[str, str]) -> Mask:
+        """bool[S]: which scopes a namespace is in."""
+        key = namespace, frozenset(labels.items())
+        inside = self._inside.get(key)
+        if inside is None:
+            if len(self._inside) >= NAMESPACES_MAX:
+                self._inside.clear()
+            inside = self._inside[key] = np.array(
+                [
+                    namespace in names or (selector is not None and selector.matches(labels))
+                    for names, selector in self._scopes
+                ],
+                dtype=np.bool_,
+            )
+        return inside
