@@ -3,6 +3,8 @@
 from itertools import islice
 from typing import Final, NamedTuple
 
+import msgspec
+
 from asched.core.model.pod import Pod, PodAffinityTerm, WeightedPodAffinityTerm
 from asched.core.model.selector import Selector, compile_selector
 from asched.core.state.budget import Budget
@@ -10,6 +12,7 @@ from asched.core.state.gradual import Gradual
 
 #: Steps of the budget for a term to compile.
 TERM_STEPS: Final = 1.0
+_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 
 class AffinityTerm(NamedTuple):
@@ -41,10 +44,12 @@ NO_TERMS: Final = AffinityTerms((), (), (), ())
 class TermsOf:
     """The affinity terms of a pod as they are written, and how far they are compiled."""
 
-    __slots__ = ("_compiled", "_counts", "count")
+    __slots__ = ("_compiled", "_counts", "_key", "_written", "count")
 
     def __init__(self, pod: Pod, budget: Budget) -> None:
         affinity = pod.spec.affinity
+        self._key = b""
+        self._written = (pod.metadata.namespace, affinity)
         together = affinity.pod_affinity if affinity else None
         apart = affinity.pod_anti_affinity if affinity else None
         groups = [
@@ -62,6 +67,15 @@ class TermsOf:
             TERM_STEPS,
         )
         self.count = sum(self._counts)
+
+    @property
+    def key(self) -> bytes:
+        """Equal for terms that say the same, whoever carries them."""
+        if not self._key:
+            namespace, affinity = self._written
+            both = affinity and (affinity.pod_affinity, affinity.pod_anti_affinity)
+            self._key = _encoder.encode((namespace, both))
+        return self._key
 
     def all(self) -> AffinityTerms:
         """All terms. Raises ValueError if a selector makes no sense, OutOfTurn if there are too

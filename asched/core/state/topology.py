@@ -68,7 +68,7 @@ class Topology:
         self._terms: dict[TermKey, TermCounter] = {}
         self._terms_index: SelectorIndex[TermCounter] = SelectorIndex()
         self._carried: WeakKeyDictionary[PodClass, tuple[Tally, ...]] = WeakKeyDictionary()
-        #: of classes with many terms, by what tells these classes apart
+        #: of classes with many terms, by these terms
         self._many: dict[bytes, ManyCarried] = {}
         self._populations: dict[str, dict[LabelSet, Population]] = defaultdict(dict)
         self._trials: list[CountTrial] = []
@@ -193,7 +193,7 @@ class Topology:
     def relabel(self, row: int, keys: Iterable[str]) -> None:
         """Labels with these keys changed on a row."""
         for key in self._ledger.keys.intersection(keys):
-            for counter in (*self._counters.values(), *self._terms.values()):
+            for counter in self._tallies():
                 counter.relabel(row, key)
         self.forget_uncarried(keys)
 
@@ -204,10 +204,15 @@ class Topology:
         for key in self._ledger.keys.intersection(keys):
             if not self._ledger.nodes.is_carried(key):
                 self._ledger.keys.discard(key)
-                for counter in (*self._counters.values(), *self._terms.values()):
+                for counter in self._tallies():
                     counter.forget(key)
 
     # --- inside ----------------------------------------------------------------------------------
+
+    def _tallies(self) -> Iterator[Tally]:
+        yield from self._counters.values()
+        yield from self._terms.values()
+        yield from self._many.values()
 
     def _move_population(
         self, label_set: LabelSet, row: int, amount: int, is_terminating: bool
@@ -247,9 +252,10 @@ class Topology:
         return known
 
     def _many_of(self, cls: PodClass) -> ManyCarried:
-        many = self._many.get(cls.key)
+        key = cls.terms_of.key
+        many = self._many.get(key)
         if many is None:
-            many = self._many[cls.key] = ManyCarried(self._ledger, self._budget, cls.terms_of)
+            many = self._many[key] = ManyCarried(self._ledger, self._budget, cls.terms_of)
             self.terms_generation += 1
         return many
 

@@ -3,8 +3,6 @@
 from collections.abc import Hashable, Sequence
 from typing import Any, Final
 
-import msgspec
-
 from asched import names
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.order_free import OrderFree
@@ -53,8 +51,6 @@ from asched.core.state.gradual import FEW
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
-
-_encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
 POD_ACTIONS: Final = Action.ADD | Action.DELETE | Action.UPDATE_POD_LABEL
 NODE_ACTIONS: Final = Action.ADD | Action.UPDATE_NODE_LABEL
@@ -225,10 +221,7 @@ def few_terms(cls: PodClass) -> AffinityTerms | None:
 def _what_matters(cls: PodClass) -> Hashable:
     """Labels and terms; as they are written, if there are many."""
     if cls.terms_of.count > FEW:
-        affinity = cls.example.spec.affinity
-        assert affinity is not None, "it has terms"
-        written = (affinity.pod_affinity, affinity.pod_anti_affinity)
-        return cls.label_set, _encoder.encode(written)
+        return cls.label_set, cls.terms_of.key
     try:
         return cls.label_set, cls.terms
     except ValueError:  # a class of its own

@@ -8,7 +8,9 @@ from asched.core.framework.results.cached import CachedScores, CachedVerdict
 from asched.core.framework.results.prepared import PreparedFilter, PreparedScores, Work
 from asched.core.framework.status import Code
 from asched.core.model.pod import Pod
-from asched.core.plugins.inter_pod_affinity import InterPodAffinity
+from asched.core.plugins.inter_pod_affinity import InterPodAffinity, terms
+from asched.core.plugins.inter_pod_affinity import plugin as plugin_file
+from asched.core.state import topology
 from asched.core.state.nodes import ALL_ASPECTS
 from asched.core.state.view import NodeView
 from tests.topology_world import RandomWorld, World, a_node, a_pod, affinity, term
@@ -61,6 +63,15 @@ ARGS = (
 )
 
 
+@pytest.fixture(params=["few", "many"])
+def _counting(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Terms are counted one by one, or all as one as they are where a pod has many."""
+    if request.param == "many":
+        for room in (terms, plugin_file, topology):
+            monkeypatch.setattr(room, "FEW", 0)
+
+
+@pytest.mark.usefixtures("_counting")
 @pytest.mark.parametrize("seed", range(40))
 def test_filter_and_score_agree_with_the_twin(seed: int) -> None:
     world = RandomWorld(4000 + seed)
@@ -82,6 +93,7 @@ def test_filter_and_score_agree_with_the_twin(seed: int) -> None:
                 check_scores(world, plugin, points, pod, args)
 
 
+@pytest.mark.usefixtures("_counting")
 @pytest.mark.parametrize("seed", range(40))
 def test_trials_agree_with_the_twin(seed: int) -> None:
     world = RandomWorld(5000 + seed)

@@ -1,0 +1,140 @@
+"""Pods with many terms: one counter for all, one tally for all, and nothing left when they go."""
+
+from typing import Any
+
+from asched.core.cycle.turn_limit import CountedLimit
+from asched.core.model.kinds import POD
+from asched.core.model.pod import Pod
+from asched.core.state.affinity_terms import AffinityTerm
+from asched.core.state.facts import Gone, Seen
+from asched.core.state.gradual import FEW
+from tests.builders import a_node, a_pod
+from tests.core.cycle.playbook import Play
+
+MANY = 40 * FEW
+SPREAD = "DuringSchedulingIgnoredDuringExecution"
+
+
+def apart(
+    count: int, key: str = "zone", how: str = "required", app: str = "app{}"
+) -> dict[str, Any]:
+    """Anti-affinity to so many apps."""
+    terms: list[dict[str, Any]] = [
+        {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": app.format(i)}}}
+        for i in range(count)
+    ]
+    if how == "preferred":
+        terms = [{"weight": 1 + i % 5, "podAffinityTerm": term} for i, term in enumerate(terms)]
+    return {"affinity": {"podAntiAffinity": {how + SPREAD: terms}}}
+
+
+def a_world() -> Play:
+    play = Play(*(a_node(f"n{i}").labels(zone=f"z{i}") for i in range(3)))
+    play.machine.limit = CountedLimit(1)
+    return play
+
+
+def settle(play: Play) -> int:
+    """Turns until nothing is left to do at once."""
+    turns = 0
+    while play.machine.next_deadline_s() == 0.0:
+        play.turn()
+        turns += 1
+        assert turns < 2_000, "it never ends"
+    return turns
+
+
+def test_a_pod_is_placed_where_none_of_its_many_terms_keeps_it_out_and_others_go_on() -> None:
+    play = a_world()
+    for i, app in enumerate(("app7", f"app{MANY - 1}")):
+        play.see(a_pod(f"there{i}").on(f"n{i}").labels(app=app))
+    picky = a_pod("picky").spec(**apart(MANY)).build()
+    play.turn(Seen(POD, picky))
+    assert not play.node_of("uid-picky"), "it takes several turns"
+
+    play.see(a_pod("plain"))
+    assert play.node_of("uid-plain"), "another pod does not wait for it"
+
+    assert settle(play) > 3
+    assert play.node_of("uid-picky") == "n2"
+    assert len(play.parts.cluster.topology._counters) == 1, "one counter for all terms"
+
+
+def test_it_waits_where_a_pod_in_each_domain_matches_one_of_its_terms_until_one_goes() -> None:
+    play = a_world()
+    there = [a_pod(f"there{i}").on(f"n{i}").labels(app=f"app{i}").build() for i in range(3)]
+    play.turn(*(Seen(POD, pod) for pod in there))
+    play.see(a_pod("picky").spec(**apart(MANY)))
+    settle(play)
+    assert not play.node_of("uid-picky")
+
+    play.turn(Gone(POD, there[1]))
+    settle(play)
+    play.turn(after_s=20)
+    settle(play)
+
+    assert play.node_of("uid-picky") == "n1"
+
+
+def test_pods_that_match_a_placed_pods_many_terms_are_kept_off_and_others_are_not() -> None:
+    play = a_world()
+    play.see(a_pod("picky").on("n0").spec(**apart(MANY)))
+    settle(play)
+    for name, app in (("kept-off", f"app{MANY - 1}"), ("free", "app-other")):
+        play.see(a_pod(name).labels(app=app).spec(nodeSelector={"zone": "z0"}))
+        settle(play)
+
+    assert not play.node_of("uid-kept-off")
+    assert play.node_of("uid-free") == "n0"
+
+
+def test_preferred_terms_weigh_as_much_together_as_one_by_one() -> None:
+    """n0 has a pod that one term of weight 5 puts off, n1 has two with weight 1 each."""
+    play = a_world()
+    for node, apps in (("n0", [4]), ("n1", [5, 10]), ("n2", [9, 14])):
+        for app in apps:
+            play.see(a_pod(f"there{app}").on(node).labels(app=f"app{app}"))
+    play.see(a_pod("picky").spec(**apart(MANY, how="preferred")))
+    settle(play)
+
+    assert play.node_of("uid-picky") == "n1"
+
+
+def test_nothing_is_kept_of_terms_that_nobody_carries_any_more() -> None:
+    play = a_world()
+    pods = [
+        a_pod(f"picky{i}").on("n0").spec(**apart(MANY, app=f"of{i}-{{}}")).build() for i in range(3)
+    ]
+    for pod in pods:
+        play.turn(Seen(POD, pod))
+    topology = play.parts.cluster.topology
+    assert len(topology._many) == 3
+    assert not topology._terms, "none of them has a counter of its own"
+
+    for pod in pods:
+        play.turn(Gone(POD, pod))
+
+    assert not topology._many
+
+
+def test_a_senseless_term_among_many_speaks_of_nobody_and_rejects_its_own_pod() -> None:
+    play = a_world()
+    wish = apart(MANY)
+    terms = wish["affinity"]["podAntiAffinity"]["required" + SPREAD]
+    terms[-1]["labelSelector"] = {"matchExpressions": [{"key": "app", "operator": "Like"}]}
+    play.see(a_pod("there").on("n0").spec(**wish))
+    play.see(a_pod("plain").labels(app="app1").spec(nodeSelector={"zone": "z0"}))
+    play.see(a_pod("senseless").spec(**wish))
+    settle(play)
+
+    assert play.node_of("uid-plain") == "n0"
+    assert not play.node_of("uid-senseless")
+
+
+def test_many_terms_are_compiled_as_few_are() -> None:
+    def terms_of(count: int) -> tuple[AffinityTerm, ...]:
+        pod: Pod = a_pod("p").spec(**apart(count)).build()
+        return play.parts.cluster.classes.class_of(pod).terms.required_anti_affinity
+
+    play = a_world()
+    assert terms_of(MANY)[:FEW] == terms_of(FEW)
