@@ -169,8 +169,7 @@ class VolumeIndex:
         for volume in storage.migrated:
             changes[volume.driver] += self._referred(self._held, self._attached, volume, row, sign)
         for driver, change in changes.items():
-            if change:
-                self._count(driver, row, change)
+            self._count(driver, row, change)
 
     def _move_disk(self, disk: Disk, row: int, sign: int) -> None:
         for identity in disk.identities:
@@ -218,21 +217,12 @@ class VolumeIndex:
         self._names_of[use] = names
 
     def _hold(self, volume: CsiVolume, row: int, amount: int) -> None:
-        self._refer(self._held, self._attached, volume, row, amount)
-
-    def _refer(
-        self,
-        mine: dict[CsiVolume, Rows],
-        others: dict[CsiVolume, Rows],
-        volume: CsiVolume,
-        row: int,
-        amount: int,
-    ) -> None:
-        change = self._referred(mine, others, volume, row, amount)
-        if change:
-            self._count(volume.driver, row, change)
+        change = self._referred(self._held, self._attached, volume, row, amount)
+        self._count(volume.driver, row, change)
 
     def _count(self, driver: str, row: int, change: int) -> None:
+        if not change:
+            return
         self._column(self._counts, driver, 0)[row] += change
         _move(self._counted, driver, change)
         if driver not in self._counted:
@@ -324,7 +314,8 @@ class VolumeIndex:
     def _attach(self, node: str, volume: CsiVolume, amount: int) -> None:
         row = self._nodes.row_of.get(node)
         if row is not None:
-            self._refer(self._attached, self._held, volume, row, amount)
+            change = self._referred(self._attached, self._held, volume, row, amount)
+            self._count(volume.driver, row, change)
             self._nodes.log.add(row, PODS_MOVED)
 
     # --- nodes -----------------------------------------------------------------------------------
