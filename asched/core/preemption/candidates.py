@@ -53,11 +53,14 @@ CELLS_MAX: Final = 1 << 15
 
 #: Budgets that may have a say about one row before it follows all of them.
 BUDGETS_PER_ROW_MAX: Final = 64
-#: Steps of the budget of work for a row, for each pod on it, and if it is taken away and put back
-#: by trial.
+#: Steps of the budget of work for a row, for each pod on it, and for each that is taken away and
+#: put back by trial.
 ROW_STEPS: Final = 1
 POD_STEPS: Final = 0.1
 TRIAL_STEPS: Final = 10
+
+#: The dry run of a row without anybody below the pod.
+NOBODY: Final = DryRun((), 0, NO_VICTIMS.status)
 
 #: What a dry run of a row came to.
 UNKNOWN, OPEN, NOBODY_BELOW, REJECTED, NO_NEED = range(5)
@@ -122,7 +125,7 @@ class Prospects(ABC):
 
     @abstractmethod
     def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
-        """Try rows and write down what came of it."""
+        """Try rows and write down what came of it. Raises OutOfTurn: what is known stays known."""
 
     @abstractmethod
     def candidate(self, pod: PodInfo, row: int, trial: Trial) -> Candidate:
@@ -164,13 +167,6 @@ class Prospects(ABC):
             for key in keys:
                 self._rows_of.setdefault(key, set()).add(row)
 
-    def _charge(self, rows: I32, pod_steps: float) -> None:
-        """Before rows are tried. Raises OutOfTurn: what is known of the others stays known."""
-        steps = len(rows) * ROW_STEPS + int(self.pods_by_priority.sizes(rows).sum()) * pod_steps
-        for row in rows.tolist() if len(self.budgets) else ():
-            steps += self.budgets.steps_for(self.pods_by_priority.pods(row))
-        self.cluster.budget.charge(steps)
-
 
 class PlainProspects(Prospects):
     """For filters that read only amounts: `verdicts` are those among a class's.
@@ -201,7 +197,10 @@ class PlainProspects(Prospects):
         depth = self.budgets.depth
         weight = 1 if depth <= BUDGETS_PER_ROW_MAX else depth  # then parts of a few pods
         for part in _parts(rows, self.pods_by_priority.sizes(rows) * weight):
-            self._charge(part, POD_STEPS)
+            steps = len(part) * ROW_STEPS + int(self.pods_by_priority.sizes(part).sum()) * POD_STEPS
+            for row in part.tolist() if len(self.budgets) else ():
+                steps += self.budgets.steps_for(self.pods_by_priority.pods(row))
+            self.cluster.budget.charge(steps)
             self._evaluate(pod, part, trial)
             self._note_budgets(part.tolist(), pod.pod.priority)
 
@@ -292,8 +291,10 @@ class TrialProspects(Prospects):
 
     def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
         for row in rows.tolist():
-            self._charge(np.array([row], dtype=np.int32), TRIAL_STEPS)
-            run = self._runs[row] = dry_run(pod, row, trial, self.budgets)
+            lower = self.pods_by_priority.below(row, pod.pod.priority)
+            steps = ROW_STEPS + TRIAL_STEPS * len(lower) + self.budgets.steps_for(lower)
+            self.cluster.budget.charge(steps)
+            run = self._runs[row] = dry_run(pod, row, trial, self.budgets) if lower else NOBODY
             if run.status is not None:
                 self.outcome[row] = REJECTED
             elif run.victims:

@@ -10,6 +10,7 @@ with thousands of pods costs what its pods cost. Rows are lined up anew only whe
 that pods came, went or started.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import islice
 from typing import Final
@@ -123,6 +124,11 @@ class PodsByPriority:
     def pods(self, row: int) -> list[PodInfo]:
         """The pods of a row, slot by slot."""
         return self._pods[row]
+
+    def below(self, row: int, priority: int) -> list[PodInfo]:
+        """Those of lower priority: its last slots."""
+        pods = self._pods[row]
+        return pods[bisect_left(pods, True, key=lambda info: info.pod.priority < priority) :]
 
     def sizes(self, rows: npt.NDArray[np.integer]) -> I64:
         """int64[M]: how many slots each row uses."""

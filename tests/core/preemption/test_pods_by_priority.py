@@ -35,6 +35,19 @@ def test_priority_goes_before_age_and_who_has_not_started_comes_last() -> None:
     assert set(names) == {info.pod.metadata.name for info in line}
 
 
+def test_those_below_a_priority_are_the_last_of_the_line() -> None:
+    stage = Stage()
+    stage.nodes(a_node("n1"))
+    for priority in (5, 9, 1, 5):
+        stage.pod(a_low(f"p{priority}-{len(stage.cluster.placed)}", "n1", priority=priority))
+    pods_by_priority = stage.cluster.singleton(PodsByPriority)
+    pods_by_priority.catch_up()
+    line = pods_by_priority.pods(0)
+    for priority in (0, 1, 2, 5, 6, 9, 10):
+        lower = [info for info in line if info.pod.priority < priority]
+        assert pods_by_priority.below(0, priority) == lower
+
+
 def test_a_start_time_that_nobody_can_read_counts_as_now() -> None:
     stage = Stage()
     info = stage.info(a_pod("web").status(startTime="yesterday").build())

@@ -5,6 +5,7 @@ import pytest
 
 from asched.core.framework.attempt import Rejection
 from asched.core.preemption.budgets import Budgets
+from asched.core.preemption.candidates import ROW_STEPS, TRIAL_STEPS
 from asched.core.preemption.search import Limit
 from asched.core.preemption.victims import dry_run
 from tests.builders import PodBuilder, a_node
@@ -206,3 +207,18 @@ def test_what_was_found_is_forgotten_when_counts_move_that_turn_no_verdict_by_th
     assert set(stage.candidates(built)) == {"n0"}
     stage.pod(a_low("another", "n1", priority=5000).labels(app="web"))
     assert set(stage.candidates(built)) == set()
+
+
+def test_a_trial_of_a_node_costs_what_its_less_important_pods_cost() -> None:
+    """Twenty equal pods on each of ten nodes, and on one of these a pod that may go."""
+    stage, port = Stage(), 80
+    stage.nodes(*(a_node(f"n{i}").allocatable(cpu="8") for i in range(10)))
+    for i in range(10):
+        stage.pod(a_low(f"port{i}", f"n{i}", priority=1000, cpu="1m").host_port(port))
+        for k in range(20):
+            stage.pod(a_low(f"p{i}-{k}", f"n{i}", priority=1000, cpu="1m"))
+    stage.pod(a_low("less", "n3", cpu="1m"))
+    pod = stage.pod(a_high("pod", cpu="1m").host_port(port))
+    before = stage.cluster.budget.spent
+    assert stage.post_filter(pod).nomination.node == ""
+    assert stage.cluster.budget.spent - before == 10 * ROW_STEPS + TRIAL_STEPS

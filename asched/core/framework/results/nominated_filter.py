@@ -289,14 +289,17 @@ class TriedRows(ByRow[None]):
 def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int) -> Status | None:
     """The first filter's rejection of a row as the columns stand now; None if all agree."""
     nodes = cluster.nodes
-    view = NodeView(nodes, np.array((row,), dtype=np.int32))
+    view: NodeView | None = None
     is_cached = state.outcome.rejection is None  # else the filters have not looked at anything yet
     for verdict in state.active:
         plugin = verdict.plugin
         if is_cached and ignores_pods(plugin):
-            code = int(verdict.codes[row])
+            code = verdict.codes.item(row)
         else:
-            code = int(plugin.filter(pod, view, verdict.data)[0])
+            code = plugin.filter_one(pod, row, verdict.data)
+            if code is None:
+                view = view or NodeView(nodes, np.array((row,), dtype=np.int32))
+                code = int(plugin.filter(pod, view, verdict.data)[0])
         if code:
             return plugin.explain(pod, code).by(plugin.name)
     return None
