@@ -294,12 +294,12 @@ def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int)
     for verdict in state.active:
         plugin = verdict.plugin
         if is_cached and ignores_pods(plugin):
-            code = verdict.codes.item(row)
+            code: int | None = verdict.codes.item(row)
         else:
             code = plugin.filter_one(pod, row, verdict.data)
-            if code is None:
-                view = view or NodeView(nodes, np.array((row,), dtype=np.int32))
-                code = int(plugin.filter(pod, view, verdict.data)[0])
+        if code is None:
+            view = view or NodeView(nodes, np.array((row,), dtype=np.int32))
+            code = int(plugin.filter(pod, view, verdict.data)[0])
         if code:
             return plugin.explain(pod, code).by(plugin.name)
     return None
