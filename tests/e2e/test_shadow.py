@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import pytest
 
-from asched.core.shadow.finding import Outcome
+from asched.core.shadow.finding import MEANING, Outcome
 from asched.lab.bench.processes import Process
 from asched.lab.sim import mix
 from tests.deploy.manifests import DEPLOY, documents
@@ -24,24 +24,39 @@ from tests.patience import HANG_S
 pytestmark = pytest.mark.real
 USER: Final = "onlooker"
 THEIRS: Final = "default-scheduler"
+PACKING: Final = "packing"
+#: A configuration as a team may have one: all nodes are scored, and a second profile packs.
+CONFIGURATION: Final = """
+apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {kubeconfig: %s, qps: 5000, burst: 5000}
+leaderElection: {leaderElect: false}
+percentageOfNodesToScore: 100
+profiles:
+  - schedulerName: default-scheduler
+  - schedulerName: packing
+    pluginConfig:
+      - name: NodeResourcesFit
+        args:
+          scoringStrategy:
+            type: MostAllocated
+            resources: [{name: cpu, weight: 1}, {name: memory, weight: 1}]
+"""
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 
 
 @asynccontextmanager
-async def kube_scheduler(plane: ControlPlane) -> AsyncIterator[Process]:
-    """The real one, with its usual configuration but for the limit of its client."""
+async def kube_scheduler(plane: ControlPlane, *flags: str) -> AsyncIterator[Process]:
+    """The real one; no lease, no pages."""
     binary = plane.binaries / "kube-scheduler"
     if not binary.exists():
         pytest.skip("KUBEBUILDER_ASSETS has no kube-scheduler")
     command = (
         str(binary),
-        f"--kubeconfig={plane.kubeconfig}",
         f"--authentication-kubeconfig={plane.kubeconfig}",
         f"--authorization-kubeconfig={plane.kubeconfig}",
-        "--leader-elect=false",
         "--secure-port=0",
-        "--kube-api-qps=5000",
-        "--kube-api-burst=5000",
+        *flags,
     )
     process = Process("kube-scheduler", command, plane.folder / "kube-scheduler.log")
     await process.start()
@@ -66,14 +81,22 @@ async def as_onlooker(plane: ControlPlane, folder: Path) -> str:
 
 
 def written(kubeconfig: str, file: Path) -> str:
-    """The same kubeconfig for the onlooker, and the flag that names it."""
+    """The same kubeconfig for the onlooker."""
     document = json.loads(Path(kubeconfig).read_text(encoding="utf-8"))
     document["users"][0]["user"] |= {"as": USER}
     file.write_text(json.dumps(document))
-    return f"--kubeconfig={file}"
+    return str(file)
 
 
-async def test_beside_a_real_scheduler_every_difference_has_a_reason(tmp_path: Path) -> None:
+def a_file(folder: Path, name: str, kubeconfig: str) -> str:
+    (folder / name).write_text(CONFIGURATION % kubeconfig)
+    return f"--config={folder / name}"
+
+
+@pytest.mark.parametrize("names", [(THEIRS,), (THEIRS, PACKING)], ids=["default", "configured"])
+async def test_beside_a_real_scheduler_every_difference_has_a_reason(
+    names: tuple[str, ...], tmp_path: Path
+) -> None:
     report = tmp_path / "report.json"
     async with ControlPlane.here() as plane, plane.open_client():
         namespaces = [{"metadata": {"name": name}} for name in mix.NAMESPACES]
@@ -81,31 +104,41 @@ async def test_beside_a_real_scheduler_every_difference_has_a_reason(tmp_path: P
         classes = "/apis/scheduling.k8s.io/v1/priorityclasses"
         await plane.create(classes, mix.priority_classes())
         await plane.create("/api/v1/nodes", mix.nodes(NODES_COUNT))
-        flags = await as_onlooker(plane, tmp_path), "--secure-port=0", f"--shadow={THEIRS}"
+        onlooker = await as_onlooker(plane, tmp_path)
+        ours = (f"--kubeconfig={onlooker}",)
+        theirs: tuple[str, ...] = (
+            f"--kubeconfig={plane.kubeconfig}",
+            "--leader-elect=false",
+            "--kube-api-qps=5000",
+            "--kube-api-burst=5000",
+        )
+        if len(names) > 1:
+            ours = (a_file(tmp_path, "ours.yaml", onlooker),)
+            theirs = (a_file(tmp_path, "theirs.yaml", plane.kubeconfig),)
+        flags = *ours, "--secure-port=0", f"--shadow={','.join(names)}"
         async with (
             a_process(tmp_path, *flags, f"--shadow-report={report}") as process,
-            kube_scheduler(plane),
+            kube_scheduler(plane, *theirs),
         ):
             await process.says("synced")
             await plane.create_pods([a_pod("first", schedulerName=THEIRS)])
             await plane.until(all_settled)  # both follow the queue's order from here on
-            await plane.create_pods(mix.pods(PODS_COUNT, THEIRS))
+            crowd = list(mix.pods(PODS_COUNT, THEIRS))
+            for number, pod in enumerate(crowd):
+                pod["spec"]["schedulerName"] = names[number % len(names)]
+            await plane.create_pods(crowd)
             pods = await plane.until(all_settled)
             process.signal(signal.SIGTERM)
             assert await process.ended(HANG_S) == 0
             assert "Traceback" not in process.words
-            assert "403" not in process.words
+            assert "orbidden" not in process.words
     told: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
-    found = told["profiles"][THEIRS]
-    placed, refused = (found[name]["outcomes"] for name in ("placed", "unschedulable"))
-    bound = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
-    assert sum(placed.values()) == bound
-    assert sum(refused.values()) >= len(pods) - bound
-    assert found["placed"]["agreement"] > 0.9
-    assert found["unschedulable"]["agreement"] > 0.9
-    assert not {"error", "unknown_node"} & placed.keys()
+    assert told["profiles"].keys() == set(names)
+    for name in names:
+        of_it = [pod for pod in pods if pod["spec"]["schedulerName"] == name]
+        assert_explained(told["profiles"][name], of_it, samples=len(names) == 1)
     for example in told["examples"]:
-        assert example["outcome"] in Outcome
+        assert Outcome(example["outcome"]) in MEANING
         if example["outcome"] in ("score", "sampled"):
             details = example["details"]
             assert details["score"] < details["ours"]
@@ -113,3 +146,15 @@ async def test_beside_a_real_scheduler_every_difference_has_a_reason(tmp_path: P
         elif example["outcome"] == "refused":
             assert example["plugin"]
             assert example["details"]["reason"]
+
+
+def assert_explained(found: Any, pods: list[Any], *, samples: bool) -> None:
+    """Every decision about these pods was counted, most agree, the rest has a reason."""
+    placed, refused = (found[name]["outcomes"] for name in ("placed", "unschedulable"))
+    bound = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
+    assert sum(placed.values()) == bound
+    assert sum(refused.values()) >= len(pods) - bound
+    assert found["placed"]["agreement"] > 0.9
+    assert found["unschedulable"]["agreement"] > 0.9
+    assert not {"error", "unknown_node"} & placed.keys()
+    assert samples or "sampled" not in placed

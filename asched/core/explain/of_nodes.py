@@ -14,6 +14,7 @@ from asched.core.explain.labels import fewest_changes, keys_read, relabelled
 from asched.core.explain.ways import Change, Way
 from asched.core.model.kinds import CSI_NODE, NODE, POD_DISRUPTION_BUDGET, RESOURCE_SLICE
 from asched.core.model.node import Node
+from asched.core.model.pod import Pod
 from asched.core.model.requests import CPU, MEMORY
 from asched.core.model.selector import compile_selector, matches
 from asched.core.preemption.budgets import Budgets
@@ -97,7 +98,10 @@ def nodes(deciding: Deciding) -> Iterator[Way]:
         )
         kinds.setdefault(key, (offered.get(CPU, 0), offered.get(MEMORY, 0), node))
     ordered = sorted(kinds.values(), key=lambda kind: (kind[0], kind[1], kind[2].name))
-    for _, _, node in ordered[:TRIES_MAX]:
+    tries = [node for _, _, node in ordered[:TRIES_MAX]]
+    if not deciding.is_gang and not looks_around(pod):
+        tries = _that_help(deciding, tries)
+    for node in tries:
         most = min(deciding.needed, NODES_MAX)
         count = smallest(1, most, partial(_helps, deciding, node))
         if count is None:
@@ -107,6 +111,23 @@ def nodes(deciding: Deciding) -> Iterator[Way]:
         change = Change("node", f"{what} like {node.name}", details, count, node.name)
         yield Way(change, of_cluster=partial(_add, deciding, node, count))
         return
+
+
+def looks_around(pod: Pod) -> bool:
+    """Whether a node's worth for the pod depends on what other nodes there are."""
+    affinity = pod.spec.affinity
+    is_near = affinity is not None and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    return bool(is_near or pod.spec.topology_spread_constraints)
+
+
+def _that_help(deciding: Deciding, tries: Sequence[Node]) -> list[Node]:
+    """Those of which one more would take the pod, all supposed at once: one decision for a pod that
+    does not look around.
+    """
+    with deciding.cluster.supposing() as suppose:
+        names = [_add(deciding, node, 1, suppose) for node in tries]
+        rows, row_of = deciding.rows(), deciding.cluster.nodes.row_of
+        return [node for node, name in zip(tries, names, strict=True) if rows[row_of[name]]]
 
 
 def _helps(deciding: Deciding, node: Node, count: int) -> bool:

@@ -128,7 +128,9 @@ class Shadow:
         """Count what waits for a second look by what the first one found."""
         for doubts in (self._placed, self._late, self._refused):
             while doubts:
-                self._tally.add(doubts.popleft().finding)
+                finding = doubts.popleft().finding
+                details = {**finding.details, "secondLook": False}
+                self._tally.add(finding._replace(details=details))
 
     def told(self) -> dict[str, Any]:
         """What was found so far, as JSON."""

@@ -67,4 +67,6 @@ def _example(one: Mapping[str, Any]) -> str:
         said += f" here: {details['ours']}" if "ours" in details else ""
     elif "error" in details:
         said += f"; {details['error']}"
+    if details.get("secondLook") is False:
+        said += "; there was no time for a second look"
     return said

@@ -305,7 +305,7 @@ class Cluster(Objects):
         return info is not None and info.assumed
 
     def _put(self, info: PodInfo, node_name: str) -> None:
-        self.journal.note(POD, info.pod.uid, None)
+        self.journal.pod_comes(info.pod.uid)
         info.node_name = node_name
         self.placed[info.pod.uid] = info
         self.priorities[info.pod.priority] += 1

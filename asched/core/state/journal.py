@@ -66,6 +66,14 @@ class Journal:
         while len(steps) > self._steps_max or self._bytes > BYTES_MAX:
             self._bytes -= steps.popleft()[4]
 
+    def pod_comes(self, uid: str) -> None:
+        """A pod is about to count that counted nowhere: the step of every decision."""
+        steps = self._steps
+        steps.append((POD, uid, None, "", 0))
+        self.end += 1
+        if len(steps) > self._steps_max:
+            self._bytes -= steps.popleft()[4]
+
     def pod_moves(self, info: PodInfo) -> None:
         """A pod is about to count elsewhere, otherwise, or nowhere."""
         self.note(POD, info.pod.uid, info.pod, info.node_name, len(info.cls.key))

@@ -300,6 +300,7 @@ def test_memory_is_bounded_whatever_comes() -> None:
     assert looking.found() == {"score": EXAMPLES_MAX + 5}
     looking.shadow.settle()
     assert looking.found() == {"score": count}
+    assert "there was no time for a second look" in text(looking.tally.told())
     assert len(looking.tally.told()["examples"]) == EXAMPLES_MAX
 
 
