@@ -3,6 +3,7 @@
 ASCHED_E2E_NODES and ASCHED_E2E_PODS enlarge the crowd.
 """
 
+import asyncio
 import json
 import signal
 from collections.abc import AsyncIterator
@@ -13,6 +14,7 @@ from typing import Any, Final
 import pytest
 
 from asched.core.shadow.finding import MEANING, Outcome
+from asched.core.shadow.following import AGAIN_S, LATE_S
 from asched.lab.bench.processes import Process
 from asched.lab.sim import mix
 from tests.deploy.manifests import DEPLOY, documents
@@ -128,6 +130,7 @@ async def test_beside_a_real_scheduler_every_difference_has_a_reason(
                 pod["spec"]["schedulerName"] = names[number % len(names)]
             await plane.create_pods(crowd)
             pods = await plane.until(all_settled)
+            await asyncio.sleep(2 * (AGAIN_S + LATE_S))  # second looks
             process.signal(signal.SIGTERM)
             assert await process.ended(HANG_S) == 0
             assert "Traceback" not in process.words
@@ -154,7 +157,8 @@ def assert_explained(found: Any, pods: list[Any], *, samples: bool) -> None:
     bound = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
     assert sum(placed.values()) == bound
     assert sum(refused.values()) >= len(pods) - bound
-    assert found["placed"]["agreement"] > 0.9
+    explained = sum(placed.get(outcome, 0) for outcome in ("same", "tie", "lag", "sampled"))
+    assert explained > 0.95 * bound, placed
     assert found["unschedulable"]["agreement"] > 0.9
     assert not {"error", "unknown_node"} & placed.keys()
     assert samples or "sampled" not in placed

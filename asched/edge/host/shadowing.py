@@ -28,7 +28,7 @@ log = logging.getLogger("asched.shadow")
 
 LOOK_S: Final = 0.1
 #: Whoever asked for the end waits for the report.
-END_S: Final = 5.0
+END_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
