@@ -132,6 +132,15 @@ def test_the_option_for_pod_groups_grants_what_their_gate_takes_and_nothing_else
     ]
 
 
+def test_the_option_for_taint_rules_grants_what_their_gate_takes_and_nothing_else() -> None:
+    manifests = documents(DEPLOY / "components/device-taint-rules/rbac.yaml")
+    without = {need.right for need in needed(default_plugins(), ELECTION)}
+    wanted = {need.right for need in needed(default_plugins(), ELECTION, heeds_taint_rules=True)}
+    granted = list(rights_in(manifests))
+    assert len(granted) == len(set(granted)) == 2
+    assert set(granted) == wanted - without
+
+
 @pytest.mark.parametrize(("plugin", "count"), [(names.COSCHEDULING, 3), (names.CHECK_AND_HOLD, 5)])
 def test_the_option_for_a_plugin_grants_what_it_takes_and_nothing_else(
     plugin: str, count: int

@@ -29,6 +29,7 @@ HONOURED: Final = frozenset(
         ALL_BETA,
         "ComponentFlagz",
         "ComponentStatusz",
+        "DRADeviceTaintRules",
         "DRAPrioritizedList",
         "DRASchedulerFilterTimeout",
         "GangScheduling",
@@ -68,7 +69,6 @@ REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
             "CoordinatedLeaderElection",
-            "DRADeviceTaintRules",
             "DRAListTypeAttributes",
             "DRANodeAllocatableResources",
             "DRAWorkloadResourceClaims",

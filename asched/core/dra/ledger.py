@@ -1,6 +1,6 @@
 """What the cluster knows of devices, kept up to date object by object for all profiles together.
 
-    slices  ──> inventory     which pools a node sees
+    slices  ──> inventory     which pools a node sees; with the taints that rules put on devices
     claims  ──> taken         which devices are held: allocated ones, and those in flight
     classes ──> by name, and by the extended resource they stand for
 
@@ -13,17 +13,25 @@ from typing import Final
 
 from asched.core.dra.extended import classes_by_resource
 from asched.core.dra.inventory import Inventory
+from asched.core.dra.taint_rules import tainted
 from asched.core.dra.taken import Taken
 from asched.core.model.claim import (
     EXTENDED_RESOURCE_CLAIM,
     AllocationResult,
     DeviceClass,
+    DeviceTaintRule,
     ResourceClaim,
+    ResourceSlice,
 )
-from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.model.kinds import (
+    DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+)
 from asched.core.state.cluster import Cluster
 
-_KINDS: Final = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS)
+_KINDS: Final = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS, DEVICE_TAINT_RULE)
 
 
 class DeviceLedger:
@@ -38,6 +46,8 @@ class DeviceLedger:
         self._extended: dict[str, str] = {}  # pod uid -> key of the claim made for it
         self._owners: dict[str, str] = {}  # and the other way round
         self._classes: Mapping[str, DeviceClass] = {}
+        self._rules: tuple[DeviceTaintRule, ...] = ()
+        self._slices: dict[str, ResourceSlice] = {}  # as the API told them
         self.inventory = Inventory()
         self.taken = Taken()
         self.by_resource: dict[str, DeviceClass] = {}
@@ -61,12 +71,14 @@ class DeviceLedger:
         resources = {kind.resource: kind for kind in _KINDS}
         changed = dict.fromkeys(entry for entry in entries if entry[0] in resources)
         classes_changed = False
+        if any(resource == DEVICE_TAINT_RULE.resource for resource, _ in changed):
+            self._read_rules()
         for resource, key in changed:
             if resource == RESOURCE_CLAIM.resource:
                 self._claim(key, self._cluster.get(RESOURCE_CLAIM, key))
             elif resource == RESOURCE_SLICE.resource:
                 self._slice(key)
-            else:
+            elif resource == DEVICE_CLASS.resource:
                 classes_changed = True
         if classes_changed:
             self._read_classes()
@@ -112,6 +124,7 @@ class DeviceLedger:
         claims = self._cluster.all(RESOURCE_CLAIM)
         for key in self._uids.keys() | claims.keys():
             self._claim(key, claims.get(key))
+        self._read_rules()
         slices = self._cluster.all(RESOURCE_SLICE)
         for name in {*self.inventory.names(), *slices}:
             self._slice(name)
@@ -136,9 +149,20 @@ class DeviceLedger:
     def _slice(self, name: str) -> None:
         record = self._cluster.get(RESOURCE_SLICE, name)
         if record is None:
+            self._slices.pop(name, None)
             self.inventory.remove(name)
-        elif record is not self.inventory.record(name):
-            self.inventory.put(record)
+        elif record is not self._slices.get(name):
+            self._slices[name] = record
+            self.inventory.put(tainted(record, self._rules))
+
+    def _read_rules(self) -> None:
+        """Look again at all slices whose devices have other taints by the rules of now."""
+        rules = self._cluster.all(DEVICE_TAINT_RULE)
+        self._rules = tuple(rules[name] for name in sorted(rules))
+        for name, record in self._slices.items():
+            now = tainted(record, self._rules)
+            if now != self.inventory.record(name):
+                self.inventory.put(now)
 
     def _read_classes(self) -> None:
         self._classes = self._cluster.all(DEVICE_CLASS)

@@ -249,6 +249,26 @@ class DeviceTaint(Record, frozen=True, gc=False):
     effect: str = ""
 
 
+class DeviceTaintSelector(Record, frozen=True, gc=False):
+    """Which devices a rule is about; what is not given is any."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(Record, frozen=True, gc=False):
+    """Without a selector no device is meant, by an empty one every device."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(Record, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
+
+
 class Device(Record, frozen=True, gc=False):
     name: str = ""
     attributes: dict[str, DeviceAttribute] | None = None

@@ -145,6 +145,15 @@ DEVICE_CLASS: Final = Kind(
     False,
     "resource.k8s.io/DeviceClass",
 )
+#: Taints that administrators put on devices; off by default, and in v1alpha3 before 1.36.
+DEVICE_TAINT_RULE: Final = Kind(
+    "DeviceTaintRule",
+    "devicetaintrules",
+    "resource.k8s.io/v1beta2",
+    claim.DeviceTaintRule,
+    False,
+    "resource.k8s.io/DeviceTaintRule",
+)
 _POD_GROUP: Final = "scheduling.k8s.io/PodGroup"
 #: As Kubernetes 1.36 has it ...
 POD_GROUP: Final = Kind(
@@ -184,6 +193,10 @@ POD_TEMPLATE: Final = Kind(
 VERSIONS: Final = {
     POD_GROUP.resource: (POD_GROUP_V1BETA1, POD_GROUP_V1ALPHA3, POD_GROUP),
     PROVISIONING_REQUEST.resource: (PROVISIONING_REQUEST, PROVISIONING_REQUEST_V1BETA1),
+    DEVICE_TAINT_RULE.resource: (
+        DEVICE_TAINT_RULE,
+        DEVICE_TAINT_RULE._replace(group_version="resource.k8s.io/v1alpha3"),
+    ),
 }
 
 #: Everything a scheduler with the default profile listens to, the order in which it starts
@@ -212,5 +225,12 @@ BY_PLURAL: Final = {kind.plural: kind for kind in (*KINDS, POD_GROUP)}
 #: Every kind that may be followed; two of them have one plural.
 BY_RESOURCE: Final = {
     kind.resource: kind
-    for kind in (*KINDS, POD_GROUP, COSCHEDULING_GROUP, PROVISIONING_REQUEST, POD_TEMPLATE)
+    for kind in (
+        *KINDS,
+        DEVICE_TAINT_RULE,
+        POD_GROUP,
+        COSCHEDULING_GROUP,
+        PROVISIONING_REQUEST,
+        POD_TEMPLATE,
+    )
 }

@@ -12,7 +12,14 @@ from collections.abc import Sequence
 
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.claim import ResourceClaim
-from asched.core.model.kinds import DEVICE_CLASS, NODE, POD, RESOURCE_CLAIM, RESOURCE_SLICE
+from asched.core.model.kinds import (
+    DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
+    NODE,
+    POD,
+    RESOURCE_CLAIM,
+    RESOURCE_SLICE,
+)
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices.claims import ClaimError, claims_of
 from asched.core.state.changes import Action, Trigger
@@ -22,8 +29,10 @@ from asched.core.state.cluster import Cluster
 class ClaimHints:
     """The hint functions; they read the cluster as it is after the change."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, heeds_rules: bool = False) -> None:
+        """`heeds_rules`: of taints (DRADeviceTaintRules), which move devices as slices do."""
         self._cluster = cluster
+        self._heeds_rules = heeds_rules
 
     def registrations(self) -> Sequence[Registration]:
         appeared = Action.ADD | Action.UPDATE
@@ -35,6 +44,11 @@ class ClaimHints:
             Registration(Trigger(POD.resource, generated), self.pod_changed),
             Registration(Trigger(DEVICE_CLASS.resource, appeared)),
             Registration(Trigger(RESOURCE_SLICE.resource, appeared)),
+            *(
+                (Registration(Trigger(DEVICE_TAINT_RULE.resource, Action.ALL)),)
+                if self._heeds_rules
+                else ()
+            ),
         )
 
     def extra_events(self) -> Sequence[Registration]:

@@ -46,6 +46,7 @@ from asched.core.framework.scaling import ScaledByLargest
 from asched.core.framework.status import SKIP, SUCCESS, Status, failure, unresolvable, unschedulable
 from asched.core.framework.trial import Trial
 from asched.core.model.claim import ResourceClaim
+from asched.core.model.kinds import DEVICE_TAINT_RULE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices.binding import ClaimBinding, Reserved
@@ -113,7 +114,10 @@ class DynamicResources(
         binding_s = BINDING_TIMEOUT_S if binding_ns is None else binding_ns / 1e9
         self._places = DevicePlaces(cluster, binding_s)
         self._binding = ClaimBinding(cluster, self._ledger, binding_s)
-        self._hints = ClaimHints(cluster)
+        heeds_rules = gates["DRADeviceTaintRules"]
+        self._hints = ClaimHints(cluster, heeds_rules=heeds_rules)
+        if heeds_rules:
+            self.kinds = (*type(self).kinds, DEVICE_TAINT_RULE)  # type: ignore[misc]
         self._prepared: OrderedDict[str, Prepared] = OrderedDict()  # pod uid -> of its last attempt
         self._reserved: dict[str, Reserved] = {}  # pod uid -> what PreBind has to write
 

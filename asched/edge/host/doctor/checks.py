@@ -20,6 +20,7 @@ from asched.core.config.merge import UnusableProfileError, needed_plugins, resol
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.model.kinds import (
     COSCHEDULING_GROUP,
+    DEVICE_TAINT_RULE,
     KINDS,
     POD_GROUP,
     POD_TEMPLATE,
@@ -70,6 +71,8 @@ class Examination:
     is_serving: bool = True
     #: Whether pod groups are followed (GenericWorkload).
     tries_groups: bool = False
+    #: Whether rules that put taints on devices are (DRADeviceTaintRules).
+    heeds_taint_rules: bool = False
     known: KnownPlugins = field(default_factory=lambda: IN_TREE_POINTS)
     #: What a user's plugin declares that it needs, by its name.
     rights_of: Callable[[str], Sequence[Right]] = lambda _name: ()
@@ -136,6 +139,7 @@ async def _check_access(
         election,
         is_serving=examination.is_serving,
         tries_groups=examination.tries_groups,
+        heeds_taint_rules=examination.heeds_taint_rules,
         own=own,
     )
     found = await check_permissions(reader, needs, examination.other)
@@ -189,7 +193,9 @@ def _check_version(reply: Reply) -> list[Finding]:
 
 
 def _kinds(examination: Examination) -> tuple[Kind, ...]:
-    upstream = (POD_GROUP,) if examination.tries_groups else ()
+    upstream: tuple[Kind, ...] = (POD_GROUP,) if examination.tries_groups else ()
+    if examination.heeds_taint_rules:
+        upstream = (*upstream, DEVICE_TAINT_RULE)
     profiles = examination.configuration.profiles
     enabled = {name for profile in profiles for name in needed_plugins(profile)}
     theirs = (kind for name, kinds in OF_PLUGINS.items() if name in enabled for kind in kinds)
@@ -230,6 +236,12 @@ def _missing_kind(kind: Kind) -> Finding:
         text = f"{text}; pods that name a group are not scheduled"
         cure = (
             "start the API server with --feature-gates=GenericWorkload=true"
+            f" --runtime-config={kind.group_version}=true, or switch the scheduler's gate off"
+        )
+        return Finding("kinds", State.WARNING, text, cure)
+    if kind is DEVICE_TAINT_RULE:
+        cure = (
+            "start the API server with --feature-gates=DRADeviceTaintRules=true"
             f" --runtime-config={kind.group_version}=true, or switch the scheduler's gate off"
         )
         return Finding("kinds", State.WARNING, text, cure)

@@ -20,6 +20,7 @@ from asched.core.model.kinds import (
     CSI_NODE,
     CSI_STORAGE_CAPACITY,
     DEVICE_CLASS,
+    DEVICE_TAINT_RULE,
     KINDS,
     NAMESPACE,
     NODE,
@@ -71,9 +72,11 @@ class Need(NamedTuple):
 SCHEDULING: Final = "scheduling"
 SPREADING: Final = "default spreading"
 POD_GROUPS: Final = "pod groups"
+TAINT_RULES: Final = "taints of devices"
 #: Purposes whose rights a component of deploy/ grants, and its name.
 COMPONENTS: Final = {
     POD_GROUPS: "pod-groups",
+    TAINT_RULES: "device-taint-rules",
     names.COSCHEDULING: "coscheduling",
     names.CHECK_AND_HOLD: "check-and-hold",
 }
@@ -179,6 +182,11 @@ FOLLOWS: Final = {
     names.COSCHEDULING: COSCHEDULING_RIGHTS,
     names.CHECK_AND_HOLD: REQUEST_RIGHTS,
 }
+#: What following rules that put taints on devices takes (DRADeviceTaintRules).
+TAINT_RULE_RIGHTS: Final = (
+    Right("list", group_of(DEVICE_TAINT_RULE), DEVICE_TAINT_RULE.plural),
+    Right("watch", group_of(DEVICE_TAINT_RULE), DEVICE_TAINT_RULE.plural),
+)
 
 
 def needed(
@@ -187,12 +195,14 @@ def needed(
     *,
     is_serving: bool = True,
     tries_groups: bool = False,
+    heeds_taint_rules: bool = False,
     own: Mapping[str, Iterable[Right]] = NOTHING,
 ) -> list[Need]:
     """Every right for these plugins, each once, in the order in which it is first used.
 
-    `tries_groups`: whether pod groups are followed even if no plugin cares (GenericWorkload). `own`
-    are those that users' plugins declare.
+    `tries_groups`: whether pod groups are followed even if no plugin cares (GenericWorkload);
+    `heeds_taint_rules`: whether DRADeviceTaintRules is on. `own` are those that users' plugins
+    declare.
     """
     enabled = set(plugins)
     found: dict[Right, str] = {}
@@ -205,6 +215,9 @@ def needed(
     for plugin, rights in FOLLOWS.items():
         for right in rights if plugin in enabled else ():
             found.setdefault(right, plugin)
+    if heeds_taint_rules and names.DYNAMIC_RESOURCES in enabled:
+        for right in TAINT_RULE_RIGHTS:
+            found.setdefault(right, TAINT_RULES)
     for right in CORE:
         found.setdefault(right, SCHEDULING)
     for plugin, rights in WRITES.items():
