@@ -20,6 +20,7 @@ from urllib.parse import quote
 import msgspec
 import yaml
 
+from asched.edge.client import oidc
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.exec_plugin import ExecPlugin, check
 from asched.edge.client.proxies import checked
@@ -51,6 +52,11 @@ class _Cluster(msgspec.Struct, rename="kebab"):
     extensions: list[_Extension] | None = None
 
 
+class _AuthProvider(msgspec.Struct):
+    name: str = ""
+    config: dict[str, Any] | None = None
+
+
 class _User(msgspec.Struct, rename="kebab"):
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -64,7 +70,7 @@ class _User(msgspec.Struct, rename="kebab"):
     as_user_extra: dict[str, list[str]] | None = None
     username: str = ""
     password: str = ""
-    auth_provider: dict[str, Any] | None = None
+    auth_provider: _AuthProvider | None = None
     exec: ExecPlugin | None = None
 
 
@@ -121,6 +127,8 @@ class Login:
     plugin: ExecPlugin | None = None
     #: handed to the plugin if it wants it
     plugin_config: Any = None
+    #: gives ID tokens
+    issuer: oidc.Provider | None = None
     #: which one is meant where none is named; empty: `default`
     namespace: str = ""
 
@@ -220,6 +228,9 @@ def _start_at(folder: Path, clusters: Iterable[_Cluster], users: Iterable[_User]
         user.client_certificate = _joined(folder, user.client_certificate)
         user.client_key = _joined(folder, user.client_key)
         user.token_file = _joined(folder, user.token_file)
+        if user.auth_provider is not None and (config := user.auth_provider.config):
+            authority = str(config.get(oidc.AUTHORITY) or "")
+            config[oidc.AUTHORITY] = _joined(folder, authority)
         if user.exec is not None and os.sep in user.exec.command:  # else PATH is searched
             user.exec.command = _joined(folder, user.exec.command)
 
@@ -235,11 +246,9 @@ def _login(cluster: _Cluster, user: _User, where: str, who: str) -> Login:
             f"{where}: certificate-authority and insecure-skip-tls-verify exclude each other;"
             " remove one"
         )
-    if user.auth_provider is not None:
-        raise ConnectError(
-            f"{who}: auth-provider {user.auth_provider.get('name')!r} is not supported; use an exec"
-            " plugin (kubelogin for OIDC), a token file or a client certificate"
-        )
+    written = user.auth_provider
+    if written is not None and user.exec is not None:
+        raise ConnectError(f"{who} has an auth-provider and an exec plugin; only one is allowed")
     if (user.token or user.token_file) and (user.username or user.password):
         raise ConnectError(f"{who} has a token and a password; only one is allowed")
     config = None
@@ -265,6 +274,7 @@ def _login(cluster: _Cluster, user: _User, where: str, who: str) -> Login:
         impersonation=tuple(_impersonation(user, who)),
         plugin=user.exec,
         plugin_config=config,
+        issuer=None if written is None else oidc.provider(written.name, written.config, who),
     )
 
 

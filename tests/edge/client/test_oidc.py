@@ -1,0 +1,171 @@
+"""`auth-provider: oidc`: a valid ID token is used, one that ended is renewed at its issuer."""
+
+import json
+import logging
+import time
+from base64 import b64decode, urlsafe_b64encode
+from pathlib import Path
+
+import pytest
+import yaml
+from aiohttp import web
+from aiohttp.test_utils import TestServer
+
+from asched.edge.client.credentials import Credentials, Source, load_credentials
+from asched.edge.client.errors import ConnectError
+
+
+def a_token(ends_in_s: float, name: str = "t") -> str:
+    claims = json.dumps({"exp": time.time() + ends_in_s, "sub": name}).encode()
+    return f"e30.{urlsafe_b64encode(claims).decode().rstrip('=')}.c2ln"
+
+
+class AnIssuer:
+    """Gives `answer` for refresh tokens; what it was asked with is in `asked`."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[str, dict[str, str]]] = []
+        self.answer: dict[str, str] = {"id_token": a_token(3600, "fresh")}
+        self.takes_headers = True
+        self.url = ""
+
+    async def discovery(self, _: web.Request) -> web.Response:
+        return web.json_response({"token_endpoint": f"{self.url}/token"})
+
+    async def token(self, request: web.Request) -> web.Response:
+        form = {key: str(value) for key, value in (await request.post()).items()}
+        header = request.headers.get("Authorization", "")
+        self.asked.append((header, form))
+        if header and not self.takes_headers:
+            return web.json_response({"error": "invalid_client"}, status=401)
+        if form["refresh_token"] == "worn":
+            return web.json_response({"error": "invalid_grant"}, status=400)
+        return web.json_response(self.answer)
+
+
+@pytest.fixture
+async def issuer():
+    it = AnIssuer()
+    app = web.Application()
+    app.router.add_get("/.well-known/openid-configuration", it.discovery)
+    app.router.add_post("/token", it.token)
+    async with TestServer(app) as server:
+        it.url = str(server.make_url("")).rstrip("/")
+        yield it
+
+
+async def loaded(folder: Path, name: str = "oidc", **config: str) -> Credentials:
+    user = {
+        "auth-provider": {"name": name, "config": {k.replace("_", "-"): config[k] for k in config}}
+    }
+    document = {
+        "current-context": "c",
+        "contexts": [{"name": "c", "context": {"cluster": "k", "user": "u"}}],
+        "clusters": [{"name": "k", "cluster": {"server": "http://a:1"}}],
+        "users": [{"name": "u", "user": user}],
+    }
+    path = folder / "config"
+    path.write_text(yaml.safe_dump(document))
+    return await load_credentials(Source(str(path)))
+
+
+async def test_a_valid_id_token_is_used_and_nobody_is_asked(tmp_path):
+    token = a_token(3600)
+    credentials = await loaded(
+        tmp_path, idp_issuer_url="http://127.0.0.1:1", client_id="me", id_token=token
+    )
+    assert credentials.headers == [("Authorization", f"Bearer {token}")]
+
+
+@pytest.mark.parametrize("ended", [True, False])
+async def test_a_token_that_ended_is_renewed_with_the_refresh_token(tmp_path, issuer, ended):
+    credentials = await loaded(
+        tmp_path,
+        idp_issuer_url=issuer.url + "/",
+        client_id="me",
+        client_secret="s/ecret",
+        id_token=a_token(5) if ended else "",
+        refresh_token="r",
+    )
+    assert credentials.authorization == f"Bearer {issuer.answer['id_token']}"
+    ((header, form),) = issuer.asked
+    assert b64decode(header.removeprefix("Basic ")) == b"me:s%2Fecret"
+    assert form == {"grant_type": "refresh_token", "refresh_token": "r"}
+
+    await credentials.renew()
+
+    assert len(issuer.asked) == 1, "what was given is kept as long as it is valid"
+
+
+async def test_an_issuer_that_takes_no_header_finds_the_client_in_the_form(tmp_path, issuer):
+    issuer.takes_headers = False
+    await loaded(tmp_path, idp_issuer_url=issuer.url, client_id="me", refresh_token="r")
+    assert issuer.asked[-1][1] == {
+        "grant_type": "refresh_token",
+        "refresh_token": "r",
+        "client_id": "me",
+    }
+
+
+async def test_another_refresh_token_is_taken_next_and_told_of(tmp_path, issuer, caplog):
+    issuer.answer = {"id_token": a_token(5), "refresh_token": "r2"}
+    with caplog.at_level(logging.WARNING, "asched"):
+        credentials = await loaded(
+            tmp_path, idp_issuer_url=issuer.url, client_id="me", refresh_token="r"
+        )
+    assert "which is not written to the kubeconfig" in caplog.text
+    await credentials.renew()
+    assert [form["refresh_token"] for _, form in issuer.asked] == ["r", "r2"]
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ({"client_id": "me"}, "has no idp-issuer-url"),
+        ({"idp_issuer_url": "{url}"}, "has no client-id"),
+        ({"idp_issuer_url": "{url}", "client_id": "me"}, "no valid id-token, and none can be had"),
+        (
+            {"idp_issuer_url": "{url}", "client_id": "me", "id_token": "what"},
+            "the id-token is no JSON Web Token",
+        ),
+        (
+            {"idp_issuer_url": "{url}", "client_id": "me", "refresh_token": "worn"},
+            "answered 400: .*invalid_grant",
+        ),
+        (
+            {"idp_issuer_url": "{url}/other", "client_id": "me", "refresh_token": "r"},
+            "answered 404",
+        ),
+        (
+            {"idp_issuer_url": "http://127.0.0.1:1", "client_id": "me", "refresh_token": "r"},
+            "cannot be asked",
+        ),
+        (
+            {
+                "idp_issuer_url": "{url}",
+                "client_id": "me",
+                "idp_certificate_authority": "none.pem",
+                "refresh_token": "r",
+            },
+            "none.pem cannot be read",
+        ),
+    ],
+)
+async def test_what_cannot_be_used_is_one_line(tmp_path, issuer, config, message):
+    with pytest.raises(ConnectError, match=message) as caught:
+        await loaded(tmp_path, **{key: text.format(url=issuer.url) for key, text in config.items()})
+    assert "\n" not in str(caught.value)
+
+
+async def test_an_answer_without_an_id_token_says_what_may_be_missing(tmp_path, issuer):
+    issuer.answer = {"access_token": "a"}
+    with pytest.raises(ConnectError, match='the scope "openid"'):
+        await loaded(tmp_path, idp_issuer_url=issuer.url, client_id="me", refresh_token="r")
+
+
+@pytest.mark.parametrize(
+    ("name", "cure"), [("gcp", "gke-gcloud-auth-plugin"), ("azure", "kubelogin"), ("x", "exec")]
+)
+async def test_other_providers_are_refused_by_name(tmp_path, name, cure):
+    with pytest.raises(ConnectError, match=f"'{name}' is not supported; use .*{cure}"):
+        await loaded(tmp_path, name)
