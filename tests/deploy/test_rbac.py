@@ -141,7 +141,10 @@ def test_the_option_for_taint_rules_grants_what_their_gate_takes_and_nothing_els
     assert set(granted) == wanted - without
 
 
-@pytest.mark.parametrize(("plugin", "count"), [(names.COSCHEDULING, 3), (names.CHECK_AND_HOLD, 5)])
+@pytest.mark.parametrize(
+    ("plugin", "count"),
+    [(names.COSCHEDULING, 3), (names.CHECK_AND_HOLD, 5), (names.CAPACITY_SCHEDULING, 4)],
+)
 def test_the_option_for_a_plugin_grants_what_it_takes_and_nothing_else(
     plugin: str, count: int
 ) -> None:

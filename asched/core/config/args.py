@@ -195,6 +195,15 @@ class CheckAndHoldArgs:
     hold_s: int = 600
 
 
+@dataclass(frozen=True, slots=True)
+class CapacitySchedulingArgs:
+    """Our own: whether a namespace that stays within its min is refused for nobody's borrowing.
+    scheduler-plugins has no such args, and refuses it.
+    """
+
+    guarantees_min: bool = False
+
+
 PluginArgs = (
     NodeResourcesFitArgs
     | NodeResourcesBalancedAllocationArgs
@@ -207,10 +216,12 @@ PluginArgs = (
     | GpuSharingArgs
     | CoschedulingArgs
     | CheckAndHoldArgs
+    | CapacitySchedulingArgs
 )
 
 #: The in-tree plugins that have args; each kind is called `<plugin>Args`.
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
+    names.CAPACITY_SCHEDULING: CapacitySchedulingArgs,
     names.CHECK_AND_HOLD: CheckAndHoldArgs,
     names.COSCHEDULING: CoschedulingArgs,
     names.DEFAULT_PREEMPTION: DefaultPreemptionArgs,
@@ -226,6 +237,7 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
 
 #: What args of the internal version mean: Go's zero values, since no default is filled in.
 BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
+    names.CAPACITY_SCHEDULING: CapacitySchedulingArgs(),
     names.CHECK_AND_HOLD: CheckAndHoldArgs(),
     names.COSCHEDULING: CoschedulingArgs(0, 0, 0),
     names.DEFAULT_PREEMPTION: DefaultPreemptionArgs(0, 0),

@@ -257,6 +257,11 @@ def _gpu_sharing(given: Document, _: Mapping[str, bool]) -> plugin_args.GpuShari
     )
 
 
+def _capacity(given: Document, _: Mapping[str, bool]) -> plugin_args.CapacitySchedulingArgs:
+    default = plugin_args.CapacitySchedulingArgs()
+    return plugin_args.CapacitySchedulingArgs(_of(given, "guaranteesMin", default.guarantees_min))
+
+
 def _check_and_hold(given: Document, _: Mapping[str, bool]) -> plugin_args.CheckAndHoldArgs:
     default = plugin_args.CheckAndHoldArgs()
     return plugin_args.CheckAndHoldArgs(
@@ -357,6 +362,7 @@ def _shape(
 
 
 _BUILDERS: Final = {
+    names.CAPACITY_SCHEDULING: _capacity,
     names.CHECK_AND_HOLD: _check_and_hold,
     names.COSCHEDULING: _coscheduling,
     names.DEFAULT_PREEMPTION: _default_preemption,

@@ -234,6 +234,7 @@ _EXPECTED_POD: Final = Struct(
 )
 
 _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
+    names.CAPACITY_SCHEDULING: {"guaranteesMin": _B},
     names.CHECK_AND_HOLD: {
         "provisioningClassName": _S,
         "holdSeconds": _I64,

@@ -138,6 +138,8 @@ def _plugin_config(entry: PluginConfig) -> dict[str, Any]:
 def args_fields(args: Any) -> dict[str, Any]:
     """The fields of one args record in their v1 spelling."""
     match args:
+        case plugin_args.CapacitySchedulingArgs():
+            return {"guaranteesMin": args.guarantees_min}
         case plugin_args.CheckAndHoldArgs():
             return {
                 "holdSeconds": args.hold_s,

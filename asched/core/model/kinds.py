@@ -5,7 +5,7 @@
 
 from typing import Final, NamedTuple
 
-from asched.core.model import claim, node, pod, provisioning, volume, workload
+from asched.core.model import claim, node, pod, provisioning, quota, volume, workload
 from asched.core.model.meta import ObjectMeta, ObjectReference, Record
 
 
@@ -189,6 +189,25 @@ POD_TEMPLATE: Final = Kind(
     "PodTemplate", "podtemplates", "v1", provisioning.PodTemplate, True, "PodTemplate"
 )
 
+#: A quota of kubernetes-sigs/scheduler-plugins, and where Kueue keeps quotas itself.
+ELASTIC_QUOTA: Final = Kind(
+    "ElasticQuota",
+    "elasticquotas",
+    "scheduling.x-k8s.io/v1alpha1",
+    quota.ElasticQuota,
+    True,
+    "scheduling.x-k8s.io/ElasticQuota",
+)
+LOCAL_QUEUE: Final = Kind(
+    "LocalQueue",
+    "localqueues",
+    "kueue.x-k8s.io/v1beta2",
+    quota.LocalQueue,
+    True,
+    "kueue.x-k8s.io/LocalQueue",
+)
+LOCAL_QUEUE_V1BETA1: Final = LOCAL_QUEUE._replace(group_version="kueue.x-k8s.io/v1beta1")
+
 #: Kinds that servers have in one version or another: the one to be preferred first.
 VERSIONS: Final = {
     POD_GROUP.resource: (POD_GROUP_V1BETA1, POD_GROUP_V1ALPHA3, POD_GROUP),
@@ -197,6 +216,7 @@ VERSIONS: Final = {
         DEVICE_TAINT_RULE,
         DEVICE_TAINT_RULE._replace(group_version="resource.k8s.io/v1alpha3"),
     ),
+    LOCAL_QUEUE.resource: (LOCAL_QUEUE, LOCAL_QUEUE_V1BETA1),
 }
 
 #: Everything a scheduler with the default profile listens to, the order in which it starts
@@ -222,15 +242,14 @@ KINDS: Final[tuple[Kind, ...]] = (
     POD,
 )
 BY_PLURAL: Final = {kind.plural: kind for kind in (*KINDS, POD_GROUP)}
+_OPTIONAL: Final = (
+    DEVICE_TAINT_RULE,
+    POD_GROUP,
+    COSCHEDULING_GROUP,
+    PROVISIONING_REQUEST,
+    POD_TEMPLATE,
+    ELASTIC_QUOTA,
+    LOCAL_QUEUE,
+)
 #: Every kind that may be followed; two of them have one plural.
-BY_RESOURCE: Final = {
-    kind.resource: kind
-    for kind in (
-        *KINDS,
-        DEVICE_TAINT_RULE,
-        POD_GROUP,
-        COSCHEDULING_GROUP,
-        PROVISIONING_REQUEST,
-        POD_TEMPLATE,
-    )
-}
+BY_RESOURCE: Final = {kind.resource: kind for kind in (*KINDS, *_OPTIONAL)}

@@ -15,7 +15,6 @@ An assumed pod stays until the watch confirms it, it is forgotten, or it goes; n
 pod on a node nobody knows waits among the orphans and counts nowhere until the node appears.
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -38,6 +37,7 @@ from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.refusals import Refusals
 from asched.core.state.supposition import Supposition
 from asched.core.state.topology import Topology
+from asched.core.state.usage import Priorities, Usage
 from asched.core.state.view import NodeView
 from asched.core.state.volumes import VolumeIndex
 
@@ -73,7 +73,8 @@ class Cluster(Objects):
         self.holds = Holds(self.nodes, self._count_held)
         self.pods_seen: dict[str, Pod] = {}  # "namespace/name" -> newest version, placed or not
         self.placed: dict[str, PodInfo] = {}  # uid -> placed or assumed pods, orphans too
-        self.priorities: Counter[int] = Counter()  # how many of those have which
+        self.priorities = Priorities()  # how many of those have which
+        self.usage = Usage(self.placed)
         self._rows: list[dict[str, PodInfo]] = []  # row -> uid -> pod
         self._orphans: dict[str, dict[str, PodInfo]] = {}  # node name -> uid -> pod
         #: moves with every pod that came or went and counted anywhere but in its row's amounts
@@ -311,6 +312,7 @@ class Cluster(Objects):
         self.priorities[info.pod.priority] += 1
         self.pod_groups.place(info.pod)
         self.consumers.place(info)
+        self.usage.move(info, 1)
         row = self.nodes.row_of.get(node_name)
         if row is None:
             info.row = -1
@@ -321,10 +323,8 @@ class Cluster(Objects):
     def _unplace(self, info: PodInfo) -> None:
         self.journal.pod_moves(info)
         if self.placed.pop(info.pod.uid, None) is not None:
-            priority = info.pod.priority
-            self.priorities[priority] -= 1
-            if not self.priorities[priority]:
-                del self.priorities[priority]  # whoever asks for the least looks at all of them
+            self.priorities.down(info.pod.priority)
+            self.usage.move(info, -1)
         self.pod_groups.displace(info.pod)
         self.consumers.displace(info.pod.uid)
         if info.row >= 0:

@@ -12,10 +12,14 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/nominator.go
 """
 
 from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 from asched.core.model.kinds import NODE
 from asched.core.model.pod import Pod
 from asched.core.state.change_log import ObjectLog
+
+if TYPE_CHECKING:
+    from asched.core.state.cluster import Cluster
 
 
 class Nominator:
@@ -30,6 +34,11 @@ class Nominator:
         self.generation = 0
         #: ... and which node it was about.
         self.log = ObjectLog()
+
+    @classmethod
+    def of(cls, cluster: "Cluster") -> "Nominator":
+        """For `Cluster.singleton`: cycles and plugins meet at the same one."""
+        return cls(cluster.pods_seen.get)
 
     def __len__(self) -> int:
         return len(self._node_of)

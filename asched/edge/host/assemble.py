@@ -55,7 +55,7 @@ class Parts:
     @classmethod
     def fresh(cls) -> "Parts":
         cluster = Cluster()
-        return cls(cluster, Nominator(cluster.pods_seen.get))
+        return cls(cluster, cluster.singleton(Nominator.of))
 
 
 def known_points(plugins: Mapping[str, type[Plugin]]) -> dict[str, frozenset[str]]:

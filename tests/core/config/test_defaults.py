@@ -13,7 +13,12 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
 
 #: Plugins in no default profile.
-NOT_BY_DEFAULT = (names.GPU_SHARING, names.COSCHEDULING, names.CHECK_AND_HOLD)
+NOT_BY_DEFAULT = (
+    names.GPU_SHARING,
+    names.COSCHEDULING,
+    names.CHECK_AND_HOLD,
+    names.CAPACITY_SCHEDULING,
+)
 
 
 def one(name: str, given: object, **gates: bool) -> object:

@@ -21,7 +21,9 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.model.kinds import (
     COSCHEDULING_GROUP,
     DEVICE_TAINT_RULE,
+    ELASTIC_QUOTA,
     KINDS,
+    LOCAL_QUEUE,
     POD_GROUP,
     POD_TEMPLATE,
     PROVISIONING_REQUEST,
@@ -57,6 +59,7 @@ OLDEST_MINOR: Final = 29
 OF_PLUGINS: Final = {
     names.COSCHEDULING: (COSCHEDULING_GROUP,),
     names.CHECK_AND_HOLD: (PROVISIONING_REQUEST, POD_TEMPLATE),
+    names.CAPACITY_SCHEDULING: (ELASTIC_QUOTA,),
 }
 
 
@@ -114,6 +117,8 @@ async def _examine(session: Session, examination: Examination) -> list[Finding]:
     except ClientError as error:
         found.append(unreadable("account", "who we are (SelfSubjectReview)", error))
     found += await _check_kinds(reader, _kinds(examination))
+    if ELASTIC_QUOTA in _kinds(examination):
+        found += await _check_quotas(reader)
     found += await _check_access(reader, examination, identity)
     now = datetime.fromtimestamp(examination.clock_s(), UTC)
     found += await check_rivals(reader, examination.configuration, examination.other, now)
@@ -221,6 +226,30 @@ async def _check_kinds(reader: Reader, kinds: tuple[Kind, ...]) -> list[Finding]
     return [_missing_kind(kind) for kind in missing]
 
 
+async def _check_quotas(reader: Reader) -> list[Finding]:
+    """Two ledgers for one namespace would disagree: CapacityScheduling gives way."""
+    try:
+        quotas = await _namespaces_with(reader, ELASTIC_QUOTA)
+        both = sorted(quotas & await _namespaces_with(reader, LOCAL_QUEUE)) if quotas else []
+    except ClientError as error:
+        return [unreadable("quotas", "ElasticQuotas and LocalQueues", error)]
+    if not both:
+        return []
+    text = f"{', '.join(both[:5])}: an ElasticQuota and a LocalQueue, so the quota is Kueue's alone"
+    cure = "delete the ElasticQuotas there, CapacityScheduling does not count them"
+    return [Finding("quotas", State.WARNING, text, cure)]
+
+
+async def _namespaces_with(reader: Reader, kind: Kind) -> set[str]:
+    for version in versions_of(kind):
+        try:
+            items = await reader.items(version.path)
+        except NotFound:
+            continue
+        return {item["metadata"]["namespace"] for item in items}
+    return set()
+
+
 async def _resources(reader: Reader, group_version: str) -> frozenset[str]:
     root = "/api/v1" if group_version == "v1" else f"/apis/{group_version}"
     try:
@@ -252,6 +281,12 @@ def _missing_kind(kind: Kind) -> Finding:
             " and Spark operators want it, too), or take Coscheduling out of the profile"
         )
         return Finding("kinds", State.WARNING, text, cure)
+    if kind is ELASTIC_QUOTA:
+        cure = (
+            "install the CRD of kubernetes-sigs/scheduler-plugins, or take CapacityScheduling out"
+            " of the profile"
+        )
+        return Finding("kinds", State.WARNING, f"{text}; no namespace has a quota", cure)
     if kind is PROVISIONING_REQUEST:
         text = f"{text}; no places are held for Kueue"
         cure = (

@@ -21,7 +21,9 @@ from asched.core.model.kinds import (
     CSI_STORAGE_CAPACITY,
     DEVICE_CLASS,
     DEVICE_TAINT_RULE,
+    ELASTIC_QUOTA,
     KINDS,
+    LOCAL_QUEUE,
     NAMESPACE,
     NODE,
     PERSISTENT_VOLUME,
@@ -79,6 +81,7 @@ COMPONENTS: Final = {
     TAINT_RULES: "device-taint-rules",
     names.COSCHEDULING: "coscheduling",
     names.CHECK_AND_HOLD: "check-and-hold",
+    names.CAPACITY_SCHEDULING: "capacity-scheduling",
 }
 #: The cure for a missing right of our own.
 GRANT: Final = "grant it, as deploy/base/rbac.yaml does (kubectl apply -k deploy/base)"
@@ -120,6 +123,7 @@ _RESOURCE: Final = "resource.k8s.io"
 #: What single plugins write.
 WRITES: Final[dict[str, tuple[Right, ...]]] = {
     names.DEFAULT_PREEMPTION: (Right("delete", "", "pods"),),
+    names.CAPACITY_SCHEDULING: (Right("delete", "", "pods"),),
     names.GANG_SPARING_PREEMPTION: (Right("delete", "", "pods"),),
     names.VOLUME_BINDING: (
         Right("patch", "", "persistentvolumes"),
@@ -177,10 +181,17 @@ REQUEST_RIGHTS: Final = (
     Right("list", group_of(POD_TEMPLATE), POD_TEMPLATE.plural),
     Right("watch", group_of(POD_TEMPLATE), POD_TEMPLATE.plural),
 )
+#: The same for ElasticQuotas, and for the queues by which Kueue keeps quotas of its own.
+QUOTA_RIGHTS: Final = tuple(
+    Right(verb, group_of(kind), kind.plural)
+    for kind in (ELASTIC_QUOTA, LOCAL_QUEUE)
+    for verb in ("list", "watch")
+)
 #: What single plugins follow, and write about it.
 FOLLOWS: Final = {
     names.COSCHEDULING: COSCHEDULING_RIGHTS,
     names.CHECK_AND_HOLD: REQUEST_RIGHTS,
+    names.CAPACITY_SCHEDULING: QUOTA_RIGHTS,
 }
 #: What following rules that put taints on devices takes (DRADeviceTaintRules).
 TAINT_RULE_RIGHTS: Final = (

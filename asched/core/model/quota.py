@@ -1,0 +1,30 @@
+"""Quotas of namespaces, and the queues of those who keep such quotas themselves.
+
+Source  kubernetes-sigs/scheduler-plugins apis/scheduling/v1alpha1; kubernetes-sigs/kueue
+"""
+
+from asched.core.model.meta import ObjectMeta, Record
+from asched.core.model.pod import ResourceList
+
+
+class ElasticQuotaSpec(Record, frozen=True, gc=False):
+    """`min` is guaranteed, and lent while it is not used; `max` is the most there may be."""
+
+    min: ResourceList | None = None
+    max: ResourceList | None = None
+
+
+class ElasticQuotaStatus(Record, frozen=True, gc=False):
+    used: ResourceList | None = None
+
+
+class ElasticQuota(Record, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ElasticQuotaSpec = ElasticQuotaSpec()
+    status: ElasticQuotaStatus = ElasticQuotaStatus()
+
+
+class LocalQueue(Record, frozen=True, gc=False):
+    """Of Kueue: that there is one in a namespace is all that matters here."""
+
+    metadata: ObjectMeta = ObjectMeta()

@@ -1,0 +1,1 @@
+"""Quotas of namespaces that lend to each other."""

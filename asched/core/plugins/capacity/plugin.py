@@ -1,0 +1,216 @@
+"""CapacityScheduling: namespaces are guaranteed a minimum, and lend what of it they do not use.
+
+A namespace with an ElasticQuota may use up to `max`, and all of them together what is guaranteed
+to them in sum. Who is within his minimum takes back what others borrowed.
+
+Rejects   a pod of a namespace with a quota whose use would exceed its max, or all uses the sum of
+          all min; nominated pods of the namespace count that are as important, and those of others
+          that are within their min. What namespaces use is what their placed pods ask for.
+Makes room  on one node. Within its min, a pod takes the place of pods whose namespaces borrow,
+          whatever their priority; beyond it, of less important pods of its own namespace. A pod
+          without a quota takes the place of less important pods without one.
+Leaves    namespaces with a LocalQueue of Kueue alone: their quota is Kueue's.
+Retry     a pod goes, or a quota changes.
+Cost      sums over the quotas and the nominated pods in each attempt of such a namespace; making
+          room a trial for each node with pods that might go.
+Source    kubernetes-sigs/scheduler-plugins pkg/capacityscheduling
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Generator, Hashable, Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar, Final
+
+from asched import names
+from asched.core.config.args import CapacitySchedulingArgs
+from asched.core.framework.attempt import Rejection, fit_error
+from asched.core.framework.effects import Effect
+from asched.core.framework.points import (
+    IDLE,
+    Nomination,
+    PostFilterPlugin,
+    PostFilterResult,
+    PreFilterPlugin,
+    PreFilterResult,
+    Registration,
+)
+from asched.core.framework.results.draw import draw
+from asched.core.framework.status import SUCCESS, Status, unschedulable
+from asched.core.framework.trial import Candidate, Trial
+from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE, Kind
+from asched.core.plugins.capacity.quotas import (
+    Amounts,
+    Quotas,
+    exceeds,
+    exceeds_max,
+    is_borrowing,
+    total,
+)
+from asched.core.plugins.capacity.victims import Victims
+from asched.core.preemption.budgets import Budgets
+from asched.core.preemption.choice import best_of
+from asched.core.preemption.eviction import Eviction
+from asched.core.preemption.under_way import Preemptor, UnderWay
+from asched.core.preemption.victims import NO_VICTIMS
+from asched.core.state.changes import ASSIGNED_POD, Action, Trigger
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer
+from asched.core.state.nominated import Nominator
+from asched.core.state.pods import PodInfo
+
+#: Steps of the budget for a pod that may have to go.
+POD_STEPS: Final = 5
+#: Attempts that pause while they look for victims; the oldest begins anew.
+TRIED_MAX: Final = 64
+NEVER: Final = "not eligible due to preemptionPolicy=Never."
+LEAVING: Final = "not eligible due to a terminating pod on the nominated node."
+
+
+class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
+    name = names.CAPACITY_SCHEDULING
+    kinds: ClassVar[tuple[Kind, ...]] = (ELASTIC_QUOTA, LOCAL_QUEUE)
+    preempts = True
+
+    def __init__(self, args: CapacitySchedulingArgs | None, cluster: Cluster) -> None:
+        self.args = args or CapacitySchedulingArgs()
+        self._cluster = cluster
+        self._quotas = cluster.singleton(Quotas)
+        self._nominator = cluster.singleton(Nominator.of)
+        self._budgets = cluster.singleton(Budgets)
+        self._under_way = cluster.singleton(UnderWay)
+        self._tried: OrderedDict[str, _Tried] = OrderedDict()
+
+    def registrations(self) -> Sequence[Registration]:
+        return (
+            Registration(Trigger(ASSIGNED_POD, Action.DELETE)),
+            Registration(Trigger(ELASTIC_QUOTA.resource, Action.ALL)),
+            Registration(Trigger(LOCAL_QUEUE.resource, Action.ADD | Action.DELETE)),
+        )
+
+    def share_key(self, pod: PodInfo) -> Hashable:
+        """Pods of namespaces without a quota are let pass, until there is one."""
+        has_quota = self._quotas.of(pod.pod.metadata.namespace) is not None
+        return pod.cls.number if has_quota else IDLE
+
+    # --- whether there is quota ------------------------------------------------------------------
+
+    def pre_filter(self, pod: PodInfo) -> PreFilterResult:
+        namespace = pod.pod.metadata.namespace
+        quota = self._quotas.of(namespace)
+        if quota is None:
+            return PreFilterResult()
+        used = self._cluster.usage.kept().of(namespace)
+        ours, everybodys = self.wanted(pod)
+        who = f"Pod {pod.pod.key} is rejected in PreFilter because"
+        if exceeds_max(used, ours, quota.max):
+            return PreFilterResult(
+                unschedulable(f"{who} ElasticQuota {namespace} is more than Max")
+            )
+        if self.args.guarantees_min and not exceeds(used, ours, quota.min):
+            return PreFilterResult()
+        if exceeds({}, total((self._quotas.used(), everybodys)), self._quotas.guaranteed):
+            return PreFilterResult(unschedulable(f"{who} total ElasticQuota used is more than min"))
+        return PreFilterResult()
+
+    def wanted(self, pod: PodInfo) -> tuple[Amounts, Amounts]:
+        """What the pod asks for with nominated pods: of its namespace, and of all."""
+        ours, everybodys = dict(pod.cls.accounted), dict(pod.cls.accounted)
+        usage, namespace = self._cluster.usage.kept(), pod.pod.metadata.namespace
+        for pods in self._nominator.nodes().values():
+            for uid, other in pods.items():
+                theirs = other.metadata.namespace
+                quota = self._quotas.of(theirs)
+                if uid == pod.pod.uid or quota is None or uid in self._cluster.placed:
+                    continue
+                asked = self._cluster.classes.class_of(other).accounted
+                if theirs == namespace:
+                    if other.priority >= pod.pod.priority:
+                        _add(ours, asked)
+                        _add(everybodys, asked)
+                elif not is_borrowing(quota, usage.of(theirs)):
+                    _add(everybodys, asked)
+        return ours, everybodys
+
+    # --- making room -----------------------------------------------------------------------------
+
+    def post_filter(
+        self, pod: PodInfo, rejection: Rejection, trial: Trial
+    ) -> PostFilterResult | Generator[Effect, Answer, PostFilterResult]:
+        now = self._cluster.pods_seen.get(pod.pod.key)
+        if now is None or now.spec.preemption_policy == "Never":
+            return _said(unschedulable(NEVER))
+        ours, everybodys = self.wanted(pod)
+        victims = Victims(self._cluster, self._quotas, self._budgets, pod, ours, everybodys)
+        victims.guarantees_min = self.args.guarantees_min
+        nominated = trial.nominator.node_of(pod.pod.uid) or now.status.nominated_node_name
+        if victims.are_leaving(nominated):
+            return _said(unschedulable(LEAVING), Nomination())
+        found = self._found(pod, rejection, trial, victims)
+        chosen = _still(found, victims, trial)
+        if chosen is None:
+            count = rejection.node_count
+            reasons = dict(found.told) or {NO_VICTIMS.status.message: count}
+            return _said(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
+        preemptor = Preemptor.of_pod(now, chosen.node)
+        eviction = Eviction(self.name, preemptor, chosen.victims, trial, self._under_way)
+        return PostFilterResult(
+            SUCCESS,
+            Nomination(chosen.node),
+            eviction.begin(),
+            tuple(info.pod.key for info in chosen.victims),
+            eviction.withdraw,
+        )
+
+    def _found(
+        self, pod: PodInfo, rejection: Rejection, trial: Trial, victims: Victims
+    ) -> "_Tried":
+        """What trials of all rows came to. Raises OutOfTurn: then those made are kept."""
+        self._budgets.catch_up()
+        tried = self._tried.setdefault(pod.pod.uid, _Tried())
+        self._tried.move_to_end(pod.pod.uid)
+        if len(self._tried) > TRIED_MAX:
+            self._tried.popitem(last=False)
+        for row in rejection.candidates.tolist():
+            if row in tried.rows:
+                continue
+            pods = len(self._cluster.pods_on(row))
+            self._cluster.budget.charge(1 + POD_STEPS * pods)
+            tried.rows.add(row)
+            found = victims.on(row, trial)
+            if isinstance(found, Candidate):
+                tried.candidates[row] = found
+            else:
+                tried.told.update(found.reasons)
+        return self._tried.pop(pod.pod.uid)
+
+
+@dataclass(slots=True)
+class _Tried:
+    """Of an attempt that may pause: rows that were tried, and what came of it."""
+
+    rows: set[int] = field(default_factory=set)
+    candidates: dict[int, Candidate] = field(default_factory=dict)
+    told: Counter[str] = field(default_factory=Counter)
+
+
+def _still(tried: _Tried, victims: Victims, trial: Trial) -> Candidate | None:
+    """The best candidate that is one as things are now: others may have had their turn."""
+    while tried.candidates:
+        tied = best_of(list(tried.candidates.values()))
+        chosen = tied[draw(trial.seed, len(tied))]
+        now = victims.on(chosen.row, trial)
+        if isinstance(now, Candidate) and now.victims == chosen.victims:
+            return now
+        del tried.candidates[chosen.row]
+        if isinstance(now, Candidate):
+            tried.candidates[chosen.row] = now
+    return None
+
+
+def _add(amounts: dict[str, int], more: Amounts) -> None:
+    for name, amount in more.items():
+        amounts[name] = amounts.get(name, 0) + amount
+
+
+def _said(status: Status, nomination: Nomination = Nomination()) -> PostFilterResult:  # noqa: B008
+    return PostFilterResult(Status(status.code, (f"preemption: {status.message}",)), nomination)

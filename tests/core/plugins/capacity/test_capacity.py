@@ -1,0 +1,281 @@
+"""CapacityScheduling: what a namespace may use, and whom it may push out."""
+
+import random
+from typing import Any
+
+import pytest
+
+from asched.core.framework.effects import Bind, DeletePod, MarkVictim
+from asched.core.framework.trial import Candidate
+from asched.core.framework.waiting import WaitingPods
+from asched.core.model.decode import decode
+from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
+from asched.core.model.quota import ElasticQuota, LocalQueue
+from asched.core.plugins.capacity.plugin import CapacityScheduling
+from asched.core.plugins.capacity.victims import Victims
+from asched.core.state.facts import Done, Gone, Seen
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.core.cycle.playbook import Play
+from tests.twins import capacity as twin
+
+GPU = "example.com/gpu"
+
+
+def a_play(*nodes: NodeBuilder, **args: Any) -> Play:
+    """As users of scheduler-plugins have it: preemption is the plugin's alone."""
+    plugins = {
+        "multiPoint": {"enabled": [{"name": "CapacityScheduling"}]},
+        "postFilter": {"enabled": [{"name": "CapacityScheduling"}], "disabled": [{"name": "*"}]},
+    }
+    config = [{"name": "CapacityScheduling", "args": args}]
+    own = {"schedulerName": "default-scheduler", "plugins": plugins, "pluginConfig": config}
+    return Play(*nodes, profiles=[own])
+
+
+def quota(play: Play, namespace: str, name: str = "quota", **spec: Any) -> None:
+    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"}
+    made = decode(ElasticQuota, {"metadata": metadata, "spec": spec})
+    play.turn(Seen(ELASTIC_QUOTA, made))
+
+
+def room(name: str, cpu: int = 8, **more: str) -> NodeBuilder:
+    return a_node(name).allocatable({"cpu": str(cpu), "memory": "64Gi", "pods": "100", **more})
+
+
+def pod(name: str, namespace: str, cpu: int = 1, priority: int = 0) -> PodBuilder:
+    return a_pod(name, namespace).requests(cpu=str(cpu)).priority(priority)
+
+
+def bound(play: Play) -> list[str]:
+    return [bind.pod.name for bind in play.of(Bind)]
+
+
+def big(cpu: int) -> dict[str, str]:
+    return {"cpu": str(cpu), "memory": "100Gi", "ephemeral-storage": "100Gi"}
+
+
+def test_nobody_uses_more_than_his_max() -> None:
+    play = a_play(room("n1"))
+    quota(play, "a", min=big(4), max=big(2))
+    play.see(pod("one", "a", cpu=2))
+    assert bound(play) == ["one"]
+    play.see(pod("two", "a"))
+
+    assert bound(play) == []
+    assert "ElasticQuota a is more than Max" in play.notes()[0]
+
+
+def test_what_others_do_not_use_is_lent_up_to_the_sum_of_all_min() -> None:
+    play = a_play(room("n1", cpu=16))
+    quota(play, "a", min=big(2))
+    quota(play, "b", min=big(2))
+    for number in range(4):
+        play.see(pod(f"a{number}", "a"))
+        assert bound(play) == [f"a{number}"]
+    play.see(pod("a4", "a"))
+
+    assert bound(play) == []
+    assert "total ElasticQuota used is more than min" in play.notes()[0]
+
+
+def test_namespaces_without_a_quota_are_free() -> None:
+    play = a_play(room("n1"))
+    quota(play, "a", min=big(0), max=big(0))
+    play.see(pod("free", "b", cpu=8))
+
+    assert bound(play) == ["free"]
+
+
+def test_a_list_without_memory_allows_none_and_one_without_gpus_any_number() -> None:
+    play = a_play(room("n1", **{GPU: "4"}))
+    quota(play, "a", min={"cpu": "8", GPU: "4"}, max={"cpu": "8"})
+    play.see(a_pod("gpus", "a").requests({"cpu": "1", GPU: "4"}))
+    assert bound(play) == ["gpus"]
+    play.see(a_pod("memory", "a").requests(cpu="1", memory="1Mi"))
+
+    assert bound(play) == []
+
+
+def test_a_pod_that_goes_and_a_quota_that_grows_wake_those_who_wait() -> None:
+    play = a_play(room("n1"))
+    quota(play, "a", min=big(1))
+    play.see(pod("one", "a"))
+    play.see(pod("two", "a"))
+    assert bound(play) == []
+    quota(play, "a", min=big(2))
+    play.turn(after_s=2)
+    assert play.node_of("uid-two") == "n1"
+
+
+def test_where_kueue_has_a_queue_the_quota_is_kueues() -> None:
+    play = a_play(room("n1"))
+    quota(play, "a", min=big(0), max=big(0))
+    queue = decode(LocalQueue, {"metadata": {"name": "q", "namespace": "a", "uid": "q"}})
+    play.turn(Seen(LOCAL_QUEUE, queue))
+    play.see(pod("one", "a"))
+    assert bound(play) == ["one"]
+    play.turn(Gone(LOCAL_QUEUE, queue))
+    play.see(pod("two", "a"))
+
+    assert bound(play) == []
+
+
+def evicted(play: Play) -> set[str]:
+    found = set()
+    for _ in range(10):
+        found |= {effect.pod.name for effect in play.of(DeletePod)}
+        asked = play.of(MarkVictim) + play.of(DeletePod)
+        if not asked:
+            break
+        play.turn(*(Done(effect.id) for effect in asked))
+    return found
+
+
+def borrowers(play: Play) -> None:
+    """Namespace a uses all of what is guaranteed to both, with important pods."""
+    quota(play, "a", min=big(1))
+    quota(play, "b", min=big(1))
+    for number in range(2):
+        play.see(pod(f"a{number}", "a", priority=10 + number).on("n1"))
+
+
+def test_who_is_within_his_min_takes_back_what_others_borrow_whatever_their_priority() -> None:
+    play = a_play(room("n1", cpu=2))
+    borrowers(play)
+    play.see(pod("b0", "b", priority=-5))
+
+    assert evicted(play) == {"a0"}
+
+
+def test_who_borrows_himself_pushes_out_only_his_own() -> None:
+    play = a_play(room("n1", cpu=2))
+    borrowers(play)
+    play.see(pod("a2", "a", priority=100))
+
+    assert evicted(play) == {"a0"}
+
+
+def test_pods_without_a_quota_leave_those_with_one_alone() -> None:
+    play = a_play(room("n1", cpu=3))
+    borrowers(play)
+    play.see(pod("free", "c", priority=0).on("n1"))
+    play.see(pod("more", "c", priority=1000))
+
+    assert evicted(play) == {"free"}
+
+
+@pytest.mark.parametrize("guarantees", [False, True])
+def test_a_min_is_a_guarantee_only_if_it_is_asked_for(guarantees: bool) -> None:
+    """What is used above all min, on whatever node, keeps the one out who uses nothing."""
+    play = a_play(room("n1", cpu=4), room("n2", cpu=1), guaranteesMin=guarantees)
+    borrowers(play)
+    for number in range(2, 4):
+        play.see(pod(f"a{number}", "a").on("n1"))
+    play.see(pod("b0", "b"))
+
+    assert bound(play) == (["b0"] if guarantees else [])
+
+
+def amounts(rng: random.Random, most: int) -> dict[str, str]:
+    given = {"cpu": str(rng.randint(0, most)), "memory": "64Gi", "ephemeral-storage": "64Gi"}
+    if rng.random() < 0.15:
+        del given[rng.choice(["memory", "cpu"])]
+    if rng.random() < 0.4:
+        given[GPU] = str(rng.randint(0, most))
+    return given
+
+
+def in_units(given: dict[str, str] | None) -> dict[str, int] | None:
+    sizes = {"cpu": 1000, GPU: 1}
+    if given is None:
+        return None
+    return {r: int(q) * sizes[r] if r in sizes else 64 << 30 for r, q in given.items()}
+
+
+class Case:
+    """A random cluster, for both."""
+
+    def __init__(self, seed: int) -> None:
+        rng = random.Random(seed)
+        self.rooms = {f"n{i}": (rng.randint(2, 6), rng.randint(0, 3)) for i in range(3)}
+        nodes = [room(n, cpu=c, **{GPU: str(g)}) for n, (c, g) in self.rooms.items()]
+        self.play = a_play(*nodes)
+        quotas = {}
+        for namespace in rng.sample("abc", rng.randint(1, 3)):
+            given = {
+                "min": amounts(rng, 5) if rng.random() < 0.9 else None,
+                "max": amounts(rng, 7) if rng.random() < 0.5 else None,
+            }
+            quota(self.play, namespace, **{k: v for k, v in given.items() if v is not None})
+            quotas[namespace] = twin.Quota(in_units(given["min"]), in_units(given["max"]))
+        self.pods: list[twin.Pod] = []
+        for number in range(rng.randint(3, 12)):
+            self._pod(rng, f"p{number:02}")
+        self.state = twin.State(quotas, self.pods)
+        self.preemptor = self._asked(rng, "new")
+
+    def _asked(self, rng: random.Random, name: str, **more: str) -> twin.Pod:
+        asks = {"cpu": 1000 * rng.randint(1, 3)}
+        if rng.random() < 0.3:
+            asks[GPU] = rng.randint(1, 2)
+        if rng.random() < 0.3:
+            asks["memory"] = 1 << 30
+        return twin.Pod(name, rng.choice("abcd"), rng.randint(0, 20), asks, **more)
+
+    def _pod(self, rng: random.Random, name: str) -> None:
+        where = rng.choice(list(self.rooms))
+        kind = "node" if rng.random() < 0.85 else "nominated"
+        one = self._asked(rng, name, **{kind: where})
+        if kind == "node":
+            cpu, gpus = self.rooms[where]
+            here = [p for p in self.pods if p.node == where]
+            used = twin.plus(one.asks, *(p.asks for p in here))
+            if used["cpu"] > 1000 * cpu or used.get(GPU, 0) > gpus:
+                return
+        if any(p.priority == one.priority for p in self.pods):
+            return  # equals are told apart by their start, which is no matter of quotas
+        self.pods.append(one)
+        built = self.built(one)
+        if kind == "nominated":
+            # Its own room does not matter here, only what it is to use.
+            built.spec(schedulerName="another").status(nominatedNodeName="elsewhere")
+        self.play.see(built.on(where) if kind == "node" else built)
+
+    def built(self, one: twin.Pod) -> PodBuilder:
+        made = a_pod(one.name, one.namespace).priority(one.priority)
+        return made.requests({r: f"{q}m" if r == "cpu" else str(q) for r, q in one.asks.items()})
+
+
+def test_random_states_are_judged_as_by_hand() -> None:
+    refused, rooms = 0, 0
+    for seed in range(500):
+        case = Case(seed)
+        cluster = case.play.parts.cluster
+        runner = case.play.machine.context.runners["default-scheduler"]
+        plugin = runner.profile.plugins["CapacityScheduling"]
+        assert isinstance(plugin, CapacityScheduling)
+        one = case.preemptor
+        info = cluster.classes.info_of(case.built(one).build())
+        said = plugin.pre_filter(info).status
+        expected = case.state.refuses(one)
+        words = {"max": "is more than Max", "min": "total ElasticQuota", "": ""}
+        assert words[expected] in said.message, seed
+        assert said.is_success == (not expected), seed
+        refused += bool(expected)
+
+        state = runner.cache.state_of(info)
+        state.update(info)
+        trial = runner.trial(state, WaitingPods(), 0, case.play.now_s)
+        ours, everybodys = plugin.wanted(info)
+        victims = Victims(cluster, plugin._quotas, plugin._budgets, info, ours, everybodys)
+        for node, (cpu, gpus) in case.rooms.items():
+            offers = {"cpu": 1000 * cpu, GPU: gpus, "memory": 64 << 30}
+            by_hand = case.state.victims(one, node, offers)
+            found = victims.on(cluster.nodes.row_of[node], trial)
+            names = None
+            if isinstance(found, Candidate):
+                names = {victim.pod.metadata.name for victim in found.victims}
+            assert names == (by_hand or None), (seed, node)
+            rooms += bool(by_hand)
+    assert refused > 100
+    assert rooms > 100
