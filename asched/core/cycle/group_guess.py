@@ -17,7 +17,7 @@ from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group import GroupAttempt
 from asched.core.cycle.group_board import ROWS_A_STEP, STATE_STEPS, GroupBoard
 from asched.core.framework.order_free import OrderFree
-from asched.core.framework.placements import Placement
+from asched.core.framework.placements import Divisions, Placement
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.framework.status import PointError
 from asched.core.gang.problem import I64
@@ -40,7 +40,11 @@ def guess(
     if slots is None:
         return unknown
     size, least = len(group.attempts), _least(context, group)
-    counts = [0 if one.rows is None else int(slots[one.rows].sum()) for one in placements]
+    parts = context.cluster.singleton(Divisions).of(placements)
+    if parts is not None:
+        counts = parts.sums(slots).tolist()
+    else:
+        counts = [0 if one.rows is None else int(slots[one.rows].sum()) for one in placements]
     is_certain = max(counts) >= size and not _makes_room(context, group)
     return [
         True if count >= size else False if is_certain and count < least else None

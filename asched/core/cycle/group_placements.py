@@ -48,9 +48,9 @@ def try_placements(
     first: Outcome | None = None
     fitting: list[Assignments] = []
     known = guess(context, group, placements, is_wanted=counts and not only_whether)
+    everybody = tuple([(attempt.info, "") for attempt in group.attempts]) if True in known else ()
     for placement, fits in zip(placements, known, strict=True):
         if fits:
-            everybody = tuple([(attempt.info, "") for attempt in group.attempts])
             fitting.append(Assignments(placement, everybody))
         if fits is not None:
             continue

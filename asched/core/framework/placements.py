@@ -12,6 +12,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from operator import is_not
 from typing import ClassVar, Final, NamedTuple
 
 import numpy as np
@@ -20,9 +21,11 @@ import numpy.typing as npt
 from asched.core.framework.points import Plugin
 from asched.core.framework.results.draw import draw
 from asched.core.framework.status import Status, failure, unschedulable
+from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import PodInfo
 
+I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 MAX_SCORE: Final = 100
@@ -43,6 +46,55 @@ class Placement(NamedTuple):
 
 #: All nodes, where nothing divides them.
 EVERYWHERE: Final = Placement()
+
+
+class Parts(NamedTuple):
+    """Placements that share no nodes, written as one order of all their rows.
+
+    order int64[M]: the rows of the first placement, then those of the next ...; starts int64[P]:
+    where in it each placement begins.
+    """
+
+    order: I64
+    starts: I64
+
+    def sums(self, by_row: I64) -> I64:
+        """int64[..., N] summed over each placement: int64[..., P]."""
+        found: I64 = np.add.reduceat(by_row[..., self.order], self.starts, axis=-1)
+        return found
+
+
+class Divisions:
+    """The parts of the placements asked about last: those of one label are the same for many
+    groups. For `Cluster.singleton`.
+    """
+
+    def __init__(self, _cluster: Cluster) -> None:
+        self._masks: list[Mask] = []
+        self._parts: Parts | None = None
+
+    def of(self, placements: Sequence[Placement]) -> Parts | None:
+        """None if placements share nodes, or one has none."""
+        masks = [one.rows for one in placements if one.rows is not None]
+        if len(masks) < len(placements):
+            return None
+        known = self._masks
+        if len(masks) != len(known) or any(map(is_not, masks, known)):
+            self._masks, self._parts = masks, _parts(masks)
+        return self._parts
+
+
+def _parts(masks: Sequence[Mask]) -> Parts | None:
+    owner = np.full(len(masks[0]), -1, dtype=np.int64)
+    total = 0
+    for part, mask in enumerate(masks):
+        owner[mask] = part
+        total += int(np.count_nonzero(mask))
+    sizes = np.bincount(owner[owner >= 0], minlength=len(masks))
+    if int(sizes.sum()) != total or not sizes.all():
+        return None
+    order = np.argsort(owner, kind="stable")[len(owner) - total :]
+    return Parts(order, np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)[:-1])))
 
 
 class Assignments(NamedTuple):

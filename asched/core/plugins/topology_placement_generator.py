@@ -4,11 +4,15 @@ Offers    one placement for each value that the constraint's label has among the
           for a group without such a constraint. Once pods of the group have places, only theirs.
 Rejects   a group whose pods are in several domains already, or on a node without the label.
 Retry     nothing by itself: pods of a group come back by backoff alone.
-Cost      one pass over the label's column.
+Cost      one pass over the label's column; where no node changed its labels since the last group
+          with this constraint, nothing.
+Bounds    BYTES_MAX of placements are kept, those asked for last.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/topologyaware
 """
 
+from collections import OrderedDict
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
@@ -20,12 +24,18 @@ from asched.core.model.kinds import POD_GROUP
 from asched.core.model.workload import PodGroup
 from asched.core.state.cluster import Cluster
 
+#: Of the rows of all placements, a byte each: 50 racks of 5,000 nodes are 250 kB.
+BYTES_MAX: Final = 8 << 20
+
 
 class TopologyPlacementGenerator(PlacementGeneratePlugin):
     name = names.TOPOLOGY_PLACEMENT_GENERATOR
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._read_at = -1  # the version of all labels
+        self._known: OrderedDict[str, list[Placement]] = OrderedDict()
+        self._bytes = 0
 
     def registrations(self) -> Sequence[Registration]:
         return ()
@@ -41,13 +51,29 @@ class TopologyPlacementGenerator(PlacementGeneratePlugin):
         domain = self._domain_of_placed(group, key)
         if isinstance(domain, Status):
             return domain
+        found = self._of_label(key, parent)
+        return found if domain is None else [one for one in found if one.name == domain]
+
+    def _of_label(self, key: str, parent: Placement) -> list[Placement]:
+        """One for each value, by name."""
         nodes = self._cluster.nodes
+        if self._read_at != nodes.labels_moved:
+            self._read_at, self._bytes = nodes.labels_moved, 0
+            self._known.clear()
+        known = self._known.get(key) if parent.rows is None else None
+        if known is not None:
+            self._known.move_to_end(key)
+            return known
         column = nodes.label_column(key)
         ids = np.where(parent.mask(nodes), column.ids[: nodes.height], 0)
-        found = {column.values.values[id_]: ids == id_ for id_ in np.unique(ids).tolist() if id_}
-        if domain is not None:
-            found = {value: rows for value, rows in found.items() if value == domain}
-        return [Placement(value, found[value]) for value in sorted(found)]
+        rows = {column.values.values[id_]: ids == id_ for id_ in np.unique(ids).tolist() if id_}
+        found = [Placement(value, rows[value]) for value in sorted(rows)]
+        if parent.rows is None:
+            self._known[key] = found
+            self._bytes += len(found) * len(ids)
+            while self._bytes > BYTES_MAX:
+                self._bytes -= len(self._known.popitem(last=False)[1]) * len(ids)
+        return found
 
     def _domain_of_placed(self, group: str, key: str) -> str | Status | None:
         """Where the group's pods are already; None if none of them has a place."""

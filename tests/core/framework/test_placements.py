@@ -9,6 +9,7 @@ import pytest
 from asched.core.framework.placements import (
     EVERYWHERE,
     Assignments,
+    Divisions,
     Placement,
     PlacementGeneratePlugin,
     PlacementScorePlugin,
@@ -17,6 +18,7 @@ from asched.core.framework.placements import (
     generate,
 )
 from asched.core.framework.status import Code, Status, failure, unschedulable
+from asched.core.state.cluster import Cluster
 
 
 class Table(PlacementScorePlugin):
@@ -122,3 +124,24 @@ def test_what_a_plugin_says_is_passed_on() -> None:
     assert status.message == "full"
     one = Placement("a", np.ones(2, dtype=np.bool_))
     assert generate((Fixed((one,)),), "default/crew") == [one]
+
+
+@pytest.mark.parametrize(
+    ("masks", "sums"),
+    [
+        ([[1, 0, 1, 0], [0, 1, 0, 0]], [[5, 2], [50, 20]]),
+        ([[0, 1, 0, 1], [1, 0, 0, 0]], [[6, 1], [60, 10]]),
+        ([[1, 1, 0, 0], [0, 1, 0, 0]], None),  # a node of both
+        ([[1, 1, 0, 0], [0, 0, 0, 0]], None),  # nobody's
+    ],
+)
+def test_amounts_are_summed_over_each_part_in_one_pass(
+    masks: list[list[int]], sums: list[list[int]] | None
+) -> None:
+    placements = [Placement(str(at), np.array(m, dtype=np.bool_)) for at, m in enumerate(masks)]
+    divisions = Divisions(Cluster())
+    parts = divisions.of(placements)
+    assert divisions.of(placements) is parts
+    by_row = np.array([[1, 2, 4, 4], [10, 20, 40, 40]], dtype=np.int64)
+    assert (None if parts is None else parts.sums(by_row).tolist()) == sums
+    assert divisions.of([EVERYWHERE]) is None

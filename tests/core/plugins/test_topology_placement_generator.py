@@ -131,3 +131,18 @@ def test_a_group_that_nobody_knows_fails() -> None:
 
     assert isinstance(status, Status)
     assert status.message == 'podgroup.scheduling.k8s.io "crew" not found'
+
+
+def test_placements_of_a_label_are_kept_until_a_node_has_other_labels() -> None:
+    cluster = a_world(n1="a", n2="b")
+    cluster.apply(Seen(POD_GROUP, a_group()))
+    plugin = TopologyPlacementGenerator(cluster)
+
+    first = plugin.generate_placements("default/crew", EVERYWHERE)
+    assert plugin.generate_placements("default/crew", EVERYWHERE) is first
+    cluster.apply(Seen(NODE, a_node("n2").labels({RACK: "c"}).build()))
+    moved = plugin.generate_placements("default/crew", EVERYWHERE)
+    assert [one.name for one in moved] == ["a", "c"]
+    cluster.apply(Gone(NODE, a_node("n1").build()))
+    gone = plugin.generate_placements("default/crew", EVERYWHERE)
+    assert [one.name for one in gone] == ["c"]

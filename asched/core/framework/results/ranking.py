@@ -84,6 +84,8 @@ class Ranking(ByRow[None]):
         self._varied: list[tuple[I64, int]] = []
         #: the points of a ranking over other rows, if that was the last one
         self._once: list[tuple[WeightedPoints, Points]] | None = None
+        #: whether the last one was over all feasible rows
+        self.is_whole = True
         self._asked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self._told: tuple[list[WeightedPoints], tuple[tuple[str, int], ...]] | None = None
         #: for whoever keeps what was decided: the best nodes when they were looked for last, and
@@ -107,12 +109,19 @@ class Ranking(ByRow[None]):
         self.update(None, self._versions)
         self._moves.settle()
         self._mask_seen = feasible.version
+        self.is_whole = True
         if self._once is not None:
             self._once = self._asked = self._told = None
         return self.totals
 
     def once(self, pod: PodInfo, feasible: Mask) -> I64:
-        """The ranking over another set of rows, from which nothing is kept."""
+        """The ranking over some of the feasible rows, from which nothing is kept."""
+        if self._is_by_row():
+            totals = self.of(pod)
+            if self._is_by_row():
+                self.is_whole = False
+                return np.where(feasible, totals, NOT_FEASIBLE)
+        self.is_whole = False
         made = [(points, points.once(pod, feasible)) for points in self.points]
         self._once = [(points, given) for points, given in made if given is not None]
         self._mask_seen = -1  # some of them read the mask
@@ -122,12 +131,11 @@ class Ranking(ByRow[None]):
             total += given.final
         return np.where(feasible, total, NOT_FEASIBLE)
 
-    # --- for those who tell of it ----------------------------------------------------------------
+    def _is_by_row(self) -> bool:
+        """Whether the points of a row are the same whichever rows are ranked with it."""
+        return all(points.is_by_row for points in self.points)
 
-    @property
-    def is_whole(self) -> bool:
-        """Whether the last one was over all feasible rows."""
-        return self._once is None
+    # --- for those who tell of it ----------------------------------------------------------------
 
     def taking_part(self) -> list[WeightedPoints]:
         """The scorers that are not skipped."""

@@ -90,6 +90,16 @@ class WeightedPoints(ByRow[None]):
         return self._scorer.pre_score is not None
 
     @property
+    def is_by_row(self) -> bool:
+        """Whether the points of a row are the same whichever other rows are feasible; of scores
+        that are made already.
+        """
+        plugin = self._scorer.plugin
+        if plugin.reads_feasible or plugin.is_checked:
+            return False
+        return not self._is_normalized or self.scores.is_uniform
+
+    @property
     def reads(self) -> int:
         """The bits of `Moves` after which they may be others."""
         plugin = self._scorer.plugin

@@ -20,7 +20,7 @@ import numpy as np
 from asched import names
 from asched.core.config import args as config
 from asched.core.framework.order_free import POD_PLACE, OrderFree
-from asched.core.framework.placements import Assignments, PlacementScorePlugin
+from asched.core.framework.placements import Assignments, Divisions, PlacementScorePlugin
 from asched.core.framework.points import (
     I64,
     Codes,
@@ -110,6 +110,7 @@ class NodeResourcesFit(
             raise ValueError("resources not found: scoringStrategy.resources must not be empty")
         self._scores_others = any(spec.name not in (CPU, MEMORY) for spec in self._resources)
         self._kernel = _kernel(args.scoring_strategy)
+        self._divisions = cluster.singleton(Divisions)
         self._delegation = Delegation(cluster)
         self._devices = DeviceTally(cluster, self._delegation)
         self._hints = FitHints(cluster.classes, self._delegation, self._is_ignored)
@@ -237,16 +238,16 @@ class NodeResourcesFit(
     ) -> Sequence[int] | Status:
         """As `score_placement`; parts that share no nodes, for the same pods, in one pass."""
         pods = candidates[0].pods
-        order, starts = _parts([one.placement.mask(self._nodes) for one in candidates])
-        if not len(starts) or any(one.pods is not pods for one in candidates):
+        parts = self._divisions.of([one.placement for one in candidates])
+        if parts is None or any(one.pods is not pods for one in candidates):
             return super().score_placements(group, candidates)
         wanted = self._wanted(candidates[0])
-        view = NodeView(self._nodes, order.astype(np.int32))
+        view = NodeView(self._nodes)
         requested, allocatable = node_amounts(view, wanted.names, _no_devices, nonzero=True)
-        if max(requested.max(initial=0), allocatable.max(initial=0)) > INT64_MAX // len(order):
+        if max(requested.max(initial=0), allocatable.max(initial=0)) > INT64_MAX // view.size:
             return super().score_placements(group, candidates)
-        held = np.add.reduceat(np.where(allocatable > 0, requested, 0), starts, axis=1)
-        offered = np.add.reduceat(allocatable, starts, axis=1)
+        held = parts.sums(np.where(allocatable > 0, requested, 0))
+        offered = parts.sums(allocatable)
         return [
             most_allocated_one(
                 [have + amount for have, amount in zip(one, wanted.plain, strict=True)],
@@ -309,23 +310,6 @@ class NodeResourcesFit(
         cpu, memory = cls.scoring_nonzero
         plain = cls.requests if cls.is_simple else container_requests(cls.example)
         return {**plain, CPU: cpu, MEMORY: memory}
-
-
-def _parts(masks: Sequence[Mask]) -> tuple[I64, I64]:
-    """All rows part by part, and where each part starts; nothing if parts share rows, or have
-    none.
-    """
-    owner = np.full(len(masks[0]), -1, dtype=np.int64)
-    total = 0
-    for part, mask in enumerate(masks):
-        owner[mask] = part
-        total += int(np.count_nonzero(mask))
-    nobody = np.zeros(0, dtype=np.int64)
-    sizes = np.bincount(owner[owner >= 0], minlength=len(masks))
-    if int(sizes.sum()) != total or not sizes.all():
-        return nobody, nobody
-    order = np.argsort(owner, kind="stable")[len(owner) - total :]
-    return order, np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(sizes)[:-1]))
 
 
 def _sums(amounts: I64) -> list[int]:
