@@ -3,13 +3,19 @@
 Of each object only the newest sight is kept, so the cluster bounds it and not the traffic. Answers
 are never folded, a deletion is never folded away, and nothing overtakes a deletion of the same
 object.
+
+Bounds  FACTS_PER_TURN are handed out at once: thousands of pods may go in one moment.
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 from asched.core.model.kinds import Kind
 from asched.core.state.facts import Fact, Gone, Listed, Seen
+
+#: A pod costs up to 100 µs: together 25 ms at most. (A long list is one fact, and sliced by whoever
+#: takes it in.)
+FACTS_PER_TURN: Final = 256
 
 
 class Listener(Protocol):
@@ -28,7 +34,14 @@ class Inbox:
     def __init__(self, on_first: Callable[[], None]) -> None:
         self._on_first = on_first
         self._facts: list[Fact] = []
-        self._seen_at: dict[tuple[str, str], int] = {}
+        self._seen_at: dict[tuple[str, str], int] = {}  # as `arrived` counts
+        #: facts handed out since the start
+        self.drained = 0
+
+    @property
+    def arrived(self) -> int:
+        """Facts since the start, folded ones not counted."""
+        return self.drained + len(self._facts)
 
     def __len__(self) -> int:
         return len(self._facts)
@@ -38,10 +51,10 @@ class Inbox:
         if isinstance(fact, Seen):
             key = (fact.kind.resource, fact.obj.metadata.uid)  # type: ignore[attr-defined]
             at = self._seen_at.get(key)
-            if at is not None:
-                self._facts[at] = fact
+            if at is not None and at >= self.drained:
+                self._facts[at - self.drained] = fact
                 return
-            self._seen_at[key] = len(self._facts)
+            self._seen_at[key] = self.arrived
         elif isinstance(fact, Gone):
             self._seen_at.pop((fact.kind.resource, fact.obj.metadata.uid), None)  # type: ignore[attr-defined]
         elif isinstance(fact, Listed):
@@ -55,9 +68,12 @@ class Inbox:
         return any(getattr(fact, "kind", None) == kind for fact in self._facts)
 
     def drain(self) -> list[Fact]:
-        """Everything that arrived, in order; the inbox is empty afterwards."""
-        facts, self._facts = self._facts, []
-        self._seen_at.clear()
+        """What arrived first, in order: a turn's share."""
+        facts = self._facts[:FACTS_PER_TURN]
+        del self._facts[:FACTS_PER_TURN]
+        self.drained += len(facts)
+        if not self._facts:
+            self._seen_at.clear()
         return facts
 
     def _forget_sights(self, kind: Kind) -> None:

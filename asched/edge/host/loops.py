@@ -247,10 +247,9 @@ class Scheduler:
         await self._first(self._turned, self.tasks.failed, timeout_s=timeout_s)
 
     async def _taken_in(self) -> None:
-        """Wait until the machine knows what has arrived so far; others may go on sending more."""
-        if self.inbox:
-            await self._turn()  # that took everything out of the inbox
-        while self.machine.is_taking_in:
+        """Wait until the machine knows what has arrived so far; others may send more."""
+        arrived = self.inbox.arrived
+        while self.inbox.drained < arrived or self.machine.is_taking_in:
             await self._turn()
 
     async def _beat(self) -> None:
@@ -356,8 +355,8 @@ class Scheduler:
     # --- end -------------------------------------------------------------------------------------
 
     async def _drain(self) -> int:
-        """No pod is popped any more; bindings under way get their answer, then the lanes empty. How
-        many pods are past the point of return without one.
+        """No pod is popped, bindings under way get their answer, the lanes empty. How many pods are
+        past the point of return without one.
         """
         self.is_stopping = True
         self._is_open = self.machine.is_active = False
@@ -365,8 +364,8 @@ class Scheduler:
         while not self.machine.is_idle and self.clock.now_s() < until_s:
             await self._turn(until_s - self.clock.now_s())
         await self.dispatcher.drain(DRAIN_S / 2)
-        if self.inbox:
-            await self._turn(DRAIN_S / 2)  # what never left is answered by now
+        if self.inbox:  # what never left is answered by now
+            await self._first(self._taken_in(), self.tasks.failed, timeout_s=DRAIN_S / 2)
         log.info("drained", extra={"bindings_left": self.machine.bindings})
         return sum(pod.stage is Stage.BINDING for pod in self.machine.context.waiting)
 
