@@ -13,9 +13,9 @@ from typing import Final, Protocol
 from asched.core.model.kinds import Kind
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 
-#: A pod costs up to 100 µs: together 25 ms at most. (A long list is one fact, and sliced by whoever
-#: takes it in.)
-FACTS_PER_TURN: Final = 256
+#: One that goes costs half a millisecond where pods of fifty kinds wait. (A long list is one fact,
+#: and sliced by whoever takes it in.)
+FACTS_PER_TURN: Final = 64
 
 
 class Listener(Protocol):
