@@ -26,7 +26,7 @@ from asched.core.cycle.group_placements import try_placements
 from asched.core.cycle.group_trial import TRY_STEPS, free, pause_if_due, try_group
 from asched.core.cycle.history import Step
 from asched.core.cycle.scheduling import Background, failure_of
-from asched.core.framework.effects import Effect, WaitFor
+from asched.core.framework.effects import Effect, Pause, WaitFor
 from asched.core.framework.group_post_filter import Alike, Probe, RoomMade, group_post_filter
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.placements import Mask, Placement
@@ -35,8 +35,9 @@ from asched.core.framework.status import SKIP, Code, Status, failure, unschedula
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
+from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.preemption.under_way import standing
-from asched.core.state.budget import SLICE_STEPS, STEP_US
+from asched.core.state.budget import SLICE_STEPS, STEP_US, OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
 from asched.core.state.pod_groups import is_coscheduled
@@ -85,6 +86,7 @@ def make_room_for_group(
     if words:
         outcome.message, outcome.asks_again = f"{outcome.message}, {words}", True
         return
+    yield from _lined_up(context)
     trial = Supposed(context, group, known, outcome.message)
     try:
         room = yield from plugin.group_post_filter(trial)
@@ -99,6 +101,17 @@ def make_room_for_group(
     else:
         outcome.result, outcome.room = Result.WAITING_ON_PREEMPTION, room
         _note(context, group, room)
+
+
+def _lined_up(context: SchedulerContext) -> Generator[Effect, Answer, None]:
+    """All nodes' pods are in the order in which they would go, in as many turns as that takes."""
+    while True:
+        try:
+            context.cluster.singleton(PodsByPriority).catch_up()
+        except OutOfTurn:
+            yield Pause()
+        else:
+            return
 
 
 class Vain:

@@ -92,9 +92,9 @@ class PodsByPriority:
         self.priorities: I64 = np.zeros(0, dtype=np.int64)
         self.amounts: I64 = np.zeros((0, 0), dtype=np.int64)
 
-    def catch_up(self) -> None:
+    def catch_up(self, *, in_one_go: bool = False) -> None:
         """Line up the rows that changed. Not to be called on trial. Raises OutOfTurn if these are
-        too many for one turn.
+        too many for one turn, but not `in_one_go`: for those who cannot begin anew.
         """
         nodes, behind = self._cluster.nodes, self._behind
         if self._cursor != nodes.log.end:
@@ -107,16 +107,17 @@ class PodsByPriority:
             self._reserve_rows()
             self._cursor = nodes.log.end
         while behind:
-            self._line_up_some()
+            self._line_up_some(in_one_go=in_one_go)
         self._write_bulks()
 
-    def _line_up_some(self) -> None:
+    def _line_up_some(self, *, in_one_go: bool) -> None:
         """As many rows that changed as may be looked at before the budget is asked again."""
         cluster, behind = self._cluster, self._behind
         rows = list(islice(behind, ROWS_AT_ONCE))
         if len(rows) == ROWS_AT_ONCE:
             pods = sum(len(cluster.pods_on(row)) for row in rows)
-            cluster.budget.charge(ROWS_AT_ONCE * ROW_STEPS + pods * POD_STEPS)
+            spend = cluster.budget.note if in_one_go else cluster.budget.charge
+            spend(ROWS_AT_ONCE * ROW_STEPS + pods * POD_STEPS)
         for row in rows:
             self._line_up(row, in_line(cluster.pods_on(row).values()))
             del behind[row]

@@ -184,7 +184,7 @@ def is_hopeless(
     Many rows at a time: this is asked again whenever a group that waits is tried.
     """
     by_priority, nodes = cluster.singleton(PodsByPriority), cluster.nodes
-    by_priority.catch_up()
+    by_priority.catch_up(in_one_go=True)
     axes = _axes(wants)
     free = _left(cluster, axes)
     amounts = np.array(

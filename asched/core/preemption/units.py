@@ -87,7 +87,7 @@ class Below:
         if next(self.whole(), None) is not None:
             return True
         by_priority = self._cluster.singleton(PodsByPriority)
-        by_priority.catch_up()
+        by_priority.catch_up(in_one_go=True)
         if not (by_priority.priorities[by_priority.bulks] < self._limit).any():
             return False
         rows = range(self._cluster.nodes.height)

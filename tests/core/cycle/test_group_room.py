@@ -15,7 +15,8 @@ from asched.core.framework.effects import (
 )
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET, POD_GROUP
 from asched.core.plugins import default_preemption
-from asched.core.preemption import sparing
+from asched.core.preemption import pods_by_priority, sparing
+from asched.core.state.budget import SLICE_STEPS
 from asched.core.state.facts import Gone, Seen
 from tests.builders import PodBuilder, a_pod
 from tests.core.cycle.group_stage import Stage, cpus, low, member
@@ -427,6 +428,19 @@ def test_a_trial_that_pauses_shows_nobody_a_cluster_without_its_victims(
     assert min(paused) == 30
     assert max(paused) > 30, "of the group, beside those who are still there"
     assert len(stage.evict()) == 30
+
+
+def test_putting_everybody_in_line_pauses_and_the_group_gets_its_room_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Many rows take several turns, and a group is no attempt that could begin anew."""
+    monkeypatch.setattr(pods_by_priority, "ROWS_AT_ONCE", 1)
+    monkeypatch.setattr(pods_by_priority, "ROW_STEPS", SLICE_STEPS)
+    stage = Stage(*(cpus(f"n{i}", 1) for i in range(4)))
+    stage.show(*(low(f"low-{i}", f"n{i}") for i in range(4)))
+    stage.crew(*(f"m{i}" for i in range(4)), min_count=4)
+
+    assert len(stage.evict()) == 4
 
 
 def test_a_pod_of_a_gang_that_is_supposed_gone_waits_for_its_gang_again() -> None:

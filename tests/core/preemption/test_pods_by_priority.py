@@ -4,16 +4,20 @@ import random
 
 import numpy as np
 
+from asched.core.model.kinds import NODE, POD
 from asched.core.preemption.pods_by_priority import (
     NOBODY,
     NOW,
+    ROWS_AT_ONCE,
     SLOTS_STEP,
     SPARE_MAX,
     PodsByPriority,
     in_line,
     start_of,
 )
+from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Seen
 from tests.builders import a_node, a_pod
 from tests.core.preemption.stage import RandomStage, Stage, a_low
 
@@ -130,3 +134,25 @@ def _compare(pods_by_priority: PodsByPriority, cluster: Cluster) -> None:
         assert pods_by_priority.starts[places].tolist() == [start_of(info) for info in line]
         wanted = [info.cls.accounted.get("cpu", 0) for info in line]
         assert pods_by_priority.amounts[cpu, here].tolist() == wanted
+
+
+def test_many_rows_are_lined_up_in_several_turns_and_in_one_where_nobody_may_pause() -> None:
+    cluster, slices, count = Cluster(), 1, 4 * ROWS_AT_ONCE
+    for i in range(count):
+        cluster.apply(Seen(NODE, a_node(f"n{i}").build()))
+        cluster.apply(Seen(POD, a_pod(f"p{i}").on(f"n{i}").build()))
+    pods_by_priority = PodsByPriority(cluster)
+    while True:
+        cluster.budget.open(1)
+        try:
+            pods_by_priority.catch_up()
+            break
+        except OutOfTurn:
+            slices += 1
+    assert slices == 4
+    cluster.budget.open(1)
+    at_once = PodsByPriority(cluster)
+    at_once.catch_up(in_one_go=True)
+    cluster.budget.close()
+    for row in range(count):
+        assert pods_by_priority.pods(row) == at_once.pods(row) != []
