@@ -18,7 +18,8 @@ tried one after the other.
 Bounds  those of `Deciding`, for each kind anew; TAKES_MAX of the others for each change.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final
 
 from asched.core.explain.deciding import Deciding
@@ -52,23 +53,33 @@ def changes(
     """The smallest change of each kind that makes a waiting pod fit. `others` wait for the same;
     with more than one `needed`, they are its gang, and so many of them must fit.
     """
+    return list(chain.from_iterable(in_parts(runner, nominator, pod, others, needed)))
+
+
+def in_parts(
+    runner: Runner, nominator: Nominator, pod: Pod, others: Sequence[Pod] = (), needed: int = 1
+) -> Iterator[list[Change]]:
+    """The same, one kind after the other. In between nothing is supposed, and the cluster may
+    move: each kind is decided about as things stand then.
+    """
     gang = others if needed > 1 else ()
     deciding = Deciding(runner, nominator, pod, gang, needed)
-    found: list[Change] = []
     try:
         with deciding.within_budget():
             if deciding.fits():
-                return found
+                return
     except (OutOfTurn, PointError):
-        return found
+        return
     for kind in KINDS:
+        yield []
+        found: list[Change] = []
         try:
             with deciding.within_budget():
                 some = others[:TAKES_MAX]
                 found.extend(_with_others(deciding, way, some) for way in kind(deciding))
         except (OutOfTurn, PointError):
-            continue
-    return found
+            pass
+        yield found
 
 
 def _with_others(deciding: Deciding, way: Way, others: Iterable[Pod]) -> Change:

@@ -4,6 +4,7 @@ Values are taken between two turns of the deciding loop, so they fit together. W
 in a thread is copied first.
 """
 
+import asyncio
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.decided import read
 from asched.core.cycle.history import Line
 from asched.core.explain.against import against
-from asched.core.explain.changes import changes
+from asched.core.explain.changes import in_parts
 from asched.core.explain.groups import company_of
 from asched.core.explain.shortfalls import (
     missing_everywhere,
@@ -102,11 +103,12 @@ class Inspection:
 
     # --- one pod ---------------------------------------------------------------------------------
 
-    def explain(
+    async def explain(
         self, namespace: str, name: str, against_node: str = "", *, tries_changes: bool = True
     ) -> Mapping[str, Any] | None:
         """Its place, its history, its last rejection, how each node looks at it now, and which
-        changes would help; for a placed pod what speaks against another node.
+        changes would help; for a placed pod what speaks against another node. Others have their
+        turn between two kinds of changes.
         """
         key = f"{namespace}/{name}"
         pod = self._context.cluster.pods_seen.get(key)
@@ -128,7 +130,7 @@ class Inspection:
             nominator, chosen = self._context.nominator, next(lines, None)
             told["against"] = against(runner, nominator, pod, against_node, chosen)
         if runner is not None and not pod.spec.node_name:
-            told.update(self._prospects(pod, runner, tries_changes=tries_changes))
+            told.update(await self._prospects(pod, runner, tries_changes=tries_changes))
         return told
 
     async def at_decision(
@@ -142,7 +144,7 @@ class Inspection:
             return None
         return await self._past.against(self.current, self.plugins, pod, against_node, chosen)
 
-    def _prospects(self, pod: Pod, runner: Runner, *, tries_changes: bool) -> dict[str, Any]:
+    async def _prospects(self, pod: Pod, runner: Runner, *, tries_changes: bool) -> dict[str, Any]:
         """How each node looks at a waiting pod now, what is missing, and what would help."""
         cluster = self._context.cluster
         info = cluster.classes.info_of(pod)
@@ -157,8 +159,11 @@ class Inspection:
         if needed > 1:
             found["together"] = needed
         if company is not None and tries_changes:
-            helping = changes(runner, self._context.nominator, pod, company.others, needed)
-            found["changes"] = [_told(change) for change in helping]
+            found["changes"] = helping = []
+            nominator = self._context.nominator
+            for some in in_parts(runner, nominator, pod, company.others, needed):
+                helping += [_told(change) for change in some]
+                await asyncio.sleep(0)
         return found
 
     def _equals(self, pod: Pod) -> list[Pod]:

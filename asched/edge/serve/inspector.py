@@ -36,7 +36,7 @@ class Inspector(Protocol):
     async def audit_now(self) -> Mapping[str, Any]:
         """The same after an audit of everything, which begins now."""
 
-    def explain(
+    async def explain(
         self, namespace: str, name: str, against_node: str = "", *, tries_changes: bool = True
     ) -> Mapping[str, Any] | None:
         """A pod's history and its last rejection, why not that node, and what would make it fit,

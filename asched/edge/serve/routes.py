@@ -143,7 +143,7 @@ class Routes:
             case ["pods", namespace, name]:
                 against = "".join(asked.query.get("against", ())[:1])
                 tries = asked.query.get("changes") != ("no",)
-                told = inspector.explain(namespace, name, against, tries_changes=tries)
+                told = await inspector.explain(namespace, name, against, tries_changes=tries)
                 if told is not None and "against" in told:
                     then = await inspector.at_decision(namespace, name, against)
                     told = {**told, "against": {**told["against"], "then": then}}
@@ -153,7 +153,7 @@ class Routes:
                 told = self._viewer.gang(f"{namespace}/{name}")
                 rejected = (told or {}).get("rejected", "")
                 if rejected and asked.query.get("explain") == ("yes",):
-                    why = inspector.explain(*rejected.split("/"))
+                    why = await inspector.explain(*rejected.split("/"))
                     told = {**(told or {}), "rejectedPod": why}
         return NOT_FOUND if told is None else as_json(told)
 

@@ -1,5 +1,6 @@
 """What the pages see of the inside."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -7,7 +8,9 @@ import orjson
 
 from asched.cli.explain import explanation
 from asched.core.config.defaults import configuration
+from asched.core.explain.changes import KINDS
 from asched.core.model.kinds import NODE
+from asched.core.state.audit import recount
 from asched.core.state.facts import Seen
 from asched.edge.host.inspection import Inspection
 from tests.builders import a_node, a_pod
@@ -29,7 +32,7 @@ def test_the_configuration_is_shown_without_private_keys() -> None:
 def told_of(play: Play, name: str, against: str = "") -> dict[str, Any]:
     scheduler = SimpleNamespace(machine=play.machine)
     inspection = Inspection(cast("Any", scheduler), configuration({}), lambda: True, NOBODY)
-    told = inspection.explain("default", name, against)
+    told = asyncio.run(inspection.explain("default", name, against))
     assert told is not None
     return dict(told)
 
@@ -134,3 +137,21 @@ def test_a_pod_is_judged_against_another_node_as_if_it_were_nowhere() -> None:
     play.see(a_pod().labels(app="web").spec(affinity=apart).requests(cpu="2").on("n1"))
     assert "refused" not in told_of(play, "web", "n1")["against"]
     assert "refused" not in told_of(play, "web", "n2")["against"]
+
+
+async def test_others_have_their_turn_between_two_kinds_of_changes() -> None:
+    """What is supposed of the cluster for a kind is over by then."""
+    play = Play(a_node("n1").allocatable(cpu="1"))
+    play.see(a_pod("web").requests(cpu="4"))
+    scheduler = SimpleNamespace(machine=play.machine)
+    inspection = Inspection(cast("Any", scheduler), configuration({}), lambda: True, NOBODY)
+    asked = asyncio.ensure_future(inspection.explain("default", "web"))
+    turns = 0
+    while not asked.done():
+        await asyncio.sleep(0)
+        play.see(a_pod(f"late{turns}").requests(cpu="8"))
+        assert recount(play.parts.cluster) == []
+        turns += 1
+
+    assert turns > len(KINDS)
+    assert (await asked or {})["changes"]

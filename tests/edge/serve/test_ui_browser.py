@@ -168,7 +168,7 @@ async def a_page(told: dict[str, Any]) -> AsyncIterator[tuple[Tab, Port, str]]:
             port.inspector.asked.append((names_of, since))
             return told
 
-        def explain(namespace: str, name: str, _: str, *, tries_changes: bool) -> Any:
+        async def explain(namespace: str, name: str, _: str, *, tries_changes: bool) -> Any:
             if (namespace, name) not in (("ml", "train-0"), ("ml", HOSTILE)):
                 return None
             return {**A_POD, **({"changes": CHANGES} if tries_changes else {})}

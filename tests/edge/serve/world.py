@@ -99,7 +99,7 @@ class Glass:
     async def audit_now(self):
         return {"found": 1}
 
-    def explain(self, namespace, name, against_node="", *, tries_changes=True):
+    async def explain(self, namespace, name, against_node="", *, tries_changes=True):
         return self.told.get(f"{namespace}/{name}")
 
     async def at_decision(self, namespace, name, against_node):

@@ -56,8 +56,8 @@ async def test_a_run_is_repeated(tmp_path: Path, *, asks: bool) -> None:
         server.create("pods", small(f"p{number}", f"{10 + number}m"))
         if asks and number % 4 == 0:
             await asyncio.sleep(0)
-            inspection.explain("default", "huge")
-            inspection.explain("default", f"p{number // 2}", "n1")
+            await inspection.explain("default", "huge")
+            await inspection.explain("default", f"p{number // 2}", "n1")
     await until(lambda: len(bound(server)) == 40)
     server.create("nodes", a_node("n3"))
     await until(lambda: machine.context.cluster.nodes.count == 4)
