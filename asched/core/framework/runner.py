@@ -352,11 +352,16 @@ class Runner:
     def _on_nominated(
         self, pod: PodInfo, state: ClassState, node: str, within: Mask | None
     ) -> Generator[Effect, Answer, Decision | None]:
-        """The node the pod was nominated to, if it still fits: then nobody else is looked at."""
+        """The node the pod was nominated to, if it still fits: then nobody else is looked at.
+
+        Not while its kubelet is spared such pods: it counts something there that we do not know of.
+        """
         row = self.cluster.nodes.row_of.get(node)
         if row is None or not state.fits(row) or not (within is None or within[row]):
             return None
         if self.nominated_pods.judge_row(pod, state, row) is not None:
+            return None
+        if row in self.cluster.refusals.rows(pod.pod, self.cluster.wall_clock_s):
             return None
         if self._extenders is not None and self._extenders.has_filter and self.consults(pod):
             only = np.zeros(len(state.feasible), dtype=np.bool_)

@@ -106,6 +106,15 @@ def test_where_there_is_no_other_node_it_waits_is_told_and_comes_back_by_itself(
     assert world.outcome("a").node == "n1"
 
 
+def test_a_pod_that_was_nominated_to_such_a_node_goes_elsewhere_too() -> None:
+    world = given([node("n1", cpu=64), node("n2", cpu=2)])
+    refused(world, "n1")
+    for name, owned_by_it, expected in (("a", True, "n2"), ("b", False, "n1")):
+        nominated = replica(name) if owned_by_it else pod(name, cpu=1)
+        nominated["status"] = {"nominatedNodeName": "n1"}
+        assert world.schedule(nominated).node == expected
+
+
 # --- contested nodes -----------------------------------------------------------------------------
 
 MESSAGE = "node(s) contested by another scheduler, which is left some room for a moment"
