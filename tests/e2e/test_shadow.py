@@ -27,6 +27,8 @@ pytestmark = pytest.mark.real
 USER: Final = "onlooker"
 THEIRS: Final = "default-scheduler"
 PACKING: Final = "packing"
+#: Agreement, and what says nothing against it.
+EXPLAINED: Final = ("same", "tie", "lag", "sampled", "missed")
 #: A configuration as a team may have one: all nodes are scored, and a second profile packs.
 CONFIGURATION: Final = """
 apiVersion: kubescheduler.config.k8s.io/v1
@@ -157,7 +159,7 @@ def assert_explained(found: Any, pods: list[Any], *, samples: bool) -> None:
     bound = sum(bool(pod["spec"].get("nodeName")) for pod in pods)
     assert sum(placed.values()) == bound
     assert sum(refused.values()) >= len(pods) - bound
-    explained = sum(placed.get(outcome, 0) for outcome in ("same", "tie", "lag", "sampled"))
+    explained = sum(placed.get(outcome, 0) for outcome in EXPLAINED)
     assert explained > 0.95 * bound, placed
     assert found["unschedulable"]["agreement"] > 0.9
     assert not {"error", "unknown_node"} & placed.keys()

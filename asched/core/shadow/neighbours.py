@@ -34,7 +34,10 @@ class Binding(NamedTuple):
         return self.number < other.number
 
     def had_priority(self, other: "Binding") -> bool:
-        return (-self.priority, self.came) < (-other.priority, other.came)
+        """More important ones were first, wherever they stood; less important ones as seen."""
+        if self.priority > other.priority:
+            return self.number < other.number
+        return self.priority == other.priority and self.came < other.came
 
 
 class Neighbours:
