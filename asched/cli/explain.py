@@ -163,6 +163,10 @@ def explanation(
             yield f"needs {one['asked']} {one['resource']}, the most that is free is {most}"
         for one in told.get("taints", ())[:TAINTS_LINES]:
             yield f"taint {one['taint']} on {one['nodes']} nodes is not tolerated"
+        for one in told.get("holds", ()):
+            whose = "the pod's own " if one["own"] else ""
+            where = f"{one['places']} places on {one['nodes']} nodes"
+            yield f"held for {whose}{one['owner']}: {where}, {one['seconds']} s more"
     yield from _changes(told)
     yield from _scores(told, is_wide=is_wide)
     if told["story"]:

@@ -36,6 +36,7 @@ from asched.edge.host.audit.auditor import Auditor
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.past import Past
 from asched.edge.host.user_plugins.catalogue import Catalogue
+from asched.edge.host.view.holds import holds_for
 
 #: Nodes named in an explanation, the nearest misses first.
 MISSES_MAX: Final = 10
@@ -156,6 +157,7 @@ class Inspection:
         if not found["now"].get("feasible"):
             found["missing"] = missing_everywhere(cluster, info)
             found["taints"] = taints_in_the_way(cluster, info)
+            found["holds"] = holds_for(self._context, pod)
         if needed > 1:
             found["together"] = needed
         if company is not None and tries_changes:
