@@ -60,6 +60,8 @@ EVERYTHING: Final = tuple(
 )
 #: Of different errors. A guess: nobody reads more of them.
 CAUSES_MAX: Final = 256
+QUEUE_TEXT: Final = Hint.QUEUE.value
+SKIP_TEXT: Final = Hint.SKIP.value
 _NODE_TAINT: Final = Trigger(NODE.resource, Action.UPDATE_NODE_TAINT)
 
 #: (class of pods, plugin) -> whether it said Queue; lives as long as one change.
@@ -268,7 +270,8 @@ class Judge:
     def _ask(self, plugin: str, hint: "HintFunction | None", pod: Pod, change: Change) -> bool:
         start_s = self._counter_s()
         try:
-            answer = hint(pod, change.old, change.new).value if hint else Hint.QUEUE.value
+            # `value` is a Python function, and hints are asked by the million
+            answer = hint(pod, change.old, change.new)._value_ if hint else QUEUE_TEXT
         except OutOfTurn:  # its own attempt tells, when it has time for that
             answer = Hint.QUEUE.value
         except Exception as error:  # noqa: BLE001 - a plugin's surprise must not keep a pod asleep
@@ -276,7 +279,7 @@ class Judge:
             self._tell(plugin, pod, change.trigger.label, error)
         duration_s = self._counter_s() - start_s
         self._observer.hint_answered(plugin, change.trigger.label, answer, duration_s)
-        return answer != Hint.SKIP.value
+        return answer != SKIP_TEXT
 
     def _tell(self, plugin: str, pod: Pod, label: str, error: Exception) -> None:
         cause = plugin, repr(error)

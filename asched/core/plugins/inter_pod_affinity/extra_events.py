@@ -21,6 +21,11 @@ def is_plain(terms: AffinityTerms) -> bool:
     )
 
 
+def names_namespaces(terms: AffinityTerms) -> bool:
+    """Whether hints overlook no pod that comes: affinity terms in namespaces by name."""
+    return all(term.namespace_selector is None for term in terms.required_affinity)
+
+
 def pod_may_help(
     terms: AffinityTerms,
     gone_terms: AffinityTerms,

@@ -27,6 +27,7 @@ from asched.core.model.workload import Namespace
 from asched.core.plugins.inter_pod_affinity.attraction import Attraction, between
 from asched.core.plugins.inter_pod_affinity.extra_events import (
     is_plain,
+    names_namespaces,
     namespace_may_help,
     pod_may_help,
 )
@@ -182,7 +183,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         gone = self._terms(old) if new is None else NO_TERMS
         if terms is None or gone is None:
             return Hint.QUEUE
-        if is_plain(terms) and is_plain(gone):
+        if names_namespaces(terms) if old is None else is_plain(terms) and is_plain(gone):
             return Hint.SKIP
         helps = pod_may_help(terms, gone, self._namespaces, pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP

@@ -223,9 +223,9 @@ def after_csi_node_updated(pod: Pod, old: CsiNode, new: CsiNode) -> Hint:  # noq
 
 def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
     """A pod that was on its way to a node, and had volumes that may have been attached."""
-    storage = storage_of(old)
     if not old.spec.node_name and not old.status.nominated_node_name:
         return Hint.SKIP
+    storage = storage_of(old)
     return Hint.QUEUE if storage.claims or storage.has_migratable else Hint.SKIP
 
 

@@ -149,7 +149,10 @@ def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
     """A pod of the same namespace let go of a disk or a claim."""
     if pod.metadata.namespace != old.metadata.namespace:
         return Hint.SKIP
-    mine, freed = storage_of(pod), storage_of(old)
+    mine = storage_of(pod)
+    if not (mine.disks or mine.claims):
+        return Hint.SKIP
+    freed = storage_of(old)
     helps = any(conflict(disk, other) for disk in mine.disks for other in freed.disks)
     helps = helps or not set(mine.direct).isdisjoint(freed.direct)
     return Hint.QUEUE if helps else Hint.SKIP
@@ -157,8 +160,8 @@ def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
 
 def disk_is_free(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
     """A pod of whatever namespace let go of a disk."""
-    mine, freed = storage_of(pod).disks, storage_of(old).disks
-    helps = any(conflict(disk, other) for disk in mine for other in freed)
+    mine = storage_of(pod).disks
+    helps = any(conflict(disk, other) for disk in mine for other in storage_of(old).disks)
     return Hint.QUEUE if helps else Hint.SKIP
 
 
