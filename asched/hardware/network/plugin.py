@@ -53,6 +53,7 @@ SOURCES: Final[Mapping[str, Kind | None]] = {
 }
 KUEUE: Final = "kueue.x-k8s.io/podset-"
 KAI: Final = "kai.scheduler/topology-"
+KAI_NAME: Final = "kai.scheduler/topology"
 VOLCANO: Final = "volcano.sh/network-topology-"
 SLICES: Final = KUEUE + "slice-required-topology"
 HARD, SOFT = "hard", "soft"
@@ -111,6 +112,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
     def __init__(self, args: NetworkTopologyArgs, cluster: Cluster) -> None:
         self._cluster = cluster
         kind = SOURCES[args.source]
+        self._topology = args.topology
         if kind is not None:
             self.kinds = (kind,)  # type: ignore[misc]
         self._tree = Tree(cluster, kind, args.topology, args.levels)
@@ -180,6 +182,9 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
             told = dict(pod.metadata.annotations or {})
             break
         told |= known.metadata.annotations or {}
+        other = told.get(KAI_NAME, self._topology)
+        if other != self._topology:
+            return failure(f'annotation {KAI_NAME} "{other}": this profile knows no such topology')
         if SLICES in told:
             return failure(f"annotation {SLICES} is not implemented")
         mode, tier = told.get(VOLCANO + "mode", ""), told.get(VOLCANO + "highest-tier", "")

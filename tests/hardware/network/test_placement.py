@@ -116,6 +116,7 @@ def test_others_words_are_understood(annotations) -> None:
             "podset-slice-required-topology is not implemented",
         ),
         ({"volcano.sh/network-topology-mode": "x"}, '"x" is neither hard nor soft'),
+        ({"kai.scheduler/topology": "other"}, '"other": this profile knows no such topology'),
     ],
 )
 def test_what_cannot_be_had_is_refused_by_name(annotations, message) -> None:
