@@ -1,7 +1,7 @@
 """Devices made ready for the search: what is read again and again is worked out once.
 
-A `ReadyDevice` lives as long as its version of a slice. It remembers what every selector said of
-it, so that a selector runs once per device however many claims, pods and nodes ask.
+A `ReadyDevice` lives as long as its version of a slice. It remembers what selectors said of it
+(`selector_answers.py`).
 """
 
 from fractions import Fraction
@@ -10,15 +10,13 @@ from typing import Any, Final, NamedTuple
 
 from asched.core.dra.cel.errors import CelError
 from asched.core.dra.cel.frame import Frame
+from asched.core.dra.selector_answers import Answer, SelectorAnswers
 from asched.core.model.claim import Device, DeviceAttribute, ResourceSlice
 from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels, NodeSelector, NodeTerm, compile_node_selector
 
 #: Distinct node selectors of slices kept compiled; a guess with room to spare.
 SELECTORS_MAX: Final = 4096
-#: Expressions whose answers one device remembers, before it forgets them all. Classes and templates
-#: name a handful; a user may write more.
-ANSWERS_MAX: Final = 256
 #: What it costs to find out that an expression makes no sense, as CEL counts. A guess.
 COMPILE_COST: Final = 100
 
@@ -69,9 +67,10 @@ class ReadyDevice:
     """One device of one version of a slice."""
 
     __slots__ = (
-        "_answers",
+        "_remembered",
         "_variable",
         "allows_multiple",
+        "answers",
         "binds",
         "consumes",
         "id",
@@ -81,7 +80,7 @@ class ReadyDevice:
         "slice",
     )
 
-    def __init__(self, owner: ResourceSlice, record: Device) -> None:
+    def __init__(self, owner: ResourceSlice, record: Device, remembered: SelectorAnswers) -> None:
         spec = owner.spec
         self.slice = owner
         self.record = record
@@ -99,7 +98,9 @@ class ReadyDevice:
             for name, counter in (used.counters or {}).items()
         }
         self._variable: dict[str, Any] | None = None
-        self._answers: dict[str, bool | CelError] = {}
+        #: what selectors said; `remembered` alone changes it
+        self.answers: dict[str, Answer] = {}
+        self._remembered = remembered
 
     def is_selected(self, expression: str) -> bool:
         """What a selector says of this device. Raises CelError."""
@@ -110,13 +111,11 @@ class ReadyDevice:
 
     def ask(self, expression: str) -> tuple[bool | CelError, int]:
         """(what a selector says of this device, what that cost: nothing if it was known)."""
-        known = self._answers.get(expression)
+        known = self.answers.get(expression)
         if known is not None:
             return known, 0
         answer, cost = self._evaluate(expression)
-        if len(self._answers) >= ANSWERS_MAX:
-            self._answers.clear()
-        self._answers[expression] = answer
+        self._remembered.keep(self, expression, answer)
         return answer, cost
 
     def _evaluate(self, expression: str) -> tuple[bool | CelError, int]:

@@ -11,6 +11,7 @@ from typing import Final
 
 from asched.core.dra.devices import DevicePlace, PoolId
 from asched.core.dra.pools import Pool, ReadySlice, build_pool
+from asched.core.dra.selector_answers import SelectorAnswers
 from asched.core.model.claim import ResourceSlice
 from asched.core.model.selector import Labels
 from asched.core.state.change_log import ChangeLog
@@ -35,6 +36,7 @@ class Inventory:
         #: equal tuples of pools are one object, so that nodes that see the same can be told
         self._interned: dict[tuple[int, ...], tuple[Pool, ...]] = {}
         self._places: dict[DevicePlace, DevicePlace] = {}  # equal places are one object, too
+        self._remembered = SelectorAnswers()
         for record in slices:
             self.put(record)
 
@@ -43,7 +45,7 @@ class Inventory:
     def put(self, record: ResourceSlice) -> None:
         """Add a slice or replace it by a new version."""
         self._drop(record.metadata.name)
-        ready = ReadySlice(record)
+        ready = ReadySlice(record, self._remembered)
         ready.place = self._places.setdefault(ready.place, ready.place)
         self._slices[record.metadata.name] = ready
         self._pools.setdefault(ready.pool_id, {})[record.metadata.name] = ready
@@ -60,6 +62,7 @@ class Inventory:
         if old is None:
             return None
         self._count(old, -1)
+        old.go()
         rest = self._pools[old.pool_id]
         del rest[name]
         if not rest:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from itertools import chain
 
 from asched.core.dra.devices import Amounts, DevicePlace, PoolId, ReadyDevice
+from asched.core.dra.selector_answers import SelectorAnswers
 from asched.core.model.claim import ResourceSlice
 from asched.core.model.quantity import parse
 from asched.core.model.selector import Labels
@@ -19,10 +20,11 @@ from asched.core.model.selector import Labels
 class ReadySlice:
     """One version of a slice, with its devices made ready on first use."""
 
-    __slots__ = ("_devices", "is_wide", "place", "pool_id", "record")
+    __slots__ = ("_devices", "_remembered", "is_wide", "place", "pool_id", "record")
 
-    def __init__(self, record: ResourceSlice) -> None:
+    def __init__(self, record: ResourceSlice, remembered: SelectorAnswers | None = None) -> None:
         spec = record.spec
+        self._remembered = remembered or SelectorAnswers()
         self.record = record
         self.pool_id: PoolId = (spec.driver, spec.pool.name)
         self.place = DevicePlace(spec.node_name, spec.all_nodes, spec.node_selector)
@@ -38,8 +40,15 @@ class ReadySlice:
     def devices(self) -> tuple[ReadyDevice, ...]:
         if self._devices is None:
             listed = self.record.spec.devices or ()
-            self._devices = tuple(ReadyDevice(self.record, device) for device in listed)
+            self._devices = tuple(
+                ReadyDevice(self.record, device, self._remembered) for device in listed
+            )
         return self._devices
+
+    def go(self) -> None:
+        """There is another version of it, or none."""
+        for device in self._devices or ():
+            self._remembered.forget(device)
 
     def is_seen_by(self, name: str, labels: Labels, known: dict[int, bool]) -> bool:
         """Whether a node sees it. `known` remembers, for this node, what places said."""

@@ -4,7 +4,7 @@ Programs are compiled once per expression and kept; so is the sight of a device.
 without a domain belongs to its driver's, and a domain without attributes is an empty map.
 """
 
-from functools import lru_cache
+from collections import OrderedDict
 from typing import Any, Final
 
 from asched.core.dra.cel.errors import CelError, CelRuntimeError, CelSyntaxError
@@ -14,8 +14,10 @@ from asched.core.dra.cel.parser import parse
 from asched.core.dra.cel.values import DefaultMap, parse_quantity, parse_semver, type_name
 from asched.core.model.claim import Device, DeviceAttribute
 
-#: Distinct expressions kept. Clusters have a handful of classes; claims may add more. A guess.
-PROGRAMS_MAX: Final = 4096
+#: What compiled expressions take at most: whoever may make claims writes as many as he likes.
+PROGRAMS_BYTES_MAX: Final = 32 << 20
+#: What one takes, and each of its characters: up to 87 were measured.
+PROGRAM_BYTES, CHARACTER_BYTES = 1500, 100
 
 
 class Program:
@@ -47,17 +49,41 @@ class Program:
         )
 
 
-@lru_cache(maxsize=PROGRAMS_MAX)
-def _program(expression: str) -> Program | CelError:
-    try:
-        return Program(expression)
-    except CelError as error:
-        return error
+class Programs:
+    """Compiled expressions, and the errors of those that make no sense, bounded in bytes: what was
+    not asked for longest goes first.
+    """
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self._known: OrderedDict[str, Program | CelError] = OrderedDict()
+
+    def of(self, expression: str) -> Program | CelError:
+        found = self._known.get(expression)
+        if found is not None:
+            self._known.move_to_end(expression)
+            return found
+        try:
+            found = Program(expression)
+        except CelError as error:
+            found = error.with_traceback(None)
+        self._known[expression] = found
+        self.bytes += _bytes_of(expression)
+        while self.bytes > PROGRAMS_BYTES_MAX and len(self._known) > 1:
+            self.bytes -= _bytes_of(self._known.popitem(last=False)[0])
+        return found
+
+
+def _bytes_of(expression: str) -> int:
+    return PROGRAM_BYTES + CHARACTER_BYTES * len(expression)
+
+
+_programs: Final = Programs()
 
 
 def compile_expression(expression: str) -> Program:
     """The program of an expression. Raises CelSyntaxError."""
-    found = _program(expression)
+    found = _programs.of(expression)
     if isinstance(found, CelError):
         raise found
     return found

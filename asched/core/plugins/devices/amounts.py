@@ -20,6 +20,7 @@ import numpy.typing as npt
 from asched.core.dra.cel.errors import CelError
 from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice
 from asched.core.dra.pools import ReadySlice
+from asched.core.dra.selector_answers import SelectorAnswers
 from asched.core.framework.points import I64
 from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import RESOURCE_CLAIM, RESOURCE_SLICE
@@ -44,6 +45,7 @@ class DeviceTally:
         self._cluster = cluster
         self._delegation = delegation
         self._slices: dict[str, ReadySlice] = {}
+        self._remembered = SelectorAnswers()
         self._served: dict[str, tuple[Hashable, Served]] = {}
         self._taken: dict[str, tuple[Hashable, I64]] = {}
 
@@ -108,11 +110,14 @@ class DeviceTally:
         """Every published device with the place that decides who sees it."""
         records = self._cluster.all(RESOURCE_SLICE)
         known, self._slices = self._slices, {}
+        for name, ready in known.items():
+            if records.get(name) is not ready.record:
+                ready.go()
         for name, record in records.items():
-            ready = known.get(name)
-            if ready is None or ready.record is not record:
-                ready = ReadySlice(record)
-            self._slices[name] = ready
+            found = known.get(name)
+            if found is None or found.record is not record:
+                found = ReadySlice(record, self._remembered)
+            self._slices[name] = ready = found
             for device in ready.devices:
                 yield device, device.place or ready.place
 
