@@ -6,6 +6,7 @@ Counted, not measured: equal histories weigh the same on every machine.
 import gc
 import weakref
 from collections import Counter, OrderedDict, deque
+from collections.abc import Iterable
 from types import BuiltinFunctionType, FunctionType, ModuleType
 
 import numpy as np
@@ -15,10 +16,12 @@ _LEFT_OUT = (type, ModuleType, FunctionType, BuiltinFunctionType, weakref.ref)
 _CONTAINERS = (dict, list, set, frozenset, tuple, deque, OrderedDict)
 
 
-def weigh(*roots: object) -> Counter[str]:
-    """`entries of X` for each container type, `bytes` of arrays, `X` objects of other types."""
+def weigh(*roots: object, but: Iterable[object] = ()) -> Counter[str]:
+    """`entries of X` for each container type, `bytes` of arrays, `X` objects of other types; what
+    hangs on `but` alone is left out.
+    """
     found: Counter[str] = Counter()
-    seen = {id(root) for root in roots}
+    seen = {id(one) for one in (*roots, *but)}
     waiting = list(roots)
     while waiting:
         one = waiting.pop()

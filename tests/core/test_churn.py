@@ -2,12 +2,8 @@
 
 import pytest
 
-from asched.core.cycle import decided, history
-from asched.core.framework.results import class_cache, nominated_amounts
-from asched.core.plugins import per_pod
-from asched.core.preemption import search
-from asched.core.state import change_log, pod_classes, topology
 from tests.churn import NODES, Churn
+from tests.small_bounds import make_small
 from tests.weigh import growth
 
 ROUNDS = 10 * NODES
@@ -15,22 +11,12 @@ ROUNDS = 10 * NODES
 WOBBLE = ROUNDS // 2
 #: ... of these, several make an entry.
 MORE_WOBBLE = {"entries of tuple": 180, "entries of list": 200, "bytes": 512, "bytes of text": 900}
-IDLE_TERMS = 8
 
 
 @pytest.fixture
 def small_memories(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is bounded by its size is full at once."""
-    monkeypatch.setattr(change_log, "LOG_ENTRIES_MAX", 32)
-    monkeypatch.setattr(history, "LINES_MAX", 40)
-    monkeypatch.setattr(decided, "PATTERNS_MAX", 4)
-    monkeypatch.setattr(topology, "COUNTERS_MIN", 8)
-    monkeypatch.setattr(topology, "CELLS_MAX", 0)
-    monkeypatch.setattr(topology, "IDLE_MAX", IDLE_TERMS)
-    monkeypatch.setattr(pod_classes, "RECENT_BYTES_MAX", 0)
-    monkeypatch.setattr(per_pod, "PODS_MIN", 4)
-    for module in (class_cache, nominated_amounts, search):
-        monkeypatch.setattr(module, "BYTES_MAX", 0)
+    make_small(monkeypatch.setattr)
 
 
 @pytest.mark.usefixtures("small_memories")

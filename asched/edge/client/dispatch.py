@@ -74,7 +74,7 @@ class Dispatcher:
     ) -> None:
         self.options = options or DispatchOptions()
         self._on_answer = on_answer
-        self._recorder = recorder or EventRecorder(socket.gethostname())
+        self._recorder = EventRecorder(socket.gethostname()) if recorder is None else recorder
         self._extenders = extenders
         self._loop = asyncio.get_running_loop()
         self._rng = random.Random(self.options.seed)  # only jitter is drawn from it

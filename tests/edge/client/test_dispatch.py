@@ -23,6 +23,7 @@ from asched.core.state.facts import Bound, Done, ReadPlaced, Refused, Unknown
 from asched.edge.client import courtesy
 from asched.edge.client.courtesy import STATUSES_BUSY, limit_of
 from asched.edge.client.dispatch import CONCURRENCY, Dispatcher, DispatchOptions
+from asched.edge.client.events import EventRecorder
 from asched.edge.client.lanes import QUEUE_MAX
 from tests.edge.client.conftest import session_with
 from tests.edge.client.scripted import reply, scripted, status
@@ -31,6 +32,14 @@ from tests.patience import HANG_S
 
 def pod(name="a"):
     return PodRef(namespace="t", name=name, uid=f"u-{name}")
+
+
+async def test_a_recorder_that_knows_no_event_yet_is_the_one_that_is_used():
+    recorder = EventRecorder("host", lambda: 7)
+    async with scripted(lambda *_: None) as server, session_with(server) as session:
+        made = Dispatcher(session, [].append, recorder=recorder)
+
+    assert made._recorder is recorder
 
 
 def bind(id_, name="a"):

@@ -67,13 +67,14 @@ class Process:
         self.port = port
         self.task = task
 
-    async def ask(self, path, token="sesame"):
+    async def ask(self, path, token="sesame", method="GET"):
         tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         tls.check_hostname, tls.verify_mode = False, ssl.CERT_NONE
         headers = {"Authorization": f"Bearer {token}"} if token else {}
+        headers["Connection"] = "close"  # the next one has a TLS context of its own
         url = f"https://127.0.0.1:{self.port}{path}"
         try:
-            async with self.session.get(url, headers=headers, ssl=tls) as answer:
+            async with self.session.request(method, url, headers=headers, ssl=tls) as answer:
                 return answer.status, (await answer.read()).decode()
         except aiohttp.ClientConnectionError:
             return 0, ""

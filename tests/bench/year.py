@@ -1,0 +1,58 @@
+"""What stays of a year: production's process in a simulated cluster in which all names change.
+
+    python -m tests.bench.year [--days N]
+
+Each day nodes, namespaces, pods, classes, claims, volumes, slices, budgets, pod groups with held
+room, the configuration and a user's plugin have other names (`tests/year.py`); streams break, and
+an audit compares everything. A day takes two virtual minutes, since time itself leaves nothing.
+What is bounded by its size has small bounds here, so that it is full at once, and whatever grows
+has none. Counted, with all pods gone: entries of containers, bytes of arrays and texts, tasks,
+timers and streams.
+
+Exit status: 0 if the last day holds at most a twentieth more entries than the first, 1 if not.
+"""
+
+# ruff: noqa: T201 - a command prints
+
+import argparse
+import sys
+from collections import Counter
+
+from asched.lab.bench.report import commit, machine_line
+from tests.small_bounds import make_small
+from tests.year import Year
+
+STEPS = 12
+#: What is made on first use, and logs, are there by then.
+FIRST_DAYS = 8
+GROWTH_MAX = 0.05
+COLUMNS = ("bytes", "bytes of text", "tasks", "timers", "streams")
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.year", description=__doc__)
+    parser.add_argument("--days", type=int, default=365, metavar="N")
+    wanted = parser.parse_args(argv).days
+    print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
+    print(f"{'day':>5} {'names':>7} {'entries':>8} " + " ".join(f"{one:>13}" for one in COLUMNS))
+    make_small()
+    with Year() as year:
+        first = last = 0
+        for step in range(STEPS + 1):
+            year.live(FIRST_DAYS + (wanted - FIRST_DAYS) * step // STEPS - year.day)
+            held = year.held()
+            last = entries_of(held)
+            first = first or last
+            shown = " ".join(f"{held[one]:>13}" for one in COLUMNS)
+            print(f"{year.day:>5} {year.names:>7} {last:>8} {shown}", flush=True)
+        found = year.world.acting.auditor.report.found
+        print(f"{year.world.ledger.bound_count} pods bound, {found} differences found by audits")
+    return 0 if last <= first * (1 + GROWTH_MAX) else 1
+
+
+def entries_of(held: Counter[str]) -> int:
+    return sum(number for name, number in held.items() if name.startswith("entries"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
