@@ -9,11 +9,12 @@ from asched.core.dra import inventory
 from asched.core.framework.results import class_cache, nominated_amounts
 from asched.core.plugins import per_pod
 from asched.core.preemption import search
-from asched.core.state import change_log, pod_classes, topology
+from asched.core.state import change_log, journal, pod_classes, topology
 
 IDLE_TERMS: Final = 8
 SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (change_log, "LOG_ENTRIES_MAX", 32),
+    (journal, "BYTES_MAX", 0),
     (history, "LINES_MAX", 40),
     (decided, "PATTERNS_MAX", 4),
     (inventory, "SPARE", 0),
