@@ -83,7 +83,7 @@ def report(instances: Iterator[Instance], *, verbose: bool) -> int:
             sys.stdout.write(_line(played, plain))
     for what, count in sorted(counts.items()):
         sys.stdout.write(f"{count:8d}  {what}\n")
-    sys.stdout.write(f"{within_1_s:8d}  placed after at most a second of search\n")
+    sys.stdout.write(f"{within_1_s:8d}  placed after at most a second of processor time\n")
     sys.stdout.write(f"{wrong:8d}  wrong\n")
     return 1 if wrong else 0
 
