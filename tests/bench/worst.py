@@ -287,13 +287,13 @@ def main(argv: list[str] | None = None) -> int:
         gc.collect()
         gc.freeze()
         turns = turns_of(play, facts)
+        outcome = "" if pod is None else "placed" if play.node_of(pod.uid) else "waits"
         beside = turns_of(play, [Seen(POD, a_pod("neighbour").build())])
         if pod is not None and play.node_of(pod.uid):
             bound = msgspec.structs.replace(pod.spec, node_name=play.node_of(pod.uid))
             turns += turns_of(play, [Seen(POD, msgspec.structs.replace(pod, spec=bound))])
             turns += turns_of(play, [Gone(POD, msgspec.structs.replace(pod, spec=bound))])
         gc.unfreeze()
-        outcome = "" if pod is None else "placed" if play.node_of(pod.uid) else "waits"
         if len(turns) >= TURNS_MAX:
             outcome = "given up"
         longest, total = max(turns) * 1000, sum(turns) * 1000
