@@ -84,7 +84,7 @@ def test_lives_are_kept_gone_on_with_and_told_in_a_table(
     assert [life.seed for life in read(kept)] == [0, 1]
     rows = capsys.readouterr().out.splitlines()
     (row,) = [row for row in rows if row.startswith("| `Incident06`")]
-    assert row.split(" | ")[2:5] == ["20 s", "2", "0"]
+    assert row.split(" | ")[3:6] == ["20 s", "2", "0"]
     assert rows[-1].startswith("2 lives, ")
 
 
@@ -98,6 +98,11 @@ def test_a_broken_life_is_kept_with_its_rule(
     assert main(["sim", *options]) == 1
     assert capsys.readouterr().out.startswith("scenario Preemptors, seed 3: ")
     assert read(kept)[0].broken
+    monkeypatch.undo()
+    monkeypatch.setattr("asched.lab.sim.lives.code", lambda: "mended")
+    assert main(["sim", *options, "--table", str(kept)]) == 0
+    assert [bool(life.broken) for life in read(kept)] == [True, False]
+    assert "0 lives with a broken rule (1 with those" in capsys.readouterr().out
 
 
 def test_files_that_hold_no_lives_are_refused_in_a_line(

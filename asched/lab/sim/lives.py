@@ -6,7 +6,9 @@ empty if all held. Lines are only ever appended, so a run that was cut off is go
 
     next life: of the scenario that took the least CPU so far, its lowest seed that is not there yet
 
-so that cheap scenarios are lived more often than dear ones, and new ones catch up first.
+so that cheap scenarios are lived more often than dear ones, and new ones catch up first. A life
+that was broken is lived again, once, by each later code; the last line of a scenario and seed
+counts, and the table says how many were broken before.
 """
 
 import hashlib
@@ -69,7 +71,7 @@ def live_on(
     path: Path, kinds: Mapping[str, type[Scenario]], until: int, first_seed: int = 0
 ) -> Iterator[Life]:
     """Live until the file has so many lives of these scenarios; each one as it is written."""
-    lives = [life for life in read(path) if life.scenario in kinds]
+    lives = [life for life in last_of(read(path)) if life.scenario in kinds]
     spent_s = dict.fromkeys(kinds, 0.0)
     lived: dict[str, set[int]] = {name: set() for name in kinds}
     for life in lives:
@@ -77,17 +79,28 @@ def live_on(
         lived[life.scenario].add(life.seed)
     with path.open("ab") as file:
         _end_line(path, file)
+        for old in [life for life in lives if life.broken and life.code != code()]:
+            yield _written(file, lived_through(kinds[old.scenario], old.seed))
         for _ in range(until - len(lives)):
             name = min(spent_s, key=lambda name: spent_s[name])
             seed = first_seed
             while seed in lived[name]:
                 seed += 1
-            life = lived_through(kinds[name], seed)
+            life = _written(file, lived_through(kinds[name], seed))
             spent_s[name] += life.cpu_s
             lived[name].add(seed)
-            file.write(msgspec.json.encode(life) + b"\n")
-            file.flush()
             yield life
+
+
+def last_of(lives: Iterable[Life]) -> list[Life]:
+    """Of each scenario and seed the last one."""
+    return list({(life.scenario, life.seed): life for life in lives}.values())
+
+
+def _written(file: Any, life: Life) -> Life:
+    file.write(msgspec.json.encode(life) + b"\n")
+    file.flush()
+    return life
 
 
 def _end_line(path: Path, file: Any) -> None:
@@ -122,11 +135,12 @@ def lived_through(kind: type[Scenario], seed: int) -> Life:
 def table(lives: Iterable[Life], kinds: Mapping[str, type[Scenario]]) -> Iterator[str]:
     """Markdown: incidents with their bounds and recoveries, then all other scenarios, then sums."""
     of: dict[str, list[Life]] = {name: [] for name in kinds}
-    for life in lives:
-        if life.scenario in of:
-            of[life.scenario].append(life)
-    yield "| incident | what happened to others | bound | lives | broken | p50 | p99 | worst |"
-    yield "|---|---|---|---|---|---|---|---|"
+    written = [life for life in lives if life.scenario in of]
+    for life in last_of(written):
+        of[life.scenario].append(life)
+    columns = "what happened to others | threads | bound | lives | broken | p50 | p99 | worst"
+    yield f"| incident | {columns} |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for name, kind in kinds.items():
         if issubclass(kind, Incident):
             yield _incident(name, kind, of[name])
@@ -138,11 +152,12 @@ def table(lives: Iterable[Life], kinds: Mapping[str, type[Scenario]]) -> Iterato
             yield f"| `{name}` | {len(of[name]):,} | {_broken(of[name])} |"
     yield ""
     every = [life for some in of.values() for life in some]
-    codes = sorted({life.code for life in every})
+    codes = {life.code for life in every}
     yield (
         f"{len(every):,} lives, {sum(life.bound for life in every):,} pods bound,"
-        f" {_broken(every)} lives with a broken rule, {sum(life.cpu_s for life in every):,.0f} s of"
-        f" CPU; {len(codes)} versions of the code: {', '.join(codes)}"
+        f" {_broken(every)} lives with a broken rule ({_broken(written)} with those that hold since"
+        f" something was mended), {sum(life.cpu_s for life in every):,.0f} s of CPU,"
+        f" {len(codes)} versions of the code"
     )
 
 
@@ -155,6 +170,7 @@ def _incident(name: str, kind: type[Incident], lives: list[Life]) -> str:
     cells = (
         f"`{name}`",
         kind.what,
+        kind.threads,
         f"{kind.recovers_in_s:.0f} s",
         f"{len(lives):,}",
         str(_broken(lives)),

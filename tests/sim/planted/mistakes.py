@@ -19,6 +19,8 @@ NOMINATED: Final = "core/framework/results/nominated_filter.py"
 class Mistake(NamedTuple):
     area: str
     name: str
+    #: The scenario that is there for it.
+    scenario: str
     path: str
     was: str
     now: str
@@ -29,6 +31,7 @@ MISTAKES: Final = (
     Mistake(
         "fences",
         "nobody asks whether it may act",
+        "LeaderChanges",
         "edge/host/loops.py",
         "        return self._leadership is None or self._leadership.may_act()",
         "        return True",
@@ -36,6 +39,7 @@ MISTAKES: Final = (
     Mistake(
         "fences",
         "a leader acts for a lease longer than it holds it",
+        "LeaderChanges",
         ELECTION,
         "return min(self._deadline_s, self._renewed_s + self.rules.duration_s)",
         "return self._renewed_s + 2 * self.rules.duration_s",
@@ -43,6 +47,7 @@ MISTAKES: Final = (
     Mistake(
         "fences",
         "a lease is taken while its holder lives",
+        "LeaderChanges",
         ELECTION,
         "if record.holder and not self._holds() and self._is_valid(now_s):",
         "if record.holder and not self._holds() and self._is_valid(now_s + 4.0):",
@@ -50,6 +55,7 @@ MISTAKES: Final = (
     Mistake(
         "fences",
         "a renewal counts from its answer",
+        "LeaderChanges",
         ELECTION,
         "self._renewed_s = self._tried_s",
         "self._renewed_s = now_s + 2.0",
@@ -58,6 +64,7 @@ MISTAKES: Final = (
     Mistake(
         "confirmation",
         "a lost binding that is not carried out yet is given up",
+        "LateBindings",
         CONFIRMATION,
         "(BindingPhase.LOST, ReadPending): BindingPhase.RESENT,",
         "(BindingPhase.LOST, ReadPending): BindingPhase.RELEASED,",
@@ -65,6 +72,7 @@ MISTAKES: Final = (
     Mistake(
         "confirmation",
         "nobody waits until a request can not arrive any more",
+        "LateBindings",
         CONFIRMATION,
         "yield _patience(bind, cluster, LANDS_WITHIN_S)",
         "yield _patience(bind, cluster, 0.0)",
@@ -72,6 +80,7 @@ MISTAKES: Final = (
     Mistake(
         "confirmation",
         "a binding is sent again whatever has happened to the node",
+        "NodeFlapping",
         CONFIRMATION,
         "(sends == SENDS_MAX or not still_fits())",
         "sends == SENDS_MAX",
@@ -79,6 +88,7 @@ MISTAKES: Final = (
     Mistake(
         "confirmation",
         "a pod that was placed elsewhere counts as placed here",
+        "Rivalry",
         CONFIRMATION,
         "if isinstance(answer, ReadPlaced) and answer.node != bind.node:",
         "if False:",
@@ -86,6 +96,7 @@ MISTAKES: Final = (
     Mistake(
         "confirmation",
         "a conflict is taken for a success",
+        "Rivalry",
         CONFIRMATION,
         "if answer.code == CONFLICT and f'already assigned to node \"{bind.node}\"'"
         " in answer.message:",
@@ -94,15 +105,24 @@ MISTAKES: Final = (
     Mistake(
         "confirmation",
         "the place of a refused binding is kept",
+        "Rivalry",
         "core/cycle/binding.py",
         "given_back = yield from give_back(context, attempt, self.node)",
         "given_back = False",
     ),
     # --- disruption budgets ----------------------------------------------------------------------
-    Mistake("budgets", "what goes is not counted", BUDGETS, "left[numbers] -= 1", "left[numbers]"),
+    Mistake(
+        "budgets",
+        "what goes is not counted",
+        "Budgets",
+        BUDGETS,
+        "left[numbers] -= 1",
+        "left[numbers]",
+    ),
     Mistake(
         "budgets",
         "violations cost nothing",
+        "Budgets",
         VICTIMS,
         "(victims & found.violating).sum(axis=0),",
         "np.zeros(len(rows), dtype=np.int64),",
@@ -110,6 +130,7 @@ MISTAKES: Final = (
     Mistake(
         "budgets",
         "protected pods are put back last",
+        "Budgets",
         VICTIMS,
         "key=lambda i: not over[i])",
         "key=lambda i: over[i])",
@@ -117,6 +138,7 @@ MISTAKES: Final = (
     Mistake(
         "budgets",
         "a budget's new numbers are not heard",
+        "Budgets",
         BUDGETS,
         "            self.log.add(POD_DISRUPTION_BUDGET.resource, key)\n"
         "        self._is_counted = False",
@@ -126,6 +148,7 @@ MISTAKES: Final = (
     Mistake(
         "watches",
         "a list deletes nothing",
+        "Incident05",
         "core/state/list_parts.py",
         "return listed, listed.keys()",
         "return listed, None",
@@ -133,6 +156,7 @@ MISTAKES: Final = (
     Mistake(
         "watches",
         "a deletion is taken for a change",
+        "RollingDrain",
         WATCH,
         "put(Gone(kind, sight.obj) if sight.type == codec.DELETED else Seen(kind, sight.obj))",
         "put(Seen(kind, sight.obj))",
@@ -140,6 +164,7 @@ MISTAKES: Final = (
     Mistake(
         "watches",
         "after 410 it goes on from now, without a list",
+        "Incident08",
         WATCH,
         "            raise Relist(self._version, str(error)) from error\n        except TRY_AGAIN",
         '            self._version = ""\n        except TRY_AGAIN',
@@ -147,6 +172,7 @@ MISTAKES: Final = (
     Mistake(
         "watches",
         "a list tells nothing new of what is known",
+        "Incident08",
         CLUSTER,
         'if same and old.metadata.resource_version == obj.metadata.resource_version != "":',
         "if same:",
@@ -154,6 +180,7 @@ MISTAKES: Final = (
     Mistake(
         "watches",
         "time may go back",
+        "Incident17",
         "edge/client/history.py",
         "            if runs_backwards(version, now):",
         "            if False:",
@@ -161,6 +188,7 @@ MISTAKES: Final = (
     Mistake(
         "watches",
         "silence is never looked into",
+        "Incident11",
         "edge/client/doubt.py",
         "        elif was_probe:",
         "        elif False:",
@@ -168,6 +196,7 @@ MISTAKES: Final = (
     Mistake(
         "watches",
         "a pod made anew under its name keeps its old place",
+        "OldNames",
         CLUSTER,
         "if old is not None and old.uid != pod.uid:",
         "if False:",
@@ -176,6 +205,7 @@ MISTAKES: Final = (
     Mistake(
         "queue",
         "changes during an attempt are lost",
+        "Incident07",
         QUEUE,
         "        self._take_notes()\n        self.in_flight.record(change)\n        return moved",
         "        self._take_notes()\n        return moved",
@@ -183,6 +213,7 @@ MISTAKES: Final = (
     Mistake(
         "queue",
         "a pod that changes during its attempt is not tried again",
+        "Incident15",
         QUEUE,
         "                self.in_flight.record(Change(trigger, old, new))\n            return",
         "                pass\n            return",
@@ -190,6 +221,7 @@ MISTAKES: Final = (
     Mistake(
         "queue",
         "a pod that is gone stays queued",
+        "Incident15",
         QUEUE,
         "        if queued is not None:\n            self.places.leave(queued)",
         "        if queued is not None and False:\n            self.places.leave(queued)",
@@ -197,6 +229,7 @@ MISTAKES: Final = (
     Mistake(
         "queue",
         "a failed pod comes back as it was before",
+        "Churn",
         QUEUE,
         "        queued.pod = pod_now\n",
         "",
@@ -204,6 +237,7 @@ MISTAKES: Final = (
     Mistake(
         "queue",
         "a freed place wakes nobody",
+        "BurningServer",
         "core/cycle/binding.py",
         "        if given_back:\n            context.queue.move(freed, context.now_s)\n"
         "        told =",
@@ -213,6 +247,7 @@ MISTAKES: Final = (
     Mistake(
         "holds",
         "what is held does not count",
+        "HeldPlaces",
         HOLDS,
         "        if is_moved:\n            self._move(hold, 1)\n",
         "",
@@ -220,6 +255,7 @@ MISTAKES: Final = (
     Mistake(
         "holds",
         "what was held is never given back",
+        "HeldPlaces",
         HOLDS,
         "        if not hold.is_lifted:\n            self._move(hold, -1)\n"
         "        return hold.places",
@@ -229,6 +265,7 @@ MISTAKES: Final = (
     Mistake(
         "nominations",
         "promised room is free for all",
+        "IncidentN2",
         NOMINATED,
         "fits &= layer.codes(verdict, pod)[:height] == 0",
         "pass",
@@ -236,6 +273,7 @@ MISTAKES: Final = (
     Mistake(
         "nominations",
         "a pod that is placed keeps its promise",
+        "Preemptors",
         "core/cycle/scheduling.py",
         "    context.nominator.delete(info.pod.uid)\n",
         "",
@@ -243,6 +281,7 @@ MISTAKES: Final = (
     Mistake(
         "nominations",
         "promises of pods that are gone stay",
+        "Incident06",
         QUEUE,
         "        self.nominator.delete(pod.uid)\n        queued = self.places.get(pod.key)",
         "        queued = self.places.get(pod.key)",
@@ -251,6 +290,7 @@ MISTAKES: Final = (
     Mistake(
         "neighbours",
         "evictions for others' benefit never end",
+        "IncidentN1",
         "core/preemption/duels.py",
         "ROOMS_LOST_MAX: Final = 2",
         "ROOMS_LOST_MAX: Final = 10**6",
@@ -258,6 +298,7 @@ MISTAKES: Final = (
     Mistake(
         "neighbours",
         "the next pod goes to the kubelet that refused the last",
+        "Incident01",
         "core/state/refusals.py",
         "HOLD_S: Final = 10.0",
         "HOLD_S: Final = 0.0",
