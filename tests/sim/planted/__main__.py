@@ -6,8 +6,8 @@
     python -m tests.sim.planted --there               in the scenario that is there for it alone
 
 Lives are those of all scenarios in turn, each with seed 0 before any with seed 1, so nobody chooses
-the scenario that knows, but with `--there`: that costs less. A line says how many lives it took, and which rule spoke. Exit status 1 if
-a mistake was not found.
+the scenario that knows, but with `--there`: that costs less. A line says how many lives it took,
+and which rule spoke. Exit status 1 if a mistake was not found.
 """
 
 import argparse
