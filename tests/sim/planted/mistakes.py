@@ -88,7 +88,7 @@ MISTAKES: Final = (
     Mistake(
         "confirmation",
         "a pod that was placed elsewhere counts as placed here",
-        "Rivalry",
+        "LateBindings",
         CONFIRMATION,
         "if isinstance(answer, ReadPlaced) and answer.node != bind.node:",
         "if False:",
@@ -96,7 +96,7 @@ MISTAKES: Final = (
     Mistake(
         "confirmation",
         "a conflict is taken for a success",
-        "Rivalry",
+        "SideBySide",
         CONFIRMATION,
         "if answer.code == CONFLICT and f'already assigned to node \"{bind.node}\"'"
         " in answer.message:",
@@ -105,7 +105,7 @@ MISTAKES: Final = (
     Mistake(
         "confirmation",
         "the place of a refused binding is kept",
-        "Rivalry",
+        "EveryPhase",
         "core/cycle/binding.py",
         "given_back = yield from give_back(context, attempt, self.node)",
         "given_back = False",
@@ -164,7 +164,7 @@ MISTAKES: Final = (
     Mistake(
         "watches",
         "after 410 it goes on from now, without a list",
-        "Incident08",
+        "Incident05",
         WATCH,
         "            raise Relist(self._version, str(error)) from error\n        except TRY_AGAIN",
         '            self._version = ""\n        except TRY_AGAIN',
@@ -205,7 +205,7 @@ MISTAKES: Final = (
     Mistake(
         "queue",
         "changes during an attempt are lost",
-        "Incident07",
+        "Advisers",
         QUEUE,
         "        self._take_notes()\n        self.in_flight.record(change)\n        return moved",
         "        self._take_notes()\n        return moved",
@@ -213,7 +213,7 @@ MISTAKES: Final = (
     Mistake(
         "queue",
         "a pod that changes during its attempt is not tried again",
-        "Incident15",
+        "Advisers",
         QUEUE,
         "                self.in_flight.record(Change(trigger, old, new))\n            return",
         "                pass\n            return",

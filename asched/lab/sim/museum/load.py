@@ -276,9 +276,8 @@ class IncidentN8(Incident):
         yield AddPods(count=20, wait_s=world.rng.uniform(10.0, 25.0))
         yield Do(name="who leads", act=self._same_leader, wait_s=0.0)
         yield end(Overload)
-        yield over(self, wait_s=0.0)
+        yield over(self, wait_s=0.0)  # whoever heard nothing for 40 s may step down: Incident11
         yield AddPods(count=1, wait_s=20.0)
-        yield Do(name="who leads", act=self._same_leader, wait_s=0.0)
 
     def _same_leader(self, world: World) -> None:
         assert world.leaders == self._led, "the lease went to another process"
