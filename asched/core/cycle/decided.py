@@ -36,6 +36,7 @@ VERDICTS_MAX: Final = 255
 NAMED_MAX: Final = 20
 #: Of an object with its head, as CPython makes them.
 _OBJECT_BYTES: Final = 100
+_POINT_BYTES: Final = 24
 _PACK_LEVEL: Final = 1
 
 
@@ -144,6 +145,15 @@ def chosen(
             ranking.told = 0
     counts = decision.feasible, decision.evaluated
     return decision.node, score, *counts, woken_by, plugins, points, best, position
+
+
+def size_of(kept: tuple[Any, ...], attempt: int) -> int:
+    """About how many bytes the parts of a `Chosen` add; later ones share the best nodes."""
+    points, best = kept[6], kept[7]
+    size = 3 * _OBJECT_BYTES + _POINT_BYTES * len(points)
+    if best is not None and best[0] == attempt:
+        size += len(best[2]) + _OBJECT_BYTES * (2 + len(best[1]))
+    return size
 
 
 def _best(ranking: Ranking, attempt: int, nodes: NodeTable) -> tuple[Any, ...] | None:

@@ -16,8 +16,9 @@ from typing import Any, Final, NamedTuple
 #: The last 100,000 attempts with room to spare: most leave one line or two. 40 bytes each, beside
 #: the pod's name and the details.
 LINES_MAX: Final = 1 << 18
-#: Of details that tell their size: a guess at what an operator would give for looking back.
-BYTES_MAX: Final = 64 << 20
+#: Of details: a guess at what an operator would give for looking back, and 100,000 attempts of
+#: pods that ten plugins score.
+BYTES_MAX: Final = 96 << 20
 #: A pod that is tried for days would make reading it slow.
 TOLD_MAX: Final = 1_000
 #: An attempt leaves four lines at most.
@@ -60,7 +61,7 @@ class Histories:
         self._attempts: list[int] = []
         self._steps: list[Step] = []
         self._details: list[Any] = []
-        self._sizes: dict[int, int] = {}
+        self._sizes: list[int] = []
         self._before: list[int] = []
 
     def tell(
@@ -72,7 +73,7 @@ class Histories:
         details: Any = None,
         size_bytes: int = 0,
     ) -> None:
-        """`size_bytes` of details that are more than a few words."""
+        """`size_bytes` of details that are more than a few words, about."""
         number, last = self._end, self._last
         before = last.get(key, -1)
         if number < self._lines_max:
@@ -81,6 +82,7 @@ class Histories:
             self._attempts.append(attempt)
             self._steps.append(step)
             self._details.append(details)
+            self._sizes.append(size_bytes)
             self._before.append(before)
         else:
             if number - self._start == self._lines_max:
@@ -91,11 +93,11 @@ class Histories:
             self._attempts[slot] = attempt
             self._steps[slot] = step
             self._details[slot] = details
+            self._sizes[slot] = size_bytes
             self._before[slot] = before
         last[key] = number
         self._end = number + 1
         if size_bytes:
-            self._sizes[number] = size_bytes
             self._bytes += size_bytes
             while self._bytes > self._bytes_max and self._start < number:
                 self._drop_oldest()
@@ -106,7 +108,7 @@ class Histories:
         if self._last.get(key) == self._start:
             del self._last[key]
         self._keys[slot], self._details[slot] = "", None
-        self._bytes -= self._sizes.pop(self._start, 0)
+        self._bytes -= self._sizes[slot]
         self._start += 1
 
     def of(self, key: str) -> tuple[Line, ...]:

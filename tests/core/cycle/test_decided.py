@@ -1,5 +1,6 @@
 """What is kept of decisions, read back."""
 
+from sys import getsizeof
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from asched.core.cycle.decided import (
     Refused,
     chosen,
     read,
+    size_of,
 )
 from asched.core.cycle.history import Step
 from asched.core.framework.effects import Bind
@@ -150,3 +152,23 @@ def test_a_choice_among_part_of_the_nodes_names_no_best() -> None:
     assert sum(kept.points[1::2]) == kept.score
     kept = Chosen(*chosen(run_alone(runner.schedule(info, 1)), 2, "", nodes, FirstLooks(), 0.0))
     assert kept.best is not None
+
+
+def test_what_a_choice_takes_is_counted_for_the_most_part() -> None:
+    """By what CPython says of each object that only it holds."""
+    sizes = [
+        a_node(f"n{n}").allocatable(cpu="64", memory=f"{n + 1}Gi", pods="50") for n in range(8)
+    ]
+    play = Play(*sizes)
+    for number in range(20):
+        play.see(a_pod(f"p{number}").requests(cpu=f"{100 + number}m"))
+    lines = [line for _, line in play.machine.context.histories.latest(60)]
+    chosen = [line for line in lines if line.step is Step.NODE]
+    assert len(chosen) == 20
+    for line in chosen:
+        own = [line.details, line.details[6], *line.details[6]]
+        if line.details[7] is not None and line.details[7][0] == line.attempt:
+            own += [line.details[7], line.details[7][1], line.details[7][2]]
+        taken = sum(map(getsizeof, {id(one): one for one in own}.values()))
+        assert taken <= 1.5 * size_of(line.details, line.attempt)
+        assert size_of(line.details, line.attempt) <= 3 * taken

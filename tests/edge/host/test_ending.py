@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+from types import SimpleNamespace
 
 import pytest
 
@@ -98,5 +99,5 @@ async def test_a_process_that_begins_anew_does_not_miss_its_end(monkeypatch, whe
     monkeypatch.setattr(process, "_live", live)
 
     async with asyncio.timeout(HANG_S):
-        assert await process.schedule(None) == 0
+        assert await process.schedule(SimpleNamespace(shadow=None)) == 0
     assert lives == ([1] if when == "between" else [1, 2])
