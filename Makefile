@@ -52,9 +52,9 @@ run: compiled
 	$(BIN)/asched run $(ARGS)
 
 # The suite on the oldest Python that is promised and installed here; on the others what depends on the interpreter and on
-# libraries: the client and its TLS, codecs, recordings, commands and the simulation. Which were missing is said.
+# libraries: the client and its TLS, pages, codecs, commands, and the machine. Which were missing is said.
 PYTHONS := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
-PARTS := tests/cli tests/core/cycle tests/core/model tests/edge tests/sim
+PARTS := tests/cli tests/core/cycle tests/core/model tests/edge/client tests/edge/serve
 test-pythons:
 	@parts=; for version in $(PYTHONS); do \
 	  if python=$$(.ci/python $$version); then \

@@ -29,6 +29,7 @@ from tests.e2e.control_plane import ControlPlane
 from tests.e2e.inside import a_node
 from tests.e2e.outside import ROOT, a_process
 from tests.lab.apiserver.client import Client
+from tests.patience import HANG_S
 
 Json = dict[str, Any]
 log = logging.getLogger(__name__)
@@ -151,7 +152,7 @@ class Trial:
         self.fillers: list[Json] = []
 
     async def made(self, kind: str, obj: Json) -> None:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG_S):
             while True:
                 status, answer = await self.client.post(PATHS[kind], obj)
                 if status == 201:
@@ -220,7 +221,7 @@ class Trial:
             await self.client.ask("DELETE", f"{PATHS['pods']}/{pod}", {"gracePeriodSeconds": 0})
 
     async def until(self, name: str, record: Record, *types: str) -> Json:
-        async with asyncio.timeout(300):
+        async with asyncio.timeout(HANG_S):
             while True:
                 request = record.requests.get(name, {})
                 if any(says(request, type_) == "True" for type_ in types):
@@ -336,7 +337,7 @@ async def test_the_same_with_500_requests_on_a_real_api_server(tmp_path: Path) -
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         status, answer = await client.post(path, crd)
         assert status == 201, answer
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(HANG_S):
             while (await client.get(PATHS["requests"]))[0] != 200:  # noqa: ASYNC110
                 await asyncio.sleep(POLL_S)
         await lives(Trial(client, nodes=20, requests=500), tmp_path, str(plane.kubeconfig), kills=4)

@@ -77,11 +77,11 @@ def unfenced(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def list_once(self: Any, *found: Any) -> None:
     """Only the first list is handed over; later ones move the version on."""
-    put = self._put
+    put = self.put
     if self.list_count:
-        self._put = lambda _: None
+        self.put = lambda _: None
     take_as_all(self, *found)
-    self._put = put
+    self.put = put
 
 
 take_as_all = Reflector._take_as_all

@@ -17,6 +17,7 @@ import msgspec
 from asched.core.model.kinds import (
     BY_RESOURCE,
     COSCHEDULING_GROUP,
+    DEVICE_TAINT_RULE,
     ELASTIC_QUOTA,
     LOCAL_QUEUE,
     NODE,
@@ -38,7 +39,7 @@ _lists: Final = msgspec.json.Decoder(dict[str, Any])
 #: Without these there is no cluster.
 NEEDED: Final = (NODE, POD)
 #: Served by few clusters: nobody needs to hear that they are not.
-RARE: Final = (POD_GROUP, COSCHEDULING_GROUP, ELASTIC_QUOTA, LOCAL_QUEUE)
+RARE: Final = (DEVICE_TAINT_RULE, POD_GROUP, COSCHEDULING_GROUP, ELASTIC_QUOTA, LOCAL_QUEUE)
 #: What is held for requests is no part of a snapshot.
 LEFT_OUT: Final = (PROVISIONING_REQUEST, POD_TEMPLATE)
 
