@@ -9,6 +9,7 @@ else's. What making room would have noted is taken back at once. It leaves the b
 Bounds  STEPS_MAX of the cluster's budget a judgement: what costs more is not judged.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
@@ -49,28 +50,27 @@ class Judge:
         row = self._cluster.nodes.row_of.get(node)
         if row is None:
             return said
-        info = self._cluster.classes.info_of(pod)
-        try:
-            found = self._placed(info, row, said)
-        except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
-            return self._failed(said, raised)
-        if found.outcome is not Outcome.SAME and self.configured.consults(info):
-            return found._replace(outcome=Outcome.EXTENDER)
-        return found
+        return self._judged(pod, said, lambda info: self._placed(info, row, said))
 
     def refused(self, pod: Pod, message: str, nominated: str) -> Finding:
         """A pod that is told to fit nowhere, and for which room may be made on a node."""
         said = Finding(pod.key, self._name, Verdict.UNSCHEDULABLE, Outcome.SAME, nominated)
+        return self._judged(pod, said, lambda info: self._refused(info, message, said))
+
+    # --- inside ----------------------------------------------------------------------------------
+
+    def _judged(self, pod: Pod, said: Finding, judge: Callable[[PodInfo], Finding]) -> Finding:
+        """What `judge` finds; an error where it raises, and nobody's fault where extenders are
+        asked.
+        """
         info = self._cluster.classes.info_of(pod)
         try:
-            found = self._refused(info, message, said)
+            found = judge(info)
         except Exception as raised:  # noqa: BLE001 - `failure_of` raises what is no plugin's fault
             return self._failed(said, raised)
         if found.outcome is not Outcome.SAME and self.configured.consults(info):
             return found._replace(outcome=Outcome.EXTENDER)
         return found
-
-    # --- inside ----------------------------------------------------------------------------------
 
     def _schedule(self, info: PodInfo) -> Decision | Rejection:
         self._cluster.budget.open(STEPS_MAX)

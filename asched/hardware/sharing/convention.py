@@ -12,6 +12,13 @@ from asched.hardware.sharing.devices import AMOUNT_MAX, Device, Part, Parts, Rol
 #: After this a device plugin, or a lock, is taken for dead; as HAMi and Volcano have it.
 GIVEN_UP_S: Final = 300.0
 
+# What HAMi's plugin and Volcano's, which came of it, have in common.
+USE_MODEL, NO_MODEL = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
+#: What plugin and scheduler call the devices.
+KIND: Final = "NVIDIA"
+HAMI_CORE: Final = "hami-core"
+TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
+
 
 class Written(NamedTuple):
     """What a pod is told before it is bound."""
@@ -77,6 +84,14 @@ def number(text: str) -> int | None:
         return None
     found = int(text)
     return found if found <= AMOUNT_MAX else None
+
+
+def told_parts(pod: Pod, node: str, wish: Wish, node_key: str, parts_key: str) -> Parts | None:
+    """What a pod was told of a node and of its devices there, by these two annotations."""
+    told = annotations_of(pod)
+    if parts_key not in told or told.get(node_key) != node:
+        return None
+    return decoded(told[parts_key], len(wish.roles))
 
 
 def encoded(container: Sequence[Part], kind: str) -> str:

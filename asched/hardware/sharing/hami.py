@@ -24,15 +24,20 @@ from asched.core.model.meta import Record
 from asched.core.model.node import Node
 from asched.core.model.pod import Container, Pod
 from asched.hardware.sharing.convention import (
+    HAMI_CORE,
+    KIND,
+    NO_MODEL,
+    TRUE,
+    USE_MODEL,
     Convention,
     Written,
     amount,
     annotations_of,
     containers_of,
-    decoded,
     encoded,
     listed,
     number,
+    told_parts,
 )
 from asched.hardware.sharing.devices import (
     BINPACK,
@@ -57,7 +62,6 @@ TIME: Final = "hami.io/vgpu-time"
 BIND_TIME: Final = "hami.io/bind-time"
 PHASE: Final = "hami.io/bind-phase"
 
-USE_MODEL, NO_MODEL = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
 USE_ID, NO_ID = "nvidia.com/use-gpuuuid", "nvidia.com/nouse-gpuuuid"
 MODE: Final = "nvidia.com/vgpu-mode"
 ONE_ZONE: Final = "nvidia.com/numa-bind"
@@ -65,11 +69,7 @@ POLICY, NODE_POLICY = "hami.io/gpu-scheduler-policy", "hami.io/node-scheduler-po
 WEIGHTS: Final = "hami.io/device-scoring-weights"
 MUTEX: Final = "mutex"
 
-#: What plugin and scheduler call the devices.
-KIND: Final = "NVIDIA"
 MIG: Final = "mig"
-HAMI_CORE: Final = "hami-core"
-_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
 class Registered(Record, frozen=True, gc=False):
@@ -135,7 +135,7 @@ class Hami(Convention):
             listed(told, NO_ID),
             modes_in(told.get(MODE, "")),
             MUTEX in policies,
-            told.get(ONE_ZONE, "") in _TRUE,
+            told.get(ONE_ZONE, "") in TRUE,
         )
         policy = next((one for one in policies if one in POLICIES), "")
         return Wish(roles, requests, rules, policy, told.get(NODE_POLICY, ""), _problem(told))
@@ -170,10 +170,7 @@ class Hami(Convention):
         )
 
     def parts(self, pod: Pod, node: str, wish: Wish) -> Parts | None:
-        told = annotations_of(pod)
-        if ALLOCATED not in told or told.get(NODE) != node:
-            return None
-        return decoded(told[ALLOCATED], len(wish.roles))
+        return told_parts(pod, node, wish, NODE, ALLOCATED)
 
     def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> Written:  # noqa: ARG002
         devices = "".join(f"{encoded(container, KIND)};" for container in parts)
@@ -231,5 +228,5 @@ def _registered_before(word: str) -> Registered | None:
         return None
     count, memory, cores = (value or 0 for value in amounts)
     mode = fields[8] if len(fields) == 9 else HAMI_CORE
-    health = fields[6] in _TRUE
+    health = fields[6] in TRUE
     return Registered(fields[0], 0, count, memory, cores, fields[4], zone, mode, health)

@@ -23,14 +23,19 @@ from typing import Final
 from asched.core.model.node import Node
 from asched.core.model.pod import Container, Pod
 from asched.hardware.sharing.convention import (
+    HAMI_CORE,
+    KIND,
+    NO_MODEL,
+    TRUE,
+    USE_MODEL,
     Convention,
     Written,
     amount,
     annotations_of,
-    decoded,
     encoded,
     listed,
     number,
+    told_parts,
 )
 from asched.hardware.sharing.devices import (
     BINPACK,
@@ -55,14 +60,9 @@ BIND_TIME: Final = "volcano.sh/bind-time"
 PHASE: Final = "volcano.sh/bind-phase"
 ALLOCATING: Final = "allocating"
 
-USE_MODEL, NO_MODEL = "nvidia.com/use-gputype", "nvidia.com/nouse-gputype"
 USE_ID, NO_ID = "volcano.sh/vgpu-use-gpuuuid", "volcano.sh/vgpu-nouse-gpuuuid"
 MODE: Final = "volcano.sh/vgpu-mode"
 GROUP_POLICY: Final = "volcano.sh/vgpu-podgroup-policy"
-
-KIND: Final = "NVIDIA"
-HAMI_CORE: Final = "hami-core"
-_TRUE: Final = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,15 +126,12 @@ class Volcano(Convention):
             if len(fields) < 6 or amounts[0] is None or amounts[1] is None:
                 continue
             slots, memory = amounts[0], amounts[1]
-            healthy, mode = fields[4] in _TRUE, fields[5] or HAMI_CORE
+            healthy, mode = fields[4] in TRUE, fields[5] or HAMI_CORE
             found.append(Device(fields[0], fields[3], slots, memory, WHOLE, 0, mode, healthy))
         return tuple(found)
 
     def parts(self, pod: Pod, node: str, wish: Wish) -> Parts | None:
-        told = annotations_of(pod)
-        if ALLOCATED not in told or told.get(NODE) != node:
-            return None
-        return decoded(told[ALLOCATED], len(wish.roles))
+        return told_parts(pod, node, wish, NODE, ALLOCATED)
 
     def written(self, pod: Pod, node: Node, parts: Parts, now_s: float) -> Written:  # noqa: ARG002
         devices = ";".join(encoded(container, KIND) for container in parts)
