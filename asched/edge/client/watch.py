@@ -11,7 +11,8 @@ The history, as client-go's reflector lives it:
 3. A stream that ends is opened again from the last version: at once if it had lived, after a pause
    if the server is away or refuses. Nothing is lost, because the server keeps what happened since.
 4. Unless it has forgotten that version (410, as a status or as an ERROR event): back to 1, after a
-   pause that grows and that all kinds share. The same when streams die as soon as they live.
+   pause that grows with lists alone, and that all kinds share. The same when streams die as soon as
+   they live.
 5. Streams are short: the server sends a bookmark and ends them within STREAM_S, so that one that
    says nothing and does not end either is known for deaf; `doubt.py` looks at one that ended
    without a line, as those of idle kinds do where etcd does not notify of progress.
@@ -35,7 +36,6 @@ from asched.core.model.kinds import NAMESPACE, POD, Kind
 from asched.core.model.meta import Record
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.edge.client import codec
-from asched.edge.client.backoff import Backoff
 from asched.edge.client.codec import KindCodec, Sight
 from asched.edge.client.doubt import Doubt
 from asched.edge.client.errors import (
@@ -60,6 +60,7 @@ from asched.edge.client.originals import Originals
 from asched.edge.client.pace import (
     LIST_STREAM_S,
     STREAM_SLACK_S,
+    Pauses,
     ReflectorOptions,
     relists,
     stream_s,
@@ -82,9 +83,6 @@ log = logging.getLogger(__name__)
 SHORT_STREAM_S: Final = 1.0
 #: How often a resource that does not exist is asked for again.
 ABSENT_RETRY_S: Final = 30.0
-#: The longest step between tries; each is stretched by up to as much again. A server that is back
-#: is found within seconds.
-RETRY_S_MAX: Final = 4.0
 #: Kinds of this group are served by every API server, whatever it says while it starts.
 CORE: Final = "v1"
 #: What a server that restarts answers to a stream: its version is good for another try.
@@ -137,8 +135,7 @@ class Reflector:
         )
         self._originals = originals
         self.codec = KindCodec(kind, log_malformed, originals)
-        self._backoff = Backoff(self.options.rng, self.options.clock, wait_s_max=RETRY_S_MAX)
-        self._relists = shared or relists()
+        self._pauses = Pauses(self.options, shared or relists())
         self._history = history or History(transport)
         self._history.follow(kind, lambda: self._version)
         self.doubt = Doubt(kind, self._history, self.options.clock)
@@ -168,7 +165,7 @@ class Reflector:
             except Relist as turn:
                 log.info("%s: listing again: %s", self.kind.plural, turn)
                 want = turn.version
-                await self._pause_before_list()
+                await self._pauses.before_list()
             except (ApiError, TransportError) as error:
                 want = await self._after_failure(error, want)
             except HistoryChanged as error:
@@ -266,12 +263,13 @@ class Reflector:
         except Expired as error:
             raise Relist(self._version, str(error)) from error
         except TRY_AGAIN as error:
-            self._is_shaken = True
+            if not isinstance(error, TooManyRequests):  # it is there, and busy
+                self._is_shaken = True
             if isinstance(error, NotFound) and await self._learn_version():
                 raise Relist(ANY_VERSION, f"it is served as {self.spoken.group_version}") from error
             self._complain(error)
             self._on_failure(self.kind, error)
-            await self._pause(getattr(error, "retry_after_s", None))
+            await self._pauses.after(error)
 
     async def _follow(self, reading: LineReader, started_s: float | None = None) -> bool:
         """Read a live stream to its end; whether there is nothing to ask about it. A broken
@@ -343,7 +341,7 @@ class Reflector:
             return ANY_VERSION
         self._complain(error)
         self._on_failure(self.kind, error)
-        await self._pause(getattr(error, "retry_after_s", None))
+        await self._pauses.after(error)
         return self._version or want
 
     async def _never_was(self) -> bool:
@@ -378,14 +376,6 @@ class Reflector:
     def _complain(self, error: ApiError | TransportError) -> None:
         """Say what is wrong once, until something else is."""
         self._complained = log_failure(self.kind, error, self._complained)
-
-    async def _pause(self, at_least_s: float | None = None) -> None:
-        await self.options.sleep(max(self._backoff.next_s(), at_least_s or 0.0))
-
-    async def _pause_before_list(self) -> None:
-        await self._pause()
-        while wait_s := self._relists.take():
-            await self.options.sleep(wait_s * (1.0 + self.options.rng.random()))
 
     def _path(self, query: dict[str, str], stream_s: float | None = None) -> str:
         query = dict(query)

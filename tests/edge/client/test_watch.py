@@ -10,8 +10,10 @@ from asched.core.model.kinds import NODE, POD, POD_GROUP
 from asched.core.state.facts import Gone, Listed, Seen
 from asched.edge.client import lists as listing
 from asched.edge.client import reading, watch
+from asched.edge.client.backoff import INITIAL_S
 from asched.edge.client.errors import Forbidden, NotFound
-from asched.edge.client.pace import ReflectorOptions
+from asched.edge.client.pace import RETRY_S_MAX, ReflectorOptions
+from asched.edge.client.retries import PAUSE_S_MAX
 from asched.edge.client.watch import Reflector
 from tests.edge.client.conftest import session_with
 from tests.edge.client.scripted import reply, scripted, status
@@ -278,7 +280,43 @@ async def test_too_many_requests_waits_as_told_and_goes_on():
     async with living(world) as reflector:
         assert world.told == [("a",), "+b@11"]
         assert reflector.list_count == 1
-    assert world.waits_s == [9.0]
+    (wait_s,) = world.waits_s
+    assert 9.0 <= wait_s <= 9.0 + INITIAL_S
+
+
+async def test_pauses_that_the_server_asks_for_do_not_grow():
+    busy = answers(429, "TooManyRequests", "slow down", "Retry-After: 1")
+    world = World(initial(node("a", 1)), *[busy] * 6, streams(("ADDED", node("b", 11))))
+    async with living(world):
+        assert world.told == [("a",), "+b@11"]
+    assert len(world.waits_s) == 6
+    assert max(world.waits_s) <= 1.0 + INITIAL_S
+
+
+async def test_a_pause_without_end_is_not_believed():
+    world = World(
+        initial(node("a", 1)),
+        answers(429, "TooManyRequests", "slow down", "Retry-After: 86400"),
+        streams(("ADDED", node("b", 11))),
+    )
+    async with living(world):
+        assert world.told == [("a",), "+b@11"]
+    assert max(world.waits_s) <= PAUSE_S_MAX + INITIAL_S
+
+
+async def test_a_server_that_was_away_and_has_forgotten_is_asked_for_a_list_at_once():
+    down = answers(503, "ServiceUnavailable", "starting")
+    world = World(
+        initial(node("a", 1)),
+        *[down] * 6,
+        answers(410, "Expired", "too old"),
+        initial(node("b", 20), version=30),
+    )
+    async with living(world):
+        assert world.told == [("a",), ("b",)]
+    *_, before_asking, before_list = world.waits_s
+    assert before_asking >= RETRY_S_MAX
+    assert before_list <= 2 * INITIAL_S
 
 
 async def test_a_stream_that_dies_at_birth_leads_to_a_new_list_after_a_pause():
@@ -423,7 +461,7 @@ async def test_a_resource_that_discovery_knows_is_waited_for(caplog):
     async with living(world, kind=POD_GROUP):
         assert world.told == [("a",)]
     assert [type(error) for _, error in world.failures] == [NotFound]
-    assert max(world.waits_s) < 2 * watch.RETRY_S_MAX
+    assert max(world.waits_s) < 2 * RETRY_S_MAX
     assert "denies that there are podgroups" in caplog.text
 
 
@@ -433,7 +471,7 @@ async def test_a_core_kind_is_never_absent():
         assert world.told == [("a",)]
         assert not reflector.is_absent
     assert [type(error) for _, error in world.failures] == [NotFound] * 3
-    assert max(world.waits_s) < 2 * watch.RETRY_S_MAX
+    assert max(world.waits_s) < 2 * RETRY_S_MAX
 
 
 @pytest.mark.parametrize("kind", [NODE, POD_GROUP], ids=["core", "optional"])
@@ -448,7 +486,7 @@ async def test_a_resource_that_was_there_is_never_emptied(kind, caplog):
     async with living(world, kind=kind):
         assert world.told == [("a",), ("a", "c")]
     assert [type(error) for _, error in world.failures] == [NotFound] * 4
-    assert max(world.waits_s) < 2 * watch.RETRY_S_MAX
+    assert max(world.waits_s) < 2 * RETRY_S_MAX
     assert "what is known of them stays in use" in caplog.text
 
 
