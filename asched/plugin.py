@@ -5,7 +5,7 @@ A plain class with methods named like Kubernetes' extension points needs nothing
 
     answers    Status and its makers, Nomination
     views      Node and Pod, for type hints
-    waking     Registration, Trigger, Action, Hint: which changes may help a rejected pod
+    waking     Registration, Trigger, Action, Hint, Concerns: which changes may help a rejected pod
     effects    what a late point may yield: Patch, Create, Delete, DeletePod, Bind, EmitEvent
     columns    the bases for plugins that judge all nodes at once, with NumPy; ByRow for what they
                keep of each
@@ -35,6 +35,7 @@ from asched.core.framework.placements import (
 )
 from asched.core.framework.points import (
     BindPlugin,
+    Concerns,
     FilterPlugin,
     Hint,
     Late,
@@ -102,6 +103,7 @@ __all__ = [
     "ByRow",
     "Cluster",
     "Code",
+    "Concerns",
     "CounterKey",
     "Create",
     "Delete",

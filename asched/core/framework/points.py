@@ -62,11 +62,27 @@ class Hint(Enum):
 HintFunction = Callable[[Pod, Any, Any], Hint]
 
 
+class Concerns(NamedTuple):
+    """Whom a change can concern at all, told by keys: where what a waiting pod seeks and what a
+    change offers have no key in common, the hint would say SKIP, and is not asked.
+
+    Thousands of different pods may wait, each with a hint of its own: what they seek is indexed, so
+    that a change meets those it concerns and no others. None: not to be told by keys, the hint is
+    asked. `sought` is asked once for pods that no hint tells apart, `offered` once for a change
+    with its old and new version; whichever raises is taken for None. A key names something of the
+    pod's or the object's own, never of what else the cluster holds: it holds as long as they do.
+    """
+
+    sought: Callable[[Pod], Collection[Hashable] | None]
+    offered: Callable[[Any, Any], Collection[Hashable] | None]
+
+
 class Registration(NamedTuple):
     """A change a plugin wants to hear of; without a function every such change is worth a try."""
 
     trigger: Trigger
     hint: HintFunction | None = None
+    concerns: Concerns | None = None
 
 
 class Plugin(ABC):  # noqa: B024 - abstract through the points it serves

@@ -17,6 +17,7 @@ from asched.core.framework.order_free import OrderFree
 from asched.core.framework.points import (
     IDLE,
     Codes,
+    Concerns,
     FilterPlugin,
     Hint,
     PreFilterPlugin,
@@ -48,7 +49,12 @@ class NodePorts(OrderFree, PreFilterPlugin, FilterPlugin):
 
     def registrations(self) -> Sequence[Registration]:
         pod = Trigger(POD.resource, Action.DELETE)
-        return (Registration(pod, self._pod_gone), Registration(NODE_ADD))
+        same = Concerns(self._ports, lambda old, _: self._ports(old))
+        return (Registration(pod, self._pod_gone, same), Registration(NODE_ADD))
+
+    def _ports(self, pod: Pod) -> Collection[Hashable]:
+        """Those of a pod, by whichever address."""
+        return [(one.protocol, one.port) for one in self._cluster.classes.class_of(pod).host_ports]
 
     def share_key(self, pod: PodInfo) -> Hashable:
         return pod.cls.host_ports or IDLE

@@ -15,7 +15,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING, Final
 
-from asched.core.framework.points import Hint, Registration
+from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.kinds import (
     CSI_DRIVER,
     CSI_NODE,
@@ -118,6 +118,7 @@ class Interest:
     def __init__(self, registrations: Mapping[str, Sequence[Registration]]) -> None:
         self._registrations = registrations
         self._asked: dict[Trigger, dict[str, tuple[HintFunction | None, ...]]] = {}
+        self._concerns: dict[Trigger, dict[str, tuple[Concerns, ...] | None]] = {}
 
     def asked(self, trigger: Trigger) -> "dict[str, tuple[HintFunction | None, ...]]":
         """Plugin -> hint functions of its matching registrations; None stands for always Queue."""
@@ -128,6 +129,18 @@ class Interest:
                 for plugin, registrations in self._registrations.items()
                 if (hints := tuple(r.hint for r in registrations if r.trigger.matches(trigger)))
             }
+        return found
+
+    def concerns(self, trigger: Trigger) -> "dict[str, tuple[Concerns, ...] | None]":
+        """Plugin -> whom such a change can concern; None where a registration does not tell."""
+        found = self._concerns.get(trigger)
+        if found is None:
+            found = self._concerns[trigger] = {}
+            for plugin, registrations in self._registrations.items():
+                told = [r.concerns for r in registrations if r.trigger.matches(trigger)]
+                if told:
+                    known = tuple(one for one in told if one is not None)
+                    found[plugin] = known if len(known) == len(told) else None
         return found
 
 
@@ -180,6 +193,21 @@ class Judge:
             return True
         heard = self._interests.get(group.profile, _NOBODY_ASKED).asked(trigger).keys()
         return not heard.isdisjoint(group.also_blamed)
+
+    def concerns(self, group: "GroupKey", trigger: Trigger) -> frozenset[Concerns] | None:
+        """Whom such a change can concern among pods with these rejectors, all who hear of it taken
+        together; None if that is not told of one of them.
+        """
+        found: set[Concerns] = set()
+        blamed = (group.rejected_by, group.pending_on, group.also_blamed)
+        for interests in (self._interests, self._extra_events):
+            told = interests.get(group.profile, _NOBODY_ASKED).concerns(trigger)
+            for plugin, concerns in told.items():
+                if any(plugin in some for some in blamed):
+                    if concerns is None:
+                        return None
+                    found.update(concerns)
+        return frozenset(found)
 
     def profits(
         self,

@@ -9,11 +9,12 @@ Bounds  one entry per unschedulable pod, and two in heaps where equal ones wait;
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, count
 from typing import Any, NamedTuple
 
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import is_backing_off
+from asched.core.queue.concerned import Concerned
 from asched.core.queue.due import Due, Reason
 from asched.core.queue.lane import Heap, PodHeap
 from asched.core.queue.queued import QueuedPod
@@ -35,7 +36,8 @@ class Equals:
     Those `apart` may fit where their like do not, and the other way round.
 
     `due`: why those in turn are to be looked at, None if they are not; `lane` and `ticket`: where
-    they stand then. Whoever was tried since then is not looked at again.
+    they stand then. Whoever was tried since then is not looked at again. `number`: the how manieth
+    class it was to come to rest.
     """
 
     __slots__ = (
@@ -47,11 +49,13 @@ class Equals:
         "due",
         "in_turn",
         "lane",
+        "number",
         "ticket",
     )
 
-    def __init__(self, order: Order) -> None:
+    def __init__(self, order: Order, number: int = 0) -> None:
         self._order = order
+        self.number = number
         self._lanes: tuple[PodHeap, PodHeap] | None = (
             None  # ready, backing off; where there are several
         )
@@ -139,12 +143,13 @@ class Equals:
 class RejectorGroup:
     """Pods with equal rejectors, by class. A pod without a class is its own class."""
 
-    __slots__ = ("classes", "key", "rejectors")
+    __slots__ = ("classes", "concerned", "key", "rejectors")
 
     def __init__(self, key: GroupKey) -> None:
         self.key = key
         self.rejectors = key.rejected_by | key.pending_on
         self.classes: dict[Hashable, Equals] = {}
+        self.concerned = Concerned()
 
 
 class UnschedulablePods:
@@ -152,6 +157,7 @@ class UnschedulablePods:
         self._order = order
         self._groups: dict[GroupKey, RejectorGroup] = {}
         self.due = Due(order)
+        self._numbers = count(1)
         self.unschedulable_count = 0
         self.gated_count = 0
 
@@ -180,7 +186,9 @@ class UnschedulablePods:
             group = self._groups[key] = RejectorGroup(key)
         equals = group.classes.get(_class_of(queued))
         if equals is None:
-            equals = group.classes[_class_of(queued)] = Equals(self._order)
+            equals = Equals(self._order, next(self._numbers))
+            group.classes[_class_of(queued)] = equals
+            group.concerned.add(equals, queued)
         equals.add(queued, was_tried=equals.due is not None)
         queued.group = group
         self._count(group, 1)
@@ -197,6 +205,7 @@ class UnschedulablePods:
         if not len(equals):
             self.due.drop(equals)
             del group.classes[_class_of(queued)]
+            group.concerned.discard(equals)
         if not group.classes:
             del self._groups[group.key]
         queued.group = None

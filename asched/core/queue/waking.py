@@ -12,6 +12,8 @@ every single pod that goes.
 A pod that was looked at in vain keeps in mind who stood against it then, beside those who rejected
 its attempt: what they hear of later may be its chance. It follows that, too, only if it fits.
 
+Of thousands of classes, a change meets those it can concern (`concerned.py`).
+
 Pods of one class and group share all that this depends on, except who they are: they are asked
 about once, and woken one by one (`due.py`), save those that stand apart or behind a gate. The
 extra events costs what the filters of an attempt cost; it spares the pod an attempt
@@ -28,6 +30,7 @@ from typing import Final
 
 from asched.core.framework.expecting import NOBODY_EXPECTS
 from asched.core.model.pod import Pod
+from asched.core.queue.concerned import CLASSES_MIN, Offers
 from asched.core.queue.gates import Gates
 from asched.core.queue.hints import Judge, Memo, Worth
 from asched.core.queue.queued import NOBODY, QueuedPod
@@ -100,6 +103,7 @@ class _Round:
         "held",
         "looks",
         "memo",
+        "offers",
         "profits",
         "second_memo",
     )
@@ -109,6 +113,7 @@ class _Round:
         self.except_uid = except_uid
         self.memo: Memo = {}
         self.second_memo: Memo = {}
+        self.offers = Offers(change)
         self.hears = self.profits = False
         gone = change.old if change.trigger == ASSIGNED_POD_DELETE else None
         self.departed = gone if isinstance(gone, Pod) else None
@@ -152,12 +157,26 @@ class Waking:
             one.hears, one.profits = judge.may_hear(key, trigger), judge.may_profit(key, trigger)
             if one.hears or one.profits:
                 one.held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
-                for equals in group.classes.values():
+                for equals in self._concerned(group, one):
                     if equals.apart:
                         found.extend(self._of_class(group, equals.apart, one))
                     if equals.in_turn:
                         found.extend(self._of_those_in_turn(group, equals, one))
         return found
+
+    def _concerned(self, group: RejectorGroup, one: _Round) -> Iterable[Equals]:
+        """The classes that may hear of it. What ended one pod's nomination may be news to itself,
+        which no key tells.
+        """
+        change, everybody = one.change, group.classes.values()
+        if len(everybody) < CLASSES_MIN or group.key.gated_by or change.trigger.is_wildcard:
+            return everybody
+        if change.priority_at_most is not None:
+            return everybody
+        concerns = self._judge.concerns(group.key, change.trigger)
+        if concerns is None:
+            return everybody
+        return group.concerned.among(group.classes, concerns, one.offers)
 
     def _of_those_in_turn(
         self, group: RejectorGroup, equals: Equals, one: _Round

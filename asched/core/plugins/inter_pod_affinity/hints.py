@@ -10,13 +10,19 @@ Quirk   namespace selectors are judged on no labels, and of several anti-affinit
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/interpodaffinity/plugin.go
 """
 
+from collections.abc import Collection, Hashable
+from typing import Final
+
 from asched.core.framework.points import Hint
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.plugins.inter_pod_affinity.terms import term_matches
+from asched.core.plugins.label_keys import LabelKey, offered_labels, sought_labels
 from asched.core.state.affinity_terms import AffinityTerm, AffinityTerms
 
 Terms = tuple[AffinityTerm, ...]
+#: Goes before keys of labels of the waiting pod, which terms of one that goes seek.
+_SPEAKS: Final = "speaks of"
 
 
 def hint_of_pod(
@@ -70,3 +76,45 @@ def _match_all(terms: Terms, pod: Pod) -> bool:
     return bool(terms) and all(
         term_matches(term, pod.metadata.namespace, pod.labels) for term in terms
     )
+
+
+def sought_of_pods(terms: AffinityTerms, pod: Pod) -> Collection[Hashable] | None:
+    """What a waiting `pod` with these terms seeks of pods that change: labels that its terms match,
+    of those for company the ones of any single term; and terms that match its own labels.
+    """
+    keys: list[Hashable] = [(_SPEAKS, key) for key in offered_labels(pod)]
+    wanted = [_sought(term) for term in terms.required_affinity]
+    if wanted:
+        one = next((sought for sought in wanted if sought is not None), None)
+        if one is None:
+            return None
+        keys += one
+    for term in terms.required_anti_affinity:
+        unwanted = _sought(term)
+        if unwanted is None:
+            return None
+        keys += unwanted
+    return keys
+
+
+def offered_by_pods(
+    gone_terms: AffinityTerms, old: Pod | None, new: Pod | None
+) -> Collection[Hashable] | None:
+    """What a pod that comes, goes or changes offers to such waiting ones."""
+    keys: list[Hashable] = []
+    for other in (old, new):
+        if other is not None:
+            if not _has_place(other):
+                return ()
+            keys += offered_labels(other)
+    for term in gone_terms.required_anti_affinity:
+        spoken = _sought(term)
+        if spoken is None:
+            return None
+        keys += [(_SPEAKS, key) for key in spoken]
+    return keys
+
+
+def _sought(term: AffinityTerm) -> Collection[LabelKey] | None:
+    selects_namespaces = term.namespace_selector is not None
+    return sought_labels(None if selects_namespaces else term.namespaces, term.selector)

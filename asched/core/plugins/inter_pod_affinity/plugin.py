@@ -1,6 +1,6 @@
 """The plugin itself: what concerns a class of pods, and the extension points."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any, Final
 
 from asched import names
@@ -10,6 +10,7 @@ from asched.core.framework.points import (
     I64,
     IDLE,
     Codes,
+    Concerns,
     FilterPlugin,
     Hint,
     Mask,
@@ -35,6 +36,8 @@ from asched.core.plugins.inter_pod_affinity.hints import (
     hint_of_itself,
     hint_of_node,
     hint_of_pod,
+    offered_by_pods,
+    sought_of_pods,
 )
 from asched.core.plugins.inter_pod_affinity.nearness import (
     NOT_NEAR,
@@ -86,6 +89,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         self._namespaces = Namespaces(cluster)
         self._affinities = PerKey(_what_matters, lambda _: _Affinity())
         self._terms_of = PerPod(cluster, lambda pod: few_terms(cluster.classes.class_of(pod)))
+        self._of_pods = Concerns(self._sought, self._offered)
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
@@ -155,7 +159,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
 
     def registrations(self) -> Sequence[Registration]:
         return (
-            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_changed),
+            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_changed, self._of_pods),
             Registration(Trigger(NODE.resource, NODE_ACTIONS), self._node_changed),
         )
 
@@ -173,7 +177,7 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
     def extra_events(self) -> Sequence[Registration]:
         moved = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
         return (
-            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_may_help),
+            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_may_help, self._of_pods),
             Registration(Trigger(NODE.resource, moved)),
             Registration(Trigger(NAMESPACE.resource, Action.ALL), self._namespace_may_help),
         )
@@ -187,6 +191,14 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
             return Hint.SKIP
         helps = pod_may_help(terms, gone, self._namespaces, pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
+
+    def _sought(self, pod: Pod) -> Collection[Hashable] | None:
+        terms = self._terms(pod)
+        return None if terms is None else sought_of_pods(terms, pod)
+
+    def _offered(self, old: Pod | None, new: Pod | None) -> Collection[Hashable] | None:
+        gone = self._terms(old) if new is None else NO_TERMS
+        return None if gone is None else offered_by_pods(gone, old, new)
 
     def _namespace_may_help(self, pod: Pod, old: Namespace | None, new: Namespace | None) -> Hint:
         terms = self._terms(pod)

@@ -8,9 +8,12 @@ Rule    of pods: one that is placed (or nominated) in the pod's namespace and co
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/plugin.go
 """
 
+from collections.abc import Collection, Hashable
+
 from asched.core.framework.points import Hint
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
+from asched.core.plugins.label_keys import offered_labels, sought_labels
 from asched.core.plugins.pod_topology_spread.constraints import Constraints
 
 
@@ -58,6 +61,29 @@ def node_may_help(constraints: Constraints, old: Node, new: Node) -> bool:
         return False
     keys = [constraint.topology_key for constraint in constraints]
     return any(all(key in node.labels for key in keys) for node in (old, new))
+
+
+def sought_of_pods(constraints: Constraints, pod: Pod) -> Collection[Hashable] | None:
+    """What the waiting `pod` with these hard constraints seeks of pods that change: what any of
+    them counts.
+    """
+    near = (pod.metadata.namespace,)
+    keys: list[Hashable] = []
+    for constraint in constraints:
+        sought = sought_labels(near, constraint.selector)
+        if sought is None:
+            return near
+        keys += sought
+    return keys
+
+
+def offered_by_pods(old: Pod | None, new: Pod | None) -> Collection[Hashable]:
+    """What a pod that comes, goes or changes offers to such waiting ones."""
+    keys: list[Hashable] = []
+    for other in (old, new):
+        if other is not None:
+            keys += (other.metadata.namespace, *offered_labels(other))
+    return keys
 
 
 def _hint_of_update(constraints: Constraints, pod: Pod, old: Pod, new: Pod) -> Hint:

@@ -1,6 +1,6 @@
 """The plugin itself: which constraints a class of pods has, and the extension points."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,6 +13,7 @@ from asched.core.framework.points import (
     I64,
     IDLE,
     Codes,
+    Concerns,
     FilterPlugin,
     Hint,
     Mask,
@@ -44,7 +45,9 @@ from asched.core.plugins.pod_topology_spread.hints import (
     hint_of_node,
     hint_of_pod,
     node_may_help,
+    offered_by_pods,
     pod_may_help,
+    sought_of_pods,
 )
 from asched.core.plugins.pod_topology_spread.selectors import SOURCES, DefaultSelectors
 from asched.core.plugins.pod_topology_spread.skew import NO_LABEL, SKEWED, HardSide
@@ -116,6 +119,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         self._spreads = PerKey(_what_matters, _new_spread)
         self._numbers = 0
         self._own = PerPod(cluster, lambda pod: own_constraints(pod, DO_NOT_SCHEDULE, gates))
+        self._of_pods = Concerns(self._sought, offered_by_pods)
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
@@ -181,7 +185,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
 
     def registrations(self) -> Sequence[Registration]:
         return (
-            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_changed),
+            Registration(Trigger(POD.resource, POD_ACTIONS), self._pod_changed, self._of_pods),
             Registration(Trigger(NODE.resource, NODE_ACTIONS), self._node_changed),
         )
 
@@ -197,7 +201,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
 
     def extra_events(self) -> Sequence[Registration]:
         found = [
-            Registration(Trigger(POD.resource, Action.UPDATE), self._pod_may_help),
+            Registration(Trigger(POD.resource, Action.UPDATE), self._pod_may_help, self._of_pods),
             Registration(Trigger(NODE.resource, Action.UPDATE_NODE_LABEL), self._node_may_help),
         ]
         if any(default.when_unsatisfiable == DO_NOT_SCHEDULE for default in self._defaults):
@@ -223,6 +227,14 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         has_own = bool(pod.spec.topology_spread_constraints)
         near = (new or old).metadata.namespace == pod.metadata.namespace
         return Hint.QUEUE if near and not has_own else Hint.SKIP
+
+    def _sought(self, pod: Pod) -> Collection[Hashable] | None:
+        """Of constraints by default its namespace is all that can be told of the pod alone."""
+        if _has_many(pod):
+            return None
+        if not pod.spec.topology_spread_constraints:
+            return (pod.metadata.namespace,)
+        return sought_of_pods(self._own(pod), pod)
 
     def _hard_constraints(self, pod: Pod) -> Constraints:
         if pod.spec.topology_spread_constraints:

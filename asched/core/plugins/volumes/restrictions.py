@@ -8,7 +8,7 @@ Quirk     on trial, pods of other namespaces with a claim of the same name count
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumerestrictions
 """
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ from asched import names
 from asched.core.framework.points import (
     IDLE,
     Codes,
+    Concerns,
     FilterPlugin,
     Hint,
     PreFilterPlugin,
@@ -48,6 +49,19 @@ CLAIM_IN_USE: Final = Reason(
     " already in-use by another pod",
     resolvable=True,
 )
+
+
+def _volumes(pod: Pod) -> Collection[Hashable]:
+    """What tells the disks and direct claims of a pod: who has none of them in common with another
+    has nothing to wait for.
+    """
+    storage = storage_of(pod)
+    keys: list[Hashable] = [use.key for use in storage.claims if not use.owner]
+    return keys + [identity for disk in storage.disks for identity in disk.identities]
+
+
+#: The waiting pod, and one that goes.
+OF_VOLUMES: Final = Concerns(_volumes, lambda old, _: _volumes(old))
 
 
 class Exclusive(NamedTuple):
@@ -133,14 +147,14 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
 
     def registrations(self) -> Sequence[Registration]:
         return (
-            Registration(Trigger(POD.resource, Action.DELETE), after_pod_deleted),
+            Registration(Trigger(POD.resource, Action.DELETE), after_pod_deleted, OF_VOLUMES),
             Registration(Trigger(NODE.resource, Action.ADD)),
             Registration(Trigger(PERSISTENT_VOLUME_CLAIM.resource, Action.ADD), after_claim_added),
         )
 
     def extra_events(self) -> Sequence[Registration]:
         return (
-            Registration(Trigger(POD.resource, Action.DELETE), disk_is_free),
+            Registration(Trigger(POD.resource, Action.DELETE), disk_is_free, OF_VOLUMES),
             Registration(Trigger(NODE.resource, Action.DELETE), claim_is_free),
         )
 

@@ -280,6 +280,28 @@ async def test_preemptors_try_nodes_that_changed_again_and_no_others(monkeypatch
     assert rows <= (full + 5) * nodes
 
 
+async def test_a_change_asks_the_hints_of_those_it_can_concern_and_of_no_others(engine) -> None:
+    """Each of these waits for a pod of its own colour; each of those that come has another one."""
+
+    def of_colour(number: int, **spec: Any) -> dict[str, Any]:
+        made = pod(**spec)
+        made["metadata"]["labels"] = {"colour": f"c{number}"}
+        return made
+
+    for number in range(COUNTED):
+        of_this = {"topologyKey": ZONE, "labelSelector": {"matchLabels": {"colour": f"c{number}"}}}
+        required = {"requiredDuringSchedulingIgnoredDuringExecution": [of_this]}
+        made = pod(affinity={"podAffinity": required})
+        made["metadata"]["labels"] = {"waits": f"w{number}"}
+        await engine.reject(made)
+    asked = engine.world.recorder.hints[1]
+    await engine.world.create([of_colour(n) for n in range(COUNTED)], "default")
+    await engine.world.until(
+        lambda: engine.world.pods.scheduled_count == 2 * COUNTED, 60, "all of them"
+    )
+    assert engine.world.recorder.hints[1] - asked <= 3 * COUNTED
+
+
 async def test_a_pod_causes_one_binding_and_one_event(engine) -> None:
     engine.world.forget_measured()
     await engine.schedule(*[pod() for _ in range(COUNTED)])

@@ -1,0 +1,144 @@
+"""Where a waiting pod and a change have no key in common, the hint says Skip: nobody asks it."""
+
+from collections.abc import Collection, Hashable
+from random import Random
+from typing import Any
+
+import msgspec
+import pytest
+
+from asched.core.framework.points import Hint, Registration
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NAMESPACE, POD
+from asched.core.model.pod import Pod
+from asched.core.model.workload import Namespace
+from asched.core.plugins import IN_TREE
+from asched.core.state.changes import Action
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Seen
+from tests.builders import PodBuilder, a_pod
+
+NAMESPACES = ("red", "blue", "green")
+PODS = 40
+
+
+def _told() -> list[tuple[str, Registration, Cluster]]:
+    """Every registration of every plugin in the tree that tells whom it concerns."""
+    found = []
+    for name, make in IN_TREE.items():
+        cluster = Cluster()
+        for team in NAMESPACES:
+            space = {"metadata": {"name": team, "labels": {"team": team}}}
+            cluster.apply(Seen(NAMESPACE, decode(Namespace, space)))
+        plugin = make(None, cluster)
+        own = plugin.registrations() or ()
+        found += [(name, one, cluster) for one in (*own, *plugin.extra_events()) if one.concerns]
+    return found
+
+
+TOLD = _told()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("name", "told", "cluster"), TOLD, ids=[name for name, *_ in TOLD])
+def test_whom_no_key_concerns_the_hint_would_let_rest(
+    name: str, told: Registration, cluster: Cluster, seed: int
+) -> None:
+    assert told.concerns is not None
+    random = Random(f"{name}{seed}")
+    waiting = [_pod(random, f"waiting-{n}").build() for n in range(PODS)]
+    others = [_pod(random, f"other-{n}").on("n1") for n in range(PODS)]
+    queued = apart = 0
+    for old, new in _changes(random, told.trigger.action, others):
+        offered = told.concerns.offered(old, new)
+        for pod in waiting:
+            helps = told.hint is None or told.hint(pod, old, new) is Hint.QUEUE
+            meet = _meet(told.concerns.sought(pod), offered)
+            queued, apart = queued + helps, apart + (not meet)
+            assert meet or not helps, (pod, old, new)
+
+    assert queued, "no case in which the hint says Queue"
+    assert apart, "keys tell nobody apart"
+
+
+def test_those_who_hear_of_pods_by_the_thousand_tell_whom_they_concern() -> None:
+    """Pods that these reject differ: each has terms or claims of its own."""
+    names = {name for name, told, _ in TOLD if told.trigger.resource == POD.resource}
+    assert names >= {"InterPodAffinity", "PodTopologySpread", "VolumeRestrictions", "NodePorts"}
+
+
+def _meet(sought: Collection[Hashable] | None, offered: Collection[Hashable] | None) -> bool:
+    return sought is None or offered is None or not set(sought).isdisjoint(offered)
+
+
+def _changes(
+    random: Random, action: Action, others: list[PodBuilder]
+) -> list[tuple[Pod | None, Pod | None]]:
+    made: list[tuple[Pod | None, Pod | None]] = []
+    for builder in others:
+        pod = builder.build()
+        if action & Action.ADD:
+            made.append((None, pod))
+        if action & Action.DELETE:
+            made.append((pod, None))
+        if action & Action.UPDATE_POD_LABEL:
+            labels = {"app": random.choice("xyz"), "tier": random.choice("abc")}
+            metadata = msgspec.structs.replace(pod.metadata, labels=labels)
+            made.append((pod, msgspec.structs.replace(pod, metadata=metadata)))
+        if action & Action.UPDATE:
+            ends = msgspec.structs.replace(pod.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+            made.append((pod, msgspec.structs.replace(pod, metadata=ends)))
+    return made
+
+
+def _pod(random: Random, name: str) -> PodBuilder:
+    pod = a_pod(name, random.choice(NAMESPACES))
+    pod.labels(app=random.choice("xyz"), tier=random.choice("abc"))
+    if random.random() < 0.4:
+        pod.host_port(random.choice((80, 81, 82)), ip=random.choice(("", "10.0.0.1")))
+    for wish in ("podAffinity", "podAntiAffinity"):
+        if random.random() < 0.5:
+            terms = [_term(random) for _ in range(random.choice((1, 1, 2)))]
+            affinity = pod.json["spec"].setdefault("affinity", {})
+            affinity[wish] = {"requiredDuringSchedulingIgnoredDuringExecution": terms}
+    if random.random() < 0.5:
+        constraint = {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+        pod.spec(topologySpreadConstraints=[{**constraint, "labelSelector": _selector(random)}])
+    volumes: list[dict[str, Any]] = []
+    if random.random() < 0.5:
+        claim = {"claimName": random.choice("pqr")}
+        volumes.append({"name": "v", "persistentVolumeClaim": claim})
+    if random.random() < 0.3:
+        disk = {"pdName": random.choice("de"), "readOnly": random.random() < 0.5}
+        volumes.append({"name": "d", "gcePersistentDisk": disk})
+    return pod.spec(volumes=volumes)
+
+
+def _term(random: Random) -> dict[str, Any]:
+    made: dict[str, Any] = {"topologyKey": "zone", "labelSelector": _selector(random)}
+    match random.choice(("own", "own", "named", "all", "labelled")):
+        case "named":
+            made["namespaces"] = random.sample(NAMESPACES, 2)
+        case "all":
+            made["namespaceSelector"] = {}
+        case "labelled":
+            made["namespaceSelector"] = {"matchLabels": {"team": random.choice(NAMESPACES)}}
+    return made
+
+
+def _selector(random: Random) -> dict[str, Any]:
+    several = {"key": "app", "operator": "In", "values": random.sample("xyz", 2)}
+    match random.choice(("one", "one", "two", "several", "exists", "not", "mixed")):
+        case "one":
+            return {"matchLabels": {"app": random.choice("xyzw")}}
+        case "two":
+            return {"matchLabels": {"app": random.choice("xyz"), "tier": random.choice("abcd")}}
+        case "several":
+            return {"matchExpressions": [several]}
+        case "exists":
+            return {"matchExpressions": [{"key": "tier", "operator": "Exists"}]}
+        case "not":
+            not_x = {"key": "app", "operator": "NotIn", "values": ["x"]}
+            return {"matchExpressions": [not_x]}
+    absent = {"key": "none", "operator": "DoesNotExist"}
+    return {"matchExpressions": [absent, several]}
