@@ -32,7 +32,6 @@ NODE_DECLARED_FEATURES: Final = "NodeDeclaredFeatures"
 GANG_SCHEDULING: Final = "GangScheduling"
 TOPOLOGY_PLACEMENT_GENERATOR: Final = "TopologyPlacementGenerator"
 POD_GROUP_PODS_COUNT: Final = "PodGroupPodsCount"
-GPU_SHARING: Final = "GpuSharing"  # ours; in no default profile
 COSCHEDULING: Final = "Coscheduling"  # of scheduler-plugins; in no default profile
 CAPACITY_SCHEDULING: Final = "CapacityScheduling"  # of scheduler-plugins; in no default profile
 CHECK_AND_HOLD: Final = "CheckAndHold"  # our own; in no default profile

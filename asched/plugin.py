@@ -6,14 +6,18 @@ A plain class with methods named like Kubernetes' extension points needs nothing
     answers    Status and its makers, Nomination
     views      Node and Pod, for type hints
     waking     Registration, Trigger, Action, Hint, Concerns: which changes may help a rejected pod
-    effects    what a late point may yield: Patch, Create, Delete, DeletePod, Bind, EmitEvent
-    columns    the bases for plugins that judge all nodes at once, with NumPy; ByRow for what they
-               keep of each
+    effects    what a late point may yield: Patch, Create, Delete, DeletePod, Bind, EmitEvent,
+               WaitFor
+    columns    the bases for plugins that judge all nodes at once, with NumPy; what they answer with
+               (I64, Codes, IDLE); PerClass for what they derive from pods, ByRow for what they keep
+               of nodes, RowLog for what else they follow; group_key for groups of pods
+    args       qualified_name_faults: what is wrong with the name of a resource or a label
     logger     lines that come out in the scheduler's log
 """
 
 import logging
 
+from asched.core.config.qualified import qualified_name_faults
 from asched.core.framework import points as _points
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import (
@@ -25,7 +29,9 @@ from asched.core.framework.effects import (
     EmitEvent,
     Patch,
     PodRef,
+    WaitFor,
 )
+from asched.core.framework.per_class import PerClass
 from asched.core.framework.per_node.views import Node, Pod
 from asched.core.framework.placements import (
     Assignments,
@@ -34,7 +40,10 @@ from asched.core.framework.placements import (
     PlacementScorePlugin,
 )
 from asched.core.framework.points import (
+    I64,
+    IDLE,
     BindPlugin,
+    Codes,
     Concerns,
     FilterPlugin,
     Hint,
@@ -54,7 +63,7 @@ from asched.core.framework.points import (
     Registration,
     ReservePlugin,
 )
-from asched.core.framework.results.by_row import ByRow
+from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.scaling import default_normalize
 from asched.core.framework.status import (
     SKIP,
@@ -69,12 +78,14 @@ from asched.core.framework.status import (
 )
 from asched.core.framework.trial import Trial
 from asched.core.model import kinds
+from asched.core.state.change_log import RowLog
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.counters import CounterKey
 from asched.core.state.facts import Bound, Done, Refused, Unknown
 from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
+from asched.core.state.pod_groups import COSCHEDULED, group_key, is_coscheduled
+from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
 
 
@@ -92,6 +103,9 @@ def logger(name: str) -> logging.Logger:
 
 
 __all__ = [
+    "COSCHEDULED",
+    "I64",
+    "IDLE",
     "SKIP",
     "SUCCESS",
     "Action",
@@ -103,6 +117,7 @@ __all__ = [
     "ByRow",
     "Cluster",
     "Code",
+    "Codes",
     "Concerns",
     "CounterKey",
     "Create",
@@ -118,12 +133,14 @@ __all__ = [
     "NodeView",
     "Nomination",
     "Patch",
+    "PerClass",
     "PermitPlugin",
     "Placement",
     "PlacementGeneratePlugin",
     "PlacementScorePlugin",
     "Plugin",
     "Pod",
+    "PodClass",
     "PodInfo",
     "PodRef",
     "PostBindPlugin",
@@ -140,16 +157,22 @@ __all__ = [
     "Registration",
     "Rejection",
     "ReservePlugin",
+    "RowLog",
+    "Rows",
     "ScorePlugin",
     "Status",
     "Trial",
     "Trigger",
     "Unknown",
+    "WaitFor",
     "default_normalize",
     "failure",
+    "group_key",
+    "is_coscheduled",
     "kinds",
     "logger",
     "pending",
+    "qualified_name_faults",
     "unresolvable",
     "unschedulable",
 ]

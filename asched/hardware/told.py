@@ -3,8 +3,7 @@ are called like nodes, brought up to date like anything else that is kept by row
 """
 
 from asched.core.model.kinds import Kind
-from asched.core.state.change_log import RowLog
-from asched.core.state.cluster import Cluster
+from asched.plugin import Cluster, RowLog
 
 
 class ToldRows(RowLog):

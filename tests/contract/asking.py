@@ -1,7 +1,8 @@
 """Asks a plugin what the cycle would ask it, about any view of a cluster."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,20 +11,38 @@ import numpy.typing as npt
 from asched.core.framework.points import (
     CachedPlugin,
     FilterPlugin,
+    Plugin,
     PreFilterPlugin,
     PreFilterResult,
     PreScorePlugin,
     ScorePlugin,
 )
+from asched.core.framework.profile import Factory
 from asched.core.framework.status import Code
 from asched.core.plugins import IN_TREE
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import ALL_ASPECTS
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
+from tests.along import plugins_along
 
-FILTERS = [n for n, make in IN_TREE.items() if isinstance(make(None, Cluster()), FilterPlugin)]
-SCORERS = [n for n, make in IN_TREE.items() if isinstance(make(None, Cluster()), ScorePlugin)]
+
+def _with_args(make: Factory, needed: Any, args: Any, cluster: Cluster) -> Plugin:
+    return make(needed if args is None else args, cluster)
+
+
+#: Args of those that cannot do without.
+ARGS: Mapping[str, Any] = {"NetworkTopology": {"levels": ["zone"]}}
+#: Every plugin there is: those in the tree, and those that come along in the form users have.
+MAKERS: Mapping[str, Factory] = {
+    **IN_TREE,
+    **{
+        name: partial(_with_args, plugin.make, ARGS.get(name))
+        for name, plugin in plugins_along().plugins.items()
+    },
+}
+FILTERS = [n for n, make in MAKERS.items() if isinstance(make(None, Cluster()), FilterPlugin)]
+SCORERS = [n for n, make in MAKERS.items() if isinstance(make(None, Cluster()), ScorePlugin)]
 
 
 @dataclass

@@ -1,7 +1,8 @@
 """What a plugin says of the lifetime of its answers must be true, or stale answers are used.
 
-Plugins are found in `IN_TREE`; worlds change at random. An answer made before a change is compared
-with one made after it, on all rows that the plugin's aspects, kinds, stamp and log call unchanged.
+Plugins are found by `asking.py`; worlds change at random. An answer made before a change is
+compared with one made after it, on all rows that the plugin's aspects, kinds, stamp and log call
+unchanged.
 """
 
 from random import Random
@@ -13,12 +14,11 @@ import pytest
 
 from asched.core.framework.points import IDLE, CachedPlugin, FilterPlugin, ScorePlugin
 from asched.core.model.pod import Pod
-from asched.core.plugins import IN_TREE
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo
 from tests.builders import all_rows, pending
 from tests.contract import asking
-from tests.contract.asking import FILTERS, SCORERS, Answer
+from tests.contract.asking import FILTERS, MAKERS, SCORERS, Answer
 from tests.contract.worlds import World, a_world, changes, random_pod
 
 SEEDS = range(15)
@@ -29,7 +29,7 @@ CHANGES = 12
 @pytest.mark.parametrize("name", dict.fromkeys((*FILTERS, *SCORERS)))
 def test_pods_with_equal_keys_get_equal_answers(name: str, seed: int) -> None:
     world = a_world(seed)
-    plugin = IN_TREE[name](None, world.cluster)
+    plugin = MAKERS[name](None, world.cluster)
     assert isinstance(plugin, CachedPlugin)
     infos = [
         world.cluster.classes.info_of(version)
@@ -47,7 +47,7 @@ def test_pods_with_equal_keys_get_equal_answers(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", dict.fromkeys((*FILTERS, *SCORERS)))
 def test_answers_change_only_where_the_plugin_says_so(name: str, seed: int) -> None:
     world = a_world(seed)
-    plugin = IN_TREE[name](None, world.cluster)
+    plugin = MAKERS[name](None, world.cluster)
     assert isinstance(plugin, CachedPlugin)
     if plugin.depends_on is None:
         pytest.skip("it is asked anew in every attempt")
@@ -77,7 +77,7 @@ def test_answers_change_only_where_the_plugin_says_so(name: str, seed: int) -> N
 def test_an_idle_plugin_has_nothing_to_say(name: str, seed: int) -> None:
     """It is left out, so it must let every node pass and give each the same."""
     world = a_world(seed)
-    plugin = IN_TREE[name](None, world.cluster)
+    plugin = MAKERS[name](None, world.cluster)
     assert isinstance(plugin, CachedPlugin)
     for _ in changes(world, seed, CHANGES):
         for pod in world.waiting:
@@ -90,7 +90,7 @@ def test_an_idle_plugin_has_nothing_to_say(name: str, seed: int) -> None:
 @pytest.mark.parametrize("name", FILTERS)
 def test_a_trial_is_judged_like_the_real_thing_and_leaves_no_trace(name: str) -> None:
     world, real = (a_world(5, rejoined=False) for _ in range(2))
-    plugin, other = IN_TREE[name](None, world.cluster), IN_TREE[name](None, real.cluster)
+    plugin, other = MAKERS[name](None, world.cluster), MAKERS[name](None, real.cluster)
     assert isinstance(plugin, FilterPlugin)
     assert isinstance(other, FilterPlugin)
     extra = random_pod(Random(5), "extra").on("node-0")

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from asched.core.plugins.gpu.shares import Demand
+from asched.hardware.gpu.shares import Demand
 
 Workload = Sequence[tuple[Demand, float]]
 

@@ -134,43 +134,6 @@ class DefaultPreemptionArgs:
     min_candidate_nodes_absolute: int = 100
 
 
-FRAGMENTATION_GRADIENT_DESCENT: Final = "FragmentationGradientDescent"
-CUTTING_STOCK: Final = "CuttingStock"
-BEST_FIT: Final = "BestFit"
-DOT_PRODUCT: Final = "DotProduct"
-PACKING: Final = "Packing"
-CLUSTERING: Final = "Clustering"
-#: Strategies that expect certain pods.
-EXPECTING: Final = (FRAGMENTATION_GRADIENT_DESCENT, CUTTING_STOCK)
-GPU_STRATEGIES: Final = (*EXPECTING, BEST_FIT, DOT_PRODUCT, PACKING, CLUSTERING)
-
-
-@dataclass(frozen=True, slots=True)
-class ExpectedPod:
-    """A shape of pods, and how many are expected; `milli_device` thousandths of each device."""
-
-    milli_cpu: int = 0
-    devices: int = 0
-    milli_device: int = 0
-    weight: int = 1
-    models: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class GpuSharingArgs:
-    """`resource` counts devices, `share_resource` is the percentage a pod takes of its one device.
-    Labels of nodes: how many devices there are (without it: as many as are allocatable), and their
-    model. No `workload`: learnt from the pods on the nodes.
-    """
-
-    strategy: str = FRAGMENTATION_GRADIENT_DESCENT
-    resource: str = "nvidia.com/gpu"
-    share_resource: str = "nvidia.com/gpucores"
-    devices_label: str = "nvidia.com/gpu.count"
-    model_label: str = "nvidia.com/gpu.product"
-    workload: tuple[ExpectedPod, ...] = ()
-
-
 @dataclass(frozen=True, slots=True)
 class CoschedulingArgs:
     """As kubernetes-sigs/scheduler-plugins has them, and two of our own: how long what is left of a
@@ -213,7 +176,6 @@ PluginArgs = (
     | VolumeBindingArgs
     | DynamicResourcesArgs
     | DefaultPreemptionArgs
-    | GpuSharingArgs
     | CoschedulingArgs
     | CheckAndHoldArgs
     | CapacitySchedulingArgs
@@ -226,7 +188,6 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
     names.COSCHEDULING: CoschedulingArgs,
     names.DEFAULT_PREEMPTION: DefaultPreemptionArgs,
     names.DYNAMIC_RESOURCES: DynamicResourcesArgs,
-    names.GPU_SHARING: GpuSharingArgs,
     names.INTER_POD_AFFINITY: InterPodAffinityArgs,
     names.NODE_AFFINITY: NodeAffinityArgs,
     names.NODE_RESOURCES_BALANCED_ALLOCATION: NodeResourcesBalancedAllocationArgs,
@@ -242,7 +203,6 @@ BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
     names.COSCHEDULING: CoschedulingArgs(0, 0, 0),
     names.DEFAULT_PREEMPTION: DefaultPreemptionArgs(0, 0),
     names.DYNAMIC_RESOURCES: DynamicResourcesArgs(None, None),
-    names.GPU_SHARING: GpuSharingArgs(),
     names.INTER_POD_AFFINITY: InterPodAffinityArgs(0),
     names.NODE_AFFINITY: NodeAffinityArgs(),
     names.NODE_RESOURCES_BALANCED_ALLOCATION: NodeResourcesBalancedAllocationArgs(()),

@@ -236,27 +236,6 @@ def _node_affinity(given: Document, _: Mapping[str, bool]) -> plugin_args.NodeAf
     return plugin_args.NodeAffinityArgs(added_affinity=given.get("addedAffinity"))
 
 
-def _gpu_sharing(given: Document, _: Mapping[str, bool]) -> plugin_args.GpuSharingArgs:
-    default = plugin_args.GpuSharingArgs()
-    return plugin_args.GpuSharingArgs(
-        strategy=_of(given, "strategy", default.strategy),
-        resource=_of(given, "resource", default.resource),
-        share_resource=_of(given, "shareResource", default.share_resource),
-        devices_label=_of(given, "devicesLabel", default.devices_label),
-        model_label=_of(given, "modelLabel", default.model_label),
-        workload=tuple(
-            plugin_args.ExpectedPod(
-                milli_cpu=_of(entry, "milliCPU", 0),
-                devices=_of(entry, "devices", 0),
-                milli_device=_of(entry, "milliDevice", 1000 if _of(entry, "devices", 0) else 0),
-                weight=_of(entry, "weight", 1),
-                models=tuple((entry or {}).get("models") or ()),
-            )
-            for entry in given.get("workload") or ()
-        ),
-    )
-
-
 def _capacity(given: Document, _: Mapping[str, bool]) -> plugin_args.CapacitySchedulingArgs:
     default = plugin_args.CapacitySchedulingArgs()
     return plugin_args.CapacitySchedulingArgs(_of(given, "guaranteesMin", default.guarantees_min))
@@ -367,7 +346,6 @@ _BUILDERS: Final = {
     names.COSCHEDULING: _coscheduling,
     names.DEFAULT_PREEMPTION: _default_preemption,
     names.DYNAMIC_RESOURCES: _dynamic_resources,
-    names.GPU_SHARING: _gpu_sharing,
     names.INTER_POD_AFFINITY: _inter_pod_affinity,
     names.NODE_AFFINITY: _node_affinity,
     names.NODE_RESOURCES_BALANCED_ALLOCATION: _balanced_allocation,

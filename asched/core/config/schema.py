@@ -228,11 +228,6 @@ _STRATEGY: Final = Struct(
     },
 )
 
-_EXPECTED_POD: Final = Struct(
-    "ExpectedPod",
-    {"milliCPU": _I64, "devices": _I64, "milliDevice": _I64, "weight": _I64, "models": _STRINGS},
-)
-
 _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
     names.CAPACITY_SCHEDULING: {"guaranteesMin": _B},
     names.CHECK_AND_HOLD: {
@@ -253,14 +248,6 @@ _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
     names.DYNAMIC_RESOURCES: {
         "filterTimeout": Scalar.OPTIONAL_DURATION,
         "bindingTimeout": Scalar.OPTIONAL_DURATION,
-    },
-    names.GPU_SHARING: {
-        "strategy": _S,
-        "resource": _S,
-        "shareResource": _S,
-        "devicesLabel": _S,
-        "modelLabel": _S,
-        "workload": ListOf(_EXPECTED_POD),
     },
     names.INTER_POD_AFFINITY: {
         "hardPodAffinityWeight": _I32,

@@ -160,8 +160,6 @@ def args_fields(args: Any) -> dict[str, Any]:
             }
         case plugin_args.DynamicResourcesArgs():
             return _dynamic_resources(args)
-        case plugin_args.GpuSharingArgs():
-            return _gpu_sharing(args)
         case plugin_args.InterPodAffinityArgs():
             return {
                 "hardPodAffinityWeight": args.hard_pod_affinity_weight,
@@ -180,27 +178,6 @@ def args_fields(args: Any) -> dict[str, Any]:
         case plugin_args.VolumeBindingArgs():
             return {"bindTimeoutSeconds": args.bind_timeout_s, **_given(shape=_shape(args.shape))}
     raise TypeError(f"no args of an in-tree plugin: {args!r}")
-
-
-def _gpu_sharing(args: plugin_args.GpuSharingArgs) -> dict[str, Any]:
-    workload = [
-        {
-            "devices": one.devices,
-            "milliCPU": one.milli_cpu,
-            "milliDevice": one.milli_device,
-            **_given(models=list(one.models)),
-            "weight": one.weight,
-        }
-        for one in args.workload
-    ]
-    return {
-        "devicesLabel": args.devices_label,
-        "modelLabel": args.model_label,
-        "resource": args.resource,
-        "shareResource": args.share_resource,
-        "strategy": args.strategy,
-        **_given(workload=workload),
-    }
 
 
 def _dynamic_resources(args: plugin_args.DynamicResourcesArgs) -> dict[str, Any]:

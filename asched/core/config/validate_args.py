@@ -31,8 +31,6 @@ from asched.core.model.timestamp import NS_PER_SECOND
 PERCENT_MAX: Final = 100
 RESOURCE_WEIGHT_MAX: Final = 100
 SHAPE_SCORE_MAX: Final = 10
-GPU_DEVICES_MAX: Final = 64
-MILLI: Final = 1000
 STRATEGIES: Final = (
     plugin_args.LEAST_ALLOCATED,
     plugin_args.MOST_ALLOCATED,
@@ -120,36 +118,6 @@ def check_and_hold(args: plugin_args.CheckAndHoldArgs, path: Path, _: Gates) -> 
     if not 1 <= args.hold_s <= HOLD_S_MAX:
         here = (*path, "holdSeconds")
         faults.append(invalid(here, args.hold_s, f"not in valid range [1, {HOLD_S_MAX}]"))
-    return faults
-
-
-def gpu_sharing(args: plugin_args.GpuSharingArgs, path: Path, _: Gates) -> list[Problem]:
-    faults = []
-    if args.strategy not in plugin_args.GPU_STRATEGIES:
-        here = (*path, "strategy")
-        faults.append(not_supported(here, args.strategy, plugin_args.GPU_STRATEGIES))
-    fields = {"resource": args.resource, "shareResource": args.share_resource}
-    fields |= {"devicesLabel": args.devices_label, "modelLabel": args.model_label}
-    for field, name in fields.items():
-        wrong = qualified_name_faults(name)
-        if wrong:
-            faults.append(invalid((*path, field), name, "; ".join(wrong)))
-    if args.workload and args.strategy not in plugin_args.EXPECTING:
-        faults.append(forbidden((*path, "workload"), f"strategy {args.strategy} expects no pods"))
-    for i, pod in enumerate(args.workload):
-        here = (*path, "workload", i)
-        if pod.weight < 1:
-            faults.append(invalid((*here, "weight"), pod.weight, "must be at least 1"))
-        if pod.milli_cpu < 0:
-            faults.append(invalid((*here, "milliCPU"), pod.milli_cpu, "must not be negative"))
-        if not 0 <= pod.devices <= GPU_DEVICES_MAX:
-            text = f"not in valid range [0, {GPU_DEVICES_MAX}]"
-            faults.append(invalid((*here, "devices"), pod.devices, text))
-        lowest = {0: 0, 1: 1}.get(pod.devices, MILLI)
-        highest = MILLI if pod.devices else 0
-        if not lowest <= pod.milli_device <= highest:
-            text = f"not in valid range [{lowest}, {highest}] for {pod.devices} devices"
-            faults.append(invalid((*here, "milliDevice"), pod.milli_device, text))
     return faults
 
 
@@ -360,7 +328,6 @@ CHECKS: Final[Mapping[str, Callable[[Any, Path, Gates], list[Problem]]]] = {
     names.DYNAMIC_RESOURCES: dynamic_resources,
     names.CHECK_AND_HOLD: check_and_hold,
     names.COSCHEDULING: coscheduling,
-    names.GPU_SHARING: gpu_sharing,
     names.INTER_POD_AFFINITY: inter_pod_affinity,
     names.NODE_AFFINITY: node_affinity,
     names.NODE_RESOURCES_BALANCED_ALLOCATION: balanced_allocation,

@@ -22,7 +22,6 @@ from asched.core.plugins.default_preemption import DefaultPreemption
 from asched.core.plugins.devices.plugin import DynamicResources
 from asched.core.plugins.gang_scheduling import GangScheduling
 from asched.core.plugins.gang_sparing_preemption import GangSparingPreemption
-from asched.core.plugins.gpu_sharing import GpuSharing
 from asched.core.plugins.image_locality import ImageLocality
 from asched.core.plugins.inter_pod_affinity import InterPodAffinity
 from asched.core.plugins.node_affinity import NodeAffinity
@@ -72,7 +71,6 @@ PLUGINS: Final[tuple[type[Plugin], ...]] = (
     GangScheduling,
     TopologyPlacementGenerator,
     PodGroupPodsCount,
-    GpuSharing,
     Coscheduling,
     GangSparingPreemption,
 )

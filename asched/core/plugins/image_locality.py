@@ -13,8 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from asched import names
+from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import I64, Registration, ScorePlugin
-from asched.core.plugins.per_class import PerClass
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass, PodInfo

@@ -16,6 +16,7 @@ import numpy as np
 
 from asched import names
 from asched.core.config.args import NodeAffinityArgs
+from asched.core.framework.per_class import PerKey
 from asched.core.framework.points import (
     I64,
     IDLE,
@@ -42,7 +43,6 @@ from asched.core.model.selector import (
     compile_node_selector,
     compile_term,
 )
-from asched.core.plugins.per_class import PerKey
 from asched.core.plugins.stepwise import Stepwise
 from asched.core.plugins.term_match import (
     COMPILE_STEPS,

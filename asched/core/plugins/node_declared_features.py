@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from asched import names
+from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import (
     IDLE,
     Codes,
@@ -27,7 +28,6 @@ from asched.core.framework.status import SKIP, Reason
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.plugins.per_class import PerClass
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodClass, PodInfo

@@ -14,13 +14,13 @@ import numpy as np
 
 from asched import names
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import Codes, FilterPlugin, Hint, Registration
 from asched.core.framework.status import Reason
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.taint import NO_SCHEDULE, Taint, tolerated, without_comparisons
-from asched.core.plugins.per_class import PerClass
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.nodes import Aspect
 from asched.core.state.pods import PodInfo

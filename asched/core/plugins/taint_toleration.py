@@ -14,6 +14,7 @@ import numpy as np
 
 from asched import names
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import (
     I64,
     Codes,
@@ -36,7 +37,6 @@ from asched.core.model.taint import (
     Tolerations,
     without_comparisons,
 )
-from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.per_pod import PerPod
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 
 from asched.core.model.pod import Pod
 from asched.core.model.requests import pod_requests
-from asched.core.state.pods import PodClass
 from asched.hardware.koordinator.node_metric import AMOUNT_MAX, I64, decoded
 from asched.hardware.numa.demand import QoS, qos_of
+from asched.plugin import PodClass
 
 CPU, MEMORY = "cpu", "memory"
 PROD, MID, BATCH, FREE = "koord-prod", "koord-mid", "koord-batch", "koord-free"

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from asched.core.framework.points import I64, Codes
 from asched.core.model.kinds import NODE, POD
 from asched.hardware.args import UpstreamArgs
 from asched.hardware.koordinator.estimate import ANNOTATIONS, CPU, MEMORY, Estimator
@@ -34,8 +33,10 @@ from asched.hardware.koordinator.node_load import (
 from asched.hardware.koordinator.node_metric import NODE_METRIC, duration_s
 from asched.hardware.load.packing import rounded
 from asched.plugin import (
+    I64,
     Action,
     Cluster,
+    Codes,
     FilterPlugin,
     NodeView,
     PodInfo,

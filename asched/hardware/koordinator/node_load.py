@@ -25,8 +25,6 @@ from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import QuantityError
 from asched.core.model.timestamp import microseconds
-from asched.core.plugins.per_class import PerClass
-from asched.core.state.cluster import Cluster
 from asched.hardware.koordinator.estimate import PROD, Estimate, Estimator
 from asched.hardware.koordinator.node_metric import (
     I64,
@@ -39,7 +37,7 @@ from asched.hardware.koordinator.node_metric import (
 )
 from asched.hardware.load.expected import scheduled_s
 from asched.hardware.told import ToldRows
-from asched.plugin import Aspect, ByRow
+from asched.plugin import Aspect, ByRow, Cluster, PerClass
 
 Mask = npt.NDArray[np.bool_]
 F64 = npt.NDArray[np.float64]

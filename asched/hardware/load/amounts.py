@@ -15,10 +15,7 @@ import numpy.typing as npt
 
 from asched.core.model.pod import Container, Pod
 from asched.core.model.quantity import Quantity, milli, whole
-from asched.core.plugins.per_class import PerClass
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodClass
-from asched.plugin import Aspect, ByRow
+from asched.plugin import Aspect, ByRow, Cluster, PerClass, PodClass
 
 I64 = npt.NDArray[np.int64]
 Pair = tuple[int, int]

@@ -14,10 +14,8 @@ import numpy as np
 
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodClass
 from asched.hardware.load.usage import F64, Usage
-from asched.plugin import Aspect, ByRow
+from asched.plugin import Aspect, ByRow, Cluster, PodClass
 
 #: As upstream's plugins have it, whatever the provider's own interval.
 WINDOW_S: Final = 60.0

@@ -18,13 +18,12 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from asched.core.framework.points import I64
 from asched.hardware.load.amounts import PlacedAmounts
 from asched.hardware.load.metrics import NODE_METRICS
 from asched.hardware.load.packing import rounded
 from asched.hardware.load.provider import READS_METRICS, LoadArgs
 from asched.hardware.load.usage import F64, Usage
-from asched.plugin import Aspect, Cluster, NodeView, PodInfo, Registration, ScorePlugin
+from asched.plugin import I64, Aspect, Cluster, NodeView, PodInfo, Registration, ScorePlugin
 
 RESOURCES: Final = ("cpu", "memory")
 #: Of the largest variance that a Beta distribution with this mean can have.

@@ -18,16 +18,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from asched.core.framework.points import I64
 from asched.core.model.pod import Container
 from asched.core.model.quantity import QuantityError, milli
-from asched.core.plugins.per_class import PerClass
-from asched.core.state.pods import PodClass
 from asched.hardware.load.expected import ExpectedUse
 from asched.hardware.load.metrics import NODE_METRICS
 from asched.hardware.load.provider import READS_METRICS, LoadArgs
 from asched.hardware.load.usage import CPU, F64, Usage
-from asched.plugin import Aspect, Cluster, NodeView, PodInfo, Registration, ScorePlugin
+from asched.plugin import (
+    I64,
+    Aspect,
+    Cluster,
+    NodeView,
+    PerClass,
+    PodClass,
+    PodInfo,
+    Registration,
+    ScorePlugin,
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,9 @@ import numpy.typing as npt
 from asched.core.model.node import Node
 from asched.core.model.quantity import milli
 from asched.core.model.timestamp import microseconds
-from asched.core.state.change_log import RowLog
-from asched.core.state.cluster import Cluster
 from asched.hardware.load.metrics import NODE_METRICS, SAMPLES, NodeMetrics
 from asched.hardware.told import ToldRows
-from asched.plugin import Aspect, ByRow
+from asched.plugin import Aspect, ByRow, Cluster, RowLog
 
 F64 = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -122,7 +120,7 @@ class Usage(ByRow[None]):
     def _judge_age(self) -> None:
         """Which rows count as measured now, and when that changes by itself."""
         until_s = self.end_s + STALE_S
-        self.known = until_s > self._cluster.wall_clock_s
+        self.known = (self.end_s > 0) & (until_s > self._cluster.wall_clock_s)
         self._stale_at_s = float(until_s[self.known].min(initial=np.inf))
         self.version += 1
 

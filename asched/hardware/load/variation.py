@@ -16,15 +16,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from asched.core.framework.points import I64
-from asched.core.plugins.per_class import PerClass
-from asched.core.state.pods import PodClass
 from asched.hardware.load.amounts import Amounts, amounts_of
 from asched.hardware.load.metrics import NODE_METRICS
 from asched.hardware.load.packing import rounded
 from asched.hardware.load.provider import READS_METRICS, LoadArgs
 from asched.hardware.load.usage import F64, Usage
-from asched.plugin import Aspect, Cluster, NodeView, PodInfo, Registration, ScorePlugin
+from asched.plugin import (
+    I64,
+    Aspect,
+    Cluster,
+    NodeView,
+    PerClass,
+    PodClass,
+    PodInfo,
+    Registration,
+    ScorePlugin,
+)
 
 
 @dataclass(frozen=True, slots=True)

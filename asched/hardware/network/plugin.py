@@ -23,13 +23,13 @@ from typing import Any, ClassVar, Final, NamedTuple
 
 import numpy as np
 
-from asched.core.framework.points import I64
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.requests import CPU, is_extended
-from asched.core.state.pod_groups import COSCHEDULED, group_key, is_coscheduled
 from asched.hardware.network.sources import HYPER_NODE, KAI_TOPOLOGY, KUEUE_TOPOLOGY
 from asched.hardware.network.tree import NOWHERE, Mask, Shares, Tree
 from asched.plugin import (
+    COSCHEDULED,
+    I64,
     Aspect,
     Assignments,
     Cluster,
@@ -42,6 +42,8 @@ from asched.plugin import (
     ScorePlugin,
     Status,
     failure,
+    group_key,
+    is_coscheduled,
 )
 
 LABELS: Final = "Labels"

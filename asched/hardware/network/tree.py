@@ -6,9 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.model.kinds import Kind
-from asched.core.state.cluster import Cluster
 from asched.hardware.network.sources import HYPER_NODE, Levels, Path, Tiers, Topology
-from asched.plugin import Aspect, ByRow
+from asched.plugin import Aspect, ByRow, Cluster
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]

@@ -25,10 +25,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.plugins.per_class import PerClass
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodInfo
 from asched.hardware.numa.demand import NumaDemand, owns_exclusively
 from asched.hardware.numa.topology import (
     EXCLUSIVE_METHOD,
@@ -41,6 +37,7 @@ from asched.hardware.numa.topology import (
     zones_of,
 )
 from asched.hardware.numa.zones import Zones
+from asched.plugin import Aspect, Cluster, PerClass, PodInfo
 
 Mask = npt.NDArray[np.bool_]
 #: Makes the fingerprint of pods, each (namespace, name).

@@ -16,10 +16,7 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from asched.core.framework.points import I64, Codes
 from asched.core.model.kinds import NODE, POD
-from asched.core.plugins.per_class import PerClass
-from asched.core.state.pods import PodClass
 from asched.hardware.args import UpstreamArgs
 from asched.hardware.numa.cache import (
     ALL,
@@ -42,12 +39,16 @@ from asched.hardware.numa.strategies import (
 from asched.hardware.numa.topology import NODE_RESOURCE_TOPOLOGY
 from asched.hardware.numa.zones import aligned_containers, aligned_pod
 from asched.plugin import (
+    I64,
     SUCCESS,
     Action,
     Aspect,
     Cluster,
+    Codes,
     FilterPlugin,
     NodeView,
+    PerClass,
+    PodClass,
     PodInfo,
     PostBindPlugin,
     Reason,

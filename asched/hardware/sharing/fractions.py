@@ -25,17 +25,19 @@ from typing import Any, Final
 import msgspec
 import numpy as np
 
-from asched.core.framework.points import I64, IDLE, Codes
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.hardware.sharing.convention import annotations_of, decoded, number
 from asched.hardware.sharing.devices import DEVICES_MAX
 from asched.plugin import (
+    I64,
+    IDLE,
     Action,
     Aspect,
     ByRow,
     Cluster,
+    Codes,
     FilterPlugin,
     NodeView,
     PodInfo,

@@ -14,8 +14,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.plugins.per_class import PerClass
-from asched.core.state.pods import PodClass
 from asched.hardware.sharing.convention import Convention
 from asched.hardware.sharing.devices import (
     DEVICES_MAX,
@@ -27,7 +25,7 @@ from asched.hardware.sharing.devices import (
     Wish,
     held_by,
 )
-from asched.plugin import Aspect, ByRow, Cluster, NodeView, PodInfo
+from asched.plugin import Aspect, ByRow, Cluster, NodeView, PerClass, PodClass, PodInfo
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from asched.core.framework.points import I64, IDLE, Codes
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.hardware.sharing import hami, volcano
@@ -28,10 +27,13 @@ from asched.hardware.sharing.ledger import ASPECTS, Ledger
 from asched.hardware.sharing.turns import Locks, NoTurns, Phases, Turns
 from asched.hardware.sharing.volcano import Volcano, VolcanoVGPUArgs
 from asched.plugin import (
+    I64,
+    IDLE,
     SKIP,
     SUCCESS,
     Action,
     Cluster,
+    Codes,
     Done,
     FilterPlugin,
     Hint,

@@ -16,13 +16,22 @@ from collections import deque
 from collections.abc import Generator
 from typing import Final
 
-from asched.core.framework.effects import WaitFor
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds, rfc3339
-from asched.core.state.cluster import Cluster
 from asched.hardware.sharing.convention import GIVEN_UP_S, annotations_of, number
-from asched.plugin import SUCCESS, Done, Effect, Late, Patch, Refused, Status, failure
+from asched.plugin import (
+    SUCCESS,
+    Cluster,
+    Done,
+    Effect,
+    Late,
+    Patch,
+    Refused,
+    Status,
+    WaitFor,
+    failure,
+)
 
 TURN_S_MAX: Final = 2 * GIVEN_UP_S
 NEWS_S_MAX: Final = 5.0

@@ -6,7 +6,7 @@ Source  the simulator published with Weng et al., USENIX ATC 2023 (pkg/simulator
 
 from typing import Final, NamedTuple
 
-from asched.core.plugins.gpu.shares import WHOLE
+from asched.hardware.gpu.shares import WHOLE
 from asched.lab.trace.go_random import GoRandom
 from asched.lab.trace.openb import Trace, TraceNode, TracePod
 

@@ -7,7 +7,7 @@ Source  experiments/analysis/merge_alloc_discrete.py of the simulator published 
 from collections.abc import Sequence
 from typing import Final
 
-from asched.core.plugins.gpu.shares import WHOLE
+from asched.hardware.gpu.shares import WHOLE
 
 #: Percent of all devices asked for, by which the published figures are told.
 LAST_PERCENT: Final = 130

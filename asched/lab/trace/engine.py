@@ -1,12 +1,11 @@
 """The same run decided by the scheduler's own engine: nodes and pods as Kubernetes objects, all
-default filters, and the plugin GpuSharing, which learns what to expect from the pods it has placed.
+default filters, and the plugin GpuSharing, made as users' plugins are, which learns what to expect
+from the pods it has placed.
 """
 
 from collections.abc import Sequence
 from typing import Any, Final
 
-from asched import names
-from asched.core.config import args as plugin_args
 from asched.core.config.defaults import configuration
 from asched.core.framework.effects import Effect
 from asched.core.framework.runner import Decision, Runner
@@ -14,21 +13,24 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.plugins.gpu.shares import WHOLE
 from asched.core.state.facts import Seen
 from asched.edge.host.assemble import Parts, build_runners
+from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
+from asched.hardware.gpu import args as words
+from asched.hardware.gpu.plugin import GpuSharing
+from asched.hardware.gpu.shares import WHOLE
 from asched.lab.trace.openb import PODS_MAX, TraceNode, TracePod
 
 #: Policy of a trace run -> strategy of the plugin.
 STRATEGIES: Final = {
-    "dotprod": plugin_args.DOT_PRODUCT,
-    "gpuclustering": plugin_args.CLUSTERING,
-    "gpupacking": plugin_args.PACKING,
-    "bestfit": plugin_args.BEST_FIT,
-    "fgd": plugin_args.FRAGMENTATION_GRADIENT_DESCENT,
-    "stock": plugin_args.CUTTING_STOCK,
+    "dotprod": words.DOT_PRODUCT,
+    "gpuclustering": words.CLUSTERING,
+    "gpupacking": words.PACKING,
+    "bestfit": words.BEST_FIT,
+    "fgd": words.FRAGMENTATION_GRADIENT_DESCENT,
+    "stock": words.CUTTING_STOCK,
 }
-_ARGS: Final = plugin_args.GpuSharingArgs()
+_ARGS: Final = words.GpuSharingArgs()
 #: Pods that may share a device, as its device plugin would tell.
 _SHARERS: Final = 100
 
@@ -61,12 +63,18 @@ class Engine:
 
 def _runner(parts: Parts, strategy: str) -> Runner:
     """Only GpuSharing scores."""
-    score = {"enabled": [{"name": names.GPU_SHARING}], "disabled": [{"name": "*"}]}
+    score = {"enabled": [{"name": GpuSharing.name}], "disabled": [{"name": "*"}]}
     profile = {
-        "plugins": {"filter": {"enabled": [{"name": names.GPU_SHARING}]}, "score": score},
-        "pluginConfig": [{"name": names.GPU_SHARING, "args": {"strategy": strategy}}],
+        "plugins": {"filter": {"enabled": [{"name": GpuSharing.name}]}, "score": score},
+        "pluginConfig": [{"name": GpuSharing.name, "args": {"strategy": strategy}}],
     }
-    (runner,) = build_runners(configuration({"profiles": [profile]}), parts).values()
+    plugins = Catalogue([of_class(GpuSharing, "asched")])
+    (runner,) = build_runners(
+        configuration({"profiles": [profile]}),
+        parts,
+        factories=plugins.factories,
+        known=plugins.known,
+    ).values()
     return runner
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from asched.core.plugins.gpu.shares import I64, WHOLE, Demand, Mask, Shares, fits
+from asched.hardware.gpu.shares import I64, WHOLE, Demand, Mask, Shares, fits
 from asched.lab.trace.openb import PODS_MAX, TraceNode, TracePod
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from asched.core.plugins.gpu.shares import WHOLE, Demand
+from asched.hardware.gpu.shares import WHOLE, Demand
 
 FAMILY: Final = "openb"
 #: Pods a node takes.

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from asched.core.plugins.gpu import points
-from asched.core.plugins.gpu.fragmentation import Fragmentation, descent_points, expected
-from asched.core.plugins.gpu.shares import (
+from asched.hardware.gpu import points
+from asched.hardware.gpu.fragmentation import Fragmentation, descent_points, expected
+from asched.hardware.gpu.shares import (
     F64,
     I64,
     WHOLE,
@@ -22,7 +22,7 @@ from asched.core.plugins.gpu.shares import (
     placements,
     tightest,
 )
-from asched.core.plugins.gpu.stock import Stock
+from asched.hardware.gpu.stock import Stock
 from asched.lab.trace.fleet import Fleet
 
 #: With the policy of that name: a fraction that would waste more than this of a device opens none

@@ -14,7 +14,6 @@ from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
 
 #: Plugins in no default profile.
 NOT_BY_DEFAULT = (
-    names.GPU_SHARING,
     names.COSCHEDULING,
     names.CHECK_AND_HOLD,
     names.CAPACITY_SCHEDULING,

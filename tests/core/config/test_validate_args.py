@@ -52,22 +52,6 @@ def test_a_class_of_requests_has_a_name_that_the_api_takes_and_holds_for_a_day_a
     ]
 
 
-def test_gpu_strategies_and_the_pods_they_expect() -> None:
-    assert texts("GpuSharing", {}) == []
-    assert texts("GpuSharing", {"strategy": "FGD"})[0].startswith('strategy: Unsupported value: "F')
-    workload = [{"devices": 2, "milliDevice": 5}, {"milliCPU": -1, "weight": 0}, {"devices": 65}]
-    assert texts("GpuSharing", {"workload": workload}) == [
-        "workload[0].milliDevice: Invalid value: 5: not in valid range [1000, 1000] for 2 devices",
-        "workload[1].weight: Invalid value: 0: must be at least 1",
-        "workload[1].milliCPU: Invalid value: -1: must not be negative",
-        "workload[2].devices: Invalid value: 65: not in valid range [0, 64]",
-    ]
-    assert texts("GpuSharing", {"strategy": "Packing", "workload": [{"milliCPU": 1}]}) == [
-        "workload: Forbidden: strategy Packing expects no pods"
-    ]
-    assert len(texts("GpuSharing", {"resource": "a b", "modelLabel": ""})) == 2
-
-
 def test_balance_weighs_each_resource_once_and_alike() -> None:
     resources = [{"name": "cpu", "weight": 2}, {"name": "cpu"}]
     assert texts("NodeResourcesBalancedAllocation", {"resources": resources}) == [

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.plugins.gpu.shares import F64
+from asched.hardware.gpu.shares import F64
 from asched.lab.trace.arrivals import arrivals
 from asched.lab.trace.fleet import Fleet
 from asched.lab.trace.openb import Trace, load

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from asched.core.plugins.gpu.ledger import held_by
+from asched.hardware.gpu.ledger import held_by
 from asched.lab.trace.arrivals import arrivals
 from asched.lab.trace.curve import curve
 from asched.lab.trace.engine import STRATEGIES, Engine

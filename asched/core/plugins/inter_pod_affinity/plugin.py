@@ -6,6 +6,7 @@ from typing import Any, Final
 from asched import names
 from asched.core.config.args import InterPodAffinityArgs
 from asched.core.framework.order_free import OrderFree
+from asched.core.framework.per_class import PerKey
 from asched.core.framework.points import (
     I64,
     IDLE,
@@ -46,7 +47,6 @@ from asched.core.plugins.inter_pod_affinity.nearness import (
     Nearness,
 )
 from asched.core.plugins.inter_pod_affinity.terms import Namespaces
-from asched.core.plugins.per_class import PerKey
 from asched.core.plugins.per_pod import PerPod
 from asched.core.state.affinity_terms import NO_TERMS, AffinityTerms
 from asched.core.state.changes import Action, Trigger

@@ -9,6 +9,7 @@ from asched import names
 from asched.core.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.framework.order_free import OrderFree
+from asched.core.framework.per_class import PerKey
 from asched.core.framework.points import (
     I64,
     IDLE,
@@ -27,7 +28,6 @@ from asched.core.framework.status import SKIP, SUCCESS, failure
 from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod, TopologySpreadConstraint
-from asched.core.plugins.per_class import PerKey
 from asched.core.plugins.per_pod import PerPod
 from asched.core.plugins.pod_topology_spread.balance import SoftSide, Weighted, extremes, scaled
 from asched.core.plugins.pod_topology_spread.constraints import (

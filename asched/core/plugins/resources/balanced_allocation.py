@@ -14,6 +14,7 @@ import numpy as np
 
 from asched import names
 from asched.core.config.args import NodeResourcesBalancedAllocationArgs
+from asched.core.framework.per_class import PerClass
 from asched.core.framework.points import (
     I64,
     Mask,
@@ -24,7 +25,6 @@ from asched.core.framework.points import (
 )
 from asched.core.framework.status import SKIP
 from asched.core.plugins.devices.amounts import DeviceTally
-from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
 from asched.core.plugins.scoring.as_floats import Evenness

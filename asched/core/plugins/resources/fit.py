@@ -20,6 +20,7 @@ import numpy as np
 from asched import names
 from asched.core.config import args as config
 from asched.core.framework.order_free import POD_PLACE, OrderFree
+from asched.core.framework.per_class import PerClass
 from asched.core.framework.placements import Assignments, Divisions, PlacementScorePlugin
 from asched.core.framework.points import (
     I64,
@@ -36,7 +37,6 @@ from asched.core.framework.status import Reason, Status, unresolvable, unschedul
 from asched.core.model.quantity import INT64_MAX
 from asched.core.model.requests import CPU, MEMORY, container_requests, is_extended, is_scalar
 from asched.core.plugins.devices.amounts import DeviceTally
-from asched.core.plugins.per_class import PerClass
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.resources.hints import FitHints
 from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored

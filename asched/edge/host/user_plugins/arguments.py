@@ -3,8 +3,9 @@
 Rules   a plugin whose `__init__` takes nothing beside `self` must not be given args; an `args`
         annotated with a dataclass is decoded strictly: unknown names, wrong types and missing
         values are errors with their place; without an annotation it is the mapping as written, or
-        an empty one; names may be written `like_this` or `likeThis`; `cluster` is the state to
-        read, `api` makes clients of the API server (`edge/client/typed.py`).
+        an empty one; names may be written `like_this` or `likeThis`, or as the field's metadata
+        say (`{"name": "milliCPU"}`); `cluster` is the state to read, `api` makes clients of the
+        API server (`edge/client/typed.py`).
 """
 
 import dataclasses
@@ -104,14 +105,15 @@ def _renamed(given: Mapping[str, Any], cls: Any, where: str) -> dict[str, Any]:
     """The same with field names; unknown names are refused, in nested dataclasses too."""
     hints = typing.get_type_hints(cls)
     fields = {field.name: hints[field.name] for field in dataclasses.fields(cls)}
-    spelled = {name: name for name in fields} | {camel(name): name for name in fields}
+    names = {_spelled(field): field.name for field in dataclasses.fields(cls)}
+    spelled = {name: name for name in fields} | names
     result: dict[str, Any] = {}
     for key, value in given.items():
         name = spelled.get(key)
         if name is None:
             hint = did_you_mean(key, list(spelled))
             text = f"{where}.{key}: unknown field" + (f" ({hint})" if hint else "")
-            raise ArgsError(f"{text}; there are {', '.join(map(camel, fields)) or 'none'}")
+            raise ArgsError(f"{text}; there are {', '.join(names) or 'none'}")
         result[name] = _inner(value, fields[name], f"{where}.{key}")
     return result
 
@@ -128,6 +130,10 @@ def _inner(value: Any, annotation: Any, where: str) -> Any:
     if origin is dict and isinstance(value, Mapping) and len(parts) == 2:
         return {key: _inner(item, parts[1], f"{where}.{key}") for key, item in value.items()}
     return value
+
+
+def _spelled(field: dataclasses.Field[Any]) -> str:
+    return str(field.metadata.get("name", "")) or camel(field.name)
 
 
 def camel(name: str) -> str:

@@ -12,13 +12,7 @@ from asched.edge.host.configuration.file import (
     load_config,
     read_text,
 )
-from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
-from asched.hardware.koordinator.load_aware import LoadAwareScheduling
-from asched.hardware.load.packing import TargetLoadPacking
-from asched.hardware.network.plugin import NetworkTopology
-from asched.hardware.numa.match import NodeResourceTopologyMatch
-from asched.hardware.sharing.fractions import GpuFractions
-from asched.hardware.sharing.plugin import GpuShare, HamiVGPU, VolcanoVGPU
+from tests.along import plugins_along
 from tests.shared import ROOT
 
 HEAD = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
@@ -135,25 +129,16 @@ def test_unreadable_files_are_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", READY, ids=lambda path: path.name)
 def test_every_ready_file_can_be_used(path: Path) -> None:
-    """With the plugins that come along, which the command finds as entry points."""
-    along = (
-        TargetLoadPacking,
-        NodeResourceTopologyMatch,
-        HamiVGPU,
-        VolcanoVGPU,
-        GpuShare,
-        GpuFractions,
-        LoadAwareScheduling,
-        NetworkTopology,
-    )
-    known = Catalogue([of_class(cls, "asched") for cls in along]).known
-    loaded = load_config(path, known=known)
+    """With the plugins that come along, found as entry points, and args that these take."""
+    plugins = plugins_along()
+    loaded = load_config(path, known=plugins.known)
+    plugins.check_args(loaded, path.name)
     assert loaded.profiles
     assert effective(loaded.configuration)["profiles"]
 
 
 def ready(name: str) -> LoadedConfig:
-    return load_config(ROOT / "config" / name)
+    return load_config(ROOT / "config" / name, known=plugins_along().known)
 
 
 def test_the_ready_files_do_what_they_say() -> None:

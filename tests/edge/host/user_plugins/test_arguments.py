@@ -22,6 +22,7 @@ class Args:
     node_label: str = "cost"
     windows: list[Window] = field(default_factory=list)
     night: Window | None = None
+    milli_cpu: int = field(default=0, metadata={"name": "milliCPU"})
 
 
 class Declared:
@@ -51,6 +52,12 @@ def test_declared_args_are_decoded_in_both_spellings() -> None:
     given = {"price": 2, "nodeLabel": "c", "windows": [{"fromHour": 3}], "night": {"to_hour": 6}}
     assert make(Declared, given).args == Args(2.0, "c", [Window(3, 24)], Window(0, 6))
     assert isinstance(make(Both, {"price": 1}).cluster, Cluster)
+
+
+def test_a_field_may_say_how_it_is_spelt() -> None:
+    assert make(Declared, {"price": 2, "milliCPU": 5}).args.milli_cpu == 5
+    with pytest.raises(ArgsError, match=r"milliCpu: unknown field .* nodeLabel, .*, milliCPU$"):
+        make(Declared, {"price": 2, "milliCpu": 5})
 
 
 def test_loose_args_are_passed_as_written() -> None:

@@ -5,9 +5,9 @@ import random
 import numpy as np
 import pytest
 
-from asched.core.plugins.gpu import points
-from asched.core.plugins.gpu.fragmentation import Fragmentation, descent_points, expected
-from asched.core.plugins.gpu.shares import Demand, Shares, best_of, fits
+from asched.hardware.gpu import points
+from asched.hardware.gpu.fragmentation import Fragmentation, descent_points, expected
+from asched.hardware.gpu.shares import Demand, Shares, best_of, fits
 from tests.twins import gpu_shares as twin
 from tests.twins.gpu_shares import Node
 

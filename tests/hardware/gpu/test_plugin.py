@@ -2,15 +2,19 @@
 
 import pytest
 
-from asched import names
-from asched.core.config import args as plugin_args
-from asched.core.config.args import GPU_STRATEGIES, ExpectedPod, GpuSharingArgs
 from asched.core.model.kinds import POD
-from asched.core.plugins.gpu.ledger import DEVICES_MAX, held_by
-from asched.core.plugins.gpu.shares import Demand
-from asched.core.plugins.gpu_sharing import GpuSharing
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
+from asched.hardware.gpu.args import (
+    DEVICES_MAX,
+    EXPECTING,
+    STRATEGIES,
+    ExpectedPod,
+    GpuSharingArgs,
+)
+from asched.hardware.gpu.ledger import held_by
+from asched.hardware.gpu.plugin import GpuSharing
+from asched.hardware.gpu.shares import Demand
 from asched.testing import given, node, pod
 from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, all_rows, pending
 from tests.twins import gpu_shares as twin
@@ -62,18 +66,18 @@ def test_fragmentation_gradient_descent_says_what_its_twin_says() -> None:
 
 def test_every_strategy_prefers_the_half_used_device_to_a_fresh_one() -> None:
     cluster = a_cluster(gpus("fresh", 2), gpus("used", 2), pods=[asks("a", 1, 47, "32").on("used")])
-    for strategy in GPU_STRATEGIES:
-        workload = EXPECTED if strategy in plugin_args.EXPECTING else ()
-        args = GpuSharingArgs(strategy, workload=workload)
+    for strategy in STRATEGIES:
+        workload = EXPECTED if strategy in EXPECTING else ()
+        args = GpuSharingArgs(strategy=strategy, workload=workload)
         fresh, used = scores(cluster, asks("w", 1, 47, "16"), args)
         assert used > fresh, strategy
 
 
-@pytest.mark.parametrize("strategy", GPU_STRATEGIES)
+@pytest.mark.parametrize("strategy", STRATEGIES)
 def test_a_node_without_a_device_for_the_pod_comes_last(strategy: str) -> None:
     full = [asks(f"p{at}", 1, 60).on("full") for at in range(2)]
     cluster = a_cluster(gpus("full", 2), gpus("free", 8), pods=full)
-    without, free = scores(cluster, asks("w", 1, 47), GpuSharingArgs(strategy))
+    without, free = scores(cluster, asks("w", 1, 47), GpuSharingArgs(strategy=strategy))
     assert (without, free >= without) == (0, True)
 
 
@@ -81,7 +85,7 @@ def test_devices_are_counted_by_their_label_or_else_as_allocatable() -> None:
     labelled, plain = gpus("labelled", 2), a_node("plain").allocatable({GPU: "3"}, cpu="64")
     wrong = gpus("wrong", 1).labels({"nvidia.com/gpu.count": "many"})
     cluster = a_cluster(labelled, plain, wrong, gpus("huge", 10**6))
-    plugin = GpuSharing(None, cluster)
+    plugin = GpuSharing(GpuSharingArgs(), cluster)
     plugin.score(pending(cluster, asks("w", 1)), all_rows(cluster), None)
     shares = plugin._ledger.shares(all_rows(cluster))
     assert shares.devices.tolist() == [2, 3, 10, DEVICES_MAX]
@@ -104,14 +108,14 @@ def test_a_pod_that_selects_a_model_is_expected_there_only() -> None:
     selecting = asks("w", 1).selects(**{"nvidia.com/gpu.product": "A100"})
     a100 = gpus("a100", 2).labels({"nvidia.com/gpu.product": "A100"})
     cluster = a_cluster(gpus("other", 2), a100, pods=[selecting.on("a100")])
-    plugin = GpuSharing(None, cluster)
+    plugin = GpuSharing(GpuSharingArgs(), cluster)
     assert plugin.share_key(pending(cluster, selecting)) == Demand(4000, 1000, 1, ("A100",))
     assert scores(cluster, selecting, GpuSharingArgs())[0] == 0
 
 
 def test_the_expected_pods_are_learnt_from_those_placed_and_again_after_half_as_many() -> None:
     cluster = a_cluster(gpus("n1", 8), pods=[asks(f"p{at}", 1, 10).on("n1") for at in range(10)])
-    plugin = GpuSharing(None, cluster)
+    plugin = GpuSharing(GpuSharingArgs(), cluster)
     info = pending(cluster, asks("w", 1, 10))
     first = plugin.stamp(info, None)
     stamps = []
@@ -134,7 +138,7 @@ def test_given_pods_are_not_learnt_over() -> None:
 
 def test_only_changed_nodes_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = a_cluster(*(gpus(f"n{at}", 2) for at in range(20)))
-    plugin = GpuSharing(None, cluster)
+    plugin = GpuSharing(GpuSharingArgs(), cluster)
     info = pending(cluster, asks("w", 1))
     plugin.score(info, all_rows(cluster), None)
     read: list[int] = []
@@ -149,7 +153,7 @@ def test_only_changed_nodes_are_read_again(monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_what_nobody_asks_for_any_more_is_forgotten() -> None:
     cluster = a_cluster(gpus("n1", 8))
-    plugin = GpuSharing(None, cluster)
+    plugin = GpuSharing(GpuSharingArgs(), cluster)
     for at in range(1, 60):
         cluster.apply(Seen(POD, asks("p", 1, at).on("n1").build()))
         plugin._ledger.refresh()
@@ -163,9 +167,9 @@ def test_in_a_profile_with_it_the_first_of_equal_nodes_wins(seed: int) -> None:
     for one in nodes:
         one["status"]["allocatable"][GPU] = "2"
     profile = {
-        "score": {"enabled": [{"name": names.GPU_SHARING}], "disabled": [{"name": "*"}]},
+        "score": {"enabled": [{"name": GpuSharing.name}], "disabled": [{"name": "*"}]},
     }
-    world = given(nodes, profile=profile, seed=seed)
+    world = given(nodes, plugins=[GpuSharing], profile=profile, seed=seed)
     placed = []
     for at in range(3):
         wanted = pod(f"p{at}", cpu=4)
@@ -180,7 +184,7 @@ def test_a_fraction_fits_where_one_device_has_so_much_left_and_not_where_two_hav
 ):
     full = [asks(f"p{at}", 1, 60).on("parts") for at in range(2)]
     cluster = a_cluster(gpus("parts", 2), gpus("whole", 1), a_node("none"), pods=full)
-    plugin = GpuSharing(None, cluster)
+    plugin = GpuSharing(GpuSharingArgs(), cluster)
     half, both = asks("w", 1, 50), asks("w", 2)
     found = [plugin.filter(pending(cluster, one), all_rows(cluster), None) for one in (half, both)]
     assert [codes.tolist() for codes in found] == [[1, 0, 1], [1, 1, 1]]
@@ -189,7 +193,7 @@ def test_a_fraction_fits_where_one_device_has_so_much_left_and_not_where_two_hav
 
 def test_a_trial_is_judged_as_it_would_be_and_leaves_no_trace() -> None:
     cluster = a_cluster(gpus("n1", 1), gpus("n2", 1), pods=[asks("a", 1, 60).on("n1")])
-    plugin = GpuSharing(None, cluster)
+    plugin = GpuSharing(GpuSharingArgs(), cluster)
     wanted = pending(cluster, asks("w", 1, 50))
 
     def codes() -> list[int]:
@@ -208,7 +212,11 @@ def test_a_trial_is_judged_as_it_would_be_and_leaves_no_trace() -> None:
 
 def test_devices_that_come_free_wake_who_waits_for_them() -> None:
     nodes = [node("n1", cpu=64, labels={"nvidia.com/gpu.count": "1"}, resources={GPU: 10})]
-    world = given(nodes, profile={"multiPoint": {"enabled": [{"name": names.GPU_SHARING}]}})
+    world = given(
+        nodes,
+        plugins=[GpuSharing],
+        profile={"multiPoint": {"enabled": [{"name": GpuSharing.name}]}},
+    )
     first, second = (pod(f"p{at}") for at in range(2))
     for one in (first, second):
         one["spec"]["containers"][0]["resources"]["requests"][GPU] = "1"

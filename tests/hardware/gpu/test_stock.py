@@ -8,8 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from asched.core.plugins.gpu.shares import WHOLE, Demand, Shares, placements
-from asched.core.plugins.gpu.stock import CELLS, LENGTHS_MAX, Stock, worth
+from asched.hardware.gpu.shares import WHOLE, Demand, Shares, placements
+from asched.hardware.gpu.stock import CELLS, LENGTHS_MAX, Stock, worth
 
 
 def asked(lengths: dict[int, int]) -> list[tuple[Demand, float]]:

@@ -17,29 +17,29 @@ from typing import Any, Final
 
 import numpy as np
 
-from asched import names
-from asched.core.config import args as plugin_args
-from asched.core.config.args import GpuSharingArgs
-from asched.core.framework.points import (
+from asched.core.model.kinds import NODE, POD
+from asched.core.model.pod import Pod
+from asched.hardware.gpu import args as words
+from asched.hardware.gpu import points
+from asched.hardware.gpu.args import GpuSharingArgs
+from asched.hardware.gpu.fragmentation import Fragmentation, descent_points, expected
+from asched.hardware.gpu.ledger import ASPECTS, Ledger
+from asched.hardware.gpu.shares import Demand, Shares, best_of, fits, has_devices, placements
+from asched.hardware.gpu.stock import Stock
+from asched.plugin import (
     I64,
+    Action,
+    Cluster,
     Codes,
     FilterPlugin,
     Hint,
+    NodeView,
+    PodInfo,
+    Reason,
     Registration,
     ScorePlugin,
+    Trigger,
 )
-from asched.core.framework.status import Reason
-from asched.core.model.kinds import NODE, POD
-from asched.core.model.pod import Pod
-from asched.core.plugins.gpu import points
-from asched.core.plugins.gpu.fragmentation import Fragmentation, descent_points, expected
-from asched.core.plugins.gpu.ledger import ASPECTS, Ledger
-from asched.core.plugins.gpu.shares import Demand, Shares, best_of, fits, has_devices, placements
-from asched.core.plugins.gpu.stock import Stock
-from asched.core.state.changes import Action, Trigger
-from asched.core.state.cluster import Cluster
-from asched.core.state.pods import PodInfo
-from asched.core.state.view import NodeView
 
 SHAPES_MAX: Final = 64
 #: Learnt again when the number of placed pods has grown, or shrunk, by this factor.
@@ -55,32 +55,28 @@ MAX_SCORE: Final = 100
 NO_DEVICE: Final = Reason("node(s) had too little left of each GPU", resolvable=True)
 
 _SIMPLE: Final[dict[str, Callable[[Shares, Demand], I64]]] = {
-    plugin_args.DOT_PRODUCT: points.dot_product,
-    plugin_args.BEST_FIT: points.best_fit,
-    plugin_args.PACKING: points.packing,
+    words.DOT_PRODUCT: points.dot_product,
+    words.BEST_FIT: points.best_fit,
+    words.PACKING: points.packing,
 }
 
 
 class GpuSharing(FilterPlugin, ScorePlugin):
-    name = names.GPU_SHARING
+    name = "GpuSharing"
     reasons = (NO_DEVICE,)
     depends_on = ASPECTS
     normalizes = True
     fixes_ties = True
 
-    def __init__(self, args: GpuSharingArgs | None, cluster: Cluster) -> None:
+    def __init__(self, args: GpuSharingArgs, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._args = args or GpuSharingArgs()
+        self._args = args
         self._strategy = self._args.strategy
         self._ledger = Ledger(cluster, self._args)
-        self._learns = not self._args.workload and self._strategy in plugin_args.EXPECTING
+        self._learns = not self._args.workload and self._strategy in words.EXPECTING
         self._learnt_from = 0
         self._version = 0
-        given = [
-            (Demand(one.milli_cpu, one.milli_device, one.devices, one.models), one.weight)
-            for one in self._args.workload
-        ]
-        self._expect(given)
+        self._expect([(one.demand, one.weight) for one in args.workload])
 
     def registrations(self) -> Sequence[Registration]:
         offers = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_LABEL
@@ -116,7 +112,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
         shares = self._ledger.shares(nodes)
         raw = np.full(nodes.size, NEVER, dtype=np.int64)
         fitting = np.flatnonzero(fits(shares, demand))
-        if self._strategy == plugin_args.CLUSTERING:
+        if self._strategy == words.CLUSTERING:
             found = points.clustering(shares, demand, *self._ledger.kinds(nodes, demand))
             raw[fitting] = found[fitting]
             return raw
@@ -136,7 +132,7 @@ class GpuSharing(FilterPlugin, ScorePlugin):
         simple = _SIMPLE.get(self._strategy)
         if simple is not None:
             return simple(shares, demand)
-        if self._strategy == plugin_args.CUTTING_STOCK:
+        if self._strategy == words.CUTTING_STOCK:
             ways = placements(shares, demand)
             costs = self._stock.costs(shares, demand, ways)
             scores = np.rint(-STEPS * costs).astype(np.int64)
@@ -147,14 +143,14 @@ class GpuSharing(FilterPlugin, ScorePlugin):
         return scores[index]
 
     def _final(self, raw: I64) -> I64:
-        if self._strategy == plugin_args.BEST_FIT:
+        if self._strategy == words.BEST_FIT:
             return points.spread(raw)
-        if self._strategy == plugin_args.CUTTING_STOCK:
+        if self._strategy == words.CUTTING_STOCK:
             return points.ranked(raw)
         return raw
 
     def _expect(self, counts: Sequence[tuple[Demand, int]]) -> None:
-        if self._strategy == plugin_args.CUTTING_STOCK:
+        if self._strategy == words.CUTTING_STOCK:
             self._stock = Stock(counts)
-        elif self._strategy == plugin_args.FRAGMENTATION_GRADIENT_DESCENT:
+        elif self._strategy == words.FRAGMENTATION_GRADIENT_DESCENT:
             self._fragmentation = Fragmentation(expected(counts))

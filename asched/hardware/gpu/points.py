@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.plugins.gpu.shares import I64, WHOLE, Demand, Shares
+from asched.hardware.gpu.shares import I64, WHOLE, Demand, Shares
 
 #: The largest node, by which amounts are made comparable: milli-CPU, thousandths of a device.
 LARGEST_CPU: Final = 128_000.0

@@ -13,17 +13,11 @@ from typing import Final
 
 import numpy as np
 
-from asched.core.config.args import GpuSharingArgs
-from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.model.requests import CPU
-from asched.core.plugins.gpu.shares import I64, WHOLE, Demand, Mask, Shares
-from asched.core.plugins.per_class import PerClass
-from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import Aspect
-from asched.core.state.pods import PodClass
-from asched.core.state.view import NodeView
+from asched.hardware.gpu.args import DEVICES_MAX, GpuSharingArgs
+from asched.hardware.gpu.shares import I64, WHOLE, Demand, Mask, Shares
+from asched.plugin import Aspect, ByRow, Cluster, NodeView, PerClass, PodClass, Rows
 
-DEVICES_MAX: Final = 64
 ASPECTS: Final = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LABELS | Aspect.LIVE
 _PER_PERCENT: Final = WHOLE // 100
 

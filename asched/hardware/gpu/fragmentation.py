@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from asched.core.plugins.gpu.shares import (
+from asched.hardware.gpu.shares import (
     F64,
     I64,
     WHOLE,

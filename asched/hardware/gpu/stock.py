@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from asched.core.plugins.gpu.shares import F64, I64, WHOLE, Demand, Mask, Placements, Shares
+from asched.hardware.gpu.shares import F64, I64, WHOLE, Demand, Mask, Placements, Shares
 
 GRAIN: Final = 10
 CELLS: Final = WHOLE // GRAIN

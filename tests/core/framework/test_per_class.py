@@ -2,7 +2,7 @@
 
 import pytest
 
-from asched.core.plugins.per_class import PerClass
+from asched.core.framework.per_class import PerClass
 from asched.core.state import pod_classes
 from asched.core.state.pods import PodClass
 from tests.builders import a_cluster, a_pod, pending

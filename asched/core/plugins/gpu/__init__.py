@@ -1,1 +1,0 @@
-"""Kernels of the GPU scorers: what is left of devices in, points out."""
