@@ -1,0 +1,225 @@
+"""Plant small mistakes in one file, and say which of them its tests do not notice.
+
+    python -m tests.planted asched/core/queue/due.py                   its own test, or its room's
+    python -m tests.planted asched/core/queue/due.py tests/core/queue  these tests
+
+Mistakes are turned comparisons, forgotten conditions and statements, other numbers and signs, min
+for max. Each is planted in a process of its own, a fork of one that has collected the tests, by
+handing functions that exist other code; so a mistake costs the tests that run its line, the
+quickest first, and nothing else. What runs at import is not changed. Some mistakes change nothing
+that anybody could see; that judgement is yours. Exit status 1 if one went unnoticed.
+"""
+
+import argparse
+import ast
+import copy
+import gc
+import json
+import os
+import signal
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, Final, NamedTuple
+
+import coverage
+import pytest
+from _pytest.runner import runtestprotocol
+
+OPERATORS: Final[dict[type, type]] = {
+    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.In: ast.NotIn, ast.NotIn: ast.In,
+    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.BitAnd: ast.BitOr,
+    ast.BitOr: ast.BitAnd, ast.FloorDiv: ast.Mult,
+}  # fmt: skip
+NAMES: Final = {"min": "max", "max": "min", "any": "all", "all": "any"}
+STATEMENTS: Final = (ast.AugAssign, ast.Break, ast.Continue, ast.Delete)
+CONDITIONS: Final = (ast.Name, ast.Attribute, ast.Call)
+#: No mistake in what only checkers and people read.
+UNREAD: Final = {"annotation", "returns", "decorator_list"}
+#: A mistake with which tests take so many times as long, and this much more, hangs: it is noticed.
+PATIENCE, MORE_S = 5, 3
+#: So many tests that run a line, the quickest, have to do.
+TESTS_MAX = 100
+
+
+class Mistake(NamedTuple):
+    lines: range
+    said: str
+    code: CodeType
+
+
+def others(node: Any) -> Iterator[Any]:
+    """What somebody might have written instead."""
+    if isinstance(node, ast.Compare) and type(node.ops[0]) in OPERATORS:
+        yield changed(node, ops=[OPERATORS[type(node.ops[0])](), *node.ops[1:]])
+    elif isinstance(node, (ast.BinOp, ast.AugAssign)) and type(node.op) in OPERATORS:
+        yield changed(node, op=OPERATORS[type(node.op)]())
+    elif isinstance(node, ast.BoolOp):
+        for at in range(len(node.values)):
+            rest = node.values[:at] + node.values[at + 1 :]
+            yield rest[0] if len(rest) == 1 else changed(node, values=rest)
+    elif isinstance(node, ast.UnaryOp) and isinstance(node.op, (ast.Not, ast.USub)):
+        yield node.operand
+    elif isinstance(node, ast.Constant) and type(node.value) in (bool, int):
+        is_flag = isinstance(node.value, bool)
+        yield changed(node, value=not node.value if is_flag else node.value + 1)
+    elif isinstance(node, ast.Name) and node.id in NAMES:
+        yield changed(node, id=NAMES[node.id])
+    if isinstance(node, (ast.If, ast.IfExp, ast.While)) and isinstance(node.test, CONDITIONS):
+        yield changed(node, test=ast.UnaryOp(ast.Not(), node.test))
+    is_call = isinstance(node, ast.Expr) and isinstance(node.value, (ast.Call, ast.YieldFrom))
+    is_kept = isinstance(node, ast.Assign) and not isinstance(node.targets[0], ast.Name)
+    if is_call or is_kept or isinstance(node, STATEMENTS):
+        yield ast.Pass()
+
+
+def changed(node: Any, **fields: Any) -> Any:
+    other = copy.copy(node)
+    for name, value in fields.items():
+        setattr(other, name, value)
+    return other
+
+
+def mistakes(path: Path) -> Iterator[Mistake]:
+    """One change each, inside a function."""
+    tree = ast.parse(path.read_text())
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    inner = {n for f in functions for n in ast.walk(f) if n is not f}
+    for parent in [n for f in functions if f not in inner for n in read_of(f)]:
+        for field, value in list(ast.iter_fields(parent)):
+            listed = value if isinstance(value, list) else [value]
+            for at, child in enumerate(listed if field not in UNREAD else ()):
+                for other in others(child):
+                    ast.copy_location(other, child)
+                    now = [*listed[:at], other, *listed[at + 1 :]]
+                    setattr(parent, field, now if isinstance(value, list) else other)
+                    ast.fix_missing_locations(tree)
+                    first = getattr(child, "test", child)
+                    lines = range(first.lineno, (first.end_lineno or first.lineno) + 1)
+                    said = " -> ".join(ast.unparse(n).split("\n")[0] for n in (child, other))
+                    yield Mistake(lines, said, compile(tree, str(path.resolve()), "exec"))
+                    setattr(parent, field, value)
+
+
+def read_of(node: ast.AST) -> Iterator[ast.AST]:
+    """The node and those below it that make a difference to what is done."""
+    if not isinstance(node, (ast.Assert, ast.Raise)):
+        yield node
+        for field, value in ast.iter_fields(node):
+            for child in value if isinstance(value, list) else [value]:
+                if isinstance(child, ast.AST) and field not in UNREAD:
+                    yield from read_of(child)
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes(constant)
+
+
+def plant(mistake: Mistake, functions: list[FunctionType]) -> None:
+    made = {(c.co_qualname, c.co_firstlineno): c for c in codes(mistake.code)}
+    for function in functions:
+        function.__code__ = made[function.__code__.co_qualname, function.__code__.co_firstlineno]
+
+
+def apart(work: Any, limit_s: float) -> Any:
+    """What `work` returns in a process of its own; None if it takes longer."""
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.setitimer(signal.ITIMER_REAL, limit_s)
+        try:
+            with os.fdopen(write, "w") as told:
+                json.dump(work(), told)
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as answer:
+        text = answer.read()
+    os.waitpid(child, 0)
+    return json.loads(text) if text else None
+
+
+def passes(item: Any) -> bool:
+    item._initrequest()
+    return all(r.passed or r.skipped for r in runtestprotocol(item, log=False, nextitem=None))
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+class Planting:
+    """Instead of running the tests, once all are collected."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.unnoticed = 0
+
+    def pytest_runtestloop(self, session: Any) -> bool:
+        name = str(self.path.resolve())
+        functions = [
+            f for f in gc.get_objects()
+            if isinstance(f, FunctionType) and f.__code__.co_filename == name
+        ]  # fmt: skip
+        told = apart(lambda: self.looked(session.items), 600.0)
+        runs = sorted((s, at, set(lines)) for at, (s, lines) in enumerate(told) if lines)
+        started_s, count = time.monotonic(), 0
+        for mistake in mistakes(self.path):
+            count += 1
+            by = [
+                (s, session.items[at]) for s, at, lines in runs if lines.intersection(mistake.lines)
+            ][:TESTS_MAX]
+
+            def unnoticed(mistake: Mistake = mistake, by: Any = by) -> bool:
+                plant(mistake, functions)
+                return all(passes(item) for _, item in by)
+
+            if not by or apart(unnoticed, PATIENCE * sum(s for s, _ in by) + MORE_S):
+                self.unnoticed += 1
+                never = "" if by else "(never run) "
+                say(f"{self.path}:{mistake.lines.start}: {never}{mistake.said}")
+        took_s = time.monotonic() - started_s
+        say(f"{count} mistakes, {self.unnoticed} unnoticed, {took_s:.0f} s")
+        return True
+
+    def looked(self, items: list[Any]) -> list[tuple[float, list[int]]]:
+        """By test: how long it took, and which lines of the file it ran."""
+        told = []
+        for item in items:
+            seen = coverage.Coverage(data_file=None, include=[str(self.path)], config_file=False)
+            started_s = time.monotonic()
+            seen.start()
+            is_fine = passes(item)
+            seen.stop()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # that nothing was run
+                lines = seen.get_data().lines(str(self.path.resolve())) or []
+            told.append((time.monotonic() - started_s, lines if is_fine else []))
+        return told
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.planted")
+    parser.add_argument("file", type=Path)
+    parser.add_argument("tests", nargs="*", help="the file's own if none is named")
+    options = parser.parse_args()
+    room = Path("tests") / options.file.relative_to("asched").parent
+    own = room / f"test_{options.file.name}"
+    planting = Planting(options.file)
+    pytest.main(
+        ["-p", "no:terminal", *(options.tests or [str(own if own.exists() else room)])],
+        plugins=[planting],
+    )
+    return 1 if planting.unnoticed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
