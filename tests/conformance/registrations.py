@@ -37,7 +37,7 @@ def compare(path: Path, registrations: Mapping[str, Sequence[Registration]]) -> 
     for plugin in sorted(wanted.keys() | registrations.keys()):
         ours = {
             (trigger.resource, action, hint is not None)
-            for trigger, hint in registrations.get(plugin, ())
+            for trigger, hint, _ in registrations.get(plugin, ())
             for action in split(trigger.action)
         }
         recorded = wanted.get(plugin, set())

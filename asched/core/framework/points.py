@@ -214,6 +214,10 @@ class FilterPlugin(CachedPlugin):
     asks_left: ClassVar[bool] = False
     reads_only_amounts: ClassVar[bool] = False
 
+    def is_blind_for(self, pod: PodInfo) -> bool:  # noqa: ARG002
+        """Whether it would say the same to this pod, whichever pods came to or left any row."""
+        return False
+
     @abstractmethod
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         """int32[M] for the M rows of the view: 0 fits, any other code is told by `explain`.

@@ -31,7 +31,7 @@ def blamed(runner: Runner, pod: Pod, left: str = "") -> frozenset[str] | None:
         if fitting.rejection is None:
             if state.feasible_count and runner.consults(info):
                 return None
-            if left and is_plain(state):
+            if left and is_plain(info, state):
                 return _blamed_at(runner, info, state, left)
             if fitting.count:
                 return None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.results.draw import draw
-from asched.core.framework.results.nominated_filter import ignores_pods, is_plain
+from asched.core.framework.results.nominated_filter import is_blind, is_plain
 from asched.core.framework.status import Code
 from asched.core.framework.trial import Candidate, Trial
 from asched.core.preemption.budgets import Budgets
@@ -87,7 +87,7 @@ class Search:
         is_fresh = rejection.pre_filter is None
         prospects = self._prospects(pod, trial, is_fresh=is_fresh)
         prospects.keep_apart(trial.nominated_pods.nominated_amounts.row_of(pod))
-        blocked = self._blocked(prospects, rows, trial)
+        blocked = self._blocked(pod, prospects, rows, trial)
         if self._has_limit(prospects, rows):
             self._try_some(pod, rows, blocked, prospects, trial)
         else:
@@ -124,7 +124,7 @@ class Search:
             if status.code is Code.ERROR
         ]
         rows = findings.tried[findings.prospects.outcome[findings.tried] == NO_NEED]
-        blocked = self._blocked(findings.prospects, rows, trial)
+        blocked = self._blocked(pod, findings.prospects, rows, trial)
         nodes = self._cluster.nodes.node_at
         names = [node.name for row in rows[~blocked].tolist() if (node := nodes[row]) is not None]
         return failed + [f'expected at least one victim pod on node "{name}"' for name in names]
@@ -150,7 +150,7 @@ class Search:
         state = trial.state
         key: Hashable
         prospects: Prospects | None
-        if is_fresh and is_plain(state):
+        if is_fresh and is_plain(pod, state):
             verdicts = [v for v in state.active if v.plugin.reads_only_amounts]
             key = (pod.pod.priority, *map(id, verdicts))
             prospects = self._cached.get(key)
@@ -178,13 +178,15 @@ class Search:
             self._cached.popitem(last=False)
         return prospects
 
-    def _blocked(self, prospects: Prospects, rows: I32, trial: Trial) -> npt.NDArray[np.bool_]:
+    def _blocked(
+        self, pod: PodInfo, prospects: Prospects, rows: I32, trial: Trial
+    ) -> npt.NDArray[np.bool_]:
         """Rows which a filter that ignores pods rejects too, after the one that was heard."""
         blocked = np.zeros(len(rows), dtype=np.bool_)
         if isinstance(prospects, PlainProspects):
             after = False
             for verdict in trial.state.active:
-                if after and ignores_pods(verdict.plugin):
+                if after and is_blind(verdict.plugin, pod):
                     blocked |= verdict.codes[rows] != 0
                 after |= verdict.plugin.reads_only_amounts
         return blocked

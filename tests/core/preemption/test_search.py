@@ -4,13 +4,19 @@ import numpy as np
 import pytest
 
 from asched.core.framework.attempt import Rejection
+from asched.core.framework.points import FilterPlugin
+from asched.core.plugins.volumes.binding import VolumeBinding
+from asched.core.plugins.volumes.limits import NodeVolumeLimits
+from asched.core.plugins.volumes.zone import VolumeZone
+from asched.core.preemption import candidates
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.candidates import ROW_STEPS, TRIAL_STEPS
+from asched.core.preemption.candidates import ROW_STEPS, TRIAL_STEPS, PlainProspects
 from asched.core.preemption.search import Limit
 from asched.core.preemption.victims import dry_run
 from tests.builders import PodBuilder, a_node
 from tests.core.preemption import twin
 from tests.core.preemption.stage import RandomStage, Stage, a_high, a_low, shown
+from tests.volume_builders import ZONE, a_claim, a_csi_node, a_volume, see
 
 SEEDS = range(40)
 CHANGES = 8
@@ -72,6 +78,75 @@ def test_kept_trials_agree_with_fresh_ones_where_filters_look_at_pods(seed: int)
         stage.change()
         if not compared:
             stage.add_running()
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_pods_with_volumes_get_what_trials_with_all_filters_find(seed: int, monkeypatch) -> None:
+    """Bound claims, some of which say from where they can be reached, or share a disk with other
+    pods; in some clusters nodes take so many volumes and no more.
+    """
+    stage = RandomStage(seed)
+    for number, row in enumerate(sorted(stage.cluster.nodes.row_of)):
+        node = stage.cluster.node_of(row)
+        amounts = {name: str(amount) for name, amount in (node.status.allocatable or {}).items()}
+        stage.nodes(a_node(row).labels(**{ZONE: f"z{number % 2}"}).allocatable(amounts))
+    for number in range(3):
+        reach = {ZONE: ["z0"]} if number == 1 else None
+        see(
+            stage.cluster,
+            a_volume(f"v{number}", csi=("d", f"h{number}"), reach=reach),
+            a_claim(f"c{number}", volume=f"v{number}"),
+        )
+    if stage.rng.random() < 0.4:
+        see(stage.cluster, a_csi_node("n0", {"d": 1}), a_csi_node("n1", {"d": 0}))
+    for number in range(6):
+        low = _with_claim(a_low(f"like{number}", f"n{number % 2}", cpu="100m"), number % 3)
+        stage.running.append(stage.pod(low))
+    pods = [stage.pod(_with_claim(a_high(f"high{i}", cpu="1"), i % 3)) for i in range(4)]
+    for change in range(10):
+        for pod in pods:
+            found = stage.attempt(pod)
+            if isinstance(found, Rejection) and found.pre_filter is None:
+                fast = shown(stage.candidates(pod))
+                with monkeypatch.context() as patched:
+                    for plugin in (VolumeBinding, VolumeZone, NodeVolumeLimits):
+                        patched.setattr(plugin, "is_blind_for", FilterPlugin.is_blind_for)
+                    fresh = _by_trial(stage, pod, found.candidates)
+                assert fast == fresh, f"seed {seed}, change {change}"
+        stage.change()
+
+
+def test_different_preemptors_with_volumes_share_what_is_found_of_amounts(monkeypatch) -> None:
+    """Each has a claim of its own, which is bound, and says nothing of pods: no node is tried by
+    taking pods away one by one.
+    """
+    stage = Stage()
+    for number in range(20):
+        stage.nodes(a_node(f"n{number}").allocatable(cpu="2", memory="8Gi", pods="10"))
+        stage.pod(a_low(f"low{number}", f"n{number}", cpu="2"))
+        see(
+            stage.cluster,
+            a_volume(f"v{number}", csi=("d", f"h{number}")),
+            a_claim(f"c{number}", volume=f"v{number}"),
+        )
+    monkeypatch.setattr(candidates, "dry_run", None)
+    tried: list[int] = []
+    evaluate = PlainProspects._evaluate
+
+    def counting(self, pod, rows, trial):
+        tried.extend(rows.tolist())
+        return evaluate(self, pod, rows, trial)
+
+    monkeypatch.setattr(PlainProspects, "_evaluate", counting)
+    for number in range(10):
+        pod = stage.pod(_with_claim(a_high(f"high{number}", cpu="1"), number))
+        assert len(stage.candidates(pod)) == 20
+    assert len(tried) == 20
+
+
+def _with_claim(pod: PodBuilder, number: int) -> PodBuilder:
+    claim = {"claimName": f"c{number}"}
+    return pod.spec(volumes=[{"name": "v", "persistentVolumeClaim": claim}])
 
 
 def _with_port(pod: PodBuilder) -> PodBuilder:

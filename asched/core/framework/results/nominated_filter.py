@@ -85,15 +85,21 @@ def _ignores_pods(plugin: type[FilterPlugin]) -> bool:
     )
 
 
-def is_plain(state: ClassState) -> bool:
+def is_plain(pod: PodInfo, state: ClassState) -> bool:
     """Whether pods matter to the class's filters by their amounts at most."""
     outcome = state.outcome
-    if outcome.is_plain is None:
-        outcome.is_plain = all(
-            verdict.plugin.reads_only_amounts or ignores_pods(verdict.plugin)
+    if outcome.seeing is None:
+        outcome.seeing = [
+            verdict.plugin
             for verdict in outcome.active
-        )
-    return outcome.is_plain
+            if not (verdict.plugin.reads_only_amounts or ignores_pods(verdict.plugin))
+        ]
+    return all(plugin.is_blind_for(pod) for plugin in outcome.seeing)
+
+
+def is_blind(plugin: FilterPlugin, pod: PodInfo) -> bool:
+    """Whether its cached answer for this pod holds whichever pods come or go."""
+    return ignores_pods(plugin) or plugin.is_blind_for(pod)
 
 
 class NominatedPods:
@@ -130,7 +136,7 @@ class NominatedPods:
             return NOBODY_REFUSED
         height = len(state.feasible)
         marked = state.feasible & (layer.count[:height] > 0)
-        if not is_plain(state):
+        if not is_plain(pod, state):
             told = self._try_cached(pod, state, layer, np.flatnonzero(marked).tolist())
             return RefusedRows(np.fromiter(told, dtype=np.intp, count=len(told)), told)
         own, told = self.nominated_amounts.row_of(pod), {}
@@ -186,7 +192,7 @@ class NominatedPods:
         rows = layer.rows()
         if state.outcome.rows is not None:
             rows = rows[np.isin(rows, list(state.outcome.rows))]
-        if not in_place or not is_plain(state):
+        if not in_place or not is_plain(pod, state):
             return self._try_cached(pod, state, layer, rows.tolist())
         own = self.nominated_amounts.row_of(pod)
         if own is not None:
@@ -293,7 +299,7 @@ def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int)
     is_cached = state.outcome.rejection is None  # else the filters have not looked at anything yet
     for verdict in state.active:
         plugin = verdict.plugin
-        if is_cached and ignores_pods(plugin):
+        if is_cached and is_blind(plugin, pod):
             code: int | None = verdict.codes.item(row)
         else:
             code = plugin.filter_one(pod, row, verdict.data)

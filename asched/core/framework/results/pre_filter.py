@@ -10,7 +10,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 
 from collections.abc import Iterable, Mapping
 
-from asched.core.framework.points import PreFilterPlugin
+from asched.core.framework.points import FilterPlugin, PreFilterPlugin
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.prepared import Prepared, PreparedFilter
 from asched.core.framework.status import Code, PointError, Status, unresolvable
@@ -25,10 +25,10 @@ class PreFilterOutcome:
         "absent",
         "active",
         "asked",
-        "is_plain",
         "plugins",
         "rejection",
         "rows",
+        "seeing",
         "stopped_by",
     )
 
@@ -46,8 +46,8 @@ class PreFilterOutcome:
         self.asked: tuple[str, ...] = ()
         #: filters that take part
         self.active: list[CachedVerdict] = []
-        #: what `nominated_pods.is_plain` found; None before it is asked
-        self.is_plain: bool | None = None
+        #: those of them that may look at pods, beyond amounts; None before `is_plain` is asked
+        self.seeing: list[FilterPlugin] | None = None
 
 
 def pre_filter(

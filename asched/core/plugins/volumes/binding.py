@@ -128,6 +128,13 @@ class VolumeBinding(
 
     # --- filter ----------------------------------------------------------------------------------
 
+    def is_blind_for(self, pod: PodInfo) -> bool:
+        """Volumes that are bound stay where they are; others are chosen anew, maybe from those
+        that somebody who leaves gives back.
+        """
+        claims = self._claims(pod)
+        return isinstance(claims, Status) or not claims.delayed
+
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         if not pod.cls.storage.claims:
             return PreFilterResult(SKIP)

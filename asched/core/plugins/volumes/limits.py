@@ -93,6 +93,11 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         return self._wanted(pod) if _counts(pod) else None
 
+    def is_blind_for(self, pod: PodInfo) -> bool:
+        """Nobody is counted where no node says how many volumes of its drivers it takes."""
+        index = self._cluster.volumes
+        return all(index.limits(driver) is None for driver in self._wanted(pod).drivers())
+
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         return PreFilterResult() if _counts(pod) else PreFilterResult(SKIP)
 

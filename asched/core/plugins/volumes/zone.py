@@ -79,6 +79,9 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         return self._wanted(pod)
 
+    def is_blind_for(self, pod: PodInfo) -> bool:  # noqa: ARG002 - claims decide
+        return True
+
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         wanted = self._wanted(pod)
         if isinstance(wanted, Status):

@@ -41,7 +41,7 @@ def test_judging_all_rows_at_once_agrees_with_a_trial_of_each(seed: int) -> None
             stage.nominator.add(pod, "n0")
         found = stage.attempt(pod)
         info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
-        assert is_plain(state)
+        assert is_plain(info, state)
         wanted = by_trial(stage, pod)
         feasible = {row: s for row, s in wanted.items() if state.feasible[row]}
         assert nominated_pods.judge(info, state) == feasible
@@ -77,7 +77,7 @@ def test_kept_trials_agree_with_fresh_ones(seed: int) -> None:
             if state.outcome.rejection is None:
                 wanted = by_trial(stage, pod)
                 empty = np.zeros(stage.cluster.nodes.height, dtype=np.int32)
-                if not is_plain(state):
+                if not is_plain(info, state):
                     assert nominated_pods.explain(info, state, empty, empty.copy()) == wanted
                 feasible = {row: s for row, s in wanted.items() if state.feasible[row]}
                 assert nominated_pods.judge(info, state) == feasible
@@ -102,7 +102,7 @@ def test_kept_trials_follow_counts_that_turn_no_verdict_by_themselves() -> None:
     info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
     for expected in (set(), {stage.cluster.nodes.row_of["n0"]}):
         stage.attempt(pod)
-        assert not is_plain(state)
+        assert not is_plain(info, state)
         assert set(by_trial(stage, pod)) == expected
         assert set(stage.runner.nominated_pods.judge(info, state)) == expected
         stage.pod(a_pod("there").labels(app="web").on("n1"))
@@ -120,7 +120,7 @@ def test_a_class_that_looks_at_ports_is_judged_by_trials() -> None:
     pod = stage.pod(a_pod("second").host_port(80))
     info, state = stage.info(pod), stage.runner.cache.state_of(stage.info(pod))
     assert stage.attempt(pod).node == "n2"
-    assert not is_plain(state)
+    assert not is_plain(info, state)
     assert [
         status.plugin for status in stage.runner.nominated_pods.judge(info, state).values()
     ] == ["NodePorts"]
