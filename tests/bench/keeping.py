@@ -1,24 +1,28 @@
 """What it costs to keep every decision, and to record everything beside that.
 
-    python -m tests.bench.keeping [--rounds 8] [--shape plain]
+    python -m tests.bench.keeping [--turns 400] [--shapes plain,spread] [--rounds 3]
 
-Three kinds of the row `decide-SHAPE` (5,000 nodes, 10,000 pods) in turn, each in a process of its
-own: nothing is kept of decisions; they are kept, as ever; they are kept and all is recorded. Told
-is processor time a pod: of the engine, and of the recording's thread, which packs without holding
-anybody up where a core is free. The least of all rounds is what neighbours disturbed least.
+The row `decide-SHAPE` (5,000 nodes) in one process, a few pods at a time, by turns: nothing is kept
+of decisions; they are kept, as ever; they are kept and all is recorded. So whatever neighbours do
+to the machine meets all three alike. Told is processor time a pod of the loop that decides, which
+is what bounds its throughput; beside it that of the recording's thread, which packs without holding
+the loop up where a core is free. The file that is recorded is thrown away: it lacks two turns of
+three.
 """
 
 # ruff: noqa: T201 - a command prints
 
 import argparse
 import asyncio
-import json
+import random
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, Final
 
 from asched.core.config.defaults import default_configuration
 from asched.core.cycle import scheduling
@@ -26,17 +30,20 @@ from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.decided import Patterns
 from asched.core.cycle.history import Histories
 from asched.core.framework.runner import Decision
+from asched.edge.host.recording.recorder import REST_S
 from asched.lab.bench.manifests import scheduled_by
 from asched.lab.bench.run_decide import DecideWorld
 from tests.bench.crowds import SHAPES, Crowd, node
 from tests.bench.engine import SCHEDULER, TIMEOUT_S, _create
 
-KINDS = ("forgotten", "kept", "recorded")
-NODES, PODS = 5000, 10_000
+KINDS: Final = ("forgotten", "kept", "recorded")
+NODES: Final = 5000
+#: Pods of one kind before it is another one's turn.
+PODS: Final = 200
 
 
-def forget() -> None:
-    """Nothing is kept of decisions in this process."""
+def _keeping() -> Callable[[bool], None]:
+    """What turns the keeping of decisions on and off in this process."""
 
     def tell_node(_: SchedulerContext, attempt: Attempt, decision: Decision) -> None:
         attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
@@ -44,68 +51,79 @@ def forget() -> None:
     def nothing(*_: Any, **__: Any) -> tuple[tuple[()], int]:
         return (), 0
 
-    scheduling.tell_node = tell_node
-    Histories.tell = nothing  # type: ignore[assignment,method-assign]
-    Patterns.refused = nothing  # type: ignore[assignment,method-assign]
+    real = scheduling.tell_node, Histories.tell, Patterns.refused
+
+    def turn(on: bool) -> None:
+        done = real if on else (tell_node, nothing, nothing)
+        scheduling.tell_node, Histories.tell, Patterns.refused = done  # type: ignore[assignment,method-assign]
+
+    return turn
 
 
-async def one(kind: str, shape: str) -> dict[str, float]:
-    """A row: microseconds of processor time a pod, and bytes of the recording a pod."""
-    if kind == "forgotten":
-        forget()
+async def measure(shape: str, turns: int) -> tuple[dict[str, list[float]], float, float]:
+    """({kind: microseconds a pod, turn by turn}, those of the thread, bytes on disk a pod)."""
+    keep, order = _keeping(), random.Random(0)
     with tempfile.TemporaryDirectory(prefix="asched-keeping-") as folder:
         path = Path(folder) / "recording"
-        crowd = Crowd(NODES, ((SHAPES[shape], PODS),))
-        record = path if kind == "recorded" else None
-        world = DecideWorld(default_configuration(SCHEDULER), record=record)
+        crowd = Crowd(NODES, ((SHAPES[shape], turns * PODS * len(KINDS)),))
+        world = DecideWorld(default_configuration(SCHEDULER), record=path)
+        recording = world.recording
+        assert recording is not None
         await _create(world, crowd.also, "")
         await _create(world, (node(i) for i in range(NODES)), "")
         await world.sleep(0.0)
         world.forget_measured()
-        thread_s = world.recording.thread_s if world.recording else 0.0
-        started_s = world.engine_s
+        await asyncio.sleep(4 * REST_S)  # the thread writes the nodes
+        thread_s, size = recording.thread_s, recording.written_bytes
         waiting = (scheduled_by(pod, SCHEDULER) for pod in crowd.waiting_pods())
-        await _create(world, waiting, "bench")
-        await world.until(lambda: world.pods.scheduled_count >= PODS, TIMEOUT_S, "all pods")
-        spent_s = world.engine_s - started_s
+        spent: dict[str, list[float]] = {kind: [] for kind in KINDS}
+        done = 0
+        for _ in range(turns):
+            for kind in order.sample(KINDS, len(KINDS)):
+                keep(kind != "forgotten")
+                world._told = recording if kind == "recorded" else world.machine
+                await world.create(list(islice(waiting, PODS)), "bench")
+                started_s, done = world.engine_s, done + PODS
+                await world.until(
+                    lambda done=done: world.pods.scheduled_count >= done, TIMEOUT_S, "the pods"
+                )
+                spent[kind].append((world.engine_s - started_s) / PODS * 1e6)
         await world.close()
-        recording = world.recording
-        thread_s = recording.thread_s - thread_s if recording is not None else 0.0
-        size = path.stat().st_size if recording is not None else 0
-    return {"engine": spent_s / PODS * 1e6, "thread": thread_s / PODS * 1e6, "bytes": size / PODS}
+        pods = turns * PODS
+        return (
+            spent,
+            (recording.thread_s - thread_s) / pods * 1e6,
+            (recording.written_bytes - size) / pods,
+        )
+
+
+def show(shape: str, turns: int) -> None:
+    """A line for each kind: what it takes, and what it adds to the first, turn by turn."""
+    spent, thread_us, size = asyncio.run(measure(shape, turns))
+    base = spent[KINDS[0]]
+    middle = median(base)
+    for kind in KINDS:
+        more = median(one - other for one, other in zip(spent[kind], base, strict=True))
+        added = f"{more:+6.2f} µs {more / middle * 100:+5.1f} %" if kind != KINDS[0] else ""
+        print(f"{shape:<14}{kind:<10}{median(spent[kind]):7.1f} µs a pod  {added}")
+    part = thread_us / middle * 100
+    print(f"{'':<14}{'thread':<10}{thread_us:7.1f} µs a pod   {part:.1f} %, {size:.0f} bytes")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=8)
-    parser.add_argument("--shape", default="plain", choices=sorted(SHAPES))
-    parser.add_argument("--here", choices=KINDS)
+    parser.add_argument("--turns", type=int, default=400, help=f"of {PODS} pods for each kind")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--shapes", default="plain", help=", ".join(sorted(SHAPES)))
+    parser.add_argument("--here", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.here:
-        print(json.dumps(asyncio.run(one(args.here, args.shape))))
-        return
-    command = [sys.executable, "-m", "tests.bench.keeping", "--shape", args.shape, "--here"]
-    rounds = []
-    for number in range(args.rounds):
-        done = {}
-        for kind in KINDS if number % 2 == 0 else KINDS[::-1]:
-            told = subprocess.run([*command, kind], capture_output=True, check=True).stdout
-            done[kind] = json.loads(told)
-        rounds.append(done)
-    print(f"{args.shape}, {args.rounds} rounds, processor time a pod in µs: least (median)")
-    least = {}
-    for kind in KINDS:
-        parts = []
-        for part in ("engine", "thread"):
-            spent = sorted(done[kind][part] for done in rounds)
-            least[kind, part] = spent[0]
-            parts.append(f"{part} {spent[0]:6.1f} ({median(spent):.1f})")
-        print(f"  {kind:<10}{'   '.join(parts)}")
-    base, thread = least["forgotten", "engine"], least["recorded", "thread"]
-    for kind in KINDS[1:]:
-        print(f"  engine, {kind}: {(least[kind, 'engine'] / base - 1) * 100:+.1f} %")
-    print(f"  the thread: {thread / base * 100:.1f} % of the engine's time")
-    print(f"  {rounds[0]['recorded']['bytes']:.0f} bytes of recording a pod, packed")
+    for shape in args.shapes.split(","):
+        if args.here:
+            show(shape, args.turns)
+            continue
+        for _ in range(args.rounds):  # the layout of memory differs from process to process
+            command = [sys.executable, "-m", "tests.bench.keeping", "--here", "--shapes", shape]
+            subprocess.run([*command, "--turns", str(args.turns)], check=True)
 
 
 if __name__ == "__main__":

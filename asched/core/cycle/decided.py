@@ -22,12 +22,13 @@ import numpy as np
 
 from asched.core.cycle.history import Line, Step
 from asched.core.framework.attempt import Rejection
-from asched.core.framework.results.ranking import NOT_FEASIBLE, Ranking
+from asched.core.framework.results.ranking import Ranking
+from asched.core.framework.results.weighted import Share, paired
 from asched.core.framework.runner import Decision
 from asched.core.state.nodes import NodeTable
 
 BEST_MAX: Final = 5
-#: Looking for the best of 5,000 costs some 60 µs, half a decision.
+#: Looking for the best of 5,000 costs some 70 µs, two thirds of a decision.
 BEST_EVERY: Final = 128
 BEST_APART_S: Final = 0.01
 PATTERNS_MAX: Final = 64
@@ -36,33 +37,42 @@ VERDICTS_MAX: Final = 255
 NAMED_MAX: Final = 20
 #: Of an object with its head, as CPython makes them.
 _OBJECT_BYTES: Final = 100
-_POINT_BYTES: Final = 24
+_NUMBER_BYTES: Final = 24
+_CHOSEN_BYTES: Final = 3 * _OBJECT_BYTES
 _PACK_LEVEL: Final = 1
 
 
 class Best(NamedTuple):
-    """The best nodes of a class at one attempt: totals, then raw and weighted points of each
-    plugin, int64[1 + 2P, K] in bytes.
+    """The best nodes of a class at one attempt: each with its score, and its `numbers` as a
+    `Chosen` has them.
     """
 
     attempt: int
-    nodes: tuple[str, ...]
-    table: bytes
+    shares: tuple[Share, ...]
+    nodes: tuple[tuple[str, int, tuple[int, ...]], ...]
 
 
 class Chosen(NamedTuple):
-    """`points`: raw and weighted, one pair for each of `plugins`; empty if there was no choice."""
+    """`numbers`: what the node had of its own, `paired` with `shares`; empty if there was no
+    choice.
+    """
 
     node: str
     score: int | None
     feasible: int
     evaluated: int
     woken_by: str
-    plugins: tuple[tuple[str, int], ...]
-    points: tuple[int, ...]
-    best: tuple[int, tuple[str, ...], bytes] | None
+    shares: tuple[Share, ...]
+    numbers: tuple[int, ...]
+    #: the parts of a `Best`
+    best: tuple[int, tuple[Share, ...], tuple[tuple[str, int, tuple[int, ...]], ...]] | None
     #: of the cluster's journal: what had happened when the node was chosen
     position: int
+
+    @property
+    def points(self) -> tuple[int, ...]:
+        """Raw and weighted, one pair for each plugin."""
+        return paired(self.shares, self.numbers)
 
     def told(self) -> dict[str, Any]:
         """In words."""
@@ -74,21 +84,26 @@ class Chosen(NamedTuple):
             "wokenBy": self.woken_by,
             "position": self.position,
         }
-        if self.points:
-            told["scores"] = scores_told(self.plugins, self.points)
+        if self.shares:
+            told["scores"] = scores_told(_plugins(self.shares), self.points)
         if self.best is not None:
             best = Best(*self.best)
-            table = np.frombuffer(best.table, dtype=np.int64).reshape(-1, len(best.nodes))
+            plugins = _plugins(best.shares)
             told["bestAsOf"] = best.attempt
             told["best"] = [
                 {
                     "node": node,
-                    "score": int(table[0, at]),
-                    "scores": scores_told(self.plugins, table[1:, at].tolist()),
+                    "score": score,
+                    "scores": scores_told(plugins, paired(best.shares, numbers)),
                 }
-                for at, node in enumerate(best.nodes)
+                for node, score, numbers in best.nodes
             ]
         return told
+
+
+def _plugins(shares: Sequence[Share]) -> list[tuple[str, int]]:
+    """(name, weight) of each."""
+    return [share[:2] for share in shares]
 
 
 def scores_told(plugins: Sequence[tuple[str, int]], points: Sequence[int]) -> list[dict[str, Any]]:
@@ -129,51 +144,42 @@ def chosen(
     looks: FirstLooks,
     now_s: float,
     position: int = 0,
-) -> tuple[Any, ...]:
-    """The parts of a `Chosen`, before the pod counts on its node."""
-    score = decision.score
-    plugins: tuple[tuple[str, int], ...] = ()
-    points: tuple[int, ...] = ()
+) -> tuple[tuple[Any, ...], int]:
+    """(the parts of a `Chosen`, about how many bytes these add), before the pod counts on its node.
+
+    Later ones share the best nodes. It is called for each pod, so it calls little.
+    """
+    score, size = decision.score, _CHOSEN_BYTES
+    shares: tuple[Share, ...] = ()
+    numbers: tuple[int, ...] = ()
     best: tuple[Any, ...] | None = None
     if score is not None:
         ranking = decision.state.ranking
-        plugins, points = ranking.points_of(decision.row)
+        shares, numbers = ranking.numbers_of(decision.row)
+        size += _NUMBER_BYTES * len(numbers)
         best = ranking.best
         ranking.told += 1
         if ranking.told >= BEST_EVERY or (best is None and looks.may_look(now_s)):
             best = ranking.best = _best(ranking, attempt, nodes)
             ranking.told = 0
-    counts = decision.feasible, decision.evaluated
-    return decision.node, score, *counts, woken_by, plugins, points, best, position
-
-
-def size_of(kept: tuple[Any, ...], attempt: int) -> int:
-    """About how many bytes the parts of a `Chosen` add; later ones share the best nodes."""
-    points, best = kept[6], kept[7]
-    size = 3 * _OBJECT_BYTES + _POINT_BYTES * len(points)
-    if best is not None and best[0] == attempt:
-        size += len(best[2]) + _OBJECT_BYTES * (2 + len(best[1]))
-    return size
+            if best is not None:
+                size += (3 * _OBJECT_BYTES + _NUMBER_BYTES * len(numbers)) * len(best[2])
+    feasible, evaluated = decision.feasible, decision.evaluated
+    node = decision.node
+    return (node, score, feasible, evaluated, woken_by, shares, numbers, best, position), size
 
 
 def _best(ranking: Ranking, attempt: int, nodes: NodeTable) -> tuple[Any, ...] | None:
     """The parts of a `Best`; None where the ranking was over part of the nodes, and not kept."""
-    totals = ranking.totals
     if not ranking.is_whole:
         return None
-    count = min(BEST_MAX, len(totals))
-    rows = np.argpartition(totals, len(totals) - count)[-count:]
-    rows = rows[totals[rows] != NOT_FEASIBLE]
-    rows = rows[np.argsort(-totals[rows], kind="stable")]
-    names = [node.name for row in rows.tolist() if (node := nodes.node_at[row]) is not None]
-    lines = [totals[rows]]
-    for points in ranking.taking_part():
-        raw, part = points.scores.values[rows], points.part
-        if isinstance(part, int):
-            lines += [raw, np.full_like(raw, part)]
-        else:
-            lines += [raw, part[0][rows] * part[1]]
-    return attempt, tuple(names), np.stack(lines).astype(np.int64).tobytes()
+    best = []
+    for row, total in ranking.first(BEST_MAX):
+        node = nodes.node_at[row]
+        if node is not None:
+            shares, numbers = ranking.numbers_of(row)
+            best.append((node.name, total, numbers))
+    return (attempt, shares, tuple(best)) if best else None
 
 
 class Nominated(NamedTuple):

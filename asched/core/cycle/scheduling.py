@@ -17,7 +17,7 @@ from asched import names
 from asched.core.cycle.binding import Binding, give_back
 from asched.core.cycle.consuming import decide
 from asched.core.cycle.context import Attempt, SchedulerContext, blame
-from asched.core.cycle.decided import chosen, size_of
+from asched.core.cycle.decided import chosen
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
@@ -189,8 +189,8 @@ def tell_node(context: SchedulerContext, attempt: Attempt, decision: Decision) -
     woken_by = attempt.queued.woken_by
     nodes, looks = context.cluster.nodes, context.first_looks
     position = context.cluster.journal.end
-    kept = chosen(decision, attempt.id, woken_by, nodes, looks, context.now_s, position)
-    context.tell(attempt, Step.NODE, kept, size_of(kept, attempt.id))
+    kept, size = chosen(decision, attempt.id, woken_by, nodes, looks, context.now_s, position)
+    context.tell(attempt, Step.NODE, kept, size)
     if context.on_decision is not None:
         context.on_decision(attempt, decision)
 

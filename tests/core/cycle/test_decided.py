@@ -16,9 +16,8 @@ from asched.core.cycle.decided import (
     Refused,
     chosen,
     read,
-    size_of,
 )
-from asched.core.cycle.history import Step
+from asched.core.cycle.history import Histories, Step
 from asched.core.framework.effects import Bind
 from asched.core.framework.runner import run_alone
 from asched.core.model.kinds import NODE
@@ -145,30 +144,41 @@ def test_a_choice_among_part_of_the_nodes_names_no_best() -> None:
     runner, nodes = context.runners["default-scheduler"], context.cluster.nodes
     info = context.cluster.classes.info_of(a_pod().build())
     within = np.array([True, True, False, False])
-    kept = Chosen(
-        *chosen(run_alone(runner.schedule(info, 1, within)), 1, "", nodes, FirstLooks(), 0.0)
-    )
+    one = run_alone(runner.schedule(info, 1, within))
+    kept = Chosen(*chosen(one, 1, "", nodes, FirstLooks(), 0.0)[0])
     assert kept.best is None
     assert sum(kept.points[1::2]) == kept.score
-    kept = Chosen(*chosen(run_alone(runner.schedule(info, 1)), 2, "", nodes, FirstLooks(), 0.0))
+    one = run_alone(runner.schedule(info, 1))
+    kept = Chosen(*chosen(one, 2, "", nodes, FirstLooks(), 0.0)[0])
     assert kept.best is not None
 
 
-def test_what_a_choice_takes_is_counted_for_the_most_part() -> None:
+def test_what_a_choice_takes_is_counted_for_the_most_part(monkeypatch: pytest.MonkeyPatch) -> None:
     """By what CPython says of each object that only it holds."""
     sizes = [
         a_node(f"n{n}").allocatable(cpu="64", memory=f"{n + 1}Gi", pods="50") for n in range(8)
     ]
     play = Play(*sizes)
+    histories, counted = play.machine.context.histories, list[tuple[Any, int]]()
+
+    def tell(*told: Any) -> None:
+        if told[3] is Step.NODE:
+            counted.append((told[4], told[5]))
+        Histories.tell(histories, *told)
+
+    monkeypatch.setattr(histories, "tell", tell)
     for number in range(20):
         play.see(a_pod(f"p{number}").requests(cpu=f"{100 + number}m"))
-    lines = [line for _, line in play.machine.context.histories.latest(60)]
-    chosen = [line for line in lines if line.step is Step.NODE]
-    assert len(chosen) == 20
-    for line in chosen:
-        own = [line.details, line.details[6], *line.details[6]]
-        if line.details[7] is not None and line.details[7][0] == line.attempt:
-            own += [line.details[7], line.details[7][1], line.details[7][2]]
+    assert len(counted) == 20
+    seen_best: set[int] = set()
+    for details, size in counted:
+        own = [details, details[6], *details[6]]
+        best = details[7]
+        if best is not None and id(best) not in seen_best:
+            seen_best.add(id(best))
+            own += [best, best[2], *best[2]]
+            own += [part for one in best[2] for part in (one[1], one[2], *one[2])]
         taken = sum(map(getsizeof, {id(one): one for one in own}.values()))
-        assert taken <= 1.5 * size_of(line.details, line.attempt)
-        assert size_of(line.details, line.attempt) <= 3 * taken
+        assert taken <= 1.5 * size
+        assert size <= 3 * taken
+    assert seen_best

@@ -1,6 +1,11 @@
 """What is remembered of pods, and what makes way for newer things."""
 
-from asched.core.cycle.history import Histories, Line, Step
+import random
+from collections import deque
+
+import pytest
+
+from asched.core.cycle.history import LINK_EVERY, TOLD_MAX, Histories, Line, Step
 
 
 def test_a_pod_s_lines_come_oldest_first() -> None:
@@ -39,3 +44,20 @@ def test_large_details_make_way_before_there_are_many_lines() -> None:
     for number in range(250):  # and what has gone is not counted twice
         histories.tell("default/web", 0.0, number, Step.REJECTED, number, 10)
     assert len(histories.of("default/web")) == 100
+
+
+@pytest.mark.parametrize("lines_max", [3, 50, LINK_EVERY + 7])
+def test_whoever_reads_at_any_time_is_told_the_same(lines_max: int) -> None:
+    """Against a list: lines of a few pods, read now and then, before and after many were told."""
+    draw = random.Random(lines_max)
+    histories, kept = Histories(lines_max=lines_max), deque[tuple[str, int]](maxlen=lines_max)
+    for number in range(3 * LINK_EVERY):
+        key = f"default/{draw.randrange(20)}"
+        histories.tell(key, 0.0, number, Step.BOUND)
+        kept.append((key, number))
+        if draw.random() < 0.01:
+            asked = f"default/{draw.randrange(20)}"
+            wanted = [attempt for key, attempt in kept if key == asked]
+            assert [line.attempt for line in histories.of(asked)] == wanted[-TOLD_MAX:]
+            newest = histories.newest(asked, (Step.BOUND,))
+            assert (newest.attempt if newest else None) == (wanted[-1] if wanted else None)

@@ -15,7 +15,7 @@ from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
 from asched.core.framework.results.draw import draw, draw_again
 from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.moves import FEASIBLE, PLACEMENTS, Moves
-from asched.core.framework.results.weighted import Points, WeightedPoints
+from asched.core.framework.results.weighted import Item, Points, Share, WeightedPoints, paired
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
@@ -87,7 +87,7 @@ class Ranking(ByRow[None]):
         #: whether the last one was over all feasible rows
         self.is_whole = True
         self._asked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-        self._told: tuple[list[WeightedPoints], tuple[tuple[str, int], ...]] | None = None
+        self._reading: tuple[tuple[Share, ...], list[Item]] | None = None
         #: for whoever keeps what was decided: the best nodes when they were looked for last, and
         #: how many decisions ago that was
         self.best: Any = None
@@ -111,7 +111,7 @@ class Ranking(ByRow[None]):
         self._mask_seen = feasible.version
         self.is_whole = True
         if self._once is not None:
-            self._once = self._asked = self._told = None
+            self._once = self._asked = self._reading = None
         return self.totals
 
     def once(self, pod: PodInfo, feasible: Mask) -> I64:
@@ -125,7 +125,7 @@ class Ranking(ByRow[None]):
         made = [(points, points.once(pod, feasible)) for points in self.points]
         self._once = [(points, given) for points, given in made if given is not None]
         self._mask_seen = -1  # some of them read the mask
-        self._asked = self._told = None
+        self._asked = self._reading = None
         total = np.full(len(feasible), self._floor, dtype=np.int64)
         for _, given in self._once:
             total += given.final
@@ -145,14 +145,42 @@ class Ranking(ByRow[None]):
 
     def points_of(self, row: int) -> tuple[tuple[tuple[str, int], ...], tuple[int, ...]]:
         """((plugin, weight) of those that take part, raw and weighted points of a row for each)."""
-        if self._told is None:
-            active = self.taking_part()
-            self._told = active, tuple([(points.name, points.weight) for points in active])
-        active, names = self._told
-        found: list[int] = []
-        for points in active if self._once is None else [given for _, given in self._once]:
-            found += points.at(row)
-        return names, tuple(found)
+        shares, numbers = self.numbers_of(row)
+        return tuple([share[:2] for share in shares]), paired(shares, numbers)
+
+    def numbers_of(self, row: int) -> tuple[tuple[Share, ...], tuple[int, ...]]:
+        """What is the same for all rows, and what this one has of its own: `paired` makes its
+        points of both.
+        """
+        if self._reading is None:
+            if self._once is not None:
+                made = [points.reading(given) for points, given in self._once]
+            else:
+                made = [points.reading() for points in self.points if points.is_active]
+            items = [item for _, items in made for item in items]
+            self._reading = tuple([share for share, _ in made]), items
+        shares, items = self._reading
+        return shares, tuple([item(row) for item in items])
+
+    def first(self, count: int) -> list[tuple[int, int]]:
+        """(row, total) of so many rows that nothing is better than, the best first, and of fewer
+        where not so many are feasible; of a ranking over all feasible rows.
+
+        They lie in as many blocks, those with the largest peaks: few rows are gone through, and
+        again for each that is found, since partial sorts take long where many rows are equal.
+        """
+        blocks = np.sort(np.argsort(self.peaks, kind="stable")[-count:])
+        starts = (blocks * BLOCK_ROWS).tolist()
+        parts = [self.totals[start : start + BLOCK_ROWS] for start in starts]
+        rest, found = np.concatenate(parts), list[tuple[int, int]]()
+        while len(found) < min(count, len(rest)):
+            at = int(rest.argmax())
+            total = rest.item(at)
+            if total == NOT_FEASIBLE:
+                break
+            rest[at] = NOT_FEASIBLE
+            found.append((starts[at // BLOCK_ROWS] + at % BLOCK_ROWS, total))
+        return found
 
     @property
     def asked(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -195,7 +223,7 @@ class Ranking(ByRow[None]):
             total = np.where(feasible.mask, total, NOT_FEASIBLE)
         self.totals = total
         self.peaks = peaks_of(total)
-        self._asked = self._told = None
+        self._asked = self._reading = None
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
         mask, totals = self._feasible.mask, self.totals

@@ -7,6 +7,7 @@ what of the feasible rows' scores it is that counts (`bounds`): while that stays
 row depend on its own raw score alone.
 """
 
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -28,16 +29,33 @@ Mask = npt.NDArray[np.bool_]
 MAX_NODE_SCORE: Final = 100
 
 
+#: What is told of all rows at once of a scorer's points: its name and weight, the raw and the final
+#: points that every row has, None where each has its own, and whether the final ones are the raw
+#: ones times the weight. The garbage collector learns to leave plain tuples alone.
+Share = tuple[str, int, int | None, int | None, bool]
+#: Reads what a row has of its own.
+Item = Callable[[int], int]
+
+
+def paired(shares: Sequence[Share], numbers: Sequence[int]) -> tuple[int, ...]:
+    """Raw and final points of a row for each scorer, of what each row has of its own."""
+    found: list[int] = []
+    own = iter(numbers)
+    for _, weight, of_all, final_of_all, is_scaled in shares:
+        raw = next(own) if of_all is None else of_all
+        if final_of_all is not None:
+            final = final_of_all
+        else:
+            final = raw * weight if is_scaled else next(own)
+        found += (raw, final)
+    return tuple(found)
+
+
 class Points(NamedTuple):
     """int64[N] raw scores, and the weighted points: int64[N], or one number for all rows."""
 
     raw: I64
     final: I64 | int
-
-    def at(self, row: int) -> tuple[int, int]:
-        """(raw, final) of one row."""
-        final = self.final
-        return self.raw.item(row), final if isinstance(final, int) else final.item(row)
 
 
 class WeightedPoints(ByRow[None]):
@@ -114,13 +132,20 @@ class WeightedPoints(ByRow[None]):
             return final if isinstance(final, int) else (final, 1)
         return scores.alike * self._weight if scores.is_uniform else (scores.values, self._weight)
 
-    def at(self, row: int) -> tuple[int, int]:
-        """(raw, final) points of one row."""
-        raw: int = self.scores.values.item(row)
-        if not self._is_normalized:
-            return raw, raw * self._weight
-        final = self._final
-        return raw, final if isinstance(final, int) else final.item(row)
+    def reading(self, given: Points | None = None) -> tuple[Share, list[Item]]:
+        """How the points of a row are read, until the version moves: those that are kept, or
+        `given`.
+        """
+        scores, is_scaled = self.scores, given is None and not self._is_normalized
+        raw, final = (scores.values, self._final) if given is None else given
+        alike = scores.alike if given is None and scores.is_uniform else None
+        items: list[Item] = [] if alike is not None else [raw.item]
+        final_alike = None
+        if isinstance(final, int):
+            final_alike = None if is_scaled else final
+        elif not is_scaled:
+            items.append(final.item)
+        return (self.name, self._weight, alike, final_alike, is_scaled), items
 
     def bring_up(self, pod: PodInfo, moved: int) -> None:
         """Bring everything up to date; the mask is. `moved` are bits of `Moves`."""

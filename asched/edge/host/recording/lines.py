@@ -146,11 +146,21 @@ def end_line(turns: int) -> bytes:
 
 def turn_lines(turn: Turn) -> Iterator[bytes]:
     """The turn, after what of its lists is too long for it."""
-    if Listed in map(type, turn.facts):
+    if has_lists(turn):
         for number, fact in enumerate(turn.facts):
             if isinstance(fact, Listed):
                 yield from _list_lines(number, fact)
-    yield _encoder.encode(
+    yield turn_line(turn)
+
+
+def has_lists(turn: Turn) -> bool:
+    """Whether there are lines before its own."""
+    return Listed in map(type, turn.facts)
+
+
+def turn_line(turn: Turn) -> bytes:
+    """The turn itself."""
+    return _encoder.encode(
         _Line(
             at=turn.at_s,
             idle=not turn.is_active,
@@ -223,7 +233,8 @@ def _of_effects(effects: Iterable[Effect]) -> list[Any]:
         ("Bind", effect.id, effect.turn, effect.pod, effect.node)
         if type(effect) is Bind
         else _of_effect(effect)
-        for effect in recorded(effects)
+        for effect in effects
+        if type(effect) is not EmitEvent or effect.reason != names.EVENT_SCHEDULED
     ]
 
 

@@ -1,11 +1,13 @@
 """Recording: what the machine is told and decides, kept beside it as it happens.
 
-    turns ─> Recorder.handle ─> machine            a note of each turn, without looking at it
-                    └── notes ─> thread: to lines, packed, to the disk
+    turns ─> Recorder.handle ─> machine            each turn becomes a line while it is at hand
+                    └── lines ─> thread: packed, to the disk
 
-The loop that decides only notes what it has in its hands anyway; everything else happens in a
-thread. Where that does not keep up, or the disk refuses, recording ends with one line, what was
-written stays readable, and scheduling goes on.
+Objects are made a line of just after the machine has read them: a moment later, and in a thread
+that holds up the loop as much, it takes three times as long, for then the processor has to fetch
+them again. Long lists, which come when nothing is decided yet, are left to the thread, and so is
+all that may wait. Where the disk does not keep up, or refuses, recording ends with one line, what
+was written stays readable, and scheduling goes on.
 
 Bounds  NOTES_MAX facts and effects that wait to be written; CLOSE_S for the rest at the end.
 """
@@ -29,7 +31,16 @@ from asched.core.framework.effects import Effect
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.core.state.facts import Fact
 from asched.edge.host.recording.file import RecordingFile
-from asched.edge.host.recording.lines import FORMAT, Head, Turn, end_line, head_line, turn_lines
+from asched.edge.host.recording.lines import (
+    FORMAT,
+    Head,
+    Turn,
+    end_line,
+    has_lists,
+    head_line,
+    turn_line,
+    turn_lines,
+)
 from asched.edge.host.user_plugins.catalogue import MODULE_PREFIX, Catalogue
 
 log = logging.getLogger("asched.recording")
@@ -98,6 +109,13 @@ def head_of(
     )
 
 
+class _Note(NamedTuple):
+    """A turn's line, or the turn, if it has lists; and how many facts and effects it has."""
+
+    said: bytes | Turn
+    size: int
+
+
 class Recorder:
     """Stands before a machine and hands on what it is told. `stopped` is called, once, with what
     ended a recording before its time.
@@ -116,7 +134,7 @@ class Recorder:
         self._machine = machine
         self._stopped = stopped
         self._file = RecordingFile(path, bytes_max)
-        self._notes: deque[Turn] = deque()
+        self._notes: deque[_Note] = deque()
         #: facts and effects that were noted, and that were written: one thread counts each
         self._noted = self._done = 0
         self._turns = 0
@@ -144,11 +162,19 @@ class Recorder:
         is_active = machine.is_active
         effects = machine.handle(facts, now_s)
         if not self._ended:
-            self._notes.append(Turn(now_s, is_active, machine.limit.went_on, facts, effects))
-            self._noted += 1 + len(facts) + len(effects)
-            if self._noted - self._done > NOTES_MAX:
-                self._end("the disk does not keep up")
+            self._note(Turn(now_s, is_active, machine.limit.went_on, facts, effects))
         return effects
+
+    def _note(self, turn: Turn) -> None:
+        count = 1 + len(turn.facts) + len(turn.effects)
+        try:
+            self._notes.append(_Note(turn if has_lists(turn) else turn_line(turn), count))
+        except Exception as error:  # noqa: BLE001 - our bug costs the recording and no more
+            self._end(f"{type(error).__name__}: {error}")
+            return
+        self._noted += count
+        if self._noted - self._done > NOTES_MAX:
+            self._end("the disk does not keep up")
 
     def close(self) -> None:
         """Write what is left, for CLOSE_S at most."""
@@ -188,10 +214,10 @@ class Recorder:
         notes, file = self._notes, self._file
         while notes:
             try:
-                turn = notes.popleft()
+                said, count = notes.popleft()
             except IndexError:
                 return
-            for line in turn_lines(turn):
+            for line in (said,) if isinstance(said, bytes) else turn_lines(said):
                 file.add(line)
             self._turns += 1
-            self._done += 1 + len(turn.facts) + len(turn.effects)
+            self._done += count

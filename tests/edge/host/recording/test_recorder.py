@@ -187,7 +187,7 @@ def test_a_bug_of_ours_costs_the_recording_and_no_pod(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tape = Tape(tmp_path)
-    monkeypatch.setattr(recording, "turn_lines", lambda _: 1 / 0)
+    monkeypatch.setattr(recording, "turn_line", lambda _: 1 / 0)
 
     assert tape.turn(*sights(5)) == 5
     assert tape.has_ended.wait(HANG_S)
