@@ -10,7 +10,7 @@ A plain class with methods named like Kubernetes' extension points needs nothing
                WaitFor
     columns    the bases for plugins that judge all nodes at once, with NumPy; what they answer with
                (I64, Codes, IDLE); PerClass for what they derive from pods, ByRow for what they keep
-               of nodes, RowLog for what else they follow; group_key for groups of pods
+               of nodes, RowLog for what else they follow; group_key and GroupPods
     args       qualified_name_faults: what is wrong with the name of a resource or a label
     logger     lines that come out in the scheduler's log
 """
@@ -84,7 +84,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.counters import CounterKey
 from asched.core.state.facts import Bound, Done, Refused, Unknown
 from asched.core.state.nodes import Aspect
-from asched.core.state.pod_groups import COSCHEDULED, group_key, is_coscheduled
+from asched.core.state.pod_groups import COSCHEDULED, GroupPods, group_key, is_coscheduled
 from asched.core.state.pods import PodClass, PodInfo
 from asched.core.state.view import NodeView
 
@@ -127,6 +127,7 @@ __all__ = [
     "Effect",
     "EmitEvent",
     "FilterPlugin",
+    "GroupPods",
     "Hint",
     "Late",
     "Node",

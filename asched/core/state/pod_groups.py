@@ -71,10 +71,11 @@ class GroupPods:
     """The pods of one group by uid: those with a place, and those without.
 
     Of the former, `held` wait at Permit for the rest of their gang, and `leaving` terminate; of the
-    latter, `gated` may not be scheduled yet.
+    latter, `gated` may not be scheduled yet. `moves` counts who came to those with a place, always
+    at their end, and who left them: where it grew as they did, nobody left.
     """
 
-    __slots__ = ("gated", "held", "leaving", "placed", "unplaced")
+    __slots__ = ("__weakref__", "gated", "held", "leaving", "moves", "placed", "unplaced")
 
     def __init__(self) -> None:
         self.placed: dict[str, Pod] = {}
@@ -82,6 +83,7 @@ class GroupPods:
         self.held: set[str] = set()
         self.leaving: set[str] = set()
         self.gated: set[str] = set()
+        self.moves = 0
 
     @property
     def count(self) -> int:
@@ -102,6 +104,7 @@ class GroupPods:
         metadata = pod.metadata
         uid, is_leaving = metadata.uid, metadata.deletion_timestamp is not None
         if placed:
+            self.moves += uid not in self.placed
             self.placed[uid] = pod
             self.unplaced.pop(uid, None)
             self.gated.discard(uid)
@@ -115,11 +118,12 @@ class GroupPods:
         else:
             self.gated.discard(uid)
         if self.placed.pop(uid, None) is not None:
+            self.moves += 1
             self.leaving.discard(uid)
 
     def drop(self, uid: str) -> None:
-        for pods in (self.placed, self.unplaced):
-            pods.pop(uid, None)
+        self.moves += self.placed.pop(uid, None) is not None
+        self.unplaced.pop(uid, None)
         for marks in (self.held, self.leaving, self.gated):
             marks.discard(uid)
 

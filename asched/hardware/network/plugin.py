@@ -12,7 +12,8 @@ Asked     required: the PodGroup's `schedulingConstraints`, or annotations of th
           podset-preferred-topology, KAI's topology-preferred-placement, Volcano's mode soft.
 Retry     pods of a group come back by backoff alone, as with TopologyPlacementGenerator, in whose
           place it stands.
-Cost      a column a level; a placement for each domain.
+Cost      a column a level; a placement for each domain. Pods of a group: a look at those that came
+          since, and a pass over the rows if their shares of domains moved.
 Source    kubernetes-sigs/kueue apis/kueue/v1beta1/topology_types.go, NVIDIA/KAI-Scheduler
           docs/topology, volcano-sh/volcano pkg/scheduler/plugins/network-topology-aware
 """
@@ -25,6 +26,7 @@ import numpy as np
 
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
 from asched.core.model.requests import CPU, is_extended
+from asched.hardware.network.mates import Mates, MatesByGroup
 from asched.hardware.network.sources import HYPER_NODE, KAI_TOPOLOGY, KUEUE_TOPOLOGY
 from asched.hardware.network.tree import NOWHERE, Mask, Shares, Tree
 from asched.plugin import (
@@ -119,6 +121,7 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
             self.kinds = (kind,)  # type: ignore[misc]
         self._tree = Tree(cluster, kind, args.topology, args.levels)
         self._shares = Shares(cluster, self._tree)
+        self._mates = MatesByGroup(cluster, self._tree)
 
     def registrations(self) -> Sequence[Registration]:
         return ()
@@ -232,28 +235,32 @@ class NetworkTopology(PlacementGeneratePlugin, PlacementScorePlugin, ScorePlugin
         return group_key(pod.pod)
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
+        self._tree.refresh()
+        mates = self._mates_of(pod)
+        if mates is not None:
+            return True, mates.version, self._tree.full_version
         self._shares.refresh()
-        group = group_key(pod.pod)
-        mates = tuple(self._rows_of_mates(group)) if group else ()
-        return mates or self._shares.version, self._tree.full_version
+        return False, self._shares.version, self._tree.full_version
 
-    def _rows_of_mates(self, group: str) -> list[int]:
-        placed, pods = self._cluster.placed, self._cluster.pod_groups.get(group).placed
-        rows = [placed[uid].row for uid in pods if uid in placed]
-        return sorted(row for row in rows if row >= 0)
+    def _mates_of(self, pod: PodInfo) -> Mates | None:
+        """None if there are none."""
+        group = group_key(pod.pod)
+        mates = self._mates.of(group) if group else None
+        return mates if mates is not None and mates.total else None
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        self._shares.refresh()
-        height, group = self._tree.height, group_key(pod.pod)
+        self._tree.refresh()
+        mates, height = self._mates_of(pod), self._tree.height
+        if mates is None:
+            self._shares.refresh()
         found = np.zeros(nodes.size, dtype=np.float64)
-        mates = self._rows_of_mates(group) if group else []
         here = self._tree.domains[:, nodes.row_numbers()]
         weights = [FADES ** (height - 1 - level) for level in range(height)]
         for level, weight in enumerate(weights):
-            if mates:
-                counts = np.zeros(len(self._tree.paths[level]) + 1, dtype=np.float64)
-                np.add.at(counts, self._tree.domains[level, mates], 1.0)
-                points = counts * 100 / len(mates)
+            if mates is not None:
+                points = np.zeros(len(self._tree.paths[level]) + 1, dtype=np.float64)
+                counts = mates.counts[level]
+                points[list(counts)] = np.array(list(counts.values())) * 100 / mates.total
             else:
                 points = np.append(self._shares.points[level], 0).astype(np.float64)
             points[-1] = 0.0  # in no domain

@@ -36,6 +36,8 @@ class Tree(ByRow[None]):
         #: by level, the path to each domain; its place is the domain's number
         self.paths: list[list[Path]] = []
         self._numbers: list[dict[Path, int]] = []
+        #: moves whenever a row may be in another domain, or another node's
+        self.version = 0
 
     def refresh(self) -> None:
         epoch = self._cluster.epoch_of(self._kind) if self._kind is not None else 0
@@ -59,11 +61,13 @@ class Tree(ByRow[None]):
         self.domains = np.full(size, NOWHERE, dtype=np.int32)
         self.paths = [[] for _ in self.source.names]
         self._numbers = [{} for _ in self.source.names]
+        self.version += 1
         for row in range(self._nodes.height):
             self._read(row)
 
     def _make_rows(self, _: None, rows: tuple[int, ...]) -> bool:
         """Domains that nobody is in any more go with the next full pass."""
+        self.version += 1
         for row in rows:
             self._read(row)
         return sum(map(len, self.paths)) <= 2 * (self.domains.size + 1)

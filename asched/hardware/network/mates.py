@@ -1,0 +1,81 @@
+"""Where the pods of a group are: how many in each domain of each level.
+
+A gang is placed one pod after the other, and each asks where those before it are. Whoever came
+since is counted; all are counted again only if one of them left, or nodes moved in the tree.
+
+Bounds  a table for each group that was asked about, as long as it has pods: a number for each
+        domain that one of them is in.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import count, islice
+from weakref import WeakKeyDictionary
+
+from asched.hardware.network.tree import NOWHERE, Tree
+from asched.plugin import Cluster, GroupPods
+
+
+class Mates:
+    """Those pods of one group whose node is known."""
+
+    def __init__(self, cluster: Cluster, tree: Tree, versions: Iterator[int]) -> None:
+        self._cluster = cluster
+        self._tree = tree
+        self._versions = versions
+        self._seen = self._moves = 0
+        self._made_with = -1
+        #: by level, domain -> how many
+        self.counts: list[dict[int, int]] = []
+        self.total = 0
+        #: Moves when the share of a domain does; equal to none of another group.
+        self.version = 0
+
+    def refresh(self, pods: GroupPods) -> None:
+        """Count who came since."""
+        came, tree_version = len(pods.placed) - self._seen, self._tree.version
+        if self._made_with != tree_version or pods.moves - self._moves != came:
+            self.counts, self.total = [{} for _ in range(self._tree.height)], 0
+            self._count(pods.placed)
+            self.version = next(self._versions)
+        elif came:
+            self._count(islice(reversed(pods.placed), came))
+        self._seen, self._moves, self._made_with = len(pods.placed), pods.moves, tree_version
+
+    def _count(self, uids: Iterable[str]) -> None:
+        before = self._alone()
+        for uid in uids:
+            known = self._cluster.placed.get(uid)
+            if known is None or known.row < 0:
+                continue
+            self.total += 1
+            for counts, number in zip(self.counts, self._tree.domains[:, known.row], strict=True):
+                if number != NOWHERE:
+                    counts[int(number)] = counts.get(int(number), 0) + 1
+        after = self._alone()
+        if after is None or after != before:
+            self.version = next(self._versions)
+
+    def _alone(self) -> list[list[int]] | None:
+        """By level the one domain that all are in, or none if none is in any; None: it differs."""
+        if all(len(one) < 2 and sum(one.values()) in (0, self.total) for one in self.counts):
+            return [list(counts) for counts in self.counts]
+        return None
+
+
+class MatesByGroup:
+    """Those of every group that was asked about."""
+
+    def __init__(self, cluster: Cluster, tree: Tree) -> None:
+        self._cluster = cluster
+        self._tree = tree
+        self._known: WeakKeyDictionary[GroupPods, Mates] = WeakKeyDictionary()
+        self._versions = count(1)
+
+    def of(self, group: str) -> Mates:
+        """As things are. The tree must be up to date."""
+        pods = self._cluster.pod_groups.get(group)
+        mates = self._known.get(pods)
+        if mates is None:
+            mates = self._known[pods] = Mates(self._cluster, self._tree, self._versions)
+        mates.refresh(pods)
+        return mates
