@@ -1,0 +1,52 @@
+"""What placed pods ask for by namespace, and how many of them have which priority."""
+
+from asched.core.state.pods import PodInfo
+from asched.core.state.usage import Priorities, Usage
+from tests.builders import a_cluster, a_pod, pending
+
+
+def info(name: str, namespace: str = "team", **amounts: str) -> PodInfo:
+    return pending(a_cluster(), a_pod(name, namespace).requests(**amounts))
+
+
+def test_nothing_is_kept_before_somebody_asks() -> None:
+    placed = {"a": info("a", cpu="1")}
+    usage = Usage(placed)
+    usage.move(placed["a"], 1)
+    assert usage.of("team") == {}
+    assert usage.kept() is usage
+    assert usage.of("team") == {"cpu": 1000}
+    assert usage.kept().of("team") == {"cpu": 1000}, "asked twice, counted once"
+
+
+def test_pods_that_come_and_go_are_counted_in_their_namespace() -> None:
+    usage = Usage({}).kept()
+    one, two = info("one", cpu="1", memory="2Ki"), info("two", cpu="500m")
+    other = info("other", "else", cpu="3")
+    for pod in (one, two, other):
+        usage.move(pod, 1)
+    assert usage.of("team") == {"cpu": 1500, "memory": 2048}
+    assert usage.of("else") == {"cpu": 3000}
+    usage.move(one, -1)
+    assert usage.of("team") == {"cpu": 500}
+    usage.move(two, -1)
+    assert usage.of("team") == {}
+    assert list(usage._by_namespace) == ["else"]
+
+
+def test_a_namespace_of_pods_that_ask_for_nothing_takes_no_place() -> None:
+    usage = Usage({}).kept()
+    usage.move(info("idle"), 1)
+    assert usage._by_namespace == {}
+    usage.move(info("idle"), -1)
+    assert usage._by_namespace == {}
+
+
+def test_a_priority_that_nobody_has_is_not_kept() -> None:
+    priorities = Priorities()
+    priorities[5] += 2
+    priorities[0] += 1
+    priorities.down(5)
+    assert priorities == {5: 1, 0: 1}
+    priorities.down(5)
+    assert list(priorities) == [0]
