@@ -1,4 +1,4 @@
-"""Whom the cluster tells of its steps: journal, groups, consumers, holds, domains, ports, claims."""
+"""Whom the cluster tells of its steps: journal, groups, consumers, holds, domains, ports."""
 
 from typing import Any
 
