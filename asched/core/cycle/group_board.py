@@ -6,7 +6,7 @@ before the search has told what it found.
 """
 
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from typing import Final
 
 import numpy as np
@@ -15,6 +15,7 @@ from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt
 from asched.core.framework.effects import Effect, Pause
+from asched.core.framework.fitting import Fitting
 from asched.core.framework.order_free import POD_PLACE, OrderFree, is_order_free
 from asched.core.framework.placements import Mask, Placement
 from asched.core.framework.results.classes import ClassState
@@ -69,9 +70,13 @@ class GroupBoard:
 
     # --- what the search asks --------------------------------------------------------------------
 
+    def fitting(self, c: int) -> Fitting:
+        """Raises PointError, OutOfTurn."""
+        return self._group.runner.fitting(self.example(c))
+
     def feasible(self, c: int) -> Mask:
         """bool[N]. Raises PointError, OutOfTurn."""
-        return self._group.runner.fitting(self.example(c)).rows(self.within)
+        return self.fitting(c).rows(self.within)
 
     def is_order_free(self, c: int) -> bool:
         """Of the class as it is now: whom others speak of may change with them."""
@@ -91,15 +96,7 @@ class GroupBoard:
 
     def free(self, places: list[int]) -> I64:
         """int64[len(places), N]: what is left of these."""
-        view = NodeView(self.cluster.nodes)
-        rows = [
-            view.allowed_pods - view.pod_count
-            if at == POD_PLACE
-            else view.allocatable(at) - view.requested(at)
-            for at in places
-        ]
-        found: I64 = np.maximum(np.array(rows, dtype=np.int64), 0)
-        return found
+        return free_of(NodeView(self.cluster.nodes), places)
 
     def slots(self, c: int) -> I64:
         most = np.full(self.cluster.nodes.height, self.counts[c], dtype=np.int64)
@@ -209,6 +206,18 @@ class GroupBoard:
         spec, status = node.spec, node.status
         shown = (spec.unschedulable, spec.taints, status.declared_features, _amounts(node))
         return _labels(node, hosts), shown, tuple(pods), bool(self.within[row])
+
+
+def free_of(nodes: NodeView, places: Sequence[int]) -> I64:
+    """int64[len(places), M]: what is left of these on the rows."""
+    rows = [
+        nodes.allowed_pods - nodes.pod_count
+        if at == POD_PLACE
+        else nodes.allocatable(at) - nodes.requested(at)
+        for at in places
+    ]
+    found: I64 = np.maximum(np.array(rows, dtype=np.int64), 0)
+    return found
 
 
 def _labels(node: Node, hosts: dict[str, int]) -> tuple[tuple[str, str], ...]:

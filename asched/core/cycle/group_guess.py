@@ -9,20 +9,30 @@ tried.
 Bounds  linear in the nodes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Final
 
 import numpy as np
 
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group import GroupAttempt
-from asched.core.cycle.group_board import ROWS_A_STEP, STATE_STEPS, GroupBoard
+from asched.core.cycle.group_board import ROWS_A_STEP, STATE_STEPS, GroupBoard, free_of
 from asched.core.framework.order_free import OrderFree
 from asched.core.framework.placements import Divisions, Placement
+from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import ignores_pods
+from asched.core.framework.results.part_sums import KeptSums, PartSums
 from asched.core.framework.status import PointError
 from asched.core.gang.problem import I64
 from asched.core.state.budget import OutOfTurn
+from asched.core.state.cluster import Cluster
 from asched.core.state.gang import gang_of
+from asched.core.state.nodes import Aspect
+from asched.core.state.view import NodeView
+
+#: What a row has left, and whether it is there.
+READS: Final = int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE)
 
 
 def guess(
@@ -36,15 +46,10 @@ def guess(
     as things are (True), or they have not, nobody could make room, and others fit (False).
     """
     unknown: list[bool | None] = [None] * len(placements)
-    slots = _slots(context, group) if is_wanted and len(placements) > 1 else None
-    if slots is None:
+    counts = _counts(context, group, placements) if is_wanted and len(placements) > 1 else None
+    if counts is None:
         return unknown
     size, least = len(group.attempts), _least(context, group)
-    parts = context.cluster.singleton(Divisions).of(placements)
-    if parts is not None:
-        counts = parts.sums(slots).tolist()
-    else:
-        counts = [0 if one.rows is None else int(slots[one.rows].sum()) for one in placements]
     is_certain = max(counts) >= size and not _makes_room(context, group)
     return [
         True if count >= size else False if is_certain and count < least else None
@@ -67,8 +72,10 @@ def _makes_room(context: SchedulerContext, group: GroupAttempt) -> bool:
     return bool(plugins) and min(context.cluster.priorities, default=0) < group.pod.priority
 
 
-def _slots(context: SchedulerContext, group: GroupAttempt) -> I64 | None:
-    """int64[N]: how many pods of the group each row takes; None if that cannot be counted."""
+def _counts(
+    context: SchedulerContext, group: GroupAttempt, placements: Sequence[Placement]
+) -> list[int] | None:
+    """How many pods of the group each placement takes; None if that cannot be counted."""
     if group.consults or group.nominated or len(context.nominator):
         return None
     scorers = group.runner.profile.placement_scorers
@@ -77,11 +84,12 @@ def _slots(context: SchedulerContext, group: GroupAttempt) -> I64 | None:
     if len(group.attempts) < _least(context, group):
         return None
     board = GroupBoard(context, group, 0, None, 0)
-    context.cluster.budget.note(STATE_STEPS + context.cluster.nodes.height // ROWS_A_STEP)
     if len(board.members) > 1:
         return None
+    context.cluster.budget.note(STATE_STEPS)
     try:
-        feasible = board.feasible(0)
+        fitting = board.fitting(0)
+        is_refused = len(fitting.refused.rows) > 0
     except (OutOfTurn, PointError):
         return None  # a trial says it better
     pod, plugins = board.example(0), board.state(0).active_plugins
@@ -91,4 +99,35 @@ def _slots(context: SchedulerContext, group: GroupAttempt) -> I64 | None:
     )
     if plugins.reserves or not are_countable:
         return None
-    return np.where(feasible, board.slots(0), 0)
+    cluster, needs = context.cluster, board.takes(0)
+    parts = cluster.singleton(Divisions).of(placements)
+    state, most = fitting.state, board.counts[0]
+    if parts is not None and not is_refused and fitting.rejection is None:
+        kept = cluster.singleton(_Kept).get(
+            (state.number, most),
+            parts,
+            lambda: PartSums(cluster.nodes, parts, READS, state.mask.turned),
+        )
+        sums = kept.of(partial(_slots, state, needs, most), tuple(needs.items()))
+        assert sums is not None  # there are not so many pods
+        counts: list[int] = sums[0].tolist()
+        return counts
+    cluster.budget.note(cluster.nodes.height // ROWS_A_STEP)
+    slots = np.where(board.feasible(0), board.slots(0), 0)
+    return [0 if one.rows is None else int(slots[one.rows].sum()) for one in placements]
+
+
+def _slots(state: ClassState, needs: Mapping[int, int], most: int, nodes: NodeView) -> I64:
+    """int64[1, M]: of at most so many pods of the class, how many each row takes."""
+    feasible = state.feasible if nodes.rows is None else state.feasible[nodes.rows]
+    found = np.where(feasible, most, 0)
+    for need, free in zip(needs.values(), free_of(nodes, list(needs)), strict=True):
+        np.minimum(found, free // need, out=found)
+    return found.reshape(1, -1)
+
+
+class _Kept(KeptSums):
+    """For `Cluster.singleton`."""
+
+    def __init__(self, _cluster: Cluster) -> None:
+        super().__init__()

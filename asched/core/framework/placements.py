@@ -29,6 +29,9 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 MAX_SCORE: Final = 100
+#: Sets of placements whose parts are known at a time: all there are, and those with room, of two
+#: labels.
+KNOWN_MAX: Final = 4
 NO_PLACEMENTS: Final = unschedulable("no feasible placements found")
 
 
@@ -63,25 +66,35 @@ class Parts(NamedTuple):
         found: I64 = np.add.reduceat(by_row[..., self.order], self.starts, axis=-1)
         return found
 
+    def owner(self, height: int) -> I64:
+        """int64[N]: the placement of each row, -1 for none."""
+        found = np.full(height, -1, dtype=np.int64)
+        ends = np.append(self.starts[1:], len(self.order))
+        found[self.order] = np.repeat(np.arange(len(self.starts)), ends - self.starts)
+        return found
+
 
 class Divisions:
     """The parts of the placements asked about last: those of one label are the same for many
-    groups. For `Cluster.singleton`.
+    groups, and so are those of them that have room left. For `Cluster.singleton`.
+
+    Bounds  KNOWN_MAX of them.
     """
 
     def __init__(self, _cluster: Cluster) -> None:
-        self._masks: list[Mask] = []
-        self._parts: Parts | None = None
+        self._known: list[tuple[list[Mask], Parts | None]] = []
 
     def of(self, placements: Sequence[Placement]) -> Parts | None:
         """None if placements share nodes, or one has none."""
         masks = [one.rows for one in placements if one.rows is not None]
         if len(masks) < len(placements):
             return None
-        known = self._masks
-        if len(masks) != len(known) or any(map(is_not, masks, known)):
-            self._masks, self._parts = masks, _parts(masks)
-        return self._parts
+        for known, parts in self._known:
+            if len(masks) == len(known) and not any(map(is_not, masks, known)):
+                return parts
+        parts = _parts(masks)
+        self._known = [(masks, parts), *self._known[: KNOWN_MAX - 1]]
+        return parts
 
 
 def _parts(masks: Sequence[Mask]) -> Parts | None:

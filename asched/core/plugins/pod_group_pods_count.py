@@ -32,6 +32,10 @@ class PodGroupPodsCount(PlacementScorePlugin):
     def score_placement(self, group: str, assignments: Assignments) -> int:
         return len(self._cluster.pod_groups.get(group).placed) + len(assignments.pods)
 
+    def score_placements(self, group: str, candidates: Sequence[Assignments]) -> Sequence[int]:
+        placed = len(self._cluster.pod_groups.get(group).placed)
+        return [placed + len(one.pods) for one in candidates]
+
     def normalize_placements(self, scores: Sequence[int]) -> Sequence[int] | Status:
         """Shares of the largest count, rounded down."""
         most = max(scores)

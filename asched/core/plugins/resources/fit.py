@@ -33,6 +33,7 @@ from asched.core.framework.points import (
     Registration,
     ScorePlugin,
 )
+from asched.core.framework.results.part_sums import KeptSums, PartSums
 from asched.core.framework.status import Reason, Status, unresolvable, unschedulable
 from asched.core.model.quantity import INT64_MAX
 from asched.core.model.requests import CPU, MEMORY, container_requests, is_extended, is_scalar
@@ -63,6 +64,9 @@ PODS_BIT: Final = 1
 HOPELESS_BIT: Final = 1 << 30
 #: Resources beyond this number share the last bit and are told together.
 RESOURCES_MAX: Final = 29
+
+#: A hundred times twice as much are 64 bits.
+AMOUNT_MAX: Final = INT64_MAX // 200
 
 #: The same kernels for one node in plain integers, where they exist.
 KERNELS_ONE: Final[Mapping[str, Callable[[Sequence[int], Sequence[int], Sequence[int]], int]]] = {
@@ -111,6 +115,7 @@ class NodeResourcesFit(
         self._scores_others = any(spec.name not in (CPU, MEMORY) for spec in self._resources)
         self._kernel = _kernel(args.scoring_strategy)
         self._divisions = cluster.singleton(Divisions)
+        self._sums = KeptSums()
         self._delegation = Delegation(cluster)
         self._devices = DeviceTally(cluster, self._delegation)
         self._hints = FitHints(cluster.classes, self._delegation, self._is_ignored)
@@ -242,12 +247,16 @@ class NodeResourcesFit(
         if parts is None or any(one.pods is not pods for one in candidates):
             return super().score_placements(group, candidates)
         wanted = self._wanted(candidates[0])
-        view = NodeView(self._nodes)
-        requested, allocatable = node_amounts(view, wanted.names, _no_devices, nonzero=True)
-        if max(requested.max(initial=0), allocatable.max(initial=0)) > INT64_MAX // view.size:
+        names, aspects = wanted.names, int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE)
+        kept = self._sums.get(names, parts, lambda: PartSums(self._nodes, parts, aspects))
+        sums = kept.of(partial(_held_and_offered, names), self._nodes.resources.end)
+        if sums is None:
             return super().score_placements(group, candidates)
-        held = parts.sums(np.where(allocatable > 0, requested, 0))
-        offered = parts.sums(allocatable)
+        held, offered = sums[: len(names)], sums[len(names) :]
+        if max(int(sums.max(initial=0)), *wanted.plain) <= AMOUNT_MAX:
+            points = most_allocated(held + wanted.amounts, offered, wanted.weights)
+            found: list[int] = points.tolist()
+            return found
         return [
             most_allocated_one(
                 [have + amount for have, amount in zip(one, wanted.plain, strict=True)],
@@ -310,6 +319,12 @@ class NodeResourcesFit(
         cpu, memory = cls.scoring_nonzero
         plain = cls.requests if cls.is_simple else container_requests(cls.example)
         return {**plain, CPU: cpu, MEMORY: memory}
+
+
+def _held_and_offered(names: Sequence[str], nodes: NodeView) -> I64:
+    """int64[2R, M]: what is taken of each resource where it is offered, then what is offered."""
+    requested, allocatable = node_amounts(nodes, names, _no_devices, nonzero=True)
+    return np.concatenate((np.where(allocatable > 0, requested, 0), allocatable))
 
 
 def _sums(amounts: I64) -> list[int]:

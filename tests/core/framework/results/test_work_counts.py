@@ -6,24 +6,28 @@ with the whole default profile.
 
 import gc
 from collections import Counter
+from itertools import islice
 from typing import Any
 
 import pytest
 
 from asched.core.config.defaults import default_configuration
 from asched.core.framework.results import classes
+from asched.core.framework.results.part_sums import PartSums
 from asched.core.plugins.resources.balanced_allocation import NodeResourcesBalancedAllocation
 from asched.core.plugins.resources.fit import NodeResourcesFit
 from asched.core.preemption.candidates import PlainProspects
 from asched.core.state.nodes import Aspect
 from asched.lab.bench.run_decide import DecideWorld
-from tests.bench import crowds
+from tests.bench import crowds, groups
 
 ZONE, HOSTNAME = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 NODES = 120
 #: Pods of a class before counting begins: every answer has been made by then.
 WARM = 20
 COUNTED = 60
+#: Of those of the benchmark: a tenth of a core each, on nodes of four.
+PODS_A_NODE = 40
 #: Answers that a placed pod changes on its node: the filter and the score of resources, and their
 #: balance.
 MOVING_PLUGINS = 3
@@ -300,6 +304,29 @@ async def test_a_change_asks_the_hints_of_those_it_can_concern_and_of_no_others(
         lambda: engine.world.pods.scheduled_count == 2 * COUNTED, 60, "all of them"
     )
     assert engine.world.recorder.hints[1] - asked <= 3 * COUNTED
+
+
+async def test_a_gang_looks_at_the_rows_that_the_one_before_filled(monkeypatch) -> None:
+    """What racks have left, and how full they are, is summed over all rows for the first gang, and
+    again when another set of racks has room.
+    """
+    made, make_all = [0], PartSums._make_all
+
+    def counting(self, amounts):
+        made[0] += 1
+        make_all(self, amounts)
+
+    monkeypatch.setattr(PartSums, "_make_all", counting)
+    row, gangs = groups.ROWS["gang-4"], 25
+    world = DecideWorld(groups.settings(row))
+    await world.create([groups.racked(i) for i in range(NODES)])
+    await world.create([groups.group(f"group-{i:06d}", row) for i in range(gangs)], "bench")
+    await world.create(list(islice(groups.members(row), gangs * row.size)), "bench")
+    await world.until(lambda: world.pods.scheduled_count == gangs * row.size, 60, "all gangs")
+    await world.close()
+    of_slots = of_amounts = 1
+    racks_filled = gangs * row.size // (NODES // groups.RACKS * PODS_A_NODE)
+    assert made[0] <= of_slots + of_amounts + racks_filled
 
 
 async def test_a_pod_causes_one_binding_and_one_event(engine) -> None:
