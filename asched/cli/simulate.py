@@ -100,7 +100,7 @@ def _like(text: str) -> tuple[str, int]:
 
 def run(args: argparse.Namespace) -> int:
     """Suppose and tell; or play a recorded cluster."""
-    is_trace = bool(args.trace or args.list)
+    is_trace = args.trace is not None or args.list
     strange = [name for name in (OF_CLUSTERS if is_trace else OF_TRACES) if getattr(args, name)]
     if strange:
         flag = f"--{strange[0].replace('_', '-')}"

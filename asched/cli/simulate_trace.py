@@ -16,8 +16,8 @@ from typing import Any, Final
 import yaml
 
 from asched.lab.bench.plot import Curve, picture
-from asched.lab.trace.curve import POINTS
-from asched.lab.trace.openb import TraceError, default_folder, known
+from asched.lab.trace.curve import LAST_PERCENT, POINTS
+from asched.lab.trace.openb import TraceError, default_folder, known, one_of
 from asched.lab.trace.policies import POLICIES, policy_named
 from asched.lab.trace.run import Outcome, simulate
 
@@ -39,7 +39,7 @@ DEFAULT_SEED: Final = 42
 
 def add_trace_flags(parser: "argparse._ArgumentGroup") -> None:
     """Those that a recorded cluster takes."""
-    parser.add_argument("--trace", default="", metavar="NAME", help="for example openb:default")
+    parser.add_argument("--trace", default=None, metavar="NAME", help="for example openb:default")
     parser.add_argument("--policy", default="", metavar="NAME", help="see --list (fgd)")
     parser.add_argument(
         "--engine",
@@ -69,15 +69,18 @@ def run(args: argparse.Namespace) -> int:
     policy = args.policy or DEFAULT_POLICY
     seed = DEFAULT_SEED if args.seed is None else args.seed
     if policy_named(policy) is None:
-        return _refuse(f"no policy {policy!r}; there are {', '.join(POLICIES)}", 2)
+        return _refuse(f"no policy {one_of(policy, list(POLICIES))}", 2)
     if args.published and not args.plot:
         return _refuse("--published is drawn by --plot FILE, which is missing", 2)
+    if args.plot and not args.plot.absolute().parent.is_dir():
+        return _refuse(f"cannot write {args.plot}: there is no folder {args.plot.parent}", 1)
     try:
         if args.list:
             return _list(folder)
+        beside = _published(args.published, args.trace, policy, seed)
         outcome = simulate(args.trace, policy, seed, folder, by_engine=args.engine)
         if args.plot:
-            curves = [*_published(args.published, outcome), _drawn("asched", outcome.curve)]
+            curves = [*beside, _drawn("asched", outcome.curve)]
             title = f"{outcome.trace}, {outcome.policy}, seed {outcome.seed}: GPUs in use (%)"
             args.plot.write_text(picture(title, "GPUs asked for (%)", curves), encoding="utf-8")
     except TraceError as problem:
@@ -129,22 +132,26 @@ def _text(outcome: Outcome) -> str:
     )
 
 
-def _published(path: Path | None, outcome: Outcome) -> list[Curve]:
+def _published(path: Path | None, trace: str, policy: str, seed: int) -> list[Curve]:
     """The curve of the same run as published; of the best published policy beside one of ours."""
     if path is None:
         return []
-    name = PUBLISHED.get(outcome.policy, PUBLISHED["fgd"])
-    wanted = f"openb_pod_list_{outcome.trace.partition(':')[2]}", name, str(outcome.seed)
+    name = PUBLISHED.get(policy_named(policy) or "", PUBLISHED["fgd"])
+    wanted = f"openb_pod_list_{trace.partition(':')[2]}", name, str(seed)
     try:
         with path.open(newline="", encoding="utf-8") as stream:
             for line in csv.DictReader(stream):
                 if (line["workload"], line["sc_policy"], line["seed"]) == wanted:
-                    values = [line[str(at)] for at in range(len(outcome.curve))]
+                    values = [line[str(at)] for at in range(LAST_PERCENT + 1)]
                     found = [float(value) if value else None for value in values]
                     return [_drawn(f"published, {name[3:]}", found)]
-    except (OSError, KeyError, ValueError) as problem:
-        raise TraceError(f"{path}: cannot read published curves: {problem!r}") from None
-    raise TraceError(f"{path}: no published curve of {' '.join(wanted)}")
+    except OSError as problem:
+        raise TraceError(f"cannot read {path}: {problem.strerror}") from None
+    except KeyError as missing:
+        raise TraceError(f"{path}: no table of published curves: no column {missing}") from None
+    except ValueError as problem:
+        raise TraceError(f"{path}: no table of published curves: {problem}") from None
+    raise TraceError(f"{path}: no published curve of {' '.join(wanted)}; seeds are 42 to 51")
 
 
 def _drawn(name: str, values: list[float | None]) -> Curve:

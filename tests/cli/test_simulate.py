@@ -1,5 +1,6 @@
 """`asched simulate`: its lines and its exit status."""
 
+import gzip
 import json
 from pathlib import Path
 
@@ -59,7 +60,20 @@ def test_a_plot_has_the_published_curve_beside_it(policy: str, tmp_path: Path) -
     ("words", "status", "said"),
     [
         (["--trace", "openb:none"], 1, "no trace 'openb:none'"),
-        (["--trace", "openb:tiny", "--policy", "best"], 2, "no policy 'best'; there are random"),
+        (["--trace", "tiny"], 1, "no trace 'tiny' (did you mean \"openb:tiny\"?); there are"),
+        (["--trace", ""], 1, "no trace ''; there are openb:tiny"),
+        (
+            ["--trace", "openb:tiny", "--policy", "best"],
+            2,
+            "no policy 'best' (did you mean \"bestfit\"?); there are random",
+        ),
+        (["--trace", "openb:tiny", "--policy", "fdg"], 2, 'fdg\' (did you mean "fgd"?); there'),
+        (["--trace", "openb:tiny", "--plot", "none/a.svg"], 1, "there is no folder none"),
+        (
+            ["--trace", "openb:tiny", "--plot", "a.svg", "--published", "none.csv"],
+            1,
+            "cannot read none.csv: No such file or directory",
+        ),
         (["--policy", "fgd"], 2, "--policy goes with --trace NAME"),
         (["--trace", "openb:tiny", "--drain", "n1"], 2, "--drain means nothing with --trace"),
         (["--trace", "openb:tiny", "--policy", "random", "--engine"], 1, "random is no strategy"),
@@ -74,6 +88,38 @@ def test_wrong_words_are_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["simulate", *words, "--traces", str(tiny.write(tmp_path))]) == status
+    errors = capsys.readouterr().err
+    assert said in errors
+    assert errors.count("\n") == 1
+
+
+NODE = "sn,cpu_milli,memory_mib,gpu,model\nnode-0,32000,65536,{gpus},T4\n"
+POD = "name,cpu_milli,memory_mib,{column},gpu_milli,gpu_spec\npod-0,4000,1024,{gpus},{gpus},\n"
+
+
+@pytest.mark.parametrize(
+    ("node", "pod", "said"),
+    [
+        (NODE.format(gpus=0), POD.format(column="num_gpu", gpus=1), "no node has a GPU"),
+        (
+            NODE.format(gpus=2),
+            POD.format(column="num_gpu", gpus=0),
+            "no pod asks for a GPU, so",
+        ),
+        (NODE.format(gpus=2), POD.format(column="gpus", gpus=1), "no column 'num_gpu'"),
+        (NODE.format(gpus=2), POD.format(column="num_gpu", gpus="x"), "invalid literal for int()"),
+        (NODE.format(gpus=2), None, "Not a gzipped file"),
+    ],
+)
+def test_a_trace_that_makes_no_sense_is_one_line(
+    node: str, pod: str | None, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base = tmp_path / "openb"
+    base.mkdir()
+    (base / "openb_node_list_gpu_node.csv.gz").write_bytes(gzip.compress(node.encode()))
+    packed = gzip.compress(pod.encode()) if pod is not None else b"garbage"
+    (base / "openb_pod_list_odd.csv.gz").write_bytes(packed)
+    assert main(["simulate", "--trace", "openb:odd", "--traces", str(tmp_path)]) == 1
     errors = capsys.readouterr().err
     assert said in errors
     assert errors.count("\n") == 1

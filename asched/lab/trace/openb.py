@@ -9,10 +9,11 @@ Source  data/csv of hkust-adsl/kubernetes-scheduler-simulator, published with We
 import csv
 import gzip
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from asched.core.config.problem import did_you_mean
 from asched.hardware.gpu.shares import WHOLE, Demand
 
 FAMILY: Final = "openb"
@@ -56,7 +57,10 @@ def known(folder: Path) -> list[str]:
     """The names of the traces in a folder. Raises TraceError if there are none."""
     found = sorted((folder / FAMILY).glob(f"{_PODS}*{_ENDING}"))
     if not found:
-        text = f"no traces in {folder / FAMILY}; name the folder with --traces or ASCHED_SHARED"
+        text = (
+            f"no traces in {folder / FAMILY}; name the folder with --traces or ASCHED_SHARED"
+            " (docs/hardware.md says where they come from)"
+        )
         raise TraceError(text)
     return [f"{FAMILY}:{path.name[len(_PODS) : -len(_ENDING)]}" for path in found]
 
@@ -65,14 +69,28 @@ def load(name: str, folder: Path) -> Trace:
     """Read one trace. Raises TraceError."""
     names = known(folder)
     if name not in names:
-        raise TraceError(f"no trace {name!r} in {folder}; there are {', '.join(names)}")
+        raise TraceError(f"no trace {one_of(name, names)}")
     base = folder / FAMILY
     pods = base / f"{_PODS}{name.removeprefix(FAMILY + ':')}{_ENDING}"
     try:
         nodes = sorted(_node(line) for line in _lines(base / _NODES))
-        return Trace(name, tuple(nodes), tuple(sorted(_pod(line) for line in _lines(pods))))
-    except (OSError, EOFError, KeyError, ValueError) as problem:
-        raise TraceError(f"{base}: cannot read trace {name}: {problem!r}") from None
+        trace = Trace(name, tuple(nodes), tuple(sorted(_pod(line) for line in _lines(pods))))
+    except KeyError as missing:
+        raise TraceError(f"{base}: cannot read trace {name}: no column {missing}") from None
+    except (OSError, EOFError, ValueError) as problem:
+        raise TraceError(f"{base}: cannot read trace {name}: {problem}") from None
+    if not any(node.devices for node in trace.nodes):
+        raise TraceError(f"{base}: trace {name}: no node has a GPU")
+    if not any(pod.demand.number for pod in trace.pods):
+        raise TraceError(f"{base}: trace {name}: no pod asks for a GPU, so demand cannot be raised")
+    return trace
+
+
+def one_of(name: str, names: Sequence[str]) -> str:
+    """A name that is none of these, with what may have been meant."""
+    full = f"{FAMILY}:{name}"
+    hint = did_you_mean(full if full in names else name, names)
+    return f"{name!r}{f' ({hint})' if hint else ''}; there are {', '.join(names)}"
 
 
 def _lines(path: Path) -> Iterator[dict[str, str]]:

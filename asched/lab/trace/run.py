@@ -16,7 +16,7 @@ from asched.lab.trace.arrivals import arrivals
 from asched.lab.trace.curve import curve
 from asched.lab.trace.engine import STRATEGIES, Engine
 from asched.lab.trace.fleet import Fleet
-from asched.lab.trace.openb import Trace, TraceError, TracePod, default_folder, load
+from asched.lab.trace.openb import Trace, TraceError, TracePod, default_folder, load, one_of
 from asched.lab.trace.policies import POLICIES, Policy, policy_named
 
 
@@ -106,7 +106,7 @@ def play(trace: Trace, policy: str, seed: int, *, by_engine: bool = False) -> Ou
     began = time.perf_counter()
     name = policy_named(policy)
     if name is None:
-        raise TraceError(f"no policy {policy!r}; there are {', '.join(POLICIES)}")
+        raise TraceError(f"no policy {one_of(policy, list(POLICIES))}")
     setting = arrivals(trace, seed)
     run: Run | Engine
     if by_engine:
