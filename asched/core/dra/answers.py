@@ -119,6 +119,14 @@ class Answers:
         self.search = None
         self.seen, self.long = {}, {}
 
+    def grow(self, height: int) -> None:
+        """There are more rows; these are to be judged."""
+        known = len(self.codes)
+        if known < height:
+            self.codes = np.concatenate((self.codes, np.zeros(height - known, np.int32)))
+            self.scores = np.concatenate((self.scores, np.zeros(height - known, np.int64)))
+            self.forget(range(known, height))
+
     def forget(self, rows: Sequence[int]) -> None:
         """Some rows are to be judged, or judged again."""
         if not rows:
@@ -160,10 +168,11 @@ class AnswerBook:
         else:
             self._known.move_to_end(key)
         rows = self._old_rows(answers)
-        if rows is None or len(answers.codes) < height:
+        if rows is None:
             answers.forget_all(height)
         else:
             answers.forget(rows)
+            answers.grow(height)
         answers.inventory_generation = self._ledger.inventory.generation
         answers.classes_version = self._ledger.classes_version
         answers.taken_cursor = self._ledger.taken.log.end
@@ -199,17 +208,20 @@ class AnswerBook:
     def _old_rows(self, answers: Answers) -> Sequence[int] | None:
         """Rows to be searched again; None for all."""
         ledger = self._ledger
-        if (
-            answers.inventory_generation != ledger.inventory.generation
-            or answers.classes_version != ledger.classes_version
-        ):
+        if answers.classes_version != ledger.classes_version:
             return None
+        row_of = self._nodes.row_of
+        rows = set[int]()
+        if answers.inventory_generation != ledger.inventory.generation:
+            seers = ledger.inventory.nodes_since(answers.inventory_generation)
+            if seers is None:
+                return None
+            rows.update(row_of[name] for name in seers if name in row_of)
         touched = ledger.taken.log.since(answers.taken_cursor)
         changed = self._nodes.log.since(answers.node_cursor)
         if touched is None or changed is None:
             return None
-        rows = {row for row, aspects in changed if aspects & _NODE_ASPECTS}
-        row_of = self._nodes.row_of
+        rows.update(row for row, aspects in changed if aspects & _NODE_ASPECTS)
         for pool_id in dict.fromkeys(touched):
             names = ledger.inventory.nodes_of(pool_id)
             if names is None:
@@ -224,6 +236,8 @@ class AnswerBook:
         pools_for, is_shared = self._ledger.inventory.pools_for, self._ledger.inventory.is_shared
         has_extended, has_user_claims = demand.extended is not None, demand.has_user_claims
         served: frozenset[str] | None = frozenset()
+        if not has_extended and not demand.is_stale:
+            self._judge_those_without(answers, demand)
         for row in tuple(answers.left):
             node = self._nodes.node_at[row]
             if node is not None:
@@ -242,6 +256,23 @@ class AnswerBook:
                         if is_shared(pools):
                             answers.seen[alike] = found
                     answers.take(row, found)
+            del answers.left[row]
+
+    def _judge_those_without(self, answers: Answers, demand: DeviceDemand) -> None:
+        """All nodes at once that see no pool, which are most where few have devices. Raises
+        OutOfTurn.
+        """
+        having = self._ledger.inventory.have_own()
+        if having is None:
+            return
+        row_of, node_at = self._nodes.row_of, self._nodes.node_at
+        own = {row_of[name] for name in having if name in row_of}
+        rows = [row for row in answers.left if row not in own and node_at[row] is not None]
+        if not rows:
+            return
+        found = self._judge(answers, demand, frozenset(), (), rows[0])
+        for row in rows:
+            answers.take(row, found)
             del answers.left[row]
 
     def _judge(

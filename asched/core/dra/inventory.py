@@ -25,7 +25,8 @@ class Inventory:
 
     def __init__(self, slices: Iterable[ResourceSlice] = ()) -> None:
         self.generation = 0
-        self._log: ChangeLog[PoolId] = ChangeLog()
+        #: (pool, the node that had or has the slice that moved, "" for any)
+        self._log: ChangeLog[tuple[PoolId, str]] = ChangeLog()
         self._versions: dict[PoolId, int] = {}
         self._slices: dict[str, ReadySlice] = {}
         self._pools: dict[PoolId, dict[str, ReadySlice]] = {}
@@ -50,28 +51,26 @@ class Inventory:
         self._slices[record.metadata.name] = ready
         self._pools.setdefault(ready.pool_id, {})[record.metadata.name] = ready
         self._count(ready, 1)
-        self._touch(ready.pool_id)
+        self._touch(ready)
 
     def remove(self, name: str) -> None:
         """Forget a slice."""
-        if (gone := self._drop(name)) is not None:
-            self._touch(gone.pool_id)
+        self._drop(name)
 
-    def _drop(self, name: str) -> ReadySlice | None:
+    def _drop(self, name: str) -> None:
         old = self._slices.pop(name, None)
         if old is None:
-            return None
+            return
         self._count(old, -1)
         old.go()
         rest = self._pools[old.pool_id]
         del rest[name]
         if not rest:
             del self._pools[old.pool_id]
-        self._touch(old.pool_id)
-        return old
+        self._touch(old)
 
     def _count(self, ready: ReadySlice, sign: int) -> None:
-        node = "" if ready.is_wide else ready.place.node_name or ""
+        node = _node_of(ready)
         counts = self._local.setdefault(node, {}) if node else self._wide
         counts[ready.pool_id] = counts.get(ready.pool_id, 0) + sign
         if not counts[ready.pool_id]:
@@ -79,8 +78,9 @@ class Inventory:
             if node and not counts:
                 del self._local[node]
 
-    def _touch(self, pool_id: PoolId) -> None:
-        self._log.append(pool_id)
+    def _touch(self, ready: ReadySlice) -> None:
+        pool_id = ready.pool_id
+        self._log.append((pool_id, _node_of(ready)))
         self.generation = self._log.end
         if pool_id in self._pools:
             self._versions[pool_id] = self.generation
@@ -113,6 +113,23 @@ class Inventory:
         members = self._pools.get(pool_id, {}).values()
         return {ready.place.node_name or "" for ready in members}
 
+    def nodes_since(self, generation: int) -> set[str] | None:
+        """The nodes whose pools may be others now; None if these may be any."""
+        changed = self._log.since(generation)
+        if changed is None:
+            return None
+        found = set[str]()
+        for pool_id, node in dict.fromkeys(changed):
+            members = self.nodes_of(pool_id)
+            if not node or members is None:
+                return None
+            found.update(members, (node,))
+        return found
+
+    def have_own(self) -> Iterable[str] | None:
+        """The nodes that see any pool at all; None if these may be all."""
+        return None if self._wide else self._local.keys()
+
     def pools_for(self, name: str, labels: Mapping[str, str]) -> tuple[Pool, ...]:
         """The pools a node sees, in the order in which they are tried."""
         view = self._views.get(name)
@@ -131,7 +148,7 @@ class Inventory:
             view.seen.clear()
             concerned = chain(self._wide, local)
         else:
-            concerned = dict.fromkeys(changed)
+            concerned = dict.fromkeys([pool_id for pool_id, _ in changed])
         known: dict[int, bool] = {}
         moved = changed is None
         for pool_id in concerned:
@@ -162,6 +179,11 @@ class Inventory:
         if key not in self._built:
             self._built[key] = build_pool(pool_id, [members[n] for n in seen], members.values())
         return self._built[key]
+
+
+def _node_of(ready: ReadySlice) -> str:
+    """The only node that sees it; "" if others may."""
+    return "" if ready.is_wide else ready.place.node_name or ""
 
 
 class _View:

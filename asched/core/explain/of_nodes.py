@@ -30,6 +30,9 @@ TRIES_MAX: Final = 64
 NODES_MAX: Final = 64
 #: Filters of which a node that holds no pods is judged as the node that it is like.
 OF_THE_NODE: Final = (names.NODE_AFFINITY, names.TAINT_TOLERATION, names.NODE_UNSCHEDULABLE)
+#: Those that judge as before once pods have left: claims keep their devices until somebody frees
+#: them.
+WHOEVER_LEAVES: Final = (*OF_THE_NODE, names.DYNAMIC_RESOURCES)
 
 
 # --- labels --------------------------------------------------------------------------------------
@@ -208,7 +211,7 @@ def evictions(deciding: Deciding) -> Iterator[Way]:
     lines = cluster.singleton(PodsByPriority)
     lines.catch_up()
     live = np.flatnonzero(cluster.nodes.columns.read("live")[: cluster.nodes.height])
-    never = deciding.refusals(lambda name, _: name in OF_THE_NODE)
+    never = deciding.refusals(lambda name, _: name in WHOEVER_LEAVES)
     rows = live[~never[live]]
     bulks = lines.bulks[lines.places(rows)]
     priorities = lines.priorities[bulks]

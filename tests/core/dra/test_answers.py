@@ -44,6 +44,12 @@ class World:
         record = a_slice(*devices, pool=f"n{i}", **({"nodeName": f"n{i}"} | fields))
         self.cluster.apply(Seen(RESOURCE_SLICE, record))
 
+    def withdraw(self, rng: random.Random) -> None:
+        """Any slice goes."""
+        known = self.cluster.all(RESOURCE_SLICE)
+        if known:
+            self.cluster.apply(Gone(RESOURCE_SLICE, known[rng.choice(sorted(known))]))
+
     def allocate(self, name: str, device: str, pool: str) -> None:
         metadata = {"name": name, "namespace": "d", "uid": name}
         claim = decode(ResourceClaim, {"metadata": metadata}).allocated(held(device, pool=pool))
@@ -115,9 +121,10 @@ def test_kept_answers_equal_fresh_ones(seed: int) -> None:
     rng = random.Random(seed)
     world = World(4)
     claims: list[str] = []
-    for step in range(30):
-        node = rng.randrange(4)
-        match rng.randrange(4):
+    nodes = 4
+    for step in range(40):
+        node = rng.randrange(nodes)
+        match rng.randrange(6):
             case 0:
                 wide = {"nodeName": None, "allNodes": True} if rng.random() < 0.3 else {}
                 names = [f"g{i}" for i in range(rng.randint(0, 3))]
@@ -129,11 +136,19 @@ def test_kept_answers_equal_fresh_ones(seed: int) -> None:
                 name = claims.pop(rng.randrange(len(claims)))
                 gone = world.cluster.get(RESOURCE_CLAIM, f"d/{name}")
                 world.cluster.apply(Gone(RESOURCE_CLAIM, gone))
+            case 3:
+                nodes += 1
+                added = {"metadata": {"name": f"n{nodes - 1}"}}
+                world.cluster.apply(Seen(NODE, decode(Node, added)))
+            case 4:
+                world.withdraw(rng)
             case _:
                 labels = {"k": str(step)}
                 metadata = {"name": f"n{node}", "labels": labels}
                 world.cluster.apply(Seen(NODE, decode(Node, {"metadata": metadata})))
         demand = world.demand(a_claim(asks(count=rng.randint(1, 2))))
+        if rng.random() < 0.4:
+            continue  # several changes at a time
         fresh = AnswerBook(world.ledger, world.cluster.nodes, 0).answers(demand)
         assert world.book.answers(demand).codes.tolist() == fresh.codes.tolist(), f"seed {seed}"
 
