@@ -99,6 +99,8 @@ class Machine:
         self._parked = Parked()
         self._has_more = self._announces_arrivals = False
         self._backlog = Backlog(context.cluster)
+        #: how long the last turn's facts took, cycles left out
+        self.intake_s = 0.0
 
     # --- the line --------------------------------------------------------------------------------
 
@@ -110,6 +112,7 @@ class Machine:
         self._announces_arrivals = context.awaits_pods
         context.cluster.budget.open()  # for extra events at those whom facts may help
         self._out = []
+        started_s = context.counter_s()
         for fact, listed in self._backlog.turn(facts):
             if listed is not None:
                 if context.beside is not None:
@@ -121,6 +124,7 @@ class Machine:
                 self._out.extend(fact.carry_out(context))
             else:
                 self._take_in(fact)
+        self.intake_s = context.counter_s() - started_s
         context.queue.tick(now_s)
         self._look_at_waits()
         keep(context)

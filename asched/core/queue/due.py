@@ -25,8 +25,8 @@ from asched.core.queue.queued import QueuedPod
 if TYPE_CHECKING:
     from asched.core.queue.unschedulable import Equals, Order
 
-#: Looks for one pop; whoever is still due then waits for the next turn. A guess: 2 to 10 ms.
-LOOKS_MAX: Final = 128
+#: Looks for one pop; whoever is still due then waits for the next turn: 5 to 10 ms.
+LOOKS_MAX: Final = 32
 
 
 class Reason(NamedTuple):

@@ -74,6 +74,11 @@ class Equals:
     def __iter__(self) -> Iterator[QueuedPod]:
         return chain(self.apart.values(), self.in_turn.values())
 
+    @property
+    def awaits_look(self) -> bool:
+        """Whether those in turn are due, and all of them are still to be looked at."""
+        return self.due is not None and not self._tried
+
     def classes(self) -> Mapping[Hashable, Mapping[str, QueuedPod]]:
         """Those in turn by class."""
         if self._of_gang:

@@ -4,7 +4,9 @@ Of each object only the newest sight is kept, so the cluster bounds it and not t
 are never folded, a deletion is never folded away, and nothing overtakes a deletion of the same
 object.
 
-Bounds  FACTS_PER_TURN are handed out at once: thousands of pods may go in one moment.
+Bounds  FACTS_PER_TURN are handed out at once: thousands of pods may go in one moment. Fewer where
+        they take longer than INTAKE_S: of one pod that goes, thousands of waiting classes may have
+        to hear.
 """
 
 from collections.abc import Callable
@@ -16,6 +18,8 @@ from asched.core.state.facts import Fact, Gone, Listed, Seen
 #: One that goes costs half a millisecond where pods of fifty kinds wait. (A long list is one fact,
 #: and sliced by whoever takes it in.)
 FACTS_PER_TURN: Final = 64
+#: As long as the machine runs cycles in a turn, twice. A guess between few turns and short ones.
+INTAKE_S: Final = 0.008
 
 
 class Listener(Protocol):
@@ -35,6 +39,7 @@ class Inbox:
         self._on_first = on_first
         self._facts: list[Fact] = []
         self._seen_at: dict[tuple[str, str], int] = {}  # as `arrived` counts
+        self._share, self._handed_out = FACTS_PER_TURN, 0
         #: facts handed out since the start
         self.drained = 0
 
@@ -69,12 +74,20 @@ class Inbox:
 
     def drain(self) -> list[Fact]:
         """What arrived first, in order: a turn's share."""
-        facts = self._facts[:FACTS_PER_TURN]
-        del self._facts[:FACTS_PER_TURN]
+        facts = self._facts[: self._share]
+        del self._facts[: self._share]
         self.drained += len(facts)
+        self._handed_out = len(facts)
         if not self._facts:
             self._seen_at.clear()
         return facts
+
+    def took(self, intake_s: float) -> None:
+        """So long took what was handed out last: the next share is to take INTAKE_S at most."""
+        if intake_s > INTAKE_S and self._handed_out:
+            self._share = max(int(self._handed_out * INTAKE_S / intake_s), 1)
+        else:
+            self._share = min(2 * self._share, FACTS_PER_TURN)
 
     def _forget_sights(self, kind: Kind) -> None:
         for key in [key for key in self._seen_at if key[0] == kind.resource]:

@@ -217,6 +217,7 @@ class Scheduler:
             machine.is_active = self._is_open and self.may_act()
             for effect in self._told.handle(inbox.drain(), self.clock.now_s()):
                 self._perform(effect)
+            inbox.took(machine.intake_s)
             if machine.is_active:
                 self.begun.set()
             self._turned.set_result(None)

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 
-from asched.core.framework.points import Registration
+from asched.core.framework.points import Hint, Registration
+from asched.core.model.pod import Pod
 from asched.core.queue.due import LOOKS_MAX
 from asched.core.queue.gangs import Gangs
 from asched.core.queue.lane import PodHeap
@@ -320,3 +321,31 @@ def test_who_is_due_stays_so_when_the_order_changes() -> None:
     one.queue.places.resort(lambda pod, _: tuple(-ord(c) for c in pod.metadata.name))
 
     assert taken(one, rooms) == ["c", "b", "a"]
+
+
+def test_who_is_due_already_is_not_asked_about_again_before_it_was_looked_at() -> None:
+    asked: list[str] = []
+
+    def hint(pod: Pod, old: object, new: object) -> Hint:
+        asked.append(pod.metadata.name)
+        return Hint.QUEUE
+
+    rooms = Rooms()
+    one = Scene(
+        {"Fit": [Registration(NODE_ADDED, hint)]},
+        class_key_of=lambda pod: pod.metadata.name,
+        look=rooms,
+    )
+    one.add(a_pod("a"), a_pod("b"))
+    for number in range(2):
+        one.reject("Fit", now_s=1.0 + number)
+
+    for _ in range(3):
+        one.move(NODE_ADDED, now_s=LATER_S)
+    assert asked == ["a", "b"]
+
+    assert not taken(one, rooms)
+    rooms.places = 2
+    one.move(NODE_ADDED, now_s=LATER_S)
+    assert asked == ["a", "b", "a", "b"]
+    assert taken(one, rooms) == ["a", "b"]

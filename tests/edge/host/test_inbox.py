@@ -3,7 +3,7 @@
 from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Gone, Seen
-from asched.edge.host.inbox import FACTS_PER_TURN, Inbox
+from asched.edge.host.inbox import FACTS_PER_TURN, INTAKE_S, Inbox
 from tests.builders import a_pod
 
 
@@ -58,3 +58,27 @@ def test_nothing_overtakes_a_deletion() -> None:
         inbox.put(fact)
     inbox.put(Seen(POD, a_version("p", 3)))
     assert [version for _, version in versions(inbox)] == ["1", "2", "3"]
+
+
+def test_a_share_shrinks_where_facts_take_long_and_grows_again() -> None:
+    inbox = Inbox(lambda: None)
+    for i in range(10 * FACTS_PER_TURN):
+        inbox.put(Seen(POD, a_version(f"p{i}", 1)))
+
+    shares = []
+    for each_s in (INTAKE_S, INTAKE_S / 10, 0.0, 0.0, 0.0, 0.0, 0.0):
+        shares.append(len(inbox.drain()))
+        inbox.took(shares[-1] * each_s)
+
+    assert shares == [FACTS_PER_TURN, 1, 2, 4, 8, 16, 32]
+
+
+def test_of_facts_that_take_long_as_many_are_handed_out_as_fit() -> None:
+    inbox = Inbox(lambda: None)
+    for i in range(10 * FACTS_PER_TURN):
+        inbox.put(Seen(POD, a_version(f"p{i}", 1)))
+
+    for _ in range(4):
+        inbox.took(len(inbox.drain()) * INTAKE_S / 8)
+
+    assert len(inbox.drain()) in (8, 16)
