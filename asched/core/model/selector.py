@@ -10,6 +10,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apimachinery/pkg/labels/s
 
 import re
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Final, NamedTuple
 
 from asched.core.model.meta import LabelSelector, LabelSelectorRequirement, Record
@@ -18,6 +19,8 @@ Labels = Mapping[str, str]
 
 _INTEGER: Final = re.compile(r"[+-]?\d+")
 _INT64: Final = 2**63
+#: Operators that a label which is not there meets.
+_MEETS_ABSENT: Final = frozenset(("NotIn", "DoesNotExist"))
 
 
 class Requirement(NamedTuple):
@@ -67,7 +70,7 @@ class Selector(NamedTuple):
 
     def merged(self, other: "Selector") -> "Selector":
         """Both must hold; equal requirements are kept once, so that equal selectors stay equal."""
-        return Selector(tuple(sorted({*self.requirements, *other.requirements}, key=_order)))
+        return Selector(_in_order((*self.requirements, *other.requirements)))
 
 
 EVERYTHING: Final = Selector(())
@@ -84,12 +87,14 @@ class Matcher:
 
     def __init__(self, requirements: Iterable[Requirement]) -> None:
         self._by_key: dict[str, list[Requirement]] = {}
+        needed: dict[str, None] = {}
         for requirement in together(requirements):
-            self._by_key.setdefault(requirement.key, []).append(requirement)
+            key, operator, _ = requirement
+            self._by_key.setdefault(key, []).append(requirement)
+            if operator not in _MEETS_ABSENT:
+                needed[key] = None
         #: keys without which nothing matches
-        self._needed = tuple(
-            key for key, same in self._by_key.items() if not all(r.accepts(None) for r in same)
-        )
+        self._needed = tuple(needed)
 
     def matches(self, labels: Labels) -> bool:
         """Whether all requirements hold."""
@@ -109,8 +114,11 @@ class Matcher:
 def together(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
     """Fewer requirements that say the same: one for each key and operator that go together."""
     found: dict[tuple[str, str], list[frozenset[str]]] = {}
-    for one in requirements:
-        found.setdefault((one.key, one.operator), []).append(one.values)
+    written = tuple(requirements)
+    for one in written:
+        found.setdefault(one[:2], []).append(one.values)
+    if len(found) == len(written):
+        return written
     merged = []
     for (key, operator), values in found.items():
         if len(values) == 1:
@@ -140,13 +148,13 @@ def compile_selector(selector: LabelSelector | None) -> Selector | None:
         Requirement(k, "In", frozenset((v,))) for k, v in (selector.match_labels or {}).items()
     ]
     parts.extend(map(_label_requirement, selector.match_expressions or ()))
-    return Selector(tuple(sorted(set(parts), key=_order)))
+    return Selector(_in_order(parts))
 
 
 def equality_selector(labels: Labels | None) -> Selector:
     """The selector that services and replication controllers write as a plain map."""
     parts = [Requirement(key, "In", frozenset((value,))) for key, value in (labels or {}).items()]
-    return Selector(tuple(sorted(parts, key=_order)))
+    return Selector(_in_order(parts))
 
 
 def matches(selector: Selector | None, labels: Labels | None) -> bool:
@@ -154,9 +162,11 @@ def matches(selector: Selector | None, labels: Labels | None) -> bool:
     return selector is not None and selector.matches(labels or {})
 
 
-def _order(requirement: Requirement) -> tuple[str, str, tuple[str, ...]]:
-    key, operator, values = requirement
-    return key, operator, tuple(values if len(values) < 2 else sorted(values))
+def _in_order(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:
+    """Each once, so that who writes the same has the same. Values are not compared: there may be
+    ten thousands. Requirements of one key and operator stay as they were written.
+    """
+    return tuple(sorted(dict.fromkeys(requirements), key=itemgetter(0, 1)))
 
 
 def _label_requirement(wanted: LabelSelectorRequirement) -> Requirement:

@@ -3,7 +3,10 @@
 Parts are added in chunks, each of which asks the budget first; what was added so far is kept for
 whoever asks next with equal stamps. A few parts are added in one go and cost nobody a look.
 
-Bounds  OPEN_MAX sums that were stopped; the one unused for longest goes.
+Who needs several sums for one answer lets them be kept when they are whole (`keeps_whole`): else
+the attempt would begin with the first of them again and never get past the last.
+
+Bounds  OPEN_MAX sums that were stopped or are kept; the one unused for longest goes.
 """
 
 from collections import OrderedDict
@@ -24,11 +27,16 @@ OPEN_MAX: Final = 64
 
 
 class Stepwise(Generic[P, S]):
-    """`steps_of` a part are what it costs to add it, in steps of the budget."""
+    """`steps_of` a part are what it costs to add it, in steps of the budget. With `keeps_whole`
+    a sum is given to several, who must not change it.
+    """
 
-    def __init__(self, budget: Budget, steps_of: Callable[[P], float]) -> None:
+    def __init__(
+        self, budget: Budget, steps_of: Callable[[P], float], *, keeps_whole: bool = False
+    ) -> None:
         self._budget = budget
         self._steps_of = steps_of
+        self._keeps_whole = keeps_whole
         self._open: OrderedDict[Hashable, tuple[Hashable, int, S]] = OrderedDict()
 
     def sum(
@@ -51,9 +59,7 @@ class Stepwise(Generic[P, S]):
         if known is not None and known[0] == now:
             _, at, total = known
         while at < len(parts):
-            self._open[key] = (now, at, total)
-            if len(self._open) > OPEN_MAX:
-                self._open.popitem(last=False)
+            self._keep(key, (now, at, total))
             until, steps = at, 0.0
             while until < min(at + CHUNK, len(parts)) and steps < CHUNK_STEPS:
                 steps += self._steps_of(parts[until])
@@ -62,5 +68,13 @@ class Stepwise(Generic[P, S]):
             for part in parts[at:until]:
                 total = add(total, part)
             at = until
-        self._open.pop(key, None)
+        if self._keeps_whole:
+            self._keep(key, (now, at, total))
+        else:
+            self._open.pop(key, None)
         return total
+
+    def _keep(self, key: Hashable, state: tuple[Hashable, int, S]) -> None:
+        self._open[key] = state
+        if len(self._open) > OPEN_MAX:
+            self._open.popitem(last=False)

@@ -45,6 +45,8 @@ COUNTERS_MIN: Final = 256
 IDLE_MAX: Final = 2048
 #: Steps of the budget for which a new counter looks at label sets before it asks again.
 FILLED_STEPS: Final = 100
+#: Requirements of a selector that are made ready for a step, where there are many.
+REQUIREMENTS_PER_STEP: Final = 10
 
 
 class CountTrial:
@@ -94,6 +96,9 @@ class Topology:
         if counter is None:
             if len(self._counters) >= min(self._drop_at, self._counters_max()):
                 self._drop_unused()
+            written = len(key.found_by.selector.requirements)
+            if written > FEW:
+                self._budget.charge(written / REQUIREMENTS_PER_STEP)
             counter = self._counters[key] = key.make(self._ledger)
             self._add_to_index(counter)
             self.generation += 1

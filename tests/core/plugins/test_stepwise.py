@@ -54,6 +54,22 @@ def test_another_stamp_begins_anew_and_another_key_is_another_sum() -> None:
     assert ledger.ask(stamp=1, steps=9 * CHUNK) == sum(PARTS)
 
 
+def test_several_sums_for_one_answer_all_come_to_their_end() -> None:
+    budget = Budget()
+    sums: Stepwise[int, int] = Stepwise(budget, lambda _: 1, keeps_whole=True)
+    slices = 0
+    while True:
+        budget.open(CHUNK)
+        slices += 1
+        try:
+            found = [sums.sum(key, lambda: 0, PARTS, key, int.__add__) for key in range(5)]
+        except OutOfTurn:
+            continue
+        break
+    assert found == [sum(PARTS) + key for key in range(5)]
+    assert slices <= 5 * len(PARTS) / CHUNK + 1
+
+
 def test_sums_that_nobody_goes_on_with_are_forgotten() -> None:
     ledger = Ledger()
     for key in range(3 * OPEN_MAX):

@@ -14,6 +14,7 @@ from asched.core.model.kinds import PERSISTENT_VOLUME
 from asched.core.model.storage import volume_class
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim
 from asched.core.plugins.volumes.candidates import Needs, VolumeCandidates
+from asched.core.plugins.volumes.topology import Reach
 from asched.core.state.cluster import Cluster
 
 #: Kinds of claims whose shelves are kept. A guess: few classes, sizes and modes wait at one time.
@@ -27,6 +28,7 @@ class VolumeStore:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self.reach = cluster.singleton(Reach)
         self._cursor = -1
         self._by_class: dict[str, dict[str, PersistentVolume]] = defaultdict(dict)
         self._named: dict[tuple[str, str], dict[str, PersistentVolume]] = defaultdict(dict)

@@ -3,10 +3,14 @@
     node affinity of a volume      node selector terms, judged by labels alone: names are not known
     allowedTopologies of a class   terms of `label In values`, any of which may hold
     nodeTopology of a capacity     a label selector; none at all reaches no node
+
+Bounds  SELECTORS_MAX node selectors of few terms are kept compiled, WIDE_MAX of more.
 Source  kubernetes/kubernetes v1.36 component-helpers/storage/volume/helpers.go,
         pkg/apis/core/v1/helper/helpers.go (MatchTopologySelectorTerms)
 """
 
+from collections import OrderedDict
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -16,17 +20,85 @@ from asched.core.framework.points import Mask
 from asched.core.model.meta import LabelSelector
 from asched.core.model.selector import (
     NodeSelector,
+    NodeSelectorTerm,
     NodeTerm,
     Requirement,
     compile_node_selector,
     compile_selector,
+    compile_term,
 )
 from asched.core.model.volume import TopologyTerm
-from asched.core.plugins.term_match import match_term
+from asched.core.plugins.stepwise import Stepwise
+from asched.core.plugins.term_match import COMPILE_STEPS, match_term, steps_in
+from asched.core.state.budget import Budget
+from asched.core.state.cluster import Cluster
+from asched.core.state.gradual import FEW, Gradual
 from asched.core.state.view import NodeView
 
 #: Node selectors compiled lately. A guess: local volumes have one each, and thousands of them.
 SELECTORS_MAX: Final = 16_384
+#: Such volumes are rare, and each selector may have a megabyte.
+WIDE_MAX: Final = 16
+
+
+class Reach:
+    """One per cluster (`Cluster.singleton`). A volume may have ten thousand terms: these are
+    compiled and judged as far as the budget of each turn goes.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._budget = cluster.budget
+        self._wide: OrderedDict[int, _Wide] = OrderedDict()
+        steps_of = steps_in(cluster.nodes)
+        self._masks: Stepwise[NodeTerm, Mask] = Stepwise(cluster.budget, steps_of, keeps_whole=True)
+
+    def of(self, nodes: NodeView, required: NodeSelector | None) -> Mask:
+        """`reachable`, whose answer is not to be changed. Raises OutOfTurn where there are many
+        terms and rows.
+        """
+        if not is_wide(required):
+            return reachable(nodes, required)
+        assert required is not None
+        terms = self._compiled(required)
+        row = _only_row(nodes)
+        if row is not None and (node := nodes.table.node_at[row]) is not None:
+            labels = node.labels
+            met = any(all(r.matches(labels) for r in term.expressions) for term in terms)
+            return np.full(1, met, dtype=np.bool_)
+        return self._masks.sum(
+            (id(required), None if nodes.rows is None else nodes.rows.tobytes()),
+            lambda: nodes.table.labels_moved,
+            terms,
+            np.zeros(nodes.size, dtype=np.bool_),
+            lambda found, term: found | _reached(nodes, term),
+        )
+
+    def _compiled(self, required: NodeSelector) -> list[NodeTerm]:
+        wide = self._wide.pop(id(required), None) or _Wide(self._budget, required)
+        self._wide[id(required)] = wide
+        if len(self._wide) > WIDE_MAX:
+            self._wide.popitem(last=False)
+        if wide.terms is None:
+            wide.terms = _meaningful(wide.compiled.all())
+        return wide.terms
+
+
+class _Wide:
+    """A selector, which is kept so that nobody else gets its id; `terms` None: not all yet."""
+
+    __slots__ = ("compiled", "required", "terms")
+
+    def __init__(self, budget: Budget, required: NodeSelector) -> None:
+        self.required = required
+        self.compiled: Gradual[NodeSelectorTerm, NodeTerm] = Gradual(
+            budget, required.node_selector_terms or (), compile_term, COMPILE_STEPS
+        )
+        self.terms: list[NodeTerm] | None = None
+
+
+def is_wide(required: NodeSelector | None) -> bool:
+    """Whether it has more terms than are looked at without asking the budget."""
+    return required is not None and len(required.node_selector_terms or ()) > FEW
 
 
 def reachable(nodes: NodeView, required: NodeSelector | None) -> Mask:
@@ -36,8 +108,17 @@ def reachable(nodes: NodeView, required: NodeSelector | None) -> Mask:
         return np.ones(nodes.size, dtype=np.bool_)
     found: Mask = np.zeros(nodes.size, dtype=np.bool_)
     for term in terms:
-        found |= match_term(nodes, term) if term.expressions else np.True_
+        found |= _reached(nodes, term)
     return found
+
+
+def _reached(nodes: NodeView, term: NodeTerm) -> Mask | np.bool_:
+    return match_term(nodes, term) if term.expressions else np.True_
+
+
+def _only_row(nodes: NodeView) -> int | None:
+    """The row of a view of one; None of others."""
+    return int(nodes.rows[0]) if nodes.rows is not None and nodes.size == 1 else None
 
 
 @lru_cache(maxsize=SELECTORS_MAX)
@@ -48,13 +129,15 @@ def compiled(required: NodeSelector | None) -> tuple[NodeTerm, ...] | None:
     has fields alone therefore matches every node.
     """
     terms = compile_node_selector(required)
-    if terms is None:
-        return None
-    return tuple(
+    return None if terms is None else tuple(_meaningful(terms))
+
+
+def _meaningful(terms: Iterable[NodeTerm]) -> list[NodeTerm]:
+    return [
         NodeTerm(term.expressions, (), broken=False)
         for term in terms
         if not term.broken and not term.is_empty
-    )
+    ]
 
 
 def allowed(nodes: NodeView, terms: tuple[TopologyTerm, ...] | None) -> Mask:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from asched.core.plugins.volumes.candidates import NONE, VolumeCandidates, needs_of
+from asched.core.plugins.volumes.topology import Reach
 from asched.core.state.cluster import Cluster
 from tests.volume_builders import HOST, ZONE, a_claim, a_cluster, a_node, a_volume, see
 
@@ -18,9 +19,10 @@ def take(
 ) -> dict[str, str | None]:
     """Node to the name of the next volume there."""
     start = np.full(cluster.view().size, after, dtype=np.int32)
-    ranks = candidates.first_after(cluster.view(), start)
+    reach = cluster.singleton(Reach)
+    ranks = candidates.first_after(cluster.view(), start, reach)
     if after == NONE:
-        assert candidates.first(cluster.view()).tolist() == ranks.tolist()
+        assert candidates.first(cluster.view(), reach).tolist() == ranks.tolist()
     return {
         name: None if ranks[row] == NONE else candidates.volumes[ranks[row]].metadata.name
         for name, row in cluster.nodes.row_of.items()

@@ -1,13 +1,16 @@
 """Which rows the selectors of storage objects accept."""
 
-from typing import Any
+from typing import Any, Final
 
+import numpy as np
 import pytest
 
 from asched.core.model.decode import decode
 from asched.core.model.meta import LabelSelector
 from asched.core.model.selector import NodeSelector
-from asched.core.plugins.volumes.topology import allowed, reachable, selected
+from asched.core.plugins.volumes.topology import Reach, allowed, reachable, selected
+from asched.core.state.budget import OutOfTurn
+from asched.core.state.view import NodeView
 from tests.volume_builders import ZONE, a_class, a_cluster, a_node
 
 CLUSTER = a_cluster(a_node("n1", "a"), a_node("n2", "b"), a_node("n3"))
@@ -22,26 +25,65 @@ def named(operator: str, *values: str) -> dict[str, Any]:
     return {"matchFields": [field]}
 
 
-@pytest.mark.parametrize(
-    ("terms", "rows"),
-    [
-        ([], [0, 0, 0]),
-        ([{}], [0, 0, 0]),
-        ([term(ZONE, "In", "a")], [1, 0, 0]),
-        ([term(ZONE, "NotIn", "a")], [0, 1, 1]),
-        ([term(ZONE, "Exists")], [1, 1, 0]),
-        ([term(ZONE, "In", "a"), term(ZONE, "DoesNotExist")], [1, 0, 1]),
-        ([term(ZONE, "In", "nowhere")], [0, 0, 0]),
-        # A volume is compared with a node without a name: its fields say nothing.
-        ([named("In", "n1")], [1, 1, 1]),
-        ([named("NotIn", "n1")], [1, 1, 1]),
-        ([{**term(ZONE, "In", "a"), **named("In", "n2")}], [1, 0, 0]),
-    ],
-)
+#: Terms, and which of the rows they accept.
+TERMS: Final = [
+    ([], [0, 0, 0]),
+    ([{}], [0, 0, 0]),
+    ([term(ZONE, "In", "a")], [1, 0, 0]),
+    ([term(ZONE, "NotIn", "a")], [0, 1, 1]),
+    ([term(ZONE, "Exists")], [1, 1, 0]),
+    ([term(ZONE, "In", "a"), term(ZONE, "DoesNotExist")], [1, 0, 1]),
+    ([term(ZONE, "In", "nowhere")], [0, 0, 0]),
+    # A volume is compared with a node without a name: its fields say nothing.
+    ([named("In", "n1")], [1, 1, 1]),
+    ([named("NotIn", "n1")], [1, 1, 1]),
+    ([{**term(ZONE, "In", "a"), **named("In", "n2")}], [1, 0, 0]),
+]
+
+
+@pytest.mark.parametrize(("terms", "rows"), TERMS)
 def test_reachable(terms: list[dict[str, Any]], rows: list[int]) -> None:
     required = decode(NodeSelector, {"nodeSelectorTerms": terms})
 
     assert reachable(CLUSTER.view(), required).tolist() == rows
+
+
+@pytest.mark.parametrize(("terms", "rows"), TERMS)
+def test_ten_thousand_terms_are_judged_as_far_as_the_budget_goes(
+    terms: list[dict[str, Any]], rows: list[int]
+) -> None:
+    cluster = a_cluster(a_node("n1", "a"), a_node("n2", "b"), a_node("n3"))
+    many = [{}, term(ZONE, "In", "nowhere"), term("disk", "Gt", "x")] * 100
+    required = decode(NodeSelector, {"nodeSelectorTerms": [*many, *terms]})
+    two = np.array((2, 0), dtype=np.int32)
+    slices = 0
+    while True:
+        cluster.budget.open(20)
+        slices += 1
+        try:  # an attempt that asks twice begins with the first each time
+            found = [
+                cluster.singleton(Reach).of(view, required).tolist()
+                for view in (cluster.view(), NodeView(cluster.nodes, two))
+            ]
+        except OutOfTurn:
+            assert slices < 1000
+            continue
+        break
+
+    assert slices > 10
+    assert found == [rows, [rows[2], rows[0]]]
+
+
+@pytest.mark.parametrize(("terms", "rows"), TERMS)
+def test_many_terms_are_judged_at_once_for_one_row(
+    terms: list[dict[str, Any]], rows: list[int]
+) -> None:
+    required = decode(NodeSelector, {"nodeSelectorTerms": [{}] * 300 + terms})
+    views = [NodeView(CLUSTER.nodes, np.array((row,), dtype=np.int32)) for row in range(3)]
+
+    found = [CLUSTER.singleton(Reach).of(view, required).tolist() for view in views]
+
+    assert found == [[row] for row in rows]
 
 
 def test_no_affinity_is_reachable_from_everywhere() -> None:
