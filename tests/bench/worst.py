@@ -1,13 +1,15 @@
 """The longest turn that the worst object of each kind costs: `python -m tests.bench.worst`.
 
-    python -m tests.bench.worst [--nodes N] [--pods M] [--kilobytes K] [--cases a,b]
+    python -m tests.bench.worst [--nodes N] [--pods M] [--kilobytes K] [--cases "a;b"] [--times T]
 
 On N nodes with M placed pods of distinct labels, in process: each case shows the machine one object
 as large as the API server accepts (K kB), or a crowd of them, and runs turns until nothing is left
 to do. Then a neighbour comes, a plain pod of the same namespace, and the pod is seen to go where it
 was placed. Columns, all in processor time of the machine's thread: the longest turn, the longest
-of the neighbour's, all turns, how many, and what became of the pod. Intake of the object itself is
-a turn, too; of a crowd, as many at once as the inbox hands out.
+of the neighbour's, all turns, how many, what the collector of garbage took at most (it runs as in
+production), and what became of the pod. Intake of the object itself is a turn, too; of a crowd, as
+many at once as the inbox hands out. With `--times`, each case is lived so often, and the best of
+its longest turns is told: what else runs on the machine makes turns longer, never shorter.
 """
 
 # ruff: noqa: T201 - a command prints
@@ -38,13 +40,16 @@ from asched.core.model.kinds import (
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
 from asched.core.state.facts import Fact, Gone, Listed, Seen
-from asched.edge.host.inbox import FACTS_PER_TURN
+from asched.edge.host.inbox import Inbox
+from asched.edge.host.memory import GC_THRESHOLD
 from tests import volume_builders
 from tests.builders import a_node, a_pod
+from tests.core.cycle.group_stage import GATES, member
 from tests.core.cycle.playbook import Play
 from tests.core.cycle.test_gang_plays import GANGS, a_group, a_member
 from tests.core.cycle.test_worst_objects import WORST
 from tests.core.dra.worlds import a_claim, a_class, a_device, a_slice, asks
+from tests.core.preemption import group_stage
 from tests.core.preemption.test_budgets import budget
 
 #: Turns after which a case is given up.
@@ -58,6 +63,7 @@ Case = tuple[Play, list[Fact], Pod | None]
 def a_world(nodes: int, pods: int, **config: Any) -> Play:
     play = Play(**config)
     play.machine.limit = TimeLimit(time.thread_time)
+    play.machine.context.counter_s = time.thread_time
     keys = {f"n{k}": "v" for k in range(20)}
     play.turn(
         *(
@@ -233,6 +239,101 @@ def room_for_a_gang(nodes: int, pods: int, kilobytes: int) -> Case:
     )
 
 
+def taints(nodes: int, pods: int, kilobytes: int) -> Case:
+    """Every node gets five taints of its own, and a pod tolerates as many as it can say."""
+    play = a_world(nodes, pods)
+    known = play.parts.cluster.nodes.node_at
+    tainted = []
+    for i in range(nodes):
+        node = a_node(f"n{i}").labels(**known[i].labels).allocatable(cpu="32", pods="110")
+        node.taints(" ".join(f"k{k}-{i}=v{i}:PreferNoSchedule" for k in range(5)))
+        tainted.append(Seen(NODE, node.build()))
+    pod = WORST["tolerations"](a_pod("worst"), kilobytes * 10).build()
+    return play, [*tainted, Seen(POD, pod)], pod
+
+
+def wide_budgets(nodes: int, pods: int, kilobytes: int) -> Case:
+    """Budgets of ten thousand expressions each speak for everybody, and a pod preempts."""
+    play = a_world(nodes, pods)
+    absent = [{"key": f"x{i}", "operator": "DoesNotExist"} for i in range(kilobytes * 10)]
+    wide = [
+        Seen(POD_DISRUPTION_BUDGET, budget(f"b{i}", {"matchExpressions": absent}, 1))
+        for i in range(5)
+    ]
+    play.turn(
+        *(
+            Seen(POD, a_pod(f"q{i}").on(f"n{i}").labels(app=f"q{i}").requests(cpu="32").build())
+            for i in range(nodes)
+        )
+    )
+    pod = a_pod("worst").requests(cpu="1").spec(priority=1000).build()
+    return play, [*wide, Seen(POD, pod)], None
+
+
+def owners(nodes: int, pods: int, kilobytes: int) -> Case:
+    """A pod of ten thousand owners."""
+    metadata = [
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": f"r{i}", "uid": f"u{i}"}
+        for i in range(kilobytes * 12)
+    ]
+    pod = a_pod("worst").metadata(ownerReferences=metadata).build()
+    return a_world(nodes, pods), [Seen(POD, pod)], pod
+
+
+def many_groups(nodes: int, pods: int, kilobytes: int) -> Case:
+    """Five thousand groups that lack a pod each; then a node changes, and the pods come."""
+    play = a_world(nodes, pods, **GANGS)
+    groups = [Seen(POD_GROUP, a_group(f"g{i}", 2)) for i in range(5000)]
+    first = [Seen(POD, a_member(f"m{i}", f"g{i}", "20").build()) for i in range(5000)]
+    node = a_node("n1").labels(zone="z1").allocatable(cpu="33", memory="128Gi", pods="110")
+    second = [Seen(POD, a_member(f"s{i}", f"g{i}", "20").build()) for i in range(5000)]
+    return play, [*groups, *first, Seen(NODE, node.build()), *second], None
+
+
+def room_among_groups(nodes: int, pods: int, kilobytes: int) -> Case:
+    """A group makes room on nodes full of groups of twenty that go whole."""
+    play = a_world(nodes, 0, gates=GATES)
+    each = max(pods // nodes, 1)
+    size = f"{32000 // each}m"
+    count = each * nodes
+    play.turn(
+        *(
+            Seen(POD_GROUP, group_stage.a_group(f"g{i}", priority=10, whole=True))
+            for i in range(0, count, 20)
+        )
+    )
+    play.turn(
+        *(
+            Seen(POD, member(f"p{i}", f"g{i // 20 * 20}", size, 10).on(f"n{i % nodes}").build())
+            for i in range(count)
+        )
+    )
+    crew = group_stage.a_group("crew", priority=1000, min_count=100)
+    return (
+        play,
+        [
+            Seen(POD_GROUP, crew),
+            *(Seen(POD, member(f"m{i}", "crew", "16", 1000).build()) for i in range(100)),
+        ],
+        None,
+    )
+
+
+def exodus_of_many(nodes: int, pods: int, kilobytes: int) -> Case:
+    """Two thousand pods go, and five thousand wait of which no two are alike."""
+    play = a_world(nodes, pods)
+    waits = [
+        Seen(POD, a_pod(f"w{i}").labels(app=f"w{i}").requests(cpu=f"{100 + i}").build())
+        for i in range(5000)
+    ]
+    for start in range(0, len(waits), 64):
+        play.turn(*waits[start : start + 64])
+    while play.machine.next_deadline_s() == 0.0:
+        play.turn()
+    placed = list(play.parts.cluster.placed.values())[:2000]
+    return play, [Gone(POD, info.pod) for info in placed], None
+
+
 CASES: Final[dict[str, Callable[[int, int, int], Case]]] = {
     **{name: of_one_pod(name) for name in WORST},
     "search for devices": devices,
@@ -244,22 +345,68 @@ CASES: Final[dict[str, Callable[[int, int, int], Case]]] = {
     "labels of a namespace": namespace,
     "everybody goes": exodus,
     "a long list": a_list,
+    "everybody goes, nobody is alike": exodus_of_many,
     "room for a gang": room_for_a_gang,
+    "room among groups": room_among_groups,
+    "taints of all nodes": taints,
+    "wide disruption budgets": wide_budgets,
+    "owners": owners,
+    "many groups": many_groups,
 }
 
 
 def turns_of(play: Play, facts: Iterable[Fact]) -> list[float]:
     """Seconds of each turn until nothing is left to do at once."""
     durations_s: list[float] = []
-    waiting = list(facts)
+    inbox = Inbox(lambda: None)
+    for fact in facts:
+        inbox.put(fact)
     while True:
-        given, waiting = waiting[:FACTS_PER_TURN], waiting[FACTS_PER_TURN:]
         started_s = time.thread_time()
-        play.turn(*given)
+        play.turn(*inbox.drain())
         durations_s.append(time.thread_time() - started_s)
-        is_done = not waiting and play.machine.next_deadline_s() != 0.0
+        inbox.took(play.machine.intake_s)
+        is_done = not inbox and play.machine.next_deadline_s() != 0.0
         if is_done or len(durations_s) >= TURNS_MAX:
             return durations_s
+
+
+class Collections:
+    """The longest of the collector's pauses."""
+
+    def __init__(self) -> None:
+        self.longest_s = self._began_s = 0.0
+
+    def __call__(self, phase: str, _: object) -> None:
+        now_s = time.thread_time()
+        if phase == "start":
+            self._began_s = now_s
+        else:
+            self.longest_s = max(self.longest_s, now_s - self._began_s)
+
+
+def life(name: str, nodes: int, pods: int, kilobytes: int) -> tuple[float, float, str]:
+    """One life of a case: its longest turn, the longest of the neighbour's, and the row's rest."""
+    play, facts, pod = CASES[name](nodes, pods, kilobytes)
+    gc.collect()
+    gc.freeze()
+    before, pauses = gc.get_threshold(), Collections()
+    gc.set_threshold(GC_THRESHOLD, 50, 1000)
+    gc.callbacks.append(pauses)
+    turns = turns_of(play, facts)
+    outcome = "" if pod is None else "placed" if play.node_of(pod.uid) else "waits"
+    beside = turns_of(play, [Seen(POD, a_pod("neighbour").build())])
+    if pod is not None and play.node_of(pod.uid):
+        bound = msgspec.structs.replace(pod.spec, node_name=play.node_of(pod.uid))
+        turns += turns_of(play, [Seen(POD, msgspec.structs.replace(pod, spec=bound))])
+        turns += turns_of(play, [Gone(POD, msgspec.structs.replace(pod, spec=bound))])
+    gc.callbacks.remove(pauses)
+    gc.set_threshold(*before)
+    gc.unfreeze()
+    if len(turns) >= TURNS_MAX:
+        outcome = "given up"
+    rest = f"{sum(turns) * 1000:10.1f} {len(turns):6} {pauses.longest_s * 1000:6.1f}  {outcome}"
+    return max(turns), max(beside), rest
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -271,37 +418,23 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--nodes", type=int, default=5000, metavar="N")
     parser.add_argument("--pods", type=int, default=10_000, metavar="M")
     parser.add_argument("--kilobytes", type=int, default=1500, metavar="K")
-    parser.add_argument("--cases", default="", help=", ".join(CASES))
+    parser.add_argument("--cases", default="", help="; ".join(CASES))
+    parser.add_argument("--times", type=int, default=1, metavar="T")
     args = parser.parse_args(argv)
-    names = [name for name in args.cases.split(",") if name] or list(CASES)
+    names = [name for name in args.cases.split(";") if name] or list(CASES)
     unknown = [name for name in names if name not in CASES]
     if unknown:
-        print(f"no case is called {', '.join(unknown)}; see --help", file=sys.stderr)
+        print(f"no case is called {'; '.join(unknown)}; see --help", file=sys.stderr)
         return 2
     print(
-        f"{'case':36} {'longest ms':>10} {'neighbour':>10} {'all ms':>10} {'turns':>6}  outcome",
+        f"{'case':36} {'longest ms':>10} {'neighbour':>10} {'all ms':>10} {'turns':>6} {'gc':>6}"
+        "  outcome",
         flush=True,
     )
     for name in names:
-        play, facts, pod = CASES[name](args.nodes, args.pods, args.kilobytes)
-        gc.collect()
-        gc.freeze()
-        turns = turns_of(play, facts)
-        outcome = "" if pod is None else "placed" if play.node_of(pod.uid) else "waits"
-        beside = turns_of(play, [Seen(POD, a_pod("neighbour").build())])
-        if pod is not None and play.node_of(pod.uid):
-            bound = msgspec.structs.replace(pod.spec, node_name=play.node_of(pod.uid))
-            turns += turns_of(play, [Seen(POD, msgspec.structs.replace(pod, spec=bound))])
-            turns += turns_of(play, [Gone(POD, msgspec.structs.replace(pod, spec=bound))])
-        gc.unfreeze()
-        if len(turns) >= TURNS_MAX:
-            outcome = "given up"
-        longest, total = max(turns) * 1000, sum(turns) * 1000
-        print(
-            f"{name:36} {longest:10.1f} {max(beside) * 1000:10.1f} {total:10.1f} {len(turns):6}"
-            f"  {outcome}",
-            flush=True,
-        )
+        lives = [life(name, args.nodes, args.pods, args.kilobytes) for _ in range(args.times)]
+        longest, beside, rest = min(lives)
+        print(f"{name:36} {longest * 1000:10.1f} {beside * 1000:10.1f} {rest}", flush=True)
     return 0
 
 
