@@ -301,13 +301,13 @@ def _by_row(tally: Tally) -> Mapping[int, int]:
 
 def _populations(cluster: Cluster) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for inside in cluster.topology._populations.values():
-        for label_set, population in inside.items():
-            name = f"{label_set.namespace} {sorted(label_set.labels.items())}"
-            found[name] = {
-                "staying": _by_node(cluster, population.staying),
-                "terminating": _by_node(cluster, population.terminating),
-            }
+    for population in cluster.topology._populations:
+        label_set = population.label_set
+        name = f"{label_set.namespace} {sorted(label_set.labels.items())}"
+        found[name] = {
+            "staying": _by_node(cluster, population.staying),
+            "terminating": _by_node(cluster, population.terminating),
+        }
     return found
 
 

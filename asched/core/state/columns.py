@@ -66,11 +66,13 @@ class Columns:
             self._allocate(column)
         return True
 
-    def widen(self, axis: str, size: int) -> bool:
-        """Make room along a leading axis. True if the arrays are new ones now."""
+    def widen(self, axis: str, size: int, spare: int = 0) -> bool:
+        """Make room along a leading axis, and for `spare` more if there is too little: who grows by
+        one again and again copies what grew. True if the arrays are new ones now.
+        """
         if size <= self._sizes[axis]:
             return False
-        self._sizes[axis] = size
+        self._sizes[axis] = size + spare
         for column in self._declared:
             if axis in column.axes:
                 self._allocate(column)

@@ -204,29 +204,6 @@ class SelectorIndex(Generic[C]):
                 yield from self._by_label.get((place, key, value), ())
 
 
-class Population:
-    """Where the pods of one label set are: row to number, those that terminate apart."""
-
-    __slots__ = ("label_set", "staying", "terminating")
-
-    def __init__(self, label_set: LabelSet) -> None:
-        self.label_set = label_set
-        self.staying: dict[int, int] = {}
-        self.terminating: dict[int, int] = {}
-
-    @property
-    def is_empty(self) -> bool:
-        return not self.staying and not self.terminating
-
-    def move(self, row: int, amount: int, is_terminating: bool) -> None:
-        rows = self.terminating if is_terminating else self.staying
-        left = rows.get(row, 0) + amount
-        if left:
-            rows[row] = left
-        else:
-            del rows[row]
-
-
 def term_keys(terms: AffinityTerms) -> Iterator[TermKey]:
     """A term without a selector matches nothing, so it is nobody's."""
     for kind, group in zip(TermKind, terms, strict=True):

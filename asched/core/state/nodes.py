@@ -59,6 +59,8 @@ START_TIMES: Final = int(Aspect.START_TIMES)
 LIVE_ONLY: Final = int(Aspect.LIVE)
 ALL_ASPECTS: Final = int(Aspect.ALL)
 
+#: Up to so many resources axis R is as long as there are; beyond, each node may name its own.
+RESOURCES_FEW: Final = 16
 NO_LABELS: Final[dict[str, str]] = {}
 
 NODE_COLUMNS: Final = (
@@ -288,10 +290,12 @@ class NodeTable:
 
     def _write_allocatable(self, row: int, old: Node | None, node: Node) -> None:
         amounts = node.status.allocatable or {}
-        wanted = _resource_names(node)
-        self._name_resources(_resource_names(old), wanted)
+        before, wanted = _resource_names(old), _resource_names(node)
         offered = self.columns.write["allocatable"]
-        offered[:, row] = 0
+        for name in before:
+            offered[self.resources.find(name) - 1, row] = 0
+        self._name_resources(before, wanted)
+        offered = self.columns.write["allocatable"]
         for name in wanted:
             amount = milli(amounts[name]) if name == CPU else whole(amounts[name])
             offered[self.resources.find(name) - 1, row] = min(amount, INT64_MAX)
@@ -304,7 +308,7 @@ class NodeTable:
             is_new = not resources.find(name)
             index = resources.take(name) - 1
             if is_new:
-                self.columns.widen("R", index + 1)
+                self.columns.widen("R", index + 1, index // 2 if index >= RESOURCES_FEW else 0)
                 self.pod_amounts.list_(name, index)
         for name in sorted(before - after):
             id_ = resources.find(name)

@@ -11,7 +11,6 @@ one. Which counters a pod moves is remembered per set of labels. An index by nam
 `key In (value)` requirement keeps that lookup short when there are thousands.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Final
@@ -21,7 +20,6 @@ from asched.core.state.budget import Budget
 from asched.core.state.counters import (
     AnyCounterKey,
     PodCounter,
-    Population,
     SelectorIndex,
     Spoken,
     TermCounter,
@@ -32,6 +30,7 @@ from asched.core.state.gradual import FEW
 from asched.core.state.many_terms import ManyCarried
 from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import LabelSet, PodClass, PodInfo
+from asched.core.state.populations import Populations
 from asched.core.state.tally import Tally, TallyLedger
 
 #: Pod counters kept before the ones unused for longest go. A guess: a cluster with as many distinct
@@ -72,7 +71,7 @@ class Topology:
         self._carried: WeakKeyDictionary[PodClass, tuple[Tally, ...]] = WeakKeyDictionary()
         #: of classes with many terms, by these terms
         self._many: dict[bytes, ManyCarried] = {}
-        self._populations: dict[str, dict[LabelSet, Population]] = defaultdict(dict)
+        self._populations = Populations()
         self._trials: list[CountTrial] = []
         self._sweep_at = self._drop_at = IDLE_MAX
         self._uses = 0
@@ -103,7 +102,7 @@ class Topology:
             self._add_to_index(counter)
             self.generation += 1
             if not key.on_trial_only:
-                counter.uncounted = dict.fromkeys(p.label_set for p in self._populations_for(key))
+                counter.uncounted = dict.fromkeys(self._populations.who_may_match(key.found_by))
             if self._trials:
                 self._trials[-1].made.append(counter)
         if counter.uncounted:
@@ -141,7 +140,7 @@ class Topology:
         """A pod appeared on (+1) or left (-1) a row, truly or on trial. Whether a count moved."""
         trial = self._trials[-1] if self._trials else None
         label_set, is_terminating = info.cls.label_set, info.pod.is_terminating
-        self._move_population(label_set, row, amount, is_terminating)
+        self._populations.move(label_set, row, amount, is_terminating)
         counters = self._counters_of(label_set)
         for counter in counters:
             if counter.uncounted and label_set in counter.uncounted:
@@ -164,8 +163,8 @@ class Topology:
         Its own terms stay as they are. Not to be called on trial.
         """
         new, row, is_terminating = info.cls.label_set, info.row, info.pod.is_terminating
-        self._move_population(old, row, -1, is_terminating)
-        self._move_population(new, row, 1, is_terminating)
+        self._populations.move(old, row, -1, is_terminating)
+        self._populations.move(new, row, 1, is_terminating)
         before = [c for c in self._counters_of(old) if old not in c.uncounted]
         after = [c for c in self._counters_of(new) if new not in c.uncounted]
         differ = [c for c in before if c.is_weighed or c not in after]
@@ -218,19 +217,6 @@ class Topology:
         yield from self._counters.values()
         yield from self._terms.values()
         yield from self._many.values()
-
-    def _move_population(
-        self, label_set: LabelSet, row: int, amount: int, is_terminating: bool
-    ) -> None:
-        inside = self._populations[label_set.namespace]
-        population = inside.get(label_set)
-        if population is None:
-            population = inside[label_set] = Population(label_set)
-        population.move(row, amount, is_terminating)
-        if population.is_empty:
-            del inside[label_set]
-            if not inside:
-                del self._populations[label_set.namespace]
 
     def _counters_of(self, label_set: LabelSet) -> list[PodCounter]:
         if label_set.generation != self.generation:
@@ -290,7 +276,7 @@ class Topology:
         while left:
             self._budget.charge(min(len(left), at_once) / per_step)
             for label_set in list(islice(left, at_once)):
-                population = self._populations.get(label_set.namespace, {}).get(label_set)
+                population = self._populations.of(label_set)
                 weight = 0 if population is None else counter.weight_of(label_set)
                 if population is not None and weight:
                     for row, number in population.staying.items():
@@ -299,11 +285,6 @@ class Topology:
                         for row, number in population.terminating.items():
                             counter.move(row, number * weight)
                 del left[label_set]
-
-    def _populations_for(self, key: AnyCounterKey) -> Iterator[Population]:
-        namespaces = key.found_by.namespaces
-        for namespace in self._populations if namespaces is None else namespaces:
-            yield from self._populations.get(namespace, {}).values()
 
     def _add_to_index(self, counter: PodCounter) -> None:
         first = counter.key.found_by
@@ -331,9 +312,8 @@ class Topology:
                 [counter for counter in by_use if not counter.is_dropped][: len(by_use) // 2]
             )
         self._drop_at = len(self._counters) + IDLE_MAX // 2
-        for inside in self._populations.values():  # who is asked rarely would keep them
-            for label_set in inside:
-                label_set.counters, label_set.generation = [], -1
+        for population in self._populations:  # who is asked rarely would keep them
+            population.label_set.counters, population.label_set.generation = [], -1
 
     def _drop(self, unused: Iterable[PodCounter]) -> None:
         for counter in unused:

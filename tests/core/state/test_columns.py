@@ -72,6 +72,13 @@ def test_an_axis_grows_where_it_is_used_and_only_then() -> None:
     assert columns.read("amount").shape == (3, 2 * ROWS_MIN)
 
 
+def test_an_axis_may_get_room_to_spare() -> None:
+    columns = filled()
+    assert columns.widen("R", 3, spare=2)
+    assert not columns.widen("R", 5)
+    assert columns.widen("R", 6)
+
+
 def test_a_freed_row_is_zeroed_in_all_columns_and_no_other_row_is() -> None:
     columns = filled()
     columns.write["live"][6] = True

@@ -7,7 +7,6 @@ from asched.core.state.counters import (
     CounterKey,
     PodCounter,
     PodPredicate,
-    Population,
     SelectorIndex,
     TermKind,
     term_keys,
@@ -62,16 +61,6 @@ def test_the_index_names_each_candidate_once() -> None:
     assert found(labels(app="web")) == ["all", "tier in x", "web anywhere", "web in x and y"]
     assert found(labels("y", app="db")) == ["all", "web or db in y"]
     assert found(labels("z")) == ["all"]
-
-
-def test_a_population_keeps_terminating_pods_apart() -> None:
-    population = Population(labels())
-    population.move(3, 1, is_terminating=False)
-    population.move(3, 1, is_terminating=True)
-    population.move(3, -1, is_terminating=False)
-
-    assert (population.staying, population.terminating) == ({}, {3: 1})
-    assert not population.is_empty
 
 
 def test_the_keys_of_terms() -> None:

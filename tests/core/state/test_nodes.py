@@ -7,9 +7,9 @@ import pytest
 
 from asched.core.model.kinds import NODE
 from asched.core.model.quantity import INT64_MAX
-from asched.core.state.columns import ROWS_MIN
+from asched.core.state.columns import ROWS_MIN, Columns
 from asched.core.state.facts import Seen
-from asched.core.state.nodes import Aspect, NodeTable
+from asched.core.state.nodes import RESOURCES_FEW, Aspect, NodeTable
 from tests.builders import NodeBuilder, a_cluster, a_node, a_pod
 
 GPU = "nvidia.com/gpu"
@@ -157,6 +157,27 @@ def test_a_resource_has_its_place_while_a_node_names_it() -> None:
     assert not table.columns.read("allocatable")[3].any()
     table.put(a_node("a").allocatable({"other.com/x": "9"}).build())
     assert table.find_resource("other.com/x") == 3
+
+
+def test_nodes_with_a_resource_of_their_own_each_have_amounts_copied_a_few_times(
+    monkeypatch,
+) -> None:
+    """Not once for each of them: all that is there already would be copied again and again."""
+    made, widen = [0], Columns.widen
+
+    def counting(self, *args, **kwargs):
+        fresh = widen(self, *args, **kwargs)
+        made[0] += fresh
+        return fresh
+
+    monkeypatch.setattr(Columns, "widen", counting)
+    table, count = NodeTable(), 400
+    for number in range(count):
+        table.put(a_node(f"n{number}").allocatable({f"example.com/r{number}": "3"}).build())
+    assert made[0] <= RESOURCES_FEW + 10
+    for number in range(count):
+        place = table.find_resource(f"example.com/r{number}")
+        assert table.columns.read("allocatable")[place].nonzero()[0].tolist() == [number]
 
 
 def test_pods_ask_for_what_a_node_begins_to_name_and_ceases_to() -> None:

@@ -12,6 +12,7 @@ from asched.core.plugins.inter_pod_affinity import InterPodAffinity, terms
 from asched.core.plugins.inter_pod_affinity import plugin as plugin_file
 from asched.core.state import topology
 from asched.core.state.nodes import ALL_ASPECTS
+from asched.core.state.populations import Populations
 from asched.core.state.view import NodeView
 from tests.topology_world import RandomWorld, World, a_node, a_pod, affinity, term
 from tests.twins import inter_pod_affinity as twin
@@ -179,7 +180,7 @@ def test_no_decision_looks_at_pods() -> None:
     data = plugin.pre_score(info, world.cluster.view(), everywhere).data
     plugin.score(info, world.cluster.view(), data)
     world.see(*(a_pod(f"p{i}", "app=web", node=f"n{i}", affinity=wishes) for i in range(15)))
-    world.cluster.topology._populations.clear()  # whoever recounted would find nothing
+    world.cluster.topology._populations = Populations()  # whoever recounted would find nothing
     world.cluster._rows.clear()
 
     codes = plugin.filter(info, world.cluster.view(), plugin.pre_filter(info).data)

@@ -15,6 +15,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.selector import equality_selector
 from asched.core.plugins.pod_topology_spread import PodTopologySpread
 from asched.core.state.pods import PodInfo
+from asched.core.state.populations import Populations
 from asched.core.state.view import NodeView
 from tests.topology_world import HOST, ZONE, RandomWorld, World, a_node, a_pod, spread
 from tests.twins import pod_topology_spread as twin
@@ -272,7 +273,7 @@ def test_no_decision_looks_at_pods() -> None:
     plugin.filter(info, world.cluster.view(), plugin.pre_filter(info).data)
     scores_of(world, plugin, info, list(world.nodes))
     world.see(*(a_pod(f"p{i}", "app=web", node=f"n{i % 30}") for i in range(90)))
-    world.cluster.topology._populations.clear()  # whoever recounted would find nothing
+    world.cluster.topology._populations = Populations()  # whoever recounted would find nothing
     world.cluster._rows.clear()
 
     codes = plugin.filter(info, world.cluster.view(), plugin.pre_filter(info).data)
