@@ -1,0 +1,381 @@
+"""The binding cycle step by step: who is asked, what is told, and what is given back on the way."""
+
+from collections.abc import Callable, Generator
+from typing import Any, ClassVar
+
+import pytest
+
+from asched.core.cycle.history import Step
+from asched.core.framework.effects import Bind, EmitEvent, PatchPodStatus, ReadPod, WaitFor
+from asched.core.framework.points import (
+    BindPlugin,
+    PermitPlugin,
+    PostBindPlugin,
+    PreBindPlugin,
+    ReservePlugin,
+)
+from asched.core.framework.status import SKIP, SUCCESS, Code, Status, failure, unschedulable
+from asched.core.framework.waiting import Stage
+from asched.core.model.kinds import POD
+from asched.core.state.facts import Seen, Unknown
+from tests.builders import a_node, a_pod
+from tests.core.cycle.playbook import Play
+from tests.core.cycle.recording import Recorder
+
+POINTS = ("PreBindPreFlight", "PreBind", "Bind", "PostBind")
+
+
+class Flow(PreBindPlugin, PermitPlugin, ReservePlugin, BindPlugin):
+    """Says at each point what `says` has for it; notes where it was asked."""
+
+    says: ClassVar[dict[str, Any]] = {}
+    asked: ClassVar[list[str]] = []
+
+    def _said(self, point: str, default: Any) -> Any:
+        self.asked.append(f"{self.name}.{point}")
+        found = self.says.get(point, default)
+        return found() if callable(found) else found
+
+    def reserve(self, pod: Any, node: Any, data: Any) -> Status:
+        return self._said("reserve", SUCCESS)
+
+    def unreserve(self, pod: Any, node: Any) -> Any:
+        return self._said("unreserve", None)
+
+    def permit(self, pod: Any, node: Any) -> Any:
+        return self._said("permit", (SUCCESS, 0.0))
+
+    def permit_late(self, pod: Any, node: Any) -> Any:
+        return self._said("permit_late", None)
+
+    def pre_bind_pre_flight(self, pod: Any, node: Any) -> Status:
+        return self._said("pre_flight", SKIP)
+
+    def pre_bind(self, pod: Any, node: Any) -> Any:
+        said = self._said("pre_bind", SUCCESS)
+        if isinstance(said, WaitFor):
+            yield said
+        return said if isinstance(said, Status) else SUCCESS
+
+    def bind(self, pod: Any, node: Any) -> Any:
+        yield from ()
+        return self._said("bind", SKIP)
+
+
+def flow(name: str = "Flow", **says: Any) -> type[Flow]:
+    """A plugin of this name; what all of one scene were asked stands in the scene."""
+    return type(name, (Flow,), {"name": name, "says": says})
+
+
+def late(*effects: Any, status: Status = SUCCESS) -> Callable[[], Any]:
+    """Steps that yield these and end so."""
+
+    def steps() -> Generator[Any, Any, Status]:
+        yield from effects
+        return status
+
+    return steps
+
+
+WAITS = (Status(Code.WAIT), 60.0)
+
+
+class Scene:
+    def __init__(self, *flows: type[Flow], binders: list[str] | None = None, **says: Any) -> None:
+        flows = flows or (flow(**says),)
+        self.asked: list[str] = []
+        for one in flows:
+            one.asked = self.asked
+        more = {}
+        if binders is not None:
+            enabled = [{"name": name} for name in binders]
+            plugins = {
+                "multiPoint": {"enabled": [{"name": one.name} for one in flows]},
+                "bind": {"disabled": [{"name": "*"}], "enabled": enabled},
+            }
+            more["profiles"] = [{"schedulerName": "default-scheduler", "plugins": plugins}]
+        self.play = Play(a_node("n1"), plugins=flows, **more)
+        self.context = self.play.machine.context
+        self.ear = Recorder()
+        self.context.observer = self.ear
+        self.play.now_s += 1.0
+        self.pod = a_pod("web")
+        self.play.see(self.pod)
+
+    def steps(self) -> list[Step]:
+        lines = self.context.histories.of("default/web")
+        return [line.step for line in lines if line.step is not Step.NODE]
+
+    def said(self) -> str:
+        """What the event of the failure says."""
+        (event,) = self.play.of(EmitEvent)
+        return event.note
+
+    @property
+    def place(self) -> str:
+        return self.play.node_of("uid-web")
+
+
+def test_a_pod_is_bound_and_everybody_hears_of_it() -> None:
+    scene = Scene(pre_flight=SUCCESS)
+    assert scene.asked == ["Flow.reserve", "Flow.permit", "Flow.pre_flight", "Flow.pre_bind"]
+    (bind,) = scene.play.of(Bind)
+    assert bind.node == "n1"
+    waiting = scene.context.waiting.get("uid-web")
+    assert waiting is not None
+    assert waiting.stage is Stage.BINDING, "nobody takes it back any more"
+    scene.play.now_s += 4.0
+    scene.play.bound(bind)
+    assert scene.play.notes() == ["Scheduled: Successfully assigned default/web to n1"]
+    assert scene.steps() == [Step.BOUND]
+    assert scene.context.waiting.get("uid-web") is None
+    assert scene.ear.points(*POINTS) == [
+        ("PreBindPreFlight", "Success"),
+        ("PreBind", "Success"),
+        ("Bind", "Success"),
+        ("PostBind", "Success"),
+    ]
+    assert scene.ear.of("pod_bound") == [("default/web", "n1", 1, 1)]
+    assert scene.ear.of("pod_scheduled") == [("default-scheduler", 1, 4.0, False)]
+    assert [given[0] for given in scene.ear.of("attempt_ended")] == ["scheduled"]
+
+
+def test_who_has_nothing_to_do_before_the_binding_is_not_asked_to() -> None:
+    scene = Scene(pre_flight=SKIP)
+    assert "Flow.pre_bind" not in scene.asked
+    assert not scene.play.of(PatchPodStatus), "nothing takes long: nobody is told where it goes"
+    assert scene.ear.points("PreBindPreFlight", "PreBind") == [
+        ("PreBindPreFlight", "Skip"),
+        ("PreBind", "Success"),
+    ]
+
+
+@pytest.mark.parametrize("says", [{"pre_flight": SUCCESS}, {"permit": WAITS}])
+def test_where_it_goes_is_told_before_that_takes_long(says: dict[str, Any]) -> None:
+    (patch,) = Scene(**says).play.of(PatchPodStatus)
+    assert patch.nominated_node_name == "n1"
+    assert not patch.wants_answer
+
+
+def test_nobody_is_told_twice_nor_where_that_is_switched_off() -> None:
+    scene = Scene(pre_flight=SUCCESS)
+    scene.context.announces_places = False
+    scene.play.see(a_pod("quiet"))
+    assert not scene.play.of(PatchPodStatus)
+    scene.context.announces_places = True
+    scene.play.see(a_pod("told").status(nominatedNodeName="n1"))
+    assert not scene.play.of(PatchPodStatus)
+
+
+@pytest.mark.parametrize(
+    ("says", "words"),
+    [
+        ({"pre_flight": failure("disk on fire")}, 'running PreBindPreFlight "Flow": disk on fire'),
+        ({"pre_flight": unschedulable("x")}, 'PreBindPreFlight Flow returned "Unschedulable"'),
+        (
+            {"pre_flight": SUCCESS, "pre_bind": failure("no volume")},
+            'running PreBind plugin "Flow": no volume',
+        ),
+    ],
+)
+def test_an_error_on_the_way_gives_the_place_back_and_says_whose(
+    says: dict[str, Any], words: str
+) -> None:
+    scene = Scene(**says)
+    assert words in scene.said()
+    assert scene.place == ""
+    assert scene.asked[-1] == "Flow.unreserve"
+    assert not scene.play.of(Bind)
+    assert scene.steps() == [Step.FAILED, Step.ERROR]
+    assert scene.ear.of("binding_failed")[0][:2] == ("default/web", "n1")
+    assert [given[0] for given in scene.ear.of("attempt_ended")] == ["error"]
+    assert scene.context.waiting.get("uid-web") is None
+
+
+def test_a_late_rejection_is_told_without_its_plugin() -> None:
+    scene = Scene(pre_flight=SUCCESS, pre_bind=unschedulable("taken meanwhile"))
+    assert scene.said() == "taken meanwhile"
+    assert [given[0] for given in scene.ear.of("attempt_ended")] == ["unschedulable"]
+    cleared = [patch.nominated_node_name for patch in scene.play.of(PatchPodStatus)]
+    assert cleared == ["n1", ""]
+
+
+def test_what_was_reserved_is_given_back_in_reverse_and_to_the_end() -> None:
+    words = "could not undo it"
+    scene = Scene(
+        flow("First"),
+        flow("Second", unreserve=late(status=failure(words))),
+        flow("Third", pre_flight=failure("oops"), unreserve=lambda: 1 / 0),
+    )
+    undone = [asked for asked in scene.asked if asked.endswith("unreserve")]
+    assert undone == ["Third.unreserve", "Second.unreserve", "First.unreserve"]
+    assert scene.ear.of("plugin_raised")[0][:2] == ("Third", "reserve")
+    lines = [line.details for line in scene.context.histories.of("default/web")]
+    assert words in lines
+    assert scene.place == ""
+
+
+def test_the_first_that_does_not_skip_binds() -> None:
+    scene = Scene(flow(bind=SUCCESS), binders=["Flow", "DefaultBinder"])
+    assert not scene.play.of(Bind)
+    assert scene.steps() == [Step.BOUND]
+    scene = Scene(flow(bind=SKIP), binders=["Flow", "DefaultBinder"])
+    assert len(scene.play.of(Bind)) == 1
+    scene = Scene(flow(bind=SKIP), binders=["Flow"])
+    assert scene.said() == "every bind plugin skipped the pod"
+    scene = Scene(flow(bind=failure("refused")), binders=["Flow", "DefaultBinder"])
+    assert scene.said() == 'running Bind plugin "Flow": refused'
+    assert scene.ear.points("Bind") == [("Bind", "Error")]
+
+
+# --- waiting on Permit ---------------------------------------------------------------------------
+
+
+def waiting(scene: Scene) -> Any:
+    found = scene.context.waiting.get("uid-web")
+    assert found is not None
+    return found
+
+
+def test_a_pod_waits_until_it_is_allowed() -> None:
+    scene = Scene(permit=WAITS)
+    assert (waiting(scene).stage, scene.context.waiting.held) == (Stage.PERMIT, 1)
+    assert scene.steps() == [Step.WAITING]
+    assert not scene.play.of(Bind)
+    waiting(scene).allow("Flow")
+    scene.play.turn(after_s=3.0)
+    assert len(scene.play.of(Bind)) == 1
+    assert scene.context.waiting.held == 0
+    assert [given[0] for given in scene.ear.of("permit_waited")] == ["Success"]
+
+
+def test_a_pod_whose_time_is_up_is_rejected_by_whom_it_waited_for() -> None:
+    scene = Scene(permit=WAITS)
+    scene.play.turn(after_s=59.9)
+    assert scene.place == "n1"
+    scene.play.turn(after_s=0.1)
+    assert "rejected due to timeout after waiting 1m0s at plugin Flow" in scene.said()
+    assert (scene.place, scene.context.waiting.held) == ("", 0)
+    assert [given[0] for given in scene.ear.of("permit_waited")] == ["Unschedulable"]
+    (cleared,) = scene.play.of(PatchPodStatus)
+    assert cleared.nominated_node_name == "", "it was told where the pod goes"
+
+
+def test_a_pod_that_is_turned_away_wakes_who_may_have_its_place() -> None:
+    scene = Scene(permit=WAITS)
+    woken = []
+    real = scene.context.queue.move
+    scene.context.queue.move = lambda change, *rest, **more: (  # type: ignore[method-assign]
+        woken.append((change.trigger.label, more)) or real(change, *rest, **more)
+    )
+    waiting(scene).reject("Flow", "no")
+    scene.play.turn()
+    assert woken == [("AssignedPodDelete", {"except_uid": "uid-web"})]
+    assert scene.said() == "0/1 nodes are available: 1 no."
+    queued = scene.context.queue.places.get("default/web")
+    assert queued is not None
+    assert queued.rejected_by == {"Flow"}
+
+
+def test_an_error_while_it_waits_is_told_as_one() -> None:
+    scene = Scene(permit=WAITS)
+    waiting(scene).preempt("Other")
+    scene.play.turn()
+    assert scene.said() == "waiting on permit for pod: preempted by Other"
+
+
+@pytest.mark.parametrize(
+    ("status", "place", "words"),
+    [
+        (SUCCESS, "n1", ""),
+        (unschedulable("full"), "", "0/1 nodes are available: 1 full."),
+        (failure("oops"), "", 'waiting on permit for pod: running Permit plugin "Flow": oops'),
+        (Status(Code.WAIT), "", "rejected due to timeout after waiting 1m0s at plugin Flow"),
+    ],
+)
+def test_a_plugin_that_lets_a_pod_wait_may_decide_late(
+    status: Status, place: str, words: str
+) -> None:
+    scene = Scene(permit=WAITS, permit_late=late(status=status))
+    assert scene.place == place
+    if words:
+        assert words in scene.said()
+    else:
+        assert len(scene.play.of(Bind)) == 1
+
+
+def test_whoever_does_not_let_it_wait_is_not_asked_late() -> None:
+    scene = Scene(flow("First", permit=WAITS), flow("Second", permit_late=late(status=SUCCESS)))
+    assert "Second.permit_late" not in scene.asked
+    assert scene.place == "n1"
+
+
+def test_the_first_late_refusal_ends_it() -> None:
+    no = late(status=unschedulable("no"))
+    scene = Scene(
+        flow("First", permit=WAITS, permit_late=no), flow("Second", permit=WAITS, permit_late=no)
+    )
+    assert "First.permit_late" in scene.asked
+    assert "Second.permit_late" not in scene.asked
+
+
+def test_what_a_plugin_waits_for_ends_once_the_pod_is_turned_away() -> None:
+    closed = []
+
+    def steps() -> Generator[Any, Any, Status]:
+        try:
+            yield WaitFor(ready=lambda: False, timeout_s=1000.0, on=(("Pod", "x/y"),))
+        finally:
+            closed.append(True)
+        return SUCCESS
+
+    scene = Scene(permit=WAITS, permit_late=steps)
+    assert not closed
+    waiting(scene).reject("Flow", "no")
+    scene.play.turn()
+    assert closed == [True]
+    assert scene.place == ""
+
+
+def test_a_pod_that_goes_before_its_binding_is_not_bound() -> None:
+    scene = Scene(permit=WAITS)
+    waiting(scene).allow("Flow")
+    scene.play.machine.is_active = False
+    scene.play.turn(Seen(POD, a_pod("web").metadata(uid="another").build()))
+    assert not scene.play.of(Bind)
+    assert scene.place == ""
+
+
+# --- the end -------------------------------------------------------------------------------------
+
+
+def test_what_comes_after_a_binding_cannot_undo_it() -> None:
+    class After(PostBindPlugin):
+        name = "After"
+
+        def post_bind(self, pod: Any, node: Any) -> Any:
+            raise ValueError
+
+    play = Play(a_node("n1"), plugins=[After])
+    ear = Recorder()
+    play.machine.context.observer = ear
+    play.see(a_pod("web"))
+    play.bound(play.the(Bind))
+    assert ear.of("plugin_raised")[0][:2] == ("After", "postBind")
+    assert ear.points("PostBind") == [("PostBind", "Success")]
+    assert play.node_of("uid-web") == "n1"
+
+
+def test_what_plugins_noted_of_the_attempt_goes_with_its_end() -> None:
+    scene = Scene()
+    info = scene.play.parts.cluster.placed["uid-web"]
+    info.state = {"noted": 1}
+    scene.play.bound(scene.play.the(Bind))
+    assert info.state is None
+
+
+def test_a_lost_binding_is_told_and_read_back() -> None:
+    scene = Scene()
+    scene.play.answer(Unknown(scene.play.the(Bind).id, "timed out"))
+    assert scene.steps() == [Step.UNKNOWN]
+    assert len(scene.play.of(ReadPod)) == 1

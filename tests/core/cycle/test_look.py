@@ -1,0 +1,208 @@
+"""A look at a waiting pod: who would reject it by now, or None if only an attempt can tell."""
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from asched.core.cycle.look import Looks
+from asched.core.framework.points import (
+    FilterPlugin,
+    PostFilterPlugin,
+    PreFilterPlugin,
+    PreFilterResult,
+)
+from asched.core.framework.status import SUCCESS, Status, pending, unschedulable
+from asched.core.model.kinds import NODE, POD
+from asched.core.queue.queued import QueuedPod
+from asched.core.state.facts import Gone, Seen
+from asched.core.state.nodes import Aspect
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.core.cycle.playbook import Play
+
+
+class Scene:
+    """Nobody is tried; looks alone."""
+
+    def __init__(self, *nodes: NodeBuilder, plugins: Any = ()) -> None:
+        self.play = Play(*(nodes or (a_node("n1").allocatable(cpu="2"),)), plugins=plugins)
+        self.play.machine.is_active = False
+        self.context, self.cluster = self.play.machine.context, self.play.parts.cluster
+        self.looks = Looks()
+        self.looks.of(self.context)
+
+    def look(self, pod: PodBuilder, **fields: Any) -> Any:
+        """(rejectors, whether of the class), or None."""
+        built = pod.spec(schedulerName="default-scheduler").build()
+        self.cluster.apply(Seen(POD, built))
+        queued = QueuedPod(built, 0.0)
+        for name, value in fields.items():
+            setattr(queued, name, value)
+        found = self.looks(queued)
+        return None if found is None else (set(found.rejectors), found.is_of_class)
+
+    def place(self, name: str, node: str = "n1", cpu: str = "2") -> None:
+        self.cluster.apply(Seen(POD, a_pod(name).requests(cpu=cpu).priority(50).on(node).build()))
+
+
+def wants(cpu: str = "2", name: str = "web") -> PodBuilder:
+    return a_pod(name).requests(cpu=cpu)
+
+
+def test_who_fits_is_worth_an_attempt_and_who_does_not_is_told_by_whom() -> None:
+    scene = Scene()
+    assert scene.look(wants()) is None
+    scene.place("a")
+    assert scene.look(wants()) == ({"NodeResourcesFit"}, True)
+    scene.cluster.apply(Gone(POD, a_pod("a").on("n1").build()))
+    assert scene.look(wants()) is None
+
+
+def test_several_may_stand_against_it() -> None:
+    full, tainted = a_node("n1").allocatable(cpu="1"), a_node("n2").taints("x=y:NoSchedule")
+    assert Scene(full, tainted).look(wants()) == ({"NodeResourcesFit", "TaintToleration"}, True)
+
+
+def test_where_nobody_can_tell_an_attempt_has_to() -> None:
+    scene = Scene()
+    assert Looks()(QueuedPod(wants().build(), 0.0)) is None, "there is no context yet"
+    too_large = wants("9")
+    assert scene.look(too_large, pending_on=frozenset({"Later"})) is None
+    assert scene.look(too_large) is not None
+    unknown = QueuedPod(wants("9").spec(schedulerName="another").build(), 0.0)
+    assert scene.looks(unknown) is None
+    scene.cluster.apply(Gone(NODE, a_node("n1").build()))
+    assert scene.look(too_large) is None, "no node at all is an error"
+
+
+def test_one_to_whom_room_is_promised_is_tried() -> None:
+    scene = Scene()
+    scene.place("a")
+    assert scene.look(wants()) is not None
+    scene.context.nominator.add(scene.cluster.pods_seen["default/web"], "n1")
+    assert scene.look(wants()) is None
+
+
+def test_one_that_may_evict_others_is_tried() -> None:
+    scene = Scene()
+    scene.place("a")
+    assert scene.look(wants().priority(50)) is not None
+    assert scene.look(wants(name="vip").priority(51)) is None
+    assert scene.look(wants(name="mild").priority(51).spec(preemptionPolicy="Never")) is not None
+
+
+class Counted(FilterPlugin):
+    """Rejects all; counts how often it was asked."""
+
+    name = "Counted"
+    depends_on = Aspect.LABELS
+    asked: ClassVar[int] = 0
+
+    def filter(self, pod: Any, nodes: Any, data: Any) -> Any:
+        type(self).asked += 1
+        return np.ones(nodes.size, dtype=np.int32)
+
+    def explain(self, pod: Any, code: int) -> Status:
+        return unschedulable("no")
+
+
+def test_equals_are_looked_at_once_while_nothing_moves() -> None:
+    scene = Scene()
+    scene.place("a")
+    first = scene.look(wants())
+    (runner,) = scene.context.runners.values()
+    asked = []
+    real = runner.fitting
+    runner.fitting = lambda pod: asked.append(pod) or real(pod)  # type: ignore[method-assign]
+    assert scene.look(wants(name="equal")) == first
+    assert asked == []
+    assert scene.look(wants(name="other", cpu="1")) is not None
+    assert len(asked) >= 1
+
+
+def test_what_is_kept_is_forgotten_when_anything_moves() -> None:
+    scene = Scene()
+    scene.place("a")
+    assert scene.look(wants()) is not None
+    scene.cluster.apply(Seen(NODE, a_node("n2").allocatable(cpu="4").build()))
+    assert scene.look(wants()) is None
+    scene.place("b", "n2", "4")
+    assert scene.look(wants()) is not None
+
+
+def test_room_that_is_promised_to_a_more_important_pod_counts() -> None:
+    scene = Scene()
+    assert scene.look(wants()) is None
+    vip = wants(name="vip").priority(9).spec(schedulerName="default-scheduler").build()
+    scene.cluster.apply(Seen(POD, vip))
+    scene.context.nominator.add(vip, "n1")
+    assert scene.look(wants()) == ({"NodeResourcesFit"}, True)
+    assert scene.look(wants(name="higher").priority(10)) is None
+
+
+class Waiting(Counted):
+    name = "Waiting"
+
+    def explain(self, pod: Any, code: int) -> Status:
+        return pending("soon")
+
+
+def test_who_waits_for_something_outside_is_tried() -> None:
+    assert Scene(plugins=[Waiting]).look(wants()) is None
+    assert Scene(plugins=[Counted]).look(wants()) == ({"Counted"}, True)
+
+
+class Failing(Counted):
+    name = "Failing"
+
+    def filter(self, pod: Any, nodes: Any, data: Any) -> Any:
+        raise ZeroDivisionError
+
+
+def test_what_fails_is_reported_by_the_attempt() -> None:
+    assert Scene(plugins=[Failing]).look(wants()) is None
+
+
+class Early(PreFilterPlugin):
+    name = "Early"
+    depends_on = Aspect(0)
+
+    def pre_filter(self, pod: Any) -> PreFilterResult:
+        return PreFilterResult(unschedulable("early"))
+
+
+def test_pre_filter_may_stand_against_it() -> None:
+    assert Scene(plugins=[Early]).look(wants()) == ({"Early"}, True)
+
+
+class Maker(PostFilterPlugin):
+    """Room may be made for each pod by itself."""
+
+    name = "Maker"
+    may = False
+    asked: ClassVar[list[str]] = []
+
+    def post_filter(self, pod: Any, rejection: Any, trial: Any) -> Any: ...
+
+    def may_make_room(self, pod: Any, why: Any, trial: Any) -> bool:
+        assert why().unschedulable_plugins
+        self.asked.append(pod.pod.metadata.name)
+        return type(self).may
+
+
+def test_room_that_may_be_made_is_worth_an_attempt() -> None:
+    Maker.asked.clear()
+    maker = type("Maker", (Maker,), {"may": True})
+    assert Scene(plugins=[maker]).look(wants("9")) is None
+    refuses = type("Maker", (Maker,), {})
+    scene = Scene(plugins=[refuses])
+    assert scene.look(wants("9")) == ({"NodeResourcesFit"}, False)
+    assert Maker.asked == ["web", "web"]
+
+
+def test_nothing_is_measured_and_the_meter_stays() -> None:
+    scene = Scene()
+    (runner,) = scene.context.runners.values()
+    meter = runner.meter
+    scene.look(wants("9"))
+    assert runner.meter is meter
+    assert SUCCESS.is_success

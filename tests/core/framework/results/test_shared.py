@@ -1,0 +1,44 @@
+"""Results that classes share: counted by users, and the ones left first dropped first."""
+
+from asched.core.framework.results.shared import RESULT_BYTES, SharedResults
+
+
+def test_a_result_is_made_once_for_all_who_read_the_same() -> None:
+    shared = SharedResults()
+    first = shared.take("a", 8, object)
+    assert shared.take("a", 8, object) is first
+    assert shared.take("b", 4, object) is not first
+    assert (len(shared), shared.row_bytes, shared.unused_row_bytes) == (2, 12, 0)
+    assert shared.bytes(100) == 1200 + 2 * RESULT_BYTES
+
+
+def test_one_without_users_waits_for_the_next() -> None:
+    shared = SharedResults()
+    first = shared.take("a", 8, object)
+    shared.take("a", 8, object)
+    shared.leave(["a"])
+    assert shared.unused_row_bytes == 0
+    shared.leave(["a"])
+    assert (shared.unused_row_bytes, len(shared)) == (8, 1)
+    assert shared.take("a", 8, object) is first
+    assert shared.unused_row_bytes == 0
+    shared.drop_unused(0, 100)
+    assert len(shared) == 1, "it has a user again"
+
+
+def test_what_was_left_first_goes_first() -> None:
+    shared = SharedResults()
+    for key, size in (("a", 8), ("b", 4), ("c", 2)):
+        shared.take(key, size, object)
+    shared.leave(["b", "a"])
+    kept = 8 * 10 + RESULT_BYTES
+    shared.drop_unused(kept, 10)
+    assert set(shared._entries) == {"a", "c"}
+    assert (shared.row_bytes, shared.unused_row_bytes) == (10, 8)
+    shared.drop_unused(kept, 10)
+    assert set(shared._entries) == {"a", "c"}
+    shared.drop_unused(kept - 1, 10)
+    assert set(shared._entries) == {"c"}
+    assert (shared.row_bytes, shared.unused_row_bytes) == (2, 0)
+    shared.drop_unused(0, 10)
+    assert len(shared) == 1

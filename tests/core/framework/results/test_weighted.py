@@ -1,0 +1,208 @@
+"""Weighted points: normalised over the feasible rows, and told as few numbers as can be."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from asched.core.framework.profile import Scorer
+from asched.core.framework.results.cached import CachedScores
+from asched.core.framework.results.feasible import Feasible
+from asched.core.framework.results.moves import EVERYTHING, FEASIBLE
+from asched.core.framework.results.prepared import PreparedScores, Work
+from asched.core.framework.results.weighted import Points, WeightedPoints, paired
+from asched.core.framework.scaling import ScaledByLargest
+from asched.core.framework.status import PluginError
+from asched.core.model.kinds import NODE
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Seen
+from tests.builders import a_node, a_pod, pending
+from tests.core.framework.results.kernels import CpuScore, cluster_of
+
+
+class Scaled(ScaledByLargest, CpuScore):
+    name = "Scaled"
+
+
+class Whole(Scaled):
+    """The same, whose bounds nobody knows."""
+
+    def bounds(self, raw: Any, data: Any) -> Any:
+        return None
+
+    def normalize(self, raw: Any, data: Any) -> Any:
+        return raw * 100 // raw.max()
+
+
+class Checked(CpuScore):
+    name = "Checked"
+    is_checked = True
+
+
+class Rows:
+    """Rows of a class, by hand: which are feasible, and which of them turned."""
+
+    def __init__(self, cluster: Cluster, *mask: bool) -> None:
+        self.feasible = Feasible(cluster.nodes)
+        self.turn(*mask)
+
+    def turn(self, *mask: bool) -> None:
+        before = self.feasible.mask
+        self.feasible.mask = np.array(mask, dtype=np.bool_)
+        self.feasible.count = int(np.count_nonzero(mask))
+        for row in range(len(mask)):
+            if row >= len(before) or before[row] != mask[row]:
+                self.feasible.turned.add(row, 1)
+
+
+class Scene:
+    def __init__(self, plugin: Any, *cpus: int, weight: int = 1) -> None:
+        self.cluster = cluster_of(*cpus)
+        self.rows = Rows(self.cluster, *[True] * len(cpus))
+        nodes, work = self.cluster.nodes, Work()
+        half = PreparedScores(plugin, None, self.cluster, work)
+        scores = CachedScores(nodes, half, work)
+        self.points = WeightedPoints(
+            nodes, scores, Scorer(plugin, weight, None), self.rows.feasible
+        )
+        self.pod = pending(self.cluster, a_pod())
+
+    def offer(self, **cpus: int) -> None:
+        for name, cpu in cpus.items():
+            node = a_node(name).allocatable(cpu=str(cpu)).build()
+            self.cluster.apply(Seen(NODE, node))
+
+    def by_row(self) -> list[int]:
+        self.points.bring_up(self.pod, EVERYTHING)
+        return self.kept()
+
+    def kept(self) -> list[int]:
+        part = self.points.part
+        if isinstance(part, int):
+            return [part] * self.cluster.nodes.height
+        values, factor = part
+        return (values * factor).tolist()
+
+
+def test_points_that_are_not_normalised_are_raw_ones_times_the_weight() -> None:
+    scene = Scene(CpuScore(), 2, 5, weight=3)
+    assert scene.by_row() == [6, 15]
+    scene.offer(n0=7)
+    assert scene.by_row() == [21, 15]
+    assert scene.points.is_by_row
+    assert not scene.points.reads & FEASIBLE
+
+
+def test_uniform_points_are_one_number() -> None:
+    scene = Scene(CpuScore(), 5, 5, weight=3)
+    scene.points.bring_up(scene.pod, EVERYTHING)
+    assert scene.points.part == 15
+    scaled = Scene(Scaled(), 5, 5, weight=3)
+    scaled.points.bring_up(scaled.pod, EVERYTHING)
+    assert scaled.points.part == 300
+    assert scaled.points.is_by_row
+
+
+def test_normalised_points_are_shares_of_the_best_feasible_row() -> None:
+    scene = Scene(Scaled(), 2, 4, 8, weight=2)
+    assert scene.by_row() == [50, 100, 200]
+    scene.rows.turn(True, True, False)
+    assert scene.by_row()[:2] == [100, 200]
+    assert not scene.points.is_by_row
+    assert scene.points.reads & FEASIBLE
+
+
+@pytest.mark.parametrize("plugin", [Scaled, Whole])
+def test_a_row_that_changes_within_the_bounds_is_made_alone(plugin: Any) -> None:
+    scene = Scene(plugin(), 2, 4, 8)
+    assert scene.by_row() == [25, 50, 100]
+    version = scene.points.full_version
+    scene.offer(n0=6)
+    assert scene.by_row() == [75, 50, 100]
+    assert (scene.points.full_version == version) == (plugin is Scaled)
+    scene.offer(n0=16)
+    assert scene.by_row() == [100, 25, 50]
+    assert scene.points.full_version > version
+
+
+def test_scores_that_become_uniform_or_cease_to_be_it_are_made_anew() -> None:
+    scene = Scene(Scaled(), 4, 4)
+    assert scene.by_row() == [100, 100]
+    scene.offer(n0=2)
+    assert scene.by_row() == [50, 100]
+    scene.offer(n0=4)
+    assert scene.by_row() == [100, 100]
+
+
+def test_rows_that_come_and_go_follow() -> None:
+    scene = Scene(Whole(), 2, 4)
+    scene.rows.turn(False, False)
+    scene.by_row()
+    scene.rows.turn(True, False)
+    assert scene.by_row()[0] == 100
+
+
+def test_the_version_moves_with_points_of_all_rows() -> None:
+    scene = Scene(Scaled(), 2, 4)
+    scene.by_row()
+    version = scene.points.version
+    scene.by_row()
+    assert scene.points.version == version
+    scene.offer(n1=8)
+    scene.by_row()
+    assert scene.points.version != version
+
+
+def test_once_keeps_nothing() -> None:
+    scene = Scene(Scaled(), 2, 4, 8, weight=2)
+    kept = scene.by_row()
+    once = scene.points.once(scene.pod, np.array([True, True, False]))
+    assert once is not None
+    assert once.raw.tolist() == [2, 4, 8]
+    assert isinstance(once.final, np.ndarray)
+    assert once.final[:2].tolist() == [100, 200]
+    assert scene.kept() == kept
+    plain = Scene(CpuScore(), 2, 4, weight=3)
+    found = plain.points.once(plain.pod, np.array([True, False]))
+    assert found is not None
+    assert isinstance(found.final, np.ndarray)
+    assert found.final.tolist() == [6, 12]
+
+
+def test_scores_out_of_range_are_an_error_on_feasible_rows_alone() -> None:
+    scene = Scene(Checked(), 100, 101)
+    scene.rows.turn(True, False)
+    assert scene.by_row() == [100, 101]
+    scene.rows.turn(True, True)
+    with pytest.raises(PluginError, match='plugin "Checked" returns an invalid score 101'):
+        scene.by_row()
+    with pytest.raises(PluginError, match="invalid score 101"):
+        scene.points.once(scene.pod, np.array([False, True]))
+    negative = Scene(Checked(), 1)
+    negative.points._check(np.array([0, 100]))
+    with pytest.raises(PluginError, match="invalid score -1"):
+        negative.points._check(np.array([0, -1]))
+
+
+def read(points: WeightedPoints, row: int, given: Points | None = None) -> tuple[int, ...]:
+    share, items = points.reading(given)
+    return paired([share], [item(row) for item in items])
+
+
+def test_what_is_kept_of_a_row_is_read_back_as_raw_and_final_points() -> None:
+    plain, scaled = Scene(CpuScore(), 2, 4, weight=3), Scene(Scaled(), 2, 4, weight=3)
+    uniform = Scene(Scaled(), 4, 4, weight=3)
+    for scene in (plain, scaled, uniform):
+        scene.by_row()
+    assert read(plain.points, 1) == (4, 12)
+    assert read(scaled.points, 0) == (2, 150)
+    assert read(uniform.points, 0) == (4, 300)
+    assert uniform.points.reading()[1] == []
+    given = Points(np.array([7, 8]), np.array([70, 80]))
+    assert read(scaled.points, 1, given) == (8, 80)
+    assert read(scaled.points, 1, Points(np.array([7, 8]), 9)) == (8, 9)
+
+
+def test_several_scorers_are_read_in_their_order() -> None:
+    shares = [("A", 2, 5, 10, False), ("B", 3, None, None, True), ("C", 1, None, None, False)]
+    assert paired(shares, [4, 6, 7]) == (5, 10, 4, 12, 6, 7)
