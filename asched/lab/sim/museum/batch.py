@@ -118,7 +118,20 @@ class Incident18(Incident):
         }
 
 
-class Incident20(Incident):
+class WithDevices(Incident):
+    """Base of those about devices: in the end every claim that could be served is."""
+
+    devices: Devices
+
+    def is_plain(self, pod: Json) -> bool:
+        return not pod["spec"].get("resourceClaims")
+
+    def judge(self, world: World) -> None:  # noqa: ARG002 - its devices know the world
+        found = self.devices.could_be_served()
+        assert not found, found[0]
+
+
+class Incident20(WithDevices):
     """As many claims as devices, all at once, and the news of allocations late and out of order."""
 
     what = "one device went to two claims, and a shared claim was tried millions of times"
@@ -150,15 +163,8 @@ class Incident20(Incident):
         name = self.devices.add_claim(f"claim-{world.rng.randrange(20)}")
         pod["spec"]["resourceClaims"] = [{"name": "d", "resourceClaimName": name}]
 
-    def is_plain(self, pod: Json) -> bool:
-        return not pod["spec"].get("resourceClaims")
 
-    def judge(self, world: World) -> None:  # noqa: ARG002 - its devices know the world
-        found = self.devices.could_be_served()
-        assert not found, found[0]
-
-
-class IncidentN5(Incident):
+class IncidentN5(WithDevices):
     """Another scheduler allocates devices to claims of its own; what it holds is not given out once
     more as soon as it is seen, and is ours when it is free again.
     """
@@ -211,13 +217,6 @@ class IncidentN5(Incident):
         metadata = {"name": name, "namespace": "default"}
         world.server.create("resourceclaims", {"metadata": metadata, "spec": spec})
         pod["spec"]["resourceClaims"] = [{"name": "d", "resourceClaimName": name}]
-
-    def is_plain(self, pod: Json) -> bool:
-        return not pod["spec"].get("resourceClaims")
-
-    def judge(self, world: World) -> None:  # noqa: ARG002 - its devices know the world
-        found = self.devices.could_be_served()
-        assert not found, found[0]
 
 
 class IncidentN4(Incident):
