@@ -8,16 +8,17 @@ The other scheduler decided a little earlier than its binding is seen. Bindings 
 side: some of those decided before arrive after, and the other way round. A decision that differs is
 therefore judged again when NEAR more bindings or AGAIN_S have passed, in the orders in which the
 decisions around it may have been made (`neighbours.py`). If it agrees in one of them, the outcome
-is `lag`. What is left is judged once more LATE_S later: a binding decided before may have taken so
+is `lag`, and the finding names the bindings without which it would not be: the fewest that were
+found. What is left is judged once more LATE_S later: a binding decided before may have taken so
 long. A refusal that differs is judged again when the longest backoff has passed: by then the pod
 may have a node.
 
 Bounds  AGAIN_MAX decisions wait for a second look, further ones keep what the first one found; a
-        number for each pod that waits.
+        number for each pod that waits; FEW bindings are left out one by one to see who matters.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final
@@ -28,7 +29,7 @@ from asched.core.model.kinds import POD
 from asched.core.model.pod import Pod, PodCondition
 from asched.core.shadow.finding import AGREES, UNJUDGED, Finding, Outcome, Verdict
 from asched.core.shadow.judging import Judge
-from asched.core.shadow.neighbours import NEAR, Binding, Neighbours
+from asched.core.shadow.neighbours import NEAR, Binding, Moved, Neighbours
 from asched.core.shadow.tally import Tally
 from asched.core.state.cluster import Sight
 from asched.core.state.facts import Fact, Gone, Seen
@@ -38,6 +39,8 @@ LATE_S: Final = 3.0
 #: kube-scheduler's longest backoff by default is 10 s.
 BACKOFF_S: Final = 12.0
 AGAIN_MAX: Final = 2_048
+#: So many bindings that explain a lag are looked at one by one, whether they matter.
+FEW: Final = 8
 
 
 @dataclass(slots=True)
@@ -156,7 +159,7 @@ class Shadow:
         elif old.spec.node_name:
             return
         came = self._arrived.pop(pod.uid, 0) or next(self._numbers)
-        binding = self._neighbours.add(pod.uid, came, pod.priority)
+        binding = self._neighbours.add(pod.uid, came, pod.priority, self._context.now_s)
         finding = self._judge(pod).placed(old, pod.spec.node_name)
         is_settled = finding.outcome in AGREES or finding.outcome in UNJUDGED
         if is_settled or self.doubts >= AGAIN_MAX:
@@ -210,15 +213,36 @@ class Shadow:
         own = self._cluster.placed.get(pod.uid)
         if own is None or not self._context.owns(pod):
             return finding
-        assert doubt.binding is not None
+        binding, neighbours = doubt.binding, self._neighbours
+        assert binding is not None
         judge, node = self._judge(pod), finding.theirs
-        for gone in self._neighbours.later(doubt.binding, node, is_late=doubt.is_late):
+
+        def agrees(moved: Moved) -> bool:
             with self._cluster.supposing() as suppose:
-                suppose.without((own, *gone))
-                again = judge.placed(pod, node)
-            if again.outcome in AGREES:
-                return finding._replace(outcome=Outcome.LAG, details=_first(finding))
+                suppose.without((own, *neighbours.gone(binding, moved)))
+                return judge.placed(pod, node).outcome in AGREES
+
+        for moved in neighbours.orders(binding, node, is_late=doubt.is_late):
+            if agrees(moved):
+                fewest = self._fewest(moved, (node, finding.ours), agrees)
+                told = {**_first(finding), **neighbours.told(binding, fewest)}
+                return finding._replace(outcome=Outcome.LAG, details=told)
         return finding
+
+    def _fewest(
+        self, moved: Moved, nodes: tuple[str, str], agrees: Callable[[Moved], bool]
+    ) -> Moved:
+        """Fewer of them with which it agrees as well: those on the two nodes, if that is enough,
+        and of a few none that does not matter.
+        """
+        fewer = self._neighbours.only(moved, nodes)
+        if fewer == moved or (len(fewer) and agrees(fewer)):
+            moved = fewer
+        if len(moved) <= FEW:
+            for one in (*moved.after, *moved.before):
+                if len(moved) > 1 and agrees(moved.without(one)):
+                    moved = moved.without(one)
+        return moved
 
     def _refused_again(self, doubt: _Doubt) -> Finding:
         finding = doubt.finding

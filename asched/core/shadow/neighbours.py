@@ -4,16 +4,21 @@ Bounds  FAR on each side of the one that is asked about; bindings after these co
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from asched.core.state.pods import PodInfo
+
+Infos = tuple[PodInfo, ...]
 
 #: How near a binding must be to have changed places: in two readings of the queue's order, and
 #: in any order at all.
 NEAR: Final = 64
 SHUFFLED: Final = 8
 FAR: Final = 256
+#: As far as a binding may be from its node's others, nearer ones first.
+REACHES: Final = (SHUFFLED, NEAR)
+REACHES_LATE: Final = (NEAR // 2, FAR)
 
 
 class Binding(NamedTuple):
@@ -23,6 +28,7 @@ class Binding(NamedTuple):
     uid: str
     came: int
     priority: int
+    seen_s: float = 0.0
 
     def came_before(self, other: "Binding") -> bool:
         return self.came < other.came
@@ -40,6 +46,23 @@ class Binding(NamedTuple):
         return self.priority == other.priority and self.came < other.came
 
 
+class Moved(NamedTuple):
+    """Bindings that were decided in another order than they were seen in: of those seen before one
+    the ones decided after it, and of those seen after it the ones decided before.
+    """
+
+    after: tuple[Binding, ...] = ()
+    before: tuple[Binding, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.after) + len(self.before)
+
+    def without(self, one: Binding) -> "Moved":
+        """All but one of them."""
+        after = tuple([other for other in self.after if other is not one])
+        return Moved(after, tuple([other for other in self.before if other is not one]))
+
+
 class Neighbours:
     """Whoever was bound around the same time. `placed`: uid -> pod, as the cluster knows it."""
 
@@ -48,45 +71,77 @@ class Neighbours:
         self._last: deque[Binding] = deque(maxlen=2 * FAR + 1)
         self.count = 0
 
-    def add(self, uid: str, came: int, priority: int) -> Binding:
+    def add(self, uid: str, came: int, priority: int, seen_s: float = 0.0) -> Binding:
         """A binding is seen."""
         self.count += 1
-        binding = Binding(self.count, uid, came, priority)
+        binding = Binding(self.count, uid, came, priority, seen_s)
         self._last.append(binding)
         return binding
 
-    def later(self, of: Binding, node: str, *, is_late: bool) -> Iterator[tuple[PodInfo, ...]]:
-        """Who was decided later, in one possible order after the other: the queue's by arrival, by
-        arrival among equals, by priority; before the nearest on its node; after all of the nearest.
-        `is_late`: the queue's order among all that are remembered.
+    def orders(self, of: Binding, node: str, *, is_late: bool) -> Iterator[Moved]:
+        """What may have been decided in another order than it was seen in, one possibility after
+        the other: the queue's order by arrival, by arrival among equals, by priority; after all of
+        the nearest; before the others on its node and after those on other nodes, near it and
+        further away. `is_late`: among all that are remembered.
         """
         reach = FAR if is_late else NEAR
-        tried: set[tuple[str, ...]] = set()
-        for gone in (
-            self._later(of, reach, of.came_before),
-            self._later(of, reach, of.was_its_turn),
-            self._later(of, reach, of.had_priority),
-            self._later(of, SHUFFLED, lambda other: self._node(other) == node),
-            self._later(of, SHUFFLED, lambda _: False),
+
+        def is_beside(other: Binding) -> bool:
+            return self.node_of(other) == node
+
+        tried: set[Moved] = {Moved()}
+        for moved in (
+            self._moved(of, reach, of.came_before),
+            self._moved(of, reach, of.was_its_turn),
+            self._moved(of, reach, of.had_priority),
+            self._moved(of, SHUFFLED, lambda _: False),
+            *(self._moved(of, far, is_beside) for far in REACHES),
+            *(self._moved(of, far, is_beside) for far in REACHES_LATE if is_late),
         ):
-            key = tuple([info.pod.uid for info in gone])
-            if key not in tried:
-                tried.add(key)
-                yield gone
+            if moved not in tried:
+                tried.add(moved)
+                yield moved
 
-    def _later(
-        self, of: Binding, reach: int, is_later: Callable[[Binding], bool]
-    ) -> tuple[PodInfo, ...]:
-        """Those of the nearest of which it holds, and all that were bound after these."""
-        found = []
-        for other in self._last:
-            ahead = other.number - of.number
-            if ahead > reach or (ahead and -ahead <= reach and is_later(other)):
-                info = self._placed.get(other.uid)
-                if info is not None:
-                    found.append(info)
-        return tuple(found)
+    def _moved(self, of: Binding, reach: int, is_later: Callable[[Binding], bool]) -> Moved:
+        """As if those of the nearest were decided later of which it holds, and no others."""
+        near = [other for other in self._last if 0 < abs(other.number - of.number) <= reach]
+        return Moved(
+            tuple([other for other in near if other.number < of.number and is_later(other)]),
+            tuple([other for other in near if other.number > of.number and not is_later(other)]),
+        )
 
-    def _node(self, other: Binding) -> str:
+    def gone(self, of: Binding, moved: Moved) -> Infos:
+        """Whoever was not there yet when it was decided, if these were decided otherwise."""
+        before = {other.number for other in moved.before}
+        later = [o for o in self._last if o.number > of.number and o.number not in before]
+        found = [self._placed.get(other.uid) for other in (*moved.after, *later)]
+        return tuple([info for info in found if info is not None])
+
+    def only(self, moved: Moved, nodes: Collection[str]) -> Moved:
+        """Of these the ones on some nodes."""
+        return Moved(
+            tuple([other for other in moved.after if self.node_of(other) in nodes]),
+            tuple([other for other in moved.before if self.node_of(other) in nodes]),
+        )
+
+    def node_of(self, other: Binding) -> str:
+        """Where it is; "" if it is gone."""
         info = self._placed.get(other.uid)
         return "" if info is None else info.node_name
+
+    def told(self, of: Binding, moved: Moved) -> dict[str, Any]:
+        """Each of them: how many places and seconds away from this binding it was seen."""
+        return {
+            name: [
+                {
+                    "pod": info.pod.key,
+                    "node": info.node_name,
+                    "places": abs(other.number - of.number),
+                    "seconds": round(abs(other.seen_s - of.seen_s), 3),
+                }
+                for other in sorted(others, key=lambda one: abs(one.number - of.number))
+                if (info := self._placed.get(other.uid)) is not None
+            ]
+            for name, others in (("decidedAfter", moved.after), ("decidedBefore", moved.before))
+            if others
+        }

@@ -7,6 +7,10 @@ from asched.core.shadow.finding import MEANING, Outcome, Verdict
 
 #: Examples shown of each outcome where not all are asked for.
 SHOWN_MAX: Final = 5
+#: Those that are explained.
+LAGS_SHOWN: Final = 2
+#: Bindings named of one that was decided in another order.
+NAMED_MAX: Final = 3
 
 
 def text(told: Mapping[str, Any], *, is_wide: bool = False) -> str:
@@ -44,7 +48,7 @@ def _examples(examples: list[Mapping[str, Any]], shown_max: int) -> Iterator[str
     for one in reversed(examples):  # the last ones say more of how things are
         key = one["verdict"], one["outcome"]
         shown[key] = shown.get(key, 0) + 1
-        if one["outcome"] == Outcome.LAG or shown[key] > shown_max:
+        if shown[key] > (LAGS_SHOWN if one["outcome"] == Outcome.LAG else shown_max):
             continue
         yield _example(one)
 
@@ -67,6 +71,12 @@ def _example(one: Mapping[str, Any]) -> str:
         said += f" here: {details['ours']}" if "ours" in details else ""
     elif "error" in details:
         said += f"; {details['error']}"
+    for name, word in (("decidedAfter", "after it"), ("decidedBefore", "before it")):
+        others = details.get(name, ())
+        if others:
+            named = [f"{o['pod']} on {o['node']}" for o in others[:NAMED_MAX]]
+            more = f" and {len(others) - NAMED_MAX} more" if len(others) > NAMED_MAX else ""
+            said += f"; agrees if decided {word}: {', '.join(named)}{more}"
     if details.get("secondLook") is False:
         said += "; there was no time for a second look"
     return said

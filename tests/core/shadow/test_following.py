@@ -140,7 +140,28 @@ def test_bindings_in_another_order_than_the_decisions_are_lag() -> None:
     looking.binds(large, "n1")
     looking.later(AGAIN_S)
     assert looking.found() == {"same": 1, "lag": 1}
-    assert looking.example()["details"]["first"] == "score"
+    details = looking.example()["details"]
+    assert details["first"] == "score"
+    (other,) = details["decidedBefore"]
+    assert (other["pod"], other["node"], other["places"]) == ("default/a", "n1", 1)
+    assert "agrees if decided before it: default/a on n1" in text(looking.tally.told())
+
+
+def test_of_bindings_in_another_order_only_those_that_matter_are_named() -> None:
+    """b was decided when a had its place; others that came and went between say nothing."""
+    looking = Looking(*equal("n1", cpu="5"), *equal("n2", cpu="4"), *equal("x", cpu="1"))
+    large = a_pod("a").requests(cpu="3", memory="3Gi")
+    tiny = [a_pod(f"t{n}").requests(cpu="1m", memory="1Mi") for n in range(4)]
+    looking.waits(large, *tiny[:2], small("b"), *tiny[2:])
+    looking.binds(small("b"), "n2")
+    for number, pod in enumerate((*tiny[:2], large, *tiny[2:])):
+        looking.binds(pod, "x" if pod is not large else "n1")
+        assert number < NEAR
+    looking.later(AGAIN_S)
+    lags = [one for one in looking.tally.told()["examples"] if one["pod"] == "default/b"]
+    assert [one["outcome"] for one in lags] == ["lag"]
+    assert [one["pod"] for one in lags[0]["details"]["decidedBefore"]] == ["default/a"]
+    assert "decidedAfter" not in lags[0]["details"]
 
 
 def test_a_binding_that_takes_long_is_looked_for_once_more() -> None:
