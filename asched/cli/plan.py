@@ -4,7 +4,8 @@
   asched plan --check web.plan                            do these places still hold?
   asched plan --apply web.plan                            create the pods, each on its node
 
-A plan is made for Pods, ReplicaSets and Deployments that are not there yet. Applied, every pod
+A plan is made for Pods, Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs and
+ReplicationControllers that are not there yet. Applied, every pod
 asks for its node by name in its required node affinity, held back by the gate asched.dev/plan until
 all are there; then the scheduler that the pods name places them, with all its checks. Places that
 do not hold any more, a quota or a webhook that says no, somebody who was faster: then everything is
@@ -32,7 +33,8 @@ from asched.cli.supposed import (
     scheduler,
     snapshot,
 )
-from asched.lab.whatif.plan import NoPlanError, Plan, holds, planned
+from asched.lab.whatif.makers import NoPlanError
+from asched.lab.whatif.plan import Plan, holds, planned
 from asched.lab.whatif.result import Result
 from asched.lab.whatif.snapshot import Snapshot
 

@@ -9,7 +9,7 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import pytest_asyncio
@@ -25,7 +25,12 @@ from tests.patience import HANG_S
 Json = dict[str, Any]
 pytestmark = [pytest.mark.real, pytest.mark.asyncio(loop_scope="module")]
 
-CONTROLLERS = "deployment-controller,replicaset-controller,garbage-collector-controller"
+CONTROLLERS = (
+    "deployment-controller,replicaset-controller,garbage-collector-controller,job-controller,"
+    "statefulset-controller,daemonset-controller,persistentvolume-binder-controller"
+)
+#: So long a controller that is not content with its pods has to say so.
+SETTLED_S: Final = 2.0
 DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
 SETS = "/apis/apps/v1/namespaces/default/replicasets"
 PODS = "/api/v1/namespaces/default/pods"
@@ -185,3 +190,132 @@ async def test_room_taken_while_it_is_applied_takes_everything_back(
     assert "forbidden" in err
     assert await items(plane, PODS, "quota") == []
     assert len(await plane.every(PODS)) == count
+
+
+CONTROLLED: Final = [
+    {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "sum"},
+        "spec": {"completions": 5, "parallelism": 3, "completionMode": "Indexed"},
+    },
+    {
+        "apiVersion": "batch/v1",
+        "kind": "Job",
+        "metadata": {"name": "once"},
+        "spec": {"parallelism": 2},
+    },
+    {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db"},
+        "spec": {
+            "replicas": 3,
+            "serviceName": "db",
+            "volumeClaimTemplates": [
+                {
+                    "metadata": {"name": "data"},
+                    "spec": {
+                        "accessModes": ["ReadWriteOnce"],
+                        "storageClassName": "local",
+                        "resources": {"requests": {"storage": "1Gi"}},
+                    },
+                }
+            ],
+        },
+    },
+    {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent"},
+        "spec": {},
+    },
+]
+
+
+def controlled(manifest: Json) -> Json:
+    """With a template of pods that ask for little."""
+    name = manifest["metadata"]["name"]
+    labels = {"app": name}
+    spec: Json = {
+        "schedulerName": "asched",
+        "containers": [
+            {"name": "main", "image": "pause", "resources": {"requests": {"cpu": "50m"}}}
+        ],
+    }
+    made: Json = {**manifest["spec"], "template": {"metadata": {"labels": labels}, "spec": spec}}
+    if manifest["kind"] == "Job":
+        spec["restartPolicy"] = "Never"
+    else:
+        made["selector"] = {"matchLabels": labels}
+    return {**manifest, "metadata": {"namespace": "default", "name": name}, "spec": made}
+
+
+@pytest.mark.parametrize("manifest", CONTROLLED, ids=lambda one: one["metadata"]["name"])
+async def test_what_a_controller_would_make_has_the_places_of_its_plan(
+    plane: ControlPlane, tmp_path: Path, manifest: Json
+) -> None:
+    """1. Planned and applied. 2. The controller takes the pods for its own and makes no others."""
+    name = manifest["metadata"]["name"]
+    if name == "db":
+        await local_volumes(plane)
+    plan = await plan_of(tmp_path, plane, controlled(manifest))
+    wanted = {p["pod"]["metadata"]["name"]: p["node"] for p in json.loads(plan.read_text())["pods"]}
+    assert len(wanted) == {"sum": 3, "once": 2, "db": 3, "agent": 6}[name]
+
+    ended, told, err = await asched(
+        "plan", "--apply", str(plan), f"--kubeconfig={plane.kubeconfig}"
+    )
+    assert ended == 0, err
+    assert told.startswith(f"applied: {len(wanted)} pods on ")
+
+    await asyncio.sleep(SETTLED_S)
+    pods = await items(plane, PODS, name)
+    assert {p["metadata"]["name"]: p["spec"].get("nodeName") for p in pods} == wanted
+    uids = set()
+    for pod in pods:
+        (owner,) = pod["metadata"]["ownerReferences"]
+        assert (owner["kind"], owner["name"]) == (manifest["kind"], name)
+        assert not pod["metadata"].get("deletionTimestamp")
+        uids.add(owner["uid"])
+    (uid,) = uids
+    plural = {"Job": "/apis/batch/v1/namespaces/default/jobs"}.get(
+        manifest["kind"], f"/apis/apps/v1/namespaces/default/{manifest['kind'].lower()}s"
+    )
+    (owner,) = [one for one in await plane.every(plural) if one["metadata"]["name"] == name]
+    assert owner["metadata"]["uid"] == uid
+    status = owner["status"]
+    match manifest["kind"]:
+        case "Job":
+            assert status["active"] == len(wanted)
+            finalizers = [pod["metadata"]["finalizers"] for pod in pods]
+            assert finalizers == [["batch.kubernetes.io/job-tracking"]] * len(wanted)
+        case "StatefulSet":
+            assert owner["spec"]["updateStrategy"]["type"] == "RollingUpdate"
+            assert status["replicas"] == status["updatedReplicas"] == len(wanted)
+            assert status["currentRevision"] == status["updateRevision"]
+        case "DaemonSet":
+            assert status["currentNumberScheduled"] == len(wanted)
+            assert status["updatedNumberScheduled"] == len(wanted)
+
+
+async def local_volumes(plane: ControlPlane) -> None:
+    """One of a class that waits for a pod, on each of three nodes."""
+    storage_class = {
+        "metadata": {"name": "local"},
+        "provisioner": "kubernetes.io/no-provisioner",
+        "volumeBindingMode": "WaitForFirstConsumer",
+    }
+    await plane.create("/apis/storage.k8s.io/v1/storageclasses", [storage_class])
+    volumes = []
+    for number in range(3):
+        here = {"key": "kubernetes.io/hostname", "operator": "In", "values": [f"n{number}"]}
+        spec = {
+            "capacity": {"storage": "1Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "local",
+            "local": {"path": "/data"},
+            "nodeAffinity": {"required": {"nodeSelectorTerms": [{"matchExpressions": [here]}]}},
+        }
+        volumes.append({"metadata": {"name": f"pv-{number}"}, "spec": spec})
+    await plane.create("/api/v1/persistentvolumes", volumes)

@@ -27,6 +27,8 @@ pytestmark = pytest.mark.real
 USER: Final = "onlooker"
 THEIRS: Final = "default-scheduler"
 PACKING: Final = "packing"
+#: Second looks on a machine that others use.
+LOOKS_PER_S: Final = 100
 #: Agreement, and what says nothing against it.
 EXPLAINED: Final = ("same", "tie", "lag", "sampled", "missed")
 #: A configuration as a team may have one: all nodes are scored, and a second profile packs.
@@ -132,7 +134,7 @@ async def test_beside_a_real_scheduler_every_difference_has_a_reason(
                 pod["spec"]["schedulerName"] = names[number % len(names)]
             await plane.create_pods(crowd)
             pods = await plane.until(all_settled)
-            await asyncio.sleep(2 * (AGAIN_S + LATE_S))  # second looks
+            await asyncio.sleep(2 * (AGAIN_S + LATE_S) + PODS_COUNT / LOOKS_PER_S)
             process.signal(signal.SIGTERM)
             assert await process.ended(HANG_S) == 0
             assert "Traceback" not in process.words

@@ -40,7 +40,7 @@ LATE_S: Final = 3.0
 BACKOFF_S: Final = 12.0
 AGAIN_MAX: Final = 2_048
 #: So many bindings that explain a lag are looked at one by one, whether they matter.
-FEW: Final = 8
+FEW: Final = 4
 
 
 @dataclass(slots=True)
@@ -219,15 +219,19 @@ class Shadow:
 
         def agrees(moved: Moved) -> bool:
             with self._cluster.supposing() as suppose:
-                suppose.without((own, *neighbours.gone(binding, moved)))
+                suppose.without(neighbours.gone(binding, moved, is_late=doubt.is_late))
                 return judge.placed(pod, node).outcome in AGREES
 
-        for moved in neighbours.orders(binding, node, is_late=doubt.is_late):
-            if agrees(moved):
-                fewest = self._fewest(moved, (node, finding.ours), agrees)
-                told = {**_first(finding), **neighbours.told(binding, fewest)}
-                return finding._replace(outcome=Outcome.LAG, details=told)
-        return finding
+        with self._cluster.supposing() as suppose:
+            suppose.without((own, *neighbours.far(binding, is_late=doubt.is_late)))
+            for moved in neighbours.orders(binding, node, is_late=doubt.is_late):
+                if agrees(moved):
+                    fewest = self._fewest(moved, (node, finding.ours), agrees)
+                    break
+            else:
+                return finding
+        told = {**_first(finding), **neighbours.told(binding, fewest)}
+        return finding._replace(outcome=Outcome.LAG, details=told)
 
     def _fewest(
         self, moved: Moved, nodes: tuple[str, str], agrees: Callable[[Moved], bool]

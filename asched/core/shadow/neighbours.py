@@ -1,10 +1,12 @@
 """The last bindings that were seen, and the orders in which they may have been decided.
 
 Bounds  FAR on each side of the one that is asked about; bindings after these count as later.
+        LAST_MAX bindings are remembered.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from asched.core.state.pods import PodInfo
@@ -16,6 +18,8 @@ Infos = tuple[PodInfo, ...]
 NEAR: Final = 64
 SHUFFLED: Final = 8
 FAR: Final = 256
+#: A look that comes late finds its neighbours; a megabyte.
+LAST_MAX: Final = 8_192
 #: As far as a binding may be from its node's others, nearer ones first.
 REACHES: Final = (SHUFFLED, NEAR)
 REACHES_LATE: Final = (NEAR // 2, FAR)
@@ -68,7 +72,7 @@ class Neighbours:
 
     def __init__(self, placed: Mapping[str, PodInfo]) -> None:
         self._placed = placed
-        self._last: deque[Binding] = deque(maxlen=2 * FAR + 1)
+        self._last: deque[Binding] = deque(maxlen=LAST_MAX)
         self.count = 0
 
     def add(self, uid: str, came: int, priority: int, seen_s: float = 0.0) -> Binding:
@@ -104,17 +108,34 @@ class Neighbours:
 
     def _moved(self, of: Binding, reach: int, is_later: Callable[[Binding], bool]) -> Moved:
         """As if those of the nearest were decided later of which it holds, and no others."""
-        near = [other for other in self._last if 0 < abs(other.number - of.number) <= reach]
+        near = self._within(of.number - reach, of.number + reach)
         return Moved(
             tuple([other for other in near if other.number < of.number and is_later(other)]),
             tuple([other for other in near if other.number > of.number and not is_later(other)]),
         )
 
-    def gone(self, of: Binding, moved: Moved) -> Infos:
-        """Whoever was not there yet when it was decided, if these were decided otherwise."""
+    def far(self, of: Binding, *, is_late: bool) -> Infos:
+        """Whoever was bound so much later that it was decided later in any of the orders."""
+        start = of.number + (FAR if is_late else NEAR) + 1
+        return self._infos(self._within(start, self.count))
+
+    def gone(self, of: Binding, moved: Moved, *, is_late: bool) -> Infos:
+        """Who beside these was not there yet when it was decided, if some were decided otherwise
+        than they were seen.
+        """
         before = {other.number for other in moved.before}
-        later = [o for o in self._last if o.number > of.number and o.number not in before]
-        found = [self._placed.get(other.uid) for other in (*moved.after, *later)]
+        near = self._within(of.number + 1, of.number + (FAR if is_late else NEAR))
+        return self._infos((*moved.after, *(o for o in near if o.number not in before)))
+
+    def _within(self, first: int, last: int) -> list[Binding]:
+        """Those of these numbers that are remembered."""
+        if not self._last:
+            return []
+        oldest = self._last[0].number
+        return list(islice(self._last, max(first - oldest, 0), max(last - oldest + 1, 0)))
+
+    def _infos(self, bindings: Iterable[Binding]) -> Infos:
+        found = [self._placed.get(other.uid) for other in bindings]
         return tuple([info for info in found if info is not None])
 
     def only(self, moved: Moved, nodes: Collection[str]) -> Moved:

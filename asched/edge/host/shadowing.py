@@ -27,8 +27,8 @@ from asched.edge.telemetry.instruments import Families
 log = logging.getLogger("asched.shadow")
 
 LOOK_S: Final = 0.1
-#: Whoever asked for the end waits for the report.
-END_S: Final = 10.0
+#: Whoever asked for the end waits for the report, and a kubelet waits 30 s.
+END_S: Final = 25.0
 
 
 @dataclass(frozen=True, slots=True)

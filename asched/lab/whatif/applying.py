@@ -20,7 +20,8 @@ import orjson
 from asched.edge.client.errors import ApiError, ClientError, NotFound, TransportError
 from asched.edge.client.session import Session, read_json
 from asched.lab.apiserver.resources import BY_KIND
-from asched.lab.whatif.plan import GATE, NoPlanError, Plan, gated, marked, pinned
+from asched.lab.whatif.makers import DEPLOYMENT, GATE, STATEFUL_SET, NoPlanError, selected
+from asched.lab.whatif.plan import Plan, gated, marked, pinned
 from asched.lab.whatif.snapshot import Json
 
 AT_ONCE: Final = 16
@@ -29,6 +30,10 @@ POLL_S: Final = 0.5
 #: From here on an answer does not say whether the object was stored.
 SERVER_ERROR: Final = 500
 JSON_PATCH: Final = "application/json-patch+json"
+MERGE_PATCH: Final = "application/merge-patch+json"
+#: Of a StatefulSet: the field of its status, and the label of its pods.
+REVISION: Final = "updateRevision"
+REVISION_LABEL: Final = "controller-revision-hash"
 
 
 class Applying:
@@ -59,32 +64,57 @@ class Applying:
 
     async def _steps(self) -> None:
         plan = self._plan
+        for claim in plan.before:
+            await self._create(claim)
         pods = [gated(pinned(pod, node)) for pod, node in plan.pods]
         await self._each(self._create(pod) for pod in pods)
         self._tell(f"created {len(pods)} pods, held back")
         for owner in plan.owners:
-            await self._create(owner)
+            await self._create(_first(owner))
             metadata = owner["metadata"]
             self._tell(f"created {owner['kind']} {metadata['namespace']}/{metadata['name']}")
         if plan.owners:
             await self._until(_adopted, "have no controller", self._of_owners())
+            for owner in plan.owners:
+                if owner["kind"] == STATEFUL_SET[1]:
+                    await self._revise(owner)
         await self._each(self._open(path) for path in self._pod_paths())
         await self._until(_placed, "have no node", {_path(pod): node for pod, node in plan.pods})
         self._tell(f"all {len(pods)} pods have the nodes of the plan")
 
     def _of_owners(self) -> dict[str, str]:
-        """Paths of pods that a ReplicaSet is to adopt, with its name."""
-        sets = [owner for owner in self._plan.owners if owner["kind"] == "ReplicaSet"]
+        """Paths of pods that an owner is to adopt, with its name."""
+        makers = [o for o in self._plan.owners if o["kind"] != DEPLOYMENT[1]]
+        makers.sort(key=lambda owner: len(owner["metadata"]["name"]))
         found = {}
         for pod, _ in self._plan.pods:
-            labels = pod["metadata"].get("labels") or {}
-            for one in sets:
-                chosen = one["spec"]["selector"].get("matchLabels") or {}
-                name = one["metadata"]["name"]
-                is_of_it = pod["metadata"]["name"].startswith(f"{name}-")
-                if is_of_it and chosen.items() <= labels.items():
+            metadata = pod["metadata"]
+            labels = metadata.get("labels") or {}
+            for one in makers:
+                name, where = one["metadata"]["name"], one["metadata"]["namespace"]
+                is_of_it = metadata["name"].startswith(f"{name}-")
+                is_of_it = is_of_it and where == metadata["namespace"]
+                if is_of_it and selected(one).items() <= labels.items():
                     found[_path(pod)] = name
         return found
+
+    async def _revise(self, owner: Json) -> None:
+        """Tell a StatefulSet's pods that they are of its revision, which it says itself, and let it
+        replace others from then on.
+        """
+        path, name = _path(owner), owner["metadata"]["name"]
+        clock = asyncio.get_running_loop().time
+        until_s = clock() + self._patience_s
+        while not (revision := ((await self._ask("GET", path)).get("status") or {}).get(REVISION)):
+            if clock() > until_s:
+                raise NoPlanError(f"StatefulSet {_named(owner)} has no {REVISION}")
+            await asyncio.sleep(POLL_S)
+        label = {"metadata": {"labels": {REVISION_LABEL: revision}}}
+        of_it = [pod for pod, maker in self._of_owners().items() if maker == name]
+        await self._each(self._ask("PATCH", pod, label, MERGE_PATCH) for pod in of_it)
+        strategy = owner["spec"].get("updateStrategy") or {"type": "RollingUpdate"}
+        steps = [{"op": "replace", "path": "/spec/updateStrategy", "value": strategy}]
+        await self._ask("PATCH", path, steps, JSON_PATCH)
 
     # --- requests --------------------------------------------------------------------------------
 
@@ -183,6 +213,13 @@ class Applying:
         metadata = (await self._ask("GET", path))["metadata"]
         is_ours = (metadata.get("annotations") or {}).get(GATE) == self._plan.id
         return str(metadata["uid"]) if is_ours else ""
+
+
+def _first(owner: Json) -> Json:
+    """An owner as it is created: a StatefulSet replaces no pods until they have its label."""
+    if owner["kind"] != STATEFUL_SET[1]:
+        return owner
+    return {**owner, "spec": {**owner["spec"], "updateStrategy": {"type": "OnDelete"}}}
 
 
 def _adopted(pod: Json, owner: str) -> bool:

@@ -4,13 +4,12 @@
 
 What makes a place certain is the pod itself: it asks for its node by name in its required node
 affinity, as a DaemonSet's pods do. So whichever scheduler it names puts it there, with every check
-that belongs to it, or leaves it waiting; elsewhere it cannot go. A controller adopts pods that its
-selector matches: a ReplicaSet, and the Deployment that adopts it, find theirs there and make no
-others. What they make later, in place of one that went, is free again.
+that belongs to it, or leaves it waiting; elsewhere it cannot go. Controllers adopt pods that are as
+they would have made them (`makers.py`), and make no others. What they make later, in place of one
+that went, is free again.
 
-Rules   a plan has a place for every pod and evicts nobody, else there is none. StatefulSets and
-        Jobs give their pods revisions and finalizers and adopt none without: they are refused, and
-        so is what pods need beside, which has to be there first.
+Rules   a plan has a place for every pod and evicts nobody, else there is none. What pods need
+        beside has to be there first, but for claims of a StatefulSet's templates.
         It holds as long as every pod finds its node in a simulation of the cluster as it is by
         then: whatever else changed does not matter.
 """
@@ -22,42 +21,27 @@ from typing import Any, Final
 
 from asched.lab.whatif.changes import Scenario
 from asched.lab.whatif.engine import suppose
+from asched.lab.whatif.makers import GATE, SETS, STATEFUL_SET, NoPlanError, taken_apart
 from asched.lab.whatif.result import Result
-from asched.lab.whatif.snapshot import ADMISSION, WATCHED, Json, Snapshot
-from asched.lab.whatif.workloads import of_template, replica_set_of, wanted
+from asched.lab.whatif.snapshot import Json, Snapshot
 from asched.lab.whatif.world import Scheduler
 
 API_VERSION: Final = "asched.dev/v1"
 KIND: Final = "Plan"
-#: Keeps planned pods back until all of them are there.
-GATE: Final = "asched.dev/plan"
-PLANNED: Final = (("v1", "Pod"), ("apps/v1", "ReplicaSet"), ("apps/v1", "Deployment"))
-MAKERS: Final = (
-    ("apps/v1", "StatefulSet"),
-    ("apps/v1", "DaemonSet"),
-    ("batch/v1", "Job"),
-    ("batch/v1", "CronJob"),
-    ("v1", "ReplicationController"),
-)
 #: The namespace whose uid tells clusters apart.
 SYSTEM: Final = "kube-system"
-#: Random bytes in the name of a pod that is made for a controller.
-SUFFIX_BYTES: Final = 4
 ID_BYTES: Final = 8
-
-
-class NoPlanError(Exception):
-    """There is no plan, or it does not hold any more: lines that say why."""
 
 
 @dataclass(slots=True)
 class Plan:
-    """`pods`: manifests, each with its node; `owners`: what they belong to, in the order in which
-    it is to be created; both are marked with `id`. `version` and `cluster` are those of the
-    snapshot it was made of.
+    """`pods`: manifests, each with its node; `before`: claims that have to be there; `owners`: what
+    they belong to, in the order in which it is to be created; all are marked with `id`. `version`
+    and `cluster` are those of the snapshot it was made of.
     """
 
     id: str = ""
+    before: list[Json] = field(default_factory=list)
     pods: list[tuple[Json, str]] = field(default_factory=list)
     owners: list[Json] = field(default_factory=list)
     server: str = ""
@@ -75,6 +59,7 @@ class Plan:
             "clusterUID": self.cluster,
             "resourceVersion": self.version,
             "made": self.made,
+            "before": self.before,
             "owners": self.owners,
             "pods": [{"node": node, "pod": pod} for pod, node in self.pods],
         }
@@ -88,6 +73,7 @@ class Plan:
             return cls(
                 id=str(document["id"]),
                 pods=[(dict(one["pod"]), str(one["node"])) for one in document["pods"]],
+                before=[dict(claim) for claim in document["before"]],
                 owners=[dict(owner) for owner in document["owners"]],
                 server=document["server"],
                 cluster=document["clusterUID"],
@@ -116,18 +102,18 @@ def planned(
     )
     pods: list[Json] = []
     for manifest in manifests:
-        owners, more = _taken_apart(manifest, replicas, namespace or "default")
-        plan.owners += owners
-        pods += more
+        parts = taken_apart(manifest, replicas, namespace or "default", plan.id, snapshot)
+        plan.owners += parts.owners
+        plan.before += parts.before
+        pods += parts.pods
     if not pods:
         raise NoPlanError("there is no pod to plan for")
     known = {_key(pod) for pod in snapshot.objects.get(("v1", "Pod"), ())}
     there = [_key(pod) for pod in pods if _key(pod) in known]
     if there:
         raise NoPlanError(f"pod {there[0]} is there already")
-    sets = [owner for owner in plan.owners if owner["kind"] == "ReplicaSet"]
-    empty = [{**one, "spec": {**one["spec"], "replicas": 0}} for one in sets]
-    result = suppose(snapshot, Scenario(workloads=(*empty, *map(_owned, pods))), scheduler)
+    supposed = (*plan.before, *_empty(plan.owners), *map(_owned, pods))
+    result = suppose(snapshot, Scenario(workloads=supposed), scheduler)
     _judge(result, {_key(pod) for pod in pods})
     nodes = {place.pod: place.node for place in result.places}
     plan.pods = [(_without_owner(pod), nodes[_key(pod)]) for pod in pods]
@@ -144,10 +130,23 @@ def holds(plan: Plan, snapshot: Snapshot, scheduler: Scheduler) -> Result:
     there = [_key(pod) for pod, _ in plan.pods if _key(pod) in known]
     if there:
         raise NoPlanError(f"pod {there[0]} is there already: was it applied before?")
-    pods = tuple(pinned(pod, node) for pod, node in plan.pods)
-    result = suppose(snapshot, Scenario(workloads=pods), scheduler)
+    claims = {_key(one) for one in snapshot.objects.get(("v1", "PersistentVolumeClaim"), ())}
+    there = [_key(claim) for claim in plan.before if _key(claim) in claims]
+    if there:
+        raise NoPlanError(f"claim {there[0]} is there already")
+    pods = (pinned(pod, node) for pod, node in plan.pods)
+    result = suppose(snapshot, Scenario(workloads=(*plan.before, *pods)), scheduler)
     _judge(result, {_key(pod) for pod, _ in plan.pods})
     return result
+
+
+def _empty(owners: Iterable[Json]) -> list[Json]:
+    """Those that schedulers look at, without pods of their own."""
+    return [
+        {**owner, "spec": {**owner["spec"], "replicas": 0}}
+        for owner in owners
+        if (owner["apiVersion"], owner["kind"]) in (*SETS, STATEFUL_SET)
+    ]
 
 
 def _judge(result: Result, pods: set[str]) -> None:
@@ -192,68 +191,10 @@ def gated(pod: Json) -> Json:
     return {**pod, "spec": {**pod["spec"], "schedulingGates": gates}}
 
 
-def _taken_apart(
-    manifest: Json, replicas: int | None, namespace: str
-) -> tuple[list[Json], list[Json]]:
-    """(what pods belong to, the pods), with names. Raises NoPlanError."""
-    key = (str(manifest.get("apiVersion", "")), str(manifest.get("kind", "")))
-    metadata = {"namespace": namespace, **(manifest.get("metadata") or {})}
-    told = f"{key[1]} {metadata.get('namespace')}/{metadata.get('name', '')}"
-    if key in MAKERS:
-        raise NoPlanError(f"{told}: it adopts no pods that others make, so none can be planned")
-    if key not in PLANNED:
-        if key in WATCHED or key in ADMISSION:
-            raise NoPlanError(f"{told}: a plan makes pods only; create it first")
-        return [], []
-    placed = {**manifest, "metadata": metadata}
-    if key == ("v1", "Pod"):
-        count = 1 if replicas is None else replicas
-        return [], [_named_pod(placed, alone=replicas is None) for _ in range(count)]
-    if "template" not in (manifest.get("spec") or {}):
-        raise NoPlanError(f"{told} has no spec.template")
-    count = wanted(key[1], manifest["spec"]) if replicas is None else replicas
-    scaled = {**placed, "spec": {**placed["spec"], "replicas": count}}
-    owners, replica_set = [scaled], scaled
-    if key[1] == "Deployment":
-        replica_set = replica_set_of(scaled)
-        of_set = {n: v for n, v in replica_set["metadata"].items() if n != "ownerReferences"}
-        spec = {**replica_set["spec"], "replicas": count}
-        replica_set = {**replica_set, "metadata": of_set, "spec": spec}
-        owners = [replica_set, scaled]
-    template = replica_set["spec"]["template"]
-    pods = []
-    for _ in range(count):
-        name = f"{replica_set['metadata']['name']}-{secrets.token_hex(SUFFIX_BYTES)}"
-        named = {
-            **of_template(template),
-            "name": name,
-            "namespace": metadata["namespace"],
-            "ownerReferences": [_reference(replica_set)],
-        }
-        spec = template.get("spec") or {}
-        pods.append({"apiVersion": "v1", "kind": "Pod", "metadata": named, "spec": spec})
-    return owners, pods
-
-
 def marked(obj: Json, plan: str) -> Json:
     """By which what was created is known as ours, should an answer get lost."""
     annotations = {**(obj["metadata"].get("annotations") or {}), GATE: plan}
     return {**obj, "metadata": {**obj["metadata"], "annotations": annotations}}
-
-
-def _named_pod(pod: Json, *, alone: bool) -> Json:
-    """With a name of its own, where it is one of several or has none."""
-    metadata = dict(pod["metadata"])
-    base = metadata.pop("generateName", "") or f"{metadata.get('name', 'pod')}-"
-    if not (alone and metadata.get("name")):
-        metadata["name"] = f"{base}{secrets.token_hex(SUFFIX_BYTES)}"
-    return {**pod, "metadata": metadata}
-
-
-def _reference(replica_set: Json) -> Json:
-    """By which a scheduler finds the set; only supposed, since a set's uid is not known before."""
-    name = replica_set["metadata"]["name"]
-    return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": name, "controller": True}
 
 
 def _owned(pod: Json) -> Json:

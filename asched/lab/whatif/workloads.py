@@ -346,16 +346,34 @@ def _with_claims(manifest: Json, pod: str, spec: Json, store: Store) -> Json:
     """The pod's spec with the claims of its set's templates, which are made unless they are
     there.
     """
-    namespace, volumes = manifest["metadata"]["namespace"], list(spec.get("volumes") or ())
+    namespace = manifest["metadata"]["namespace"]
+    spec, claims = claims_of(manifest, pod, spec)
+    for claim in claims:
+        if store.get(CLAIMS, namespace, claim["metadata"]["name"]) is None:
+            store.create(CLAIMS, claim, namespace)
+    return spec
+
+
+def claims_of(manifest: Json, pod: str, spec: Json) -> tuple[Json, list[Json]]:
+    """(the spec of a StatefulSet's pod with the claims of the set's templates, these claims)."""
+    volumes, claims = list(spec.get("volumes") or ()), []
+    chosen = (manifest["spec"].get("selector") or {}).get("matchLabels") or {}
     for template in manifest["spec"].get("volumeClaimTemplates") or ():
-        name = template["metadata"]["name"]
-        claim = f"{name}-{pod}"
-        if store.get(CLAIMS, namespace, claim) is None:
-            metadata = {**template["metadata"], "name": claim, "namespace": namespace}
-            store.create(CLAIMS, {"metadata": metadata, "spec": template["spec"]}, namespace)
+        own = template["metadata"]
+        name, claim = own["name"], f"{own['name']}-{pod}"
+        labels = {**(own.get("labels") or {}), **chosen}
+        metadata = {
+            **own,
+            "name": claim,
+            "namespace": manifest["metadata"]["namespace"],
+            "labels": labels,
+        }
+        spec_of = template.get("spec") or {}
+        kind = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+        claims.append({**kind, "metadata": metadata, "spec": spec_of})
         volumes = [volume for volume in volumes if volume["name"] != name]
         volumes.append({"name": name, "persistentVolumeClaim": {"claimName": claim}})
-    return {**spec, "volumes": volumes}
+    return {**spec, "volumes": volumes}, claims
 
 
 def _digest(template: Json) -> str:

@@ -11,7 +11,8 @@ from asched.lab.apiserver.server import ApiServer
 from asched.lab.apiserver.store import MODIFIED, Change
 from asched.lab.whatif.applying import Applying
 from asched.lab.whatif.listing import listed
-from asched.lab.whatif.plan import GATE, NoPlanError, Plan, planned
+from asched.lab.whatif.makers import GATE, NoPlanError
+from asched.lab.whatif.plan import Plan, planned
 from asched.lab.whatif.scheduling import scheduler_of
 from tests.lab.whatif.clusters import a_deployment, a_node, a_pod
 

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from asched.lab.whatif.plan import GATE, NoPlanError, Plan, gated, holds, pinned, planned
+from asched.lab.whatif.makers import GATE, NoPlanError
+from asched.lab.whatif.plan import Plan, gated, holds, pinned, planned
 from asched.lab.whatif.scheduling import scheduler_of
 from asched.lab.whatif.snapshot import Snapshot
 from tests.lab.whatif.clusters import a_deployment, a_node, a_pod, a_snapshot
