@@ -149,6 +149,10 @@ class DecideWorld(World):
     async def listed(self, plural: str, namespace: str = "") -> list[JsonObject]:
         return self.objects.listed(plural, namespace)
 
+    def tell(self, facts: Iterable[Fact]) -> None:
+        """What a watch tells of objects that the store does not keep."""
+        self._facts += facts
+
     # --- time ------------------------------------------------------------------------------------
 
     async def until(self, reached: Callable[[], bool], timeout_s: float, what: str) -> None:

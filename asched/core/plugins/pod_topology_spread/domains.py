@@ -184,6 +184,7 @@ class DomainsMemory:
             nodes = self._cluster.nodes
             if not nodes.has_column(key.topology_key):
                 self._cluster.budget.charge(nodes.height / ROWS_PER_STEP)
+                nodes.label_column(key.topology_key)  # at once: else it is charged for again
             self._make_room(self._known, DOMAINS_BYTES)
             counted = self._admits(key.admission) & self.complete(key.required)
             domains = self._known[key] = Domains(self._cluster.view(), key, counted)

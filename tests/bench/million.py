@@ -1,0 +1,102 @@
+"""Very many nodes: `python -m tests.bench.million [--nodes 1000000] [--pods 20000] [--rows ...]`.
+
+    plain           pods without wishes
+    spread          pods that spread over zones, as far as that goes
+    node-affinity   pods that want one of two zones
+
+on one core, as the decide mode counts: processor time of taking pods in, deciding, confirming. With
+`--churn N` so many nodes a second of that time say that they offer something else. Nodes are told
+to the machine and not kept as API objects beside it, so that the memory is the scheduler's own.
+"""
+
+import argparse
+import asyncio
+import gc
+import json
+import resource
+import sys
+from collections.abc import Callable
+from random import Random
+from typing import Any, Final
+
+from asched.core.config.defaults import default_configuration
+from asched.core.model.decode import decode
+from asched.core.model.kinds import NODE
+from asched.core.model.node import Node
+from asched.core.state.facts import Seen
+from asched.lab.bench.manifests import scheduled_by
+from asched.lab.bench.run_decide import DecideWorld
+from tests.bench.crowds import SHAPES, JsonObject, node
+from tests.bench.engine import SCHEDULER, TIMEOUT_S, _create
+
+ROWS: Final[dict[str, Callable[[int, int], JsonObject]]] = {
+    name: SHAPES[name] for name in ("plain", "spread", "node-affinity")
+}
+#: Pods decided before the clock starts: columns and classes are made once.
+WARM: Final = 100
+#: Nodes told at a time.
+CHUNK: Final = 5000
+
+
+def a_node(index: int, cpu: str = "4") -> Node:
+    made = node(index)
+    made["status"]["allocatable"] = {**made["status"]["allocatable"], "cpu": cpu}
+    return decode(Node, made)
+
+
+async def measure(name: str, nodes: int, pods: int, churn: int) -> dict[str, Any]:
+    world = DecideWorld(default_configuration(SCHEDULER))
+    for start in range(0, nodes, CHUNK):
+        world.tell([Seen(NODE, a_node(i)) for i in range(start, min(start + CHUNK, nodes))])
+        world.take_in()
+    intake_s = world.engine_s
+    world.forget_measured()
+    random, changed = Random(0), [0]
+
+    async def change() -> bool:
+        changed[0] += 1
+        world.tell([Seen(NODE, a_node(random.randrange(nodes), random.choice(("4", "3900m"))))])
+        return True
+
+    if churn:
+        world.every(1.0 / churn, change)
+    maker = ROWS[name]
+
+    await _create(world, (scheduled_by(maker(i, nodes), SCHEDULER) for i in range(WARM)), "bench")
+    await world.until(lambda: world.pods.scheduled_count >= WARM, TIMEOUT_S, "the first pods")
+    world.forget_measured()
+    changed[0] = 0
+    await _create(
+        world, (scheduled_by(maker(i, nodes), SCHEDULER) for i in range(WARM, WARM + pods)), "bench"
+    )
+    await world.until(lambda: world.pods.scheduled_count >= WARM + pods, TIMEOUT_S, "all pods")
+    facts = world.facts()
+    found = {
+        "pods_per_s": round(pods / facts["engine_s"], 1),
+        "nodes_told_per_s": round(nodes / intake_s, 1),
+        "nodes_changed": changed[0],
+        "engine_s": facts["engine_s"],
+        "full_passes": facts["full_passes"],
+        "rows": facts["rows"],
+        "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
+    }
+    await world.close()
+    gc.collect()
+    return found
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.million", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    parser.add_argument("--pods", type=int, default=20_000)
+    parser.add_argument("--churn", type=int, default=0)
+    parser.add_argument("--rows", nargs="*", choices=ROWS, default=list(ROWS))
+    args = parser.parse_args()
+    for name in args.rows:
+        found = asyncio.run(measure(name, args.nodes, args.pods, args.churn))
+        sys.stdout.write(json.dumps({"row": name, "nodes": args.nodes, **found}) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
