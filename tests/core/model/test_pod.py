@@ -1,0 +1,89 @@
+"""Pods: what makes two of them equal to every rule."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.model.pod import spec_key
+from tests.builders import PodBuilder, a_pod
+
+
+def test_what_a_pod_does_not_say_has_a_default() -> None:
+    pod = a_pod("web", "team").build()
+    assert (pod.key, pod.priority, pod.labels, pod.is_terminating) == ("team/web", 0, {}, False)
+    assert a_pod().metadata(deletionTimestamp="2026-01-01T00:00:00Z").build().is_terminating
+    assert pod.on("n1").spec.node_name == "n1"
+    assert pod.spec.node_name == ""
+    assert pod.on("n1").metadata is pod.metadata
+
+
+def test_a_condition_is_found_by_its_type() -> None:
+    conditions = [{"type": "Ready", "status": "False"}, {"type": "PodScheduled", "status": "True"}]
+    pod = a_pod().status(conditions=conditions).build()
+    found = pod.condition("PodScheduled")
+    assert found is not None
+    assert found.status == "True"
+    assert pod.condition("Other") is None
+    assert a_pod().build().condition("Ready") is None
+
+
+def key(pod: PodBuilder) -> bytes:
+    return spec_key(pod.build())
+
+
+def volumes(*listed: dict[str, Any]) -> dict[str, Any]:
+    return {"volumes": list(listed)}
+
+
+EPHEMERAL = {"name": "v", "ephemeral": {"volumeClaimTemplate": {"spec": {}}}}
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        a_pod("other"),
+        a_pod().on("n1"),
+        a_pod().gated("g"),
+        a_pod().spec(schedulerName="x"),
+        a_pod().status(nominatedNodeName="n1"),
+        a_pod().spec(schedulingGroup={"podGroupName": "crew"}),
+        a_pod().spec(**volumes({"name": "token", "projected": {"sources": []}})),
+    ],
+)
+def test_what_no_rule_reads_makes_no_difference(other: PodBuilder) -> None:
+    assert key(other) == key(a_pod())
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        a_pod("web", "another"),
+        a_pod().labels(a="b"),
+        a_pod().priority(1),
+        a_pod().spec(preemptionPolicy="Never"),
+        a_pod().selects(zone="a"),
+        a_pod().tolerates("x"),
+        a_pod().requests(cpu="1"),
+        a_pod().init(),
+        a_pod().spec(overhead={"cpu": "1"}),
+        a_pod().spec(hostNetwork=True),
+        a_pod().spec(hostUsers=False),
+        a_pod().spec(resourceClaims=[{"name": "gpu"}]),
+        a_pod().spec(topologySpreadConstraints=[{"topologyKey": "zone"}]),
+        a_pod().spec(affinity={"podAffinity": {}}),
+        a_pod().spec(resources={"requests": {"cpu": "1"}}),
+        a_pod().spec(**volumes({"name": "v", "persistentVolumeClaim": {"claimName": "c"}})),
+        a_pod().metadata(ownerReferences=[{"kind": "ReplicaSet", "uid": "u", "controller": True}]),
+    ],
+)
+def test_what_a_rule_reads_makes_one(other: PodBuilder) -> None:
+    assert key(other) != key(a_pod())
+
+
+def test_volumes_that_are_named_after_the_pod_tell_pods_apart() -> None:
+    assert key(a_pod("a").spec(**volumes(EPHEMERAL))) != key(a_pod("b").spec(**volumes(EPHEMERAL)))
+
+
+def test_a_pod_may_be_looked_at_with_the_labels_of_another() -> None:
+    labelled = a_pod().labels(a="b").build()
+    assert spec_key(a_pod("x").build(), labelled=labelled) == spec_key(labelled)

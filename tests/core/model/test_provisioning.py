@@ -1,0 +1,36 @@
+"""How far a ProvisioningRequest has come, by what it says itself."""
+
+import pytest
+
+from asched.core.model.provisioning import ProvisioningRequest, ProvisioningRequestStatus, Stage
+from asched.core.model.workload import Condition
+
+
+def saying(**statuses: str) -> ProvisioningRequest:
+    conditions = tuple(Condition(type=type_, status=status) for type_, status in statuses.items())
+    return ProvisioningRequest(status=ProvisioningRequestStatus(conditions=conditions))
+
+
+@pytest.mark.parametrize(
+    ("said", "stage"),
+    [
+        ({}, Stage.UNDECIDED),
+        ({"Accepted": "True"}, Stage.UNDECIDED),
+        ({"Provisioned": "False"}, Stage.UNDECIDED),
+        ({"Provisioned": "True"}, Stage.HELD),
+        ({"Provisioned": "True", "BookingExpired": "False"}, Stage.HELD),
+        ({"Provisioned": "True", "BookingExpired": "True"}, Stage.ENDED),
+        ({"Failed": "True"}, Stage.ENDED),
+        ({"CapacityRevoked": "True", "Provisioned": "True"}, Stage.ENDED),
+    ],
+)
+def test_its_conditions_say_how_far_it_has_come(said: dict[str, str], stage: Stage) -> None:
+    assert saying(**said).stage is stage
+
+
+def test_a_condition_is_found_by_its_type() -> None:
+    found = saying(Accepted="True", Failed="False").condition("Failed")
+    assert found is not None
+    assert found.status == "False"
+    assert saying().condition("Failed") is None
+    assert ProvisioningRequest().stage is Stage.UNDECIDED
