@@ -37,7 +37,9 @@ def test_what_is_written_is_read_exactly(text: str | float, value: Fraction) -> 
     assert parse(text) == value
 
 
-@pytest.mark.parametrize("text", ["", "1K", "1 Gi", "ten", "1.2.3", "1e", ".", "0x1", "1e41", "1e-41"])
+@pytest.mark.parametrize(
+    "text", ["", "1K", "1 Gi", "ten", "1.2.3", "1e", ".", "0x1", "1e41", "1e-41"]
+)
 def test_what_is_no_quantity_is_named(text: str) -> None:
     with pytest.raises(QuantityError, match="quantity"):
         parse(text)

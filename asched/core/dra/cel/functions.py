@@ -55,7 +55,7 @@ def to_int(value: Any) -> int:
 
 def to_uint(value: Any) -> Uint:
     if isinstance(value, float):
-        if math.isnan(value):
+        if not math.isfinite(value):
             raise CelRuntimeError("unsigned integer overflow")
         return checked_uint(int(value))
     if is_number(value):
@@ -263,8 +263,12 @@ def as_integer(value: Any) -> int:
 
 
 def as_float(value: Any) -> float:
+    """Infinite where a double ends."""
     number: Fraction = _quantity("asApproximateFloat", value).value
-    return float(number)
+    try:
+        return float(number)
+    except OverflowError:
+        return math.inf if number > 0 else -math.inf
 
 
 def _part(name: str) -> Function:

@@ -109,12 +109,15 @@ def _string(expression: str, start: int, found: re.Match[str]) -> tuple[Token, i
             break
         at += 2 if expression[at] == "\\" and not raw else 1
     body = expression[found.end() : at]
-    text = body if raw else _unescape(expression, found.end(), body)
-    value: str | bytes = text.encode() if binary else text
+    text = body if raw else _unescape(expression, found.end(), body, binary=binary)
+    value: str | bytes = text.encode(errors="surrogateescape") if binary else text
     return Token("literal", expression[start : at + len(quote)], value, start), at + len(quote)
 
 
-def _unescape(expression: str, offset: int, body: str) -> str:
+def _unescape(expression: str, offset: int, body: str, *, binary: bool) -> str:
+    """In bytes an escape is an octet, not a character: those beyond ASCII become what
+    `surrogateescape` makes octets of.
+    """
     parts: list[str] = []
     at = 0
     while (slash := body.find("\\", at)) >= 0:
@@ -129,7 +132,9 @@ def _unescape(expression: str, offset: int, body: str) -> str:
             code = int(octal, 8) if octal else int(hex2 or hex4 or hex8, 16)
             if code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
                 raise CelSyntaxError(expression, offset + slash, "escape is no character")
-            parts.append(chr(code))
+            if binary and (hex4 or hex8):
+                raise CelSyntaxError(expression, offset + slash, "escape is no octet")
+            parts.append(chr(0xDC00 + code) if binary and code > 0x7F else chr(code))
         at = found.end()
     parts.append(body[at:])
     return "".join(parts)

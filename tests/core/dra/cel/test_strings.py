@@ -1,0 +1,98 @@
+"""Functions of strings, as the language's string extension has them."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.dra.cel.errors import CelRuntimeError
+from asched.core.dra.cel.strings import integer
+from tests.core.dra.cel.valued import value
+
+
+@pytest.mark.parametrize(
+    ("expression", "result"),
+    [
+        ('"hello".indexOf("l")', 2),
+        ('"hello".indexOf("l", 3)', 3),
+        ('"hello".indexOf("x")', -1),
+        ('"hello".indexOf("", 2)', 2),
+        ('"hello".indexOf("o", 5)', -1),
+        ('"hello".lastIndexOf("l")', 3),
+        ('"hello".lastIndexOf("l", 2)', 2),
+        ('"hello".lastIndexOf("h", 0)', 0),
+        ('"hello".lastIndexOf("x")', -1),
+        ('"hello".charAt(0)', "h"),
+        ('"hello".charAt(5)', ""),
+        ('"hello".substring(1)', "ello"),
+        ('"hello".substring(1, 3)', "el"),
+        ('"hello".substring(5)', ""),
+        ('"a-a-a".replace("a", "b")', "b-b-b"),
+        ('"a-a-a".replace("a", "b", 2)', "b-b-a"),
+        ('"a-a".replace("a", "b", 0)', "a-a"),
+        ('"a,b,c".split(",")', ["a", "b", "c"]),
+        ('"a,b,c".split(",", 2)', ["a", "b,c"]),
+        ('"a,b,c".split(",", 1)', ["a,b,c"]),
+        ('"a,b,c".split(",", 0)', []),
+        ('"abc".split("")', ["a", "b", "c"]),
+        ('"abc".split("", 2)', ["a", "bc"]),
+        ('"abc".split("", 3)', ["a", "b", "c"]),
+        ('["a", "b"].join()', "ab"),
+        ('["a", "b"].join("-")', "a-b"),
+        ('[].join("-")', ""),
+        ('"Ä aB".lowerAscii()', "Ä ab"),
+        ('"ä aB".upperAscii()', "ä AB"),
+        ('" a ".trim()', "a"),
+        ('"abc".contains("b")', True),
+        ('"abc".contains("x")', False),
+        ('"abc".startsWith("ab")', True),
+        ('"abc".startsWith("b")', False),
+        ('"abc".endsWith("bc")', True),
+        ('"abc".endsWith("b")', False),
+        ('"abc".matches("^a.c$")', True),
+        ('matches("abc", "x")', False),
+    ],
+)
+def test_what_strings_say(expression: str, result: Any) -> None:
+    assert value(expression) == result
+
+
+@pytest.mark.parametrize(
+    ("expression", "words"),
+    [
+        ('"abc".indexOf("a", 4)', "index out of range: 4"),
+        ('"abc".indexOf("a", -1)', "index out of range: -1"),
+        ('"abc".lastIndexOf("a", 4)', "index out of range: 4"),
+        ('"abc".charAt(4)', "index out of range: 4"),
+        ('"abc".charAt(-1)', "index out of range: -1"),
+        ('"abc".substring(2, 1)', "index out of range: 2, 1"),
+        ('"abc".substring(0, 4)', "index out of range: 0, 4"),
+        ('"abc".charAt(true)', "charAt(bool)"),
+        ('"abc".contains(1)', "contains(string, int)"),
+        ('[1].join("")', "join(int)"),
+        ('["a"].join(1)', "join(int)"),
+        ('"a".join("")', "join(string)"),
+        ('(1).startsWith("a")', "startsWith(int, string)"),
+        ('"a".split(1)', "split(string, int)"),
+    ],
+)
+def test_what_has_no_value_says_why(expression: str, words: str) -> None:
+    with pytest.raises(CelRuntimeError) as error:
+        value(expression)
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("12", 12),
+        ("-12", -12),
+        ("+12", 12),
+        ("1.0", None),
+        ("", None),
+        ("٣", None),
+        ("9" * 20, int("9" * 20)),
+        ("9" * 21, None),
+    ],
+)
+def test_a_text_that_writes_out_a_number(text: str, number: int | None) -> None:
+    assert integer(text) == number
