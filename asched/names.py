@@ -35,6 +35,7 @@ POD_GROUP_PODS_COUNT: Final = "PodGroupPodsCount"
 COSCHEDULING: Final = "Coscheduling"  # of scheduler-plugins; in no default profile
 CAPACITY_SCHEDULING: Final = "CapacityScheduling"  # of scheduler-plugins; in no default profile
 CHECK_AND_HOLD: Final = "CheckAndHold"  # our own; in no default profile
+BACKFILL: Final = "Backfill"  # our own; in no default profile
 
 #: The pseudo plugin to which the rejections of HTTP extenders are attributed.
 EXTENDER: Final = "Extender"

@@ -15,7 +15,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from asched.cli.explain_group import PATH as GROUP_PATH
-from asched.cli.explain_group import group_lines, group_name
+from asched.cli.explain_group import group_lines, group_name, start_lines
 from asched.cli.output import add_output_flag, plain, written
 from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetch, own_token
 from asched.cli.reach import add_cluster_flags, leaders_page
@@ -167,6 +167,10 @@ def explanation(
             whose = "the pod's own " if one["own"] else ""
             where = f"{one['places']} places on {one['nodes']} nodes"
             yield f"held for {whose}{one['owner']}: {where}, {one['seconds']} s more"
+        for one in told.get("promised", ()):
+            yield f"promised to {one['owner']} from {one['at']} on: room on {one['nodes']} nodes"
+    if told.get("start"):
+        yield from start_lines(told["start"])
     yield from _changes(told)
     yield from _scores(told, is_wide=is_wide)
     if told["story"]:

@@ -34,6 +34,8 @@ def group_lines(told: Mapping[str, Any], *, is_wide: bool = False) -> Iterator[s
         for place in reserved["places"]:
             amounts = {name: amount for name, amount in place.items() if name != "node"}
             yield f"    {place['node']}: {_amounts(amounts)}"
+    if told.get("start"):
+        yield from start_lines(told["start"], "  ")
     if told.get("said"):
         yield ""
         yield told["said"]
@@ -50,6 +52,15 @@ def group_lines(told: Mapping[str, Any], *, is_wide: bool = False) -> Iterator[s
     more = placed + waiting - len(told["pods"])
     if more > 0:
         yield f"{more} more"
+
+
+def start_lines(start: Mapping[str, Any], indent: str = "") -> Iterator[str]:
+    """When it is promised to start."""
+    nodes = ", ".join(start["nodes"][:NAMED_MAX])
+    more = ", ..." if start["count"] > NAMED_MAX else ""
+    yield f"{indent}starts by {start['at']} ({start['certainty']}) on {nodes}{more}"
+    if start["cause"]:
+        yield f"{indent}  not by {start['first']}, as was promised: {start['cause']}"
 
 
 def _amounts(amounts: Mapping[str, str]) -> str:

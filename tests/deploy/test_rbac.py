@@ -143,7 +143,12 @@ def test_the_option_for_taint_rules_grants_what_their_gate_takes_and_nothing_els
 
 @pytest.mark.parametrize(
     ("plugin", "count"),
-    [(names.COSCHEDULING, 3), (names.CHECK_AND_HOLD, 5), (names.CAPACITY_SCHEDULING, 4)],
+    [
+        (names.COSCHEDULING, 3),
+        (names.CHECK_AND_HOLD, 5),
+        (names.CAPACITY_SCHEDULING, 4),
+        (names.BACKFILL, 2),
+    ],
 )
 def test_the_option_for_a_plugin_grants_what_it_takes_and_nothing_else(
     plugin: str, count: int

@@ -159,6 +159,17 @@ class CheckAndHoldArgs:
 
 
 @dataclass(frozen=True, slots=True)
+class BackfillArgs:
+    """Our own: how many gangs and pods that wait are promised a start, how far away one may be, and
+    whether it may rest on how long equal pods took. The largest number of all profiles counts.
+    """
+
+    reservations: int = 8
+    horizon_s: int = 86_400
+    learn_durations: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class CapacitySchedulingArgs:
     """Our own: whether a namespace that stays within its min is refused for nobody's borrowing.
     scheduler-plugins has no such args, and refuses it.
@@ -179,10 +190,12 @@ PluginArgs = (
     | CoschedulingArgs
     | CheckAndHoldArgs
     | CapacitySchedulingArgs
+    | BackfillArgs
 )
 
 #: The in-tree plugins that have args; each kind is called `<plugin>Args`.
 ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
+    names.BACKFILL: BackfillArgs,
     names.CAPACITY_SCHEDULING: CapacitySchedulingArgs,
     names.CHECK_AND_HOLD: CheckAndHoldArgs,
     names.COSCHEDULING: CoschedulingArgs,
@@ -198,6 +211,7 @@ ARGS_TYPES: Final[Mapping[str, type[PluginArgs]]] = {
 
 #: What args of the internal version mean: Go's zero values, since no default is filled in.
 BARE_ARGS: Final[Mapping[str, PluginArgs]] = {
+    names.BACKFILL: BackfillArgs(),
     names.CAPACITY_SCHEDULING: CapacitySchedulingArgs(),
     names.CHECK_AND_HOLD: CheckAndHoldArgs(),
     names.COSCHEDULING: CoschedulingArgs(0, 0, 0),

@@ -236,6 +236,15 @@ def _node_affinity(given: Document, _: Mapping[str, bool]) -> plugin_args.NodeAf
     return plugin_args.NodeAffinityArgs(added_affinity=given.get("addedAffinity"))
 
 
+def _backfill(given: Document, _: Mapping[str, bool]) -> plugin_args.BackfillArgs:
+    default = plugin_args.BackfillArgs()
+    return plugin_args.BackfillArgs(
+        reservations=_of(given, "reservations", default.reservations),
+        horizon_s=_of(given, "horizonSeconds", default.horizon_s),
+        learn_durations=_of(given, "learnDurations", default.learn_durations),
+    )
+
+
 def _capacity(given: Document, _: Mapping[str, bool]) -> plugin_args.CapacitySchedulingArgs:
     default = plugin_args.CapacitySchedulingArgs()
     return plugin_args.CapacitySchedulingArgs(_of(given, "guaranteesMin", default.guarantees_min))
@@ -341,6 +350,7 @@ def _shape(
 
 
 _BUILDERS: Final = {
+    names.BACKFILL: _backfill,
     names.CAPACITY_SCHEDULING: _capacity,
     names.CHECK_AND_HOLD: _check_and_hold,
     names.COSCHEDULING: _coscheduling,

@@ -229,6 +229,11 @@ _STRATEGY: Final = Struct(
 )
 
 _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
+    names.BACKFILL: {
+        "reservations": _I32,
+        "horizonSeconds": _I64,
+        "learnDurations": _B,
+    },
     names.CAPACITY_SCHEDULING: {"guaranteesMin": _B},
     names.CHECK_AND_HOLD: {
         "provisioningClassName": _S,

@@ -138,6 +138,12 @@ def _plugin_config(entry: PluginConfig) -> dict[str, Any]:
 def args_fields(args: Any) -> dict[str, Any]:
     """The fields of one args record in their v1 spelling."""
     match args:
+        case plugin_args.BackfillArgs():
+            return {
+                "horizonSeconds": args.horizon_s,
+                "learnDurations": args.learn_durations,
+                "reservations": args.reservations,
+            }
         case plugin_args.CapacitySchedulingArgs():
             return {"guaranteesMin": args.guarantees_min}
         case plugin_args.CheckAndHoldArgs():

@@ -45,6 +45,9 @@ CLASS_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0
 CLASS_NAME_MAX: Final = 253
 #: A day.
 HOLD_S_MAX: Final = 86_400
+#: Each reservation costs every attempt that it binds a pass over its nodes.
+RESERVATIONS_MAX: Final = 64
+HORIZON_S_MAX: Final = 31 * 86_400
 _INT64: Final = range(-(2**63), 2**63)
 
 Gates = Mapping[str, bool]
@@ -108,6 +111,18 @@ def coscheduling(args: plugin_args.CoschedulingArgs, path: Path, _: Gates) -> li
         here = (*path, "podGroupRejectPercentage")
         faults.append(invalid(here, share, "not in valid range [0, 100]"))
     return faults
+
+
+def backfill(args: plugin_args.BackfillArgs, path: Path, _: Gates) -> list[Problem]:
+    ranges = {
+        "reservations": (args.reservations, RESERVATIONS_MAX),
+        "horizonSeconds": (args.horizon_s, HORIZON_S_MAX),
+    }
+    return [
+        invalid((*path, field), value, f"not in valid range [1, {most}]")
+        for field, (value, most) in ranges.items()
+        if not 1 <= value <= most
+    ]
 
 
 def check_and_hold(args: plugin_args.CheckAndHoldArgs, path: Path, _: Gates) -> list[Problem]:
@@ -326,6 +341,7 @@ def _is_int64(text: str) -> bool:
 CHECKS: Final[Mapping[str, Callable[[Any, Path, Gates], list[Problem]]]] = {
     names.DEFAULT_PREEMPTION: default_preemption,
     names.DYNAMIC_RESOURCES: dynamic_resources,
+    names.BACKFILL: backfill,
     names.CHECK_AND_HOLD: check_and_hold,
     names.COSCHEDULING: coscheduling,
     names.INTER_POD_AFFINITY: inter_pod_affinity,

@@ -1,6 +1,6 @@
 """The scheduler context: what the scheduling cycle, the binding cycle and failures share."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -8,7 +8,7 @@ from asched.core.cycle.company import Company
 from asched.core.cycle.decided import FirstLooks, Patterns
 from asched.core.cycle.history import Histories, Step
 from asched.core.cycle.observer import Observer
-from asched.core.framework.effects import EmitEvent, PodRef, ref_of
+from asched.core.framework.effects import Effect, EmitEvent, PodRef, ref_of
 from asched.core.framework.point_table import POINT_OF_METHOD
 from asched.core.framework.points import Plugin, PreBindPlugin
 from asched.core.framework.results.cached import CachedResult
@@ -23,11 +23,12 @@ from asched.core.queue.gangs import Gangs
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.cluster import Cluster, Sight
-from asched.core.state.facts import Fact
+from asched.core.state.facts import Answer, Fact
 from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
 
 SUCCEEDED: Final = Code.SUCCESS.text
+Promising = Generator[Effect, Answer, str]
 #: Those of the framework that ask one plugin each.
 ASKS_PLUGINS: Final = (CachedResult, Prepared, WeightedPoints)
 
@@ -77,6 +78,8 @@ class SchedulerContext:
     #: Told of each node as it is chosen, the columns being as the decision saw them.
     on_decision: "Callable[[Attempt, Decision], None] | None" = None
     beside: Beside | None = None
+    #: Finds a start for those who fit nowhere now, and says what they are told of it.
+    promise: "Callable[[SchedulerContext, Sequence[Attempt]], Promising] | None" = None
 
     @property
     def gangs(self) -> Gangs:

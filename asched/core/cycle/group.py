@@ -44,6 +44,8 @@ class GroupAttempt:
     nominated: dict[str, str] = field(default_factory=dict)
     #: whether others had their turn meanwhile, to whom its places were taken
     was_seen: bool = False
+    #: by uid and node, of the latter
+    freed: dict[tuple[str, str], Pod] = field(default_factory=dict)
 
     @property
     def runner(self) -> Runner:
@@ -164,12 +166,14 @@ class Outcome:
     proof: str = ""
     room: RoomMade | None = None
     asks_again: bool = False
+    #: when it can start, in the words of `start_times.py`
+    start: str = ""
 
     @property
     def told(self) -> str:
         """What the PodGroup's condition says."""
         has_proof = self.proof and self.result is Result.UNSCHEDULABLE
-        return f"{self.message}: {self.proof}" if has_proof else self.message
+        return (f"{self.message}: {self.proof}" if has_proof else self.message) + self.start
 
     @property
     def failure(self) -> Failure:

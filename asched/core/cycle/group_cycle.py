@@ -25,9 +25,10 @@ from asched.core.cycle.group_hold import on_lifted, refuse_if_short
 from asched.core.cycle.group_placements import try_placements
 from asched.core.cycle.group_room import Evictions, make_room_for_group
 from asched.core.cycle.group_search import search_if_due
-from asched.core.cycle.group_trial import free, try_group
+from asched.core.cycle.group_trial import free, tell_freed, try_group
 from asched.core.cycle.queue_steps import room_is_free
 from asched.core.cycle.scheduling import Background, is_pointless, skip, tell_node
+from asched.core.cycle.start_keeping import started
 from asched.core.framework.effects import Effect
 from asched.core.framework.points import Nomination
 from asched.core.framework.waiting import Stage
@@ -86,8 +87,12 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
     room = outcome.room
     if room is not None and room.background is not None:
         follows.append(Evictions(context, group.pod, room.background, room.victims))
+    told = ""
     if outcome.result is not Result.SCHEDULED:
         yield from free(context, group, outcome)
+        told = yield from _promised(context, group, outcome)
+    else:
+        started(context, group.pod)
     for tried in outcome.tried:
         tried.attempt.started_s = context.counter_s() - tried.duration_s
         if tried.background is not None or tried.withdraw is not None or tried.victims:
@@ -97,12 +102,13 @@ def _schedule(context: SchedulerContext, group: GroupAttempt) -> Generator[Effec
         if outcome.result is Result.SCHEDULED and tried.fits:
             follows.append(_cached(context, tried))
         else:
-            yield from fail(
-                context, tried.attempt, _with(blamed, _failure(context, outcome, tried), pause_s)
-            )
+            failure = _with(blamed, _failure(context, outcome, tried), pause_s, told)
+            yield from fail(context, tried.attempt, failure)
     for attempt in group.attempts[len(outcome.tried) :]:
         attempt.started_s = context.counter_s()
-        yield from fail(context, attempt, _with(blamed, outcome.failure, pause_s))
+        yield from fail(context, attempt, _with(blamed, outcome.failure, pause_s, told))
+    tell_freed(context, group)
+    outcome.start = told
     patch = condition_patch(context.cluster, group.key, outcome, context.cluster.wall_clock_s)
     if patch is not None:
         yield patch
@@ -150,10 +156,21 @@ def _blamed(outcome: Outcome) -> frozenset[str]:
     return frozenset().union(*(failure.rejectors | failure.pending for failure in failures))
 
 
-def _with(blamed: frozenset[str], failure: Failure, pause_s: float) -> Failure:
-    if not blamed and not pause_s:
+def _promised(
+    context: SchedulerContext, group: GroupAttempt, outcome: Outcome
+) -> Generator[Effect, Answer, str]:
+    """When it can start, if somebody finds that out; what minResources lack, nobody supposes."""
+    is_asked = outcome.result is Result.UNSCHEDULABLE and outcome.refusal is None
+    if context.promise is None or not is_asked:
+        return ""
+    return (yield from context.promise(context, group.attempts))
+
+
+def _with(blamed: frozenset[str], failure: Failure, pause_s: float, told: str = "") -> Failure:
+    if not blamed and not pause_s and not told:
         return failure
-    return replace(failure, rejectors=failure.rejectors | blamed, pause_s=pause_s)
+    rejectors, message = failure.rejectors | blamed, failure.message + told
+    return replace(failure, rejectors=rejectors, pause_s=pause_s, message=message)
 
 
 def _pause_s(context: SchedulerContext, group: GroupAttempt, outcome: Outcome) -> float:

@@ -263,14 +263,24 @@ def let_go(
 def free(
     context: SchedulerContext, group: GroupAttempt, outcome: Outcome
 ) -> Generator[Effect, Answer, None]:
-    """Give the places back. Nobody has seen them taken, unless others had their turn."""
-    held = [
-        tried.attempt.pod.on(tried.decision.node)
-        for tried in outcome.tried
-        if tried.waiting is not None and tried.decision is not None
-    ]
+    """Give the places back. Nobody has seen them taken, unless others had their turn: those hear of
+    it once the group's own pods rest again (`tell_freed`). In the midst of their attempt it would
+    count as something that they missed, and they would be tried again for it, and again.
+    """
+    if group.consults or group.was_seen:
+        for tried in outcome.tried:
+            if tried.waiting is not None and tried.decision is not None:
+                place = tried.attempt.pod.uid, tried.decision.node
+                group.freed[place] = tried.attempt.pod.on(tried.decision.node)
     yield from let_go(context, group, outcome)
-    for pod in held if group.consults or group.was_seen else ():
+    if group.company is not None:  # its pods are in no queue
+        tell_freed(context, group)
+
+
+def tell_freed(context: SchedulerContext, group: GroupAttempt) -> None:
+    """Tell those who wait what was given back."""
+    while group.freed:
+        pod = group.freed.popitem()[1]
         context.queue.move(Change(ASSIGNED_POD_DELETE, pod), context.now_s)
 
 

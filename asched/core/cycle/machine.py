@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from msgspec.structs import force_setattr
 
-from asched.core.cycle import group_waiting, request_cycle
+from asched.core.cycle import group_waiting, request_cycle, start_keeping
 from asched.core.cycle.backlog import Backlog
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
@@ -38,6 +38,7 @@ from asched.core.cycle.orders import Order
 from asched.core.cycle.parked import Parked
 from asched.core.cycle.queue_steps import take_step
 from asched.core.cycle.scheduling import Background, schedule_one
+from asched.core.cycle.start_times import promise
 from asched.core.cycle.turn_limit import TimeLimit, TurnLimit
 from asched.core.cycle.waits import QUESTIONS, Waits
 from asched.core.framework.effects import (
@@ -80,6 +81,7 @@ class Machine:
 
     def __init__(self, context: SchedulerContext, *, bindings_max: int = BINDINGS_MAX) -> None:
         self.context = context
+        context.promise = promise
         self.is_active = True
         self.limit: TurnLimit = TimeLimit(context.counter_s)
         self.bindings = 0
@@ -133,6 +135,7 @@ class Machine:
         self._follow_on()
         if self.is_active and not self._backlog:
             self._out.extend(group_waiting.look(context))
+            start_keeping.keep(context)
             self._run_requests()
             self._run_cycles()
             self._has_more |= bool(self._paused)
@@ -155,6 +158,7 @@ class Machine:
             cluster.holds.next_deadline_s,
             group_waiting.next_look_s(cluster) if self.is_active else None,
             request_cycle.next_s(cluster) if self.is_active else None,
+            start_keeping.next_s(cluster) if self.is_active else None,
         )
         return min((until_s for until_s in deadlines if until_s is not None), default=None)
 

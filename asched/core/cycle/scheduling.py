@@ -20,6 +20,7 @@ from asched.core.cycle.context import Attempt, SchedulerContext, blame
 from asched.core.cycle.decided import chosen
 from asched.core.cycle.failure import CLEARED, Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
+from asched.core.cycle.start_keeping import started
 from asched.core.framework.attempt import NO_NODES, Rejection, fit_error
 from asched.core.framework.effects import Effect, Pause
 from asched.core.framework.points import Late, PostFilterResult
@@ -126,7 +127,11 @@ def _rejected(
     result = yield from make_room(context, attempt, rejection)
     if result is not None and result.victims:
         context.observer.preempting(len(result.victims))
-    yield from fail(context, attempt, rejected(rejection, result))
+    why = rejected(rejection, result)
+    if context.promise is not None and not why.nomination.node:
+        told = yield from context.promise(context, (attempt,))
+        why = replace(why, message=why.message + told)
+    yield from fail(context, attempt, why)
     if result is None or result.background is None:
         return None
     return Background(context, attempt.pod, result.background)
@@ -181,6 +186,7 @@ def _reserve(
     if isinstance(held, Failure):
         yield from fail(context, attempt, held)
         return None
+    started(context, attempt.pod)
     return Binding(context, attempt, decision.node, held.waiting)
 
 

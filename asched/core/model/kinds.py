@@ -208,6 +208,9 @@ LOCAL_QUEUE: Final = Kind(
 )
 LOCAL_QUEUE_V1BETA1: Final = LOCAL_QUEUE._replace(group_version="kueue.x-k8s.io/v1beta1")
 
+#: How long its pods may run.
+JOB: Final = Kind("Job", "jobs", "batch/v1", workload.Job, True, "batch/Job")
+
 #: Kinds that servers have in one version or another: the one to be preferred first.
 VERSIONS: Final = {
     POD_GROUP.resource: (POD_GROUP_V1BETA1, POD_GROUP_V1ALPHA3, POD_GROUP),
@@ -250,6 +253,7 @@ _OPTIONAL: Final = (
     POD_TEMPLATE,
     ELASTIC_QUOTA,
     LOCAL_QUEUE,
+    JOB,
 )
 #: Every kind that may be followed; two of them have one plural.
 BY_RESOURCE: Final = {kind.resource: kind for kind in (*KINDS, *_OPTIONAL)}

@@ -206,6 +206,8 @@ class PodSpec(Record, frozen=True, gc=False):
     scheduling_gates: tuple[SchedulingGate, ...] | None = None
     resource_claims: tuple[PodResourceClaim, ...] | None = None
     scheduling_group: SchedulingGroup | None = None
+    active_deadline_seconds: int | None = None
+    termination_grace_period_seconds: int | None = None
 
 
 class PodCondition(Record, frozen=True, gc=False):

@@ -46,6 +46,20 @@ class StatefulSet(Record, frozen=True, gc=False):
     spec: StatefulSetSpec = StatefulSetSpec()
 
 
+class JobSpec(Record, frozen=True, gc=False):
+    active_deadline_seconds: int | None = None
+
+
+class JobStatus(Record, frozen=True, gc=False):
+    start_time: str | None = None
+
+
+class Job(Record, frozen=True, gc=False):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: JobSpec = JobSpec()
+    status: JobStatus = JobStatus()
+
+
 class PodDisruptionBudgetSpec(Record, frozen=True, gc=False):
     selector: LabelSelector | None = None
 

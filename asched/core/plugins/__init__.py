@@ -14,6 +14,7 @@ from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.in_tree import KnownPlugins
 from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin
+from asched.core.plugins.backfill import Backfill
 from asched.core.plugins.capacity.plugin import CapacityScheduling
 from asched.core.plugins.check_and_hold import CheckAndHold
 from asched.core.plugins.coscheduling import Coscheduling
@@ -66,6 +67,7 @@ PLUGINS: Final[tuple[type[Plugin], ...]] = (
     NodeVolumeLimits,
     VolumeBinding,
     VolumeZone,
+    Backfill,
     CapacityScheduling,
     CheckAndHold,
     GangScheduling,

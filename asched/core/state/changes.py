@@ -109,6 +109,8 @@ UNSCHEDULABLE_POD_ADD: Final = Trigger(UNSCHEDULABLE_POD, Action.ADD)
 UNSCHEDULABLE_POD_UPDATE: Final = Trigger(UNSCHEDULABLE_POD, Action.UPDATE)
 NODE_ADD: Final = Trigger(NODE.resource, Action.ADD)
 NODE_DELETE: Final = Trigger(NODE.resource, Action.DELETE)
+#: What was promised to somebody who waits is not promised any more, or at another time.
+RESERVATION_MOVED: Final = Trigger("Reservation", Action.DELETE)
 
 
 class Change(Struct, frozen=True, gc=False):

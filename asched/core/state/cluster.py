@@ -271,7 +271,7 @@ class Cluster(Objects):
         if info.row >= 0:
             self.nodes.log.add(info.row, POD_LABELS)
             if self.topology.relabel_pod(info, old.label_set):
-                self._note_counts()
+                self.note_counts()
         return True
 
     def _lose_pod(self, known: Pod, last: Pod) -> Sight:
@@ -361,13 +361,13 @@ class Cluster(Objects):
         self.nodes.columns.write["pod_count"][row] += sign
         if cls.host_ports or cls.claim_names:
             self.occupancy.move(info, row, sign, on_trial=self.topology.on_trial)
-            self._note_counts()
+            self.note_counts()
         if cls.storage is not NO_STORAGE:
             self.volumes.move(info, row, sign, on_trial=self.topology.on_trial)
         if self.topology.move(info, row, sign):
-            self._note_counts()
+            self.note_counts()
 
-    def _note_counts(self) -> None:
+    def note_counts(self) -> None:
         self.counts += 1
         if not self.topology.on_trial:
             self.counts_settled += 1

@@ -40,12 +40,18 @@ class PodClasses:
         self._classes_made = 0
         self._label_sets_made = 0
         self._annotations_read: frozenset[str] = frozenset()
+        self._deadlines_read = False
 
     def tell_apart_by(self, annotations: Iterable[str]) -> None:
         """From now on pods with different values of these annotations are no equals: some rule
         reads them, of the example of a class.
         """
         self._annotations_read = self._annotations_read.union(annotations)
+        self._last = None
+
+    def tell_apart_by_deadlines(self) -> None:
+        """The same of how long pods may run."""
+        self._deadlines_read = True
         self._last = None
 
     def class_of(self, pod: Pod) -> PodClass:
@@ -61,7 +67,7 @@ class PodClasses:
 
     def _class_of(self, pod: Pod) -> PodClass:
         key = spec_key(pod)
-        told = self._told_by(pod) if self._annotations_read else b""
+        told = self._told_by(pod) if self._annotations_read or self._deadlines_read else b""
         resize = _resize_key(pod) if pod.spec.node_name else b""
         key += told + resize
         known = self._classes.get(key)
@@ -88,12 +94,15 @@ class PodClasses:
         return known
 
     def _told_by(self, pod: Pod) -> bytes:
-        """What the annotations say that rules read; empty for most pods."""
-        annotations = pod.metadata.annotations
-        if not annotations:
-            return b""
-        read = self._annotations_read
-        told = sorted((name, text) for name, text in annotations.items() if name in read)
+        """What the annotations, and deadlines, say that rules read; empty for most pods."""
+        annotations, read, spec = pod.metadata.annotations, self._annotations_read, pod.spec
+        told: list[tuple[str, object]] = []
+        if annotations:
+            told += sorted((name, text) for name, text in annotations.items() if name in read)
+        if self._deadlines_read and spec.active_deadline_seconds is not None:
+            told.append(("", spec.active_deadline_seconds))
+        if self._deadlines_read and spec.termination_grace_period_seconds is not None:
+            told.append(("grace", spec.termination_grace_period_seconds))
         return _encoder.encode(told) if told else b""
 
     def lean(self, pod: Pod, cls: PodClass) -> Pod:
@@ -134,6 +143,8 @@ class PodClasses:
                 volumes=_one_of(spec.volumes, like.spec.volumes),
                 scheduling_gates=spec.scheduling_gates,
                 scheduling_group=_one_of(spec.scheduling_group, like.spec.scheduling_group),
+                active_deadline_seconds=spec.active_deadline_seconds,
+                termination_grace_period_seconds=spec.termination_grace_period_seconds,
             ),
             status,
         )

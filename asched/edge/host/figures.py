@@ -10,11 +10,15 @@ from typing import Any
 from asched import names
 from asched.core.cycle.request_book import Bookings
 from asched.core.cycle.request_cycle import Requests
+from asched.core.cycle.start_causes import CAUSES as START_CAUSES
+from asched.core.cycle.start_keeping import CHANGES as START_CHANGES
+from asched.core.cycle.start_keeping import StartTimes
 from asched.core.framework.effects import Lane
 from asched.core.framework.runner import Runner
 from asched.core.model.requests import CPU
 from asched.core.state.changes import UNSCHEDULABLE_TIMEOUT
 from asched.core.state.holds import HeldAmounts
+from asched.core.state.reservations import Reservations
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.telemetry.instruments import Families
@@ -115,6 +119,15 @@ class Figures:
         text = "[ALPHA] Room held for pods to come, by resource in its own unit; cpu in cores."
         families.pulled("asched_held_room", "gauge", text, ("resource",), self.held)
 
+        text = "[ALPHA] Starts that are promised, by certainty."
+        families.pulled("asched_promised_starts", "gauge", text, ("certainty",), self.starts)
+        text = "[ALPHA] What became of promised starts."
+        families.pulled(
+            "asched_promised_start_changes_total", "counter", text, ("change",), self.start_changes
+        )
+        text = "[ALPHA] Promised starts that were moved back, by cause."
+        families.pulled("asched_start_delays_total", "counter", text, ("cause",), self.delays)
+
         text = "[ALPHA] ProvisioningRequests without an end, by whether places are held for them."
         read = self.requests
         families.pulled("asched_provisioning_requests", "gauge", text, ("state",), read)
@@ -160,6 +173,19 @@ class Figures:
                     what.accounted if isinstance(what, HeldAmounts) else what.cls.accounted
                 )
         return {(name,): amount / 1000 if name == CPU else amount for name, amount in found.items()}
+
+    def starts(self) -> Values:
+        promised = self._context.cluster.singleton(Reservations).all()
+        hard = sum(one.is_hard for one in promised)
+        return {("hard",): hard, ("soft",): len(promised) - hard}
+
+    def start_changes(self) -> Values:
+        outcomes = self._context.cluster.singleton(StartTimes.of).outcomes
+        return {(change,): outcomes[change] for change in START_CHANGES}
+
+    def delays(self) -> Values:
+        causes = self._context.cluster.singleton(StartTimes.of).causes
+        return {(cause,): causes[cause] for cause in START_CAUSES}
 
     def requests(self) -> Values:
         """How many have places, and how many wait for some."""

@@ -37,6 +37,7 @@ from asched.edge.host.loops import Scheduler
 from asched.edge.host.past import Past
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.host.view.holds import holds_for
+from asched.edge.host.view.starts import start_of_pod, starts_of_others
 
 #: Nodes named in an explanation, the nearest misses first.
 MISSES_MAX: Final = 10
@@ -158,6 +159,8 @@ class Inspection:
             found["missing"] = missing_everywhere(cluster, info)
             found["taints"] = taints_in_the_way(cluster, info)
             found["holds"] = holds_for(self._context, pod)
+            found["start"] = start_of_pod(self._context, pod)
+            found["promised"] = starts_of_others(self._context, pod)
         if needed > 1:
             found["together"] = needed
         if company is not None and tries_changes:

@@ -19,6 +19,7 @@ from asched.core.model.kinds import (
     COSCHEDULING_GROUP,
     DEVICE_TAINT_RULE,
     ELASTIC_QUOTA,
+    JOB,
     LOCAL_QUEUE,
     NODE,
     POD,
@@ -40,8 +41,9 @@ _lists: Final = msgspec.json.Decoder(dict[str, Any])
 NEEDED: Final = (NODE, POD)
 #: Served by few clusters: nobody needs to hear that they are not.
 RARE: Final = (DEVICE_TAINT_RULE, POD_GROUP, COSCHEDULING_GROUP, ELASTIC_QUOTA, LOCAL_QUEUE)
-#: What is held for requests is no part of a snapshot.
-LEFT_OUT: Final = (PROVISIONING_REQUEST, POD_TEMPLATE)
+#: What is held for requests is no part of a snapshot, nor are Jobs, whose deadlines only Backfill
+#: reads: few accounts may list them.
+LEFT_OUT: Final = (PROVISIONING_REQUEST, POD_TEMPLATE, JOB)
 
 
 async def snapshot_of(options: ConnectionOptions) -> Snapshot:

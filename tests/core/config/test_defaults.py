@@ -14,6 +14,7 @@ from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
 
 #: Plugins in no default profile.
 NOT_BY_DEFAULT = (
+    names.BACKFILL,
     names.COSCHEDULING,
     names.CHECK_AND_HOLD,
     names.CAPACITY_SCHEDULING,

@@ -52,6 +52,14 @@ def test_a_class_of_requests_has_a_name_that_the_api_takes_and_holds_for_a_day_a
     ]
 
 
+def test_reservations_are_few_and_a_horizon_is_a_month_at_most() -> None:
+    assert texts("Backfill", {"reservations": 64, "horizonSeconds": 1}) == []
+    assert texts("Backfill", {"reservations": 65, "horizonSeconds": 31 * 86_400 + 1}) == [
+        "reservations: Invalid value: 65: not in valid range [1, 64]",
+        "horizonSeconds: Invalid value: 2678401: not in valid range [1, 2678400]",
+    ]
+
+
 def test_balance_weighs_each_resource_once_and_alike() -> None:
     resources = [{"name": "cpu", "weight": 2}, {"name": "cpu"}]
     assert texts("NodeResourcesBalancedAllocation", {"resources": resources}) == [

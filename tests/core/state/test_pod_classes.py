@@ -108,6 +108,8 @@ OTHERS: dict[str, dict[str, Any]] = {
         "schedulingGates": [{"name": "g"}],
         "resourceClaims": [{"name": "c"}],
         "schedulingGroup": {"podGroupName": "g"},
+        "activeDeadlineSeconds": 60,
+        "terminationGracePeriodSeconds": 5,
     },
     "status": {
         "phase": "Running",
@@ -168,6 +170,23 @@ def test_equal_pods_hold_what_they_have_in_common_once() -> None:
     assert first.metadata.labels is second.metadata.labels
     assert first.status.container_statuses is second.status.container_statuses
     assert first.spec.containers is not two.spec.containers
+
+
+def test_deadlines_tell_pods_apart_where_a_rule_reads_them() -> None:
+    classes = PodClasses()
+    plain, short, patient = (
+        a_pod(name).spec(**spec).build()
+        for name, spec in (
+            ("plain", {}),
+            ("short", {"activeDeadlineSeconds": 60}),
+            ("patient", {"terminationGracePeriodSeconds": 600}),
+        )
+    )
+    assert classes.class_of(short) is classes.class_of(plain)
+
+    classes.tell_apart_by_deadlines()
+
+    assert len({classes.class_of(pod).number for pod in (plain, short, patient)}) == 3
 
 
 def test_annotations_that_a_rule_reads_tell_pods_apart() -> None:

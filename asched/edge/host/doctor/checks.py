@@ -22,6 +22,7 @@ from asched.core.model.kinds import (
     COSCHEDULING_GROUP,
     DEVICE_TAINT_RULE,
     ELASTIC_QUOTA,
+    JOB,
     KINDS,
     LOCAL_QUEUE,
     POD_GROUP,
@@ -57,6 +58,7 @@ OLDEST_MINOR: Final = 29
 
 #: What single plugins follow.
 OF_PLUGINS: Final = {
+    names.BACKFILL: (JOB,),
     names.COSCHEDULING: (COSCHEDULING_GROUP,),
     names.CHECK_AND_HOLD: (PROVISIONING_REQUEST, POD_TEMPLATE),
     names.CAPACITY_SCHEDULING: (ELASTIC_QUOTA,),

@@ -22,6 +22,7 @@ from asched.core.model.kinds import (
     DEVICE_CLASS,
     DEVICE_TAINT_RULE,
     ELASTIC_QUOTA,
+    JOB,
     KINDS,
     LOCAL_QUEUE,
     NAMESPACE,
@@ -82,6 +83,7 @@ COMPONENTS: Final = {
     names.COSCHEDULING: "coscheduling",
     names.CHECK_AND_HOLD: "check-and-hold",
     names.CAPACITY_SCHEDULING: "capacity-scheduling",
+    names.BACKFILL: "backfill",
 }
 #: The cure for a missing right of our own.
 GRANT: Final = "grant it, as deploy/base/rbac.yaml does (kubectl apply -k deploy/base)"
@@ -187,8 +189,11 @@ QUOTA_RIGHTS: Final = tuple(
     for kind in (ELASTIC_QUOTA, LOCAL_QUEUE)
     for verb in ("list", "watch")
 )
+#: The same for Jobs, whose deadlines tell when pods end, where a profile enables Backfill.
+JOB_RIGHTS: Final = tuple(Right(verb, group_of(JOB), JOB.plural) for verb in ("list", "watch"))
 #: What single plugins follow, and write about it.
 FOLLOWS: Final = {
+    names.BACKFILL: JOB_RIGHTS,
     names.COSCHEDULING: COSCHEDULING_RIGHTS,
     names.CHECK_AND_HOLD: REQUEST_RIGHTS,
     names.CAPACITY_SCHEDULING: QUOTA_RIGHTS,

@@ -19,6 +19,7 @@ from asched.core.state.gang import gang_of, kind_of, object_of
 from asched.core.state.holds import HeldAmounts
 from asched.core.state.pod_groups import GroupPods, coscheduled_key
 from asched.edge.host.view.slices import in_slices
+from asched.edge.host.view.starts import start_of
 
 GANGS_MAX: Final = 50
 MEMBERS_MAX: Final = 500
@@ -87,6 +88,8 @@ def _promised(context: SchedulerContext, key: str) -> dict[str, Any]:
     gang, hold = gang_of(cluster, key), cluster.holds.of(key)
     if gang is not None and gang.min_resources:
         told["minResources"] = _written(amounts_of(gang.min_resources))
+    if (start := start_of(context, key)) is not None:
+        told["start"] = start
     if hold is not None:
         places = [
             {"node": place.node_name, **_written(place.what.accounted)}

@@ -143,6 +143,7 @@ def ready(name: str) -> LoadedConfig:
 
 def test_the_ready_files_do_what_they_say() -> None:
     assert {path.name for path in READY} == {
+        "backfill.yaml",
         "batch.yaml",
         "bin-packing.yaml",
         "default.yaml",
@@ -179,6 +180,9 @@ def test_the_ready_files_do_what_they_say() -> None:
     assert gpus["GpuSharing"] > 100 * sum(w for name, w in gpus.items() if name != "GpuSharing") / 2
     kueue = ready("kueue.yaml").profiles[0]
     assert [one.name for one in kueue.at("preEnqueue")][-1] == "CheckAndHold"
+    backfill = ready("backfill.yaml").profiles[0]
+    assert [one.name for one in backfill.at("filter")][-1] == "Backfill"
+    assert [one.name for one in backfill.at("queueSort")] == ["Coscheduling"]
     batch = ready("batch.yaml")
     assert [p.scheduler_name for p in batch.profiles] == ["asched", "scheduler-plugins-scheduler"]
     for profile in batch.profiles:

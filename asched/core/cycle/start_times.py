@@ -1,0 +1,168 @@
+"""Starts that are promised: when who waits can begin, and who may not get in his way.
+
+    no place now ─> the earliest start by known ends (`start_search.py`)
+                 ─> promised: a reservation, which the plugin Backfill holds others to
+                 ─> kept, turn by turn (`start_keeping.py`)
+
+A promise stands until its owner starts or goes. It is looked for again while it stands, in case
+something ended early, and then all other promises are respected, so that it can only move to the
+front. Only where it does not hold any more is it made anew beside those that go before it; what
+moved it is named (`start_causes.py`), told to its pods and counted.
+
+Bounds  AWAITED_MAX pods are remembered by whose ends it stands.
+"""
+
+from collections.abc import Generator, Sequence
+from itertools import islice
+from typing import Final
+
+from asched.core.cycle.context import Attempt, SchedulerContext
+from asched.core.cycle.start_causes import why_moved
+from asched.core.cycle.start_keeping import WAITING_MAX, StartTimes, drop, is_due, owner_of
+from asched.core.cycle.start_search import Found, NodesMovedError, is_beyond, search
+from asched.core.framework.effects import Effect
+from asched.core.framework.status import PointError
+from asched.core.model.timestamp import rfc3339
+from asched.core.state.budget import OutOfTurn
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Answer
+from asched.core.state.gang import gang_of
+from asched.core.state.pods import PodInfo
+from asched.core.state.reservations import POD_OWNER, Order, Reservation, Reservations
+
+AWAITED_MAX: Final = 1_000
+
+
+def promise(
+    context: SchedulerContext, attempts: Sequence[Attempt]
+) -> Generator[Effect, Answer, str]:
+    """A start for pods of one owner that found no places just now; what to tell them."""
+    cluster, first = context.cluster, attempts[0]
+    ledger, kept = cluster.singleton(Reservations), cluster.singleton(StartTimes.of)
+    args = kept.args.get(first.profile) if ledger.is_on else None
+    if args is None:
+        return ""
+    owner = owner_of(context, first.pod)
+    old, needed = ledger.of(owner), _needed(cluster, owner)
+    infos = [attempt.info for attempt in attempts[:needed]]
+    if len(infos) < needed or is_beyond(first.runner, infos):
+        drop(context, owner, "dropped")
+        return ""
+    since_s = min((one.queued.initial_attempt_s or context.now_s) for one in attempts)
+    order = Order(-first.pod.priority, since_s, kept.number_of(owner, old))
+    if old is None and not _has_turn(ledger, kept, order, owner, first.pod.key):
+        return ""
+    is_broken = old is not None and (is_due(cluster, old) or ledger.is_broken(old))
+    if old is not None:
+        old.woken_s, old.made_s = None, cluster.wall_clock_s
+        if old.seen == cluster.nodes.log.end and not is_broken:
+            return told(old)
+    respected = [
+        one
+        for one in ledger.all()
+        if one.owner != owner and ((old is not None and not is_broken) or one.order < order)
+    ]
+    kept.searches += 1
+    try:
+        found = yield from search(context, first, infos, respected, args.horizon_s)
+    except (PointError, OutOfTurn, NodesMovedError):
+        return told(old)  # whatever it is, it is reported where it belongs, or tried again
+    finally:
+        kept.searches -= 1
+    if ledger.of(owner) is not old:  # others had their turn
+        return ""
+    now = _settle(context, owner, order, infos, None if is_broken else old, found)
+    if now is not None and old is None:
+        kept.outcomes["made"] += 1
+    elif now is not None and old is not None and is_broken:
+        _moved(context, old, now)
+    return told(now)
+
+
+def _moved(context: SchedulerContext, old: Reservation, now: Reservation) -> None:
+    """A promise that did not hold was made anew."""
+    kept = context.cluster.singleton(StartTimes.of)
+    now.first_s, now.cause = old.first_s, old.cause
+    if now.start_s <= old.start_s:
+        kept.outcomes["earlier"] += 1
+        return
+    kind, now.cause = why_moved(context, old)
+    kept.outcomes["later"] += 1
+    kept.causes[kind] += 1
+
+
+def _settle(
+    context: SchedulerContext,
+    owner: str,
+    order: Order,
+    infos: Sequence[PodInfo],
+    standing: Reservation | None,
+    found: Found | None,
+) -> Reservation | None:
+    """Write down what was found, unless what stands is as good."""
+    cluster = context.cluster
+    ledger, kept = cluster.singleton(Reservations), cluster.singleton(StartTimes.of)
+    if standing is not None and (found is None or found.start_s >= standing.start_s):
+        standing.seen = cluster.nodes.log.end
+        return standing
+    if found is None:
+        if ledger.of(owner) is not None:
+            drop(context, owner, "dropped")
+        return None
+    if standing is not None:
+        kept.outcomes["earlier"] += 1
+    rows = [cluster.nodes.row_of[name] for name in found.needs if name in cluster.nodes.row_of]
+    there = [info for row in rows for info in cluster.pods_on(row).values()]
+    awaited = [info for row in rows for info, _ in ledger.leaving(row, found.start_s)]
+    first_s = standing.first_s if standing is not None else found.start_s
+    one = Reservation(
+        owner,
+        infos[0].pod.spec.scheduler_name,
+        order,
+        found.start_s,
+        found.end_s,
+        found.is_hard,
+        found.needs,
+        tuple({info.cls.number: info for info in infos}.values()),
+        min(first_s, found.start_s),
+        there=frozenset(info.pod.uid for info in there),
+        awaited=tuple((info.pod.key, info.pod.uid) for info in islice(awaited, AWAITED_MAX)),
+        made_s=cluster.wall_clock_s,
+        seen=cluster.nodes.log.end,
+    )
+    kept.has_moved |= ledger.of(owner) is not None
+    ledger.put(one)
+    kept.waiting.pop(owner, None)
+    if len(ledger) > kept.reservations_max:
+        drop(context, ledger.all()[-1].owner, "displaced")
+    return one
+
+
+def told(one: Reservation | None) -> str:
+    """What the pods of a reservation hear, behind why they have no place now."""
+    if one is None:
+        return ""
+    certainty = "hard" if one.is_hard else "soft"
+    text = f"; expected to start by {rfc3339(one.start_s + 1)} ({certainty})"
+    if one.cause and one.start_s > one.first_s:
+        text += f", not by {rfc3339(one.first_s + 1)}: {one.cause}"
+    return text
+
+
+def _needed(cluster: Cluster, owner: str) -> int:
+    gang = None if owner.startswith(POD_OWNER) else gang_of(cluster, owner)
+    if gang is None:
+        return 1
+    return max(gang.min_count - cluster.pod_groups.get(owner).staying, 1)
+
+
+def _has_turn(
+    ledger: Reservations, kept: StartTimes, order: Order, owner: str, pod_key: str
+) -> bool:
+    """Whether there is a reservation to be had; else it is remembered who wants one."""
+    if len(ledger) < kept.reservations_max or order < ledger.all()[-1].order:
+        return True
+    kept.waiting[owner] = order, pod_key
+    if len(kept.waiting) > WAITING_MAX:
+        del kept.waiting[max(kept.waiting, key=lambda one: kept.waiting[one][0])]
+    return False

@@ -1,0 +1,301 @@
+"""Reservations: room that is promised from some moment on to somebody who waits.
+
+    put ──> others whose end is later than its start are kept off its rows, unless they leave enough
+    drop ─> nobody is any more
+
+A reservation is no hold (`holds.py`): nothing is counted before its start, since those who will
+have ended by then still have the room. What counts is what is *left* on each of its rows at its
+start: what the node offers, less all who are there then, all reservations that have begun by then
+and not ended, and this one. Amounts only grow at starts, so that a pod which fits at each start
+before its own end fits all along.
+
+It binds pods that come after it: those of lower priority and those of the same one, save the
+classes it is made for. Ends move with time, so `tick` has to be told it once a turn.
+
+Bounds  RESERVATIONS_MAX of `validate_args.py`; one entry per node of each.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from asched.core.state.cluster import Cluster
+from asched.core.state.ends import Ends
+from asched.core.state.nodes import ALL_ASPECTS, START_TIMES
+from asched.core.state.pods import PodInfo
+from asched.core.state.view import NodeView
+
+I64 = npt.NDArray[np.int64]
+I32 = npt.NDArray[np.int32]
+Rows = npt.NDArray[np.intp]
+
+#: Before the uid of a pod that waits alone, in the place of a group's key.
+POD_OWNER: Final = "pod:"
+#: Behind the uid of a pod that is tried at another time than now.
+CLONE: Final = "/start"
+
+
+class Need(NamedTuple):
+    """What is promised on one node: `accounted` as in `PodClass`, and so many `pods`."""
+
+    accounted: Mapping[str, int]
+    pods: int
+
+
+class Order(NamedTuple):
+    """Smaller goes before: priority, then since when it is tried (s of turns), then the number it
+    was given when it was first to be promised something.
+    """
+
+    negated_priority: int
+    since_s: float
+    number: int
+
+
+@dataclass(slots=True, eq=False)
+class Reservation:
+    """Times in seconds since 1970. `needs` by name of node; `likes`: a pod of each of its classes.
+    `is_hard`: every end that it rests on is. `first_s`: the start it was promised first, and
+    `cause` why it is later than that. `there`: uids of pods on its nodes when it was made, of which
+    `awaited` (key, uid) had to end by its start. It was looked at last at `made_s`, the node log
+    being at `seen`; since `woken_s` its owner is to be tried.
+    """
+
+    owner: str
+    scheduler_name: str
+    order: Order
+    start_s: float
+    end_s: float
+    is_hard: bool
+    needs: Mapping[str, Need]
+    likes: tuple[PodInfo, ...]
+    first_s: float
+    there: frozenset[str] = frozenset()
+    awaited: tuple[tuple[str, str], ...] = ()
+    cause: str = ""
+    made_s: float = 0.0
+    seen: int = -2
+    woken_s: float | None = None
+    left: "Left | None" = field(default=None, repr=False)
+
+    @property
+    def priority(self) -> int:
+        return -self.order.negated_priority
+
+    def is_active(self, at_s: float) -> bool:
+        return self.start_s <= at_s < self.end_s
+
+
+class Left:
+    """What is left on the rows of one reservation: `rows` intp[n], `amounts` int64[R+1, n], of
+    which the last line counts pods.
+    """
+
+    __slots__ = ("amounts", "at", "cursor", "rows", "version")
+
+    def __init__(self, rows: Rows, amounts: I64, cursor: int, version: tuple[int, int]) -> None:
+        self.rows = rows
+        self.amounts = amounts
+        self.at = {row: index for index, row in enumerate(rows.tolist())}
+        self.cursor = cursor
+        self.version = version
+
+
+def vector(cluster: Cluster, accounted: Mapping[str, int], pods: int) -> I64:
+    """int64[R+1]: amounts by axis; those of resources that no node has are left out."""
+    nodes = cluster.nodes
+    found = np.zeros(len(nodes.columns.read("allocatable")) + 1, dtype=np.int64)
+    for name, amount in accounted.items():
+        at = nodes.find_resource(name)
+        if at is not None:
+            found[at] = amount
+    found[-1] = pods
+    return found
+
+
+class Reservations:
+    """All of them, by owner. For `Cluster.singleton`."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._ends = cluster.singleton(Ends)
+        self._by_owner: dict[str, Reservation] = {}
+        #: whether any profile makes or heeds reservations
+        self.is_on = False
+        #: moves with every change of what is reserved
+        self.version = 0
+        #: classes of pods that are tried at another time than now: nothing binds them
+        self._unbound: frozenset[int] = frozenset()
+        self._flip_s = inf
+
+    def __len__(self) -> int:
+        return len(self._by_owner)
+
+    def all(self) -> list[Reservation]:
+        """Those that go first come first; a copy, for readers in other threads."""
+        return sorted(self._by_owner.values(), key=lambda one: one.order)
+
+    def of(self, owner: str) -> Reservation | None:
+        return self._by_owner.get(owner)
+
+    # --- for keepers -----------------------------------------------------------------------------
+
+    def put(self, one: Reservation) -> None:
+        """In the place of what the owner had."""
+        self._by_owner[one.owner] = one
+        self._moved()
+
+    def drop(self, owner: str) -> Reservation | None:
+        found = self._by_owner.pop(owner, None)
+        if found is not None:
+            self._moved()
+        return found
+
+    def suspend(self, classes: Iterable[int]) -> None:
+        """Nothing binds these until `suspend(())`."""
+        self._unbound = frozenset(classes)
+        if self._by_owner:
+            self._cluster.note_counts()
+
+    def tick(self) -> None:
+        """By now other reservations may bind some pods than before."""
+        if self._cluster.wall_clock_s > self._flip_s:
+            self._flip_s = inf
+            self._cluster.note_counts()
+
+    def _moved(self) -> None:
+        self.version += 1
+        self._flip_s = inf
+        self._cluster.note_counts()
+
+    # --- whom they bind --------------------------------------------------------------------------
+
+    def binding(self, info: PodInfo) -> list[Reservation]:
+        """Those that keep a pod off rows, if it starts now."""
+        if not self._by_owner or info.cls.number in self._unbound:
+            return []
+        now_s = self._cluster.wall_clock_s
+        end = self._ends.of(info, now_s)
+        lasts_s = inf if end is None else end.at_s - now_s
+        found = []
+        for one in self._by_owner.values():
+            is_own = any(like.cls is info.cls for like in one.likes)
+            if is_own or one.priority < info.pod.priority:
+                continue
+            if one.start_s < now_s + lasts_s:
+                found.append(one)
+            else:
+                self._flip_s = min(self._flip_s, one.start_s - lasts_s)
+        return found
+
+    def codes(self, info: PodInfo, nodes: NodeView) -> I32:
+        """int32[M]: 1 on rows of the view that a pod is kept off."""
+        codes = np.zeros(nodes.size, dtype=np.int32)
+        binding = self.binding(info)
+        if not binding:
+            return codes
+        if self._cluster.topology.on_trial:
+            rows = range(nodes.size) if nodes.rows is None else nodes.rows.tolist()
+            for at, row in enumerate(rows):
+                codes[at] = any(not self._leaves_room(one, info, row) for one in binding)
+            return codes
+        need = vector(self._cluster, info.cls.accounted, 1)
+        asked = need > 0
+        for one in binding:
+            left = self.left(one)
+            short = (left.amounts[asked] < need[asked, None]).any(axis=0)
+            refused = left.rows[short]
+            if nodes.rows is None:
+                codes[refused] = 1
+            elif len(refused):
+                codes[np.isin(nodes.rows, refused)] = 1
+        return codes
+
+    def _leaves_room(self, one: Reservation, info: PodInfo, row: int) -> bool:
+        node = self._cluster.nodes.node_at[row]
+        if node is None or node.name not in one.needs:
+            return True
+        need = vector(self._cluster, info.cls.accounted, 1)
+        left = self._left_on(one, row, self._others(one))
+        return bool((left[need > 0] >= need[need > 0]).all())
+
+    # --- what is left ----------------------------------------------------------------------------
+
+    def left(self, one: Reservation) -> Left:
+        """What is left at its start beside it and all others, brought up to date."""
+        nodes, known = self._cluster.nodes, one.left
+        width = len(nodes.columns.read("allocatable"))
+        version, end = (self.version, width), nodes.log.end
+        if known is not None and known.version == version:
+            if known.cursor == end:
+                return known
+            moved = nodes.log.rows(known.cursor, ALL_ASPECTS | START_TIMES)
+            if moved is not None and all(name in nodes.row_of for name in one.needs):
+                others = self._others(one)
+                for row in moved:
+                    at = known.at.get(row)
+                    if at is not None:
+                        known.amounts[:, at] = self._left_on(one, row, others)
+                known.cursor = end
+                return known
+        rows = [nodes.row_of[name] for name in one.needs if name in nodes.row_of]
+        amounts = np.zeros((width + 1, len(rows)), dtype=np.int64)
+        others = self._others(one)
+        for at, row in enumerate(rows):
+            amounts[:, at] = self._left_on(one, row, others)
+        one.left = Left(np.array(rows, dtype=np.intp), amounts, end, version)
+        return one.left
+
+    def is_broken(self, one: Reservation) -> bool:
+        """Whether its room will not be there at its start, be it for those that go before it."""
+        nodes = self._cluster.nodes
+        if any(name not in nodes.row_of for name in one.needs):
+            return True
+        left = self.left(one)
+        unschedulable = nodes.columns.read("unschedulable")[left.rows]
+        if unschedulable.any():
+            return True
+        if not (left.amounts < 0).any():
+            return False
+        before = [other for other in self._others(one) if other.order < one.order]
+        short = np.flatnonzero((left.amounts < 0).any(axis=0)).tolist()
+        rows = left.rows[short].tolist()
+        return any(bool((self._left_on(one, row, before) < 0).any()) for row in rows)
+
+    def _others(self, one: Reservation) -> list[Reservation]:
+        """Those that have their room at the start of this one."""
+        every = self._by_owner.values()
+        return [other for other in every if other is not one and other.is_active(one.start_s)]
+
+    def _left_on(self, one: Reservation, row: int, others: Iterable[Reservation]) -> I64:
+        cluster = self._cluster
+        left = self.free_at(row, one.start_s)
+        node = cluster.nodes.node_at[row]
+        assert node is not None
+        for claimant in (one, *others):
+            need = claimant.needs.get(node.name)
+            if need is not None:
+                left -= vector(cluster, need.accounted, need.pods)
+        return left
+
+    def free_at(self, row: int, at_s: float) -> I64:
+        """int64[R+1]: what nobody of those who are there now has on a row at that time."""
+        cluster, read = self._cluster, self._cluster.nodes.columns.read
+        free = np.empty(len(read("allocatable")) + 1, dtype=np.int64)
+        free[:-1] = read("allocatable")[:, row] - read("requested")[:, row]
+        free[-1] = read("allowed_pods")[row] - read("pod_count")[row]
+        for info, _ in self.leaving(row, at_s):
+            free += vector(cluster, info.cls.accounted, 1)
+        return free
+
+    def leaving(self, row: int, at_s: float) -> Iterator[tuple[PodInfo, bool]]:
+        """(pod, whether that is sure) of those on a row that will have ended at that time."""
+        now_s = self._cluster.wall_clock_s
+        for info in self._cluster.pods_on(row).values():
+            end = self._ends.of(info, now_s)
+            if end is not None and end.at_s <= at_s:
+                yield info, end.is_hard

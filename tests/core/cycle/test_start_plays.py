@@ -1,0 +1,357 @@
+"""Starts that are promised, played through the machine: who is told what, and whom it keeps off."""
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from asched.core.cycle.start_keeping import WAITING_MAX, StartTimes
+from asched.core.framework.effects import Bind, PatchPodStatus
+from asched.core.model.decode import decode
+from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
+from asched.core.model.timestamp import rfc3339
+from asched.core.model.workload import CoschedulingGroup
+from asched.core.state.audit import recount
+from asched.core.state.ends import GRACE_S, START_S
+from asched.core.state.facts import Bound, Gone, Seen, WallClock
+from asched.core.state.reservations import Reservation, Reservations
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.core.cycle.playbook import Play
+
+LABEL = "scheduling.x-k8s.io/pod-group"
+EPOCH_S = 1_700_000_000.0
+
+
+class Batch(Play):
+    """A play with Backfill and Coscheduling, in which bindings succeed and pods are started."""
+
+    def __init__(self, *nodes: NodeBuilder, args: dict[str, Any] | None = None) -> None:
+        plugins = {
+            "multiPoint": {
+                "enabled": [{"name": "Coscheduling"}, {"name": "Backfill"}],
+                "disabled": [{"name": "PrioritySort"}],
+            }
+        }
+        config = [{"name": "Backfill", "args": args or {}}]
+        own = {"schedulerName": "default-scheduler", "plugins": plugins, "pluginConfig": config}
+        super().__init__(*nodes, profiles=[own])
+        self.places: dict[str, str] = {}
+        self.told: dict[str, str] = {}
+        self.turn(WallClock(EPOCH_S - self.now_s))
+
+    @property
+    def wall_s(self) -> float:
+        return self.parts.cluster.wall_clock_s
+
+    def go(self, *facts: Any, after_s: float = 0.0) -> None:
+        """A turn, and what follows of bindings."""
+        self.turn(*facts, after_s=after_s)
+        while True:
+            for patch in self.of(PatchPodStatus):
+                if "message" in (patch.condition or ()):
+                    self.told[patch.pod.name] = patch.condition["message"]
+            binds = self.of(Bind)
+            if not binds:
+                return
+            answers: list[Any] = []
+            for bind in binds:
+                self.places[bind.pod.name] = bind.node
+                pod = self.parts.cluster.pods_seen[bind.pod.key].on(bind.node)
+                status = replace(pod.status, start_time=rfc3339(self.wall_s))
+                answers += [Bound(bind.id), Seen(POD, replace(pod, status=status))]
+            self.turn(*answers)
+
+    def show(self, *pods: PodBuilder) -> None:
+        self.go(*(Seen(POD, pod.build()) for pod in pods))
+
+    def end(self, name: str, after_s: float = 0.0) -> None:
+        self.go(Gone(POD, self.parts.cluster.pods_seen[f"default/{name}"]), after_s=after_s)
+
+    def pass_time(self, seconds: float) -> None:
+        """Let time pass as a process does: from deadline to deadline."""
+        until_s = self.now_s + seconds
+        while (due_s := self.machine.next_deadline_s()) is not None and due_s <= until_s:
+            self.go(after_s=max(due_s - self.now_s, 0.01))
+        self.go(after_s=until_s - self.now_s)
+
+    def gang(self, name: str, *pods: PodBuilder, minimum: int = 0) -> None:
+        metadata = {"name": name, "namespace": "default", "uid": f"uid-{name}"}
+        spec = {"minMember": minimum or len(pods)}
+        group = decode(CoschedulingGroup, {"metadata": metadata, "spec": spec})
+        self.go(Seen(COSCHEDULING_GROUP, group))
+        self.show(*(pod.labels({LABEL: name}) for pod in pods))
+
+    def promised(self, owner: str) -> Reservation | None:
+        return self.parts.cluster.singleton(Reservations).of(owner)
+
+    def to(self, gang: str) -> Reservation:
+        found = self.promised(f"scheduling.x-k8s.io:default/{gang}")
+        assert found is not None, self.told
+        return found
+
+
+def room(name: str, cpu: int = 4) -> NodeBuilder:
+    return a_node(name).allocatable(cpu=str(cpu), memory="64Gi", pods="100")
+
+
+def lasting(name: str, seconds: int | None, cpu: int = 1) -> PodBuilder:
+    pod = a_pod(name).requests(cpu=str(cpu))
+    return pod if seconds is None else pod.spec(activeDeadlineSeconds=seconds)
+
+
+def two_full_nodes() -> Batch:
+    """n1 is free after 100 s, n2 after 200 s, grace periods aside."""
+    play = Batch(room("n1"), room("n2"))
+    play.show(lasting("a", 100, cpu=3), lasting("b", 200, cpu=3))
+    return play
+
+
+def test_a_gang_is_told_when_known_ends_let_it_start_and_how_sure_that_is() -> None:
+    play = two_full_nodes()
+    began_s = play.wall_s
+
+    play.gang("crew", lasting("w0", 600, cpu=4), lasting("w1", 600, cpu=4))
+
+    one = play.to("crew")
+    assert one.start_s == began_s + 200 + GRACE_S
+    assert one.is_hard
+    assert set(one.needs) == {"n1", "n2"}
+    by = rfc3339(one.start_s + 1)
+    assert play.told["w0"].endswith(f"; expected to start by {by} (hard)")
+    assert play.told["w1"].endswith(f"; expected to start by {by} (hard)")
+    assert not recount(play.parts.cluster)
+
+
+def test_who_ends_before_the_start_takes_the_room_and_who_does_not_waits() -> None:
+    play = two_full_nodes()
+    play.gang("crew", lasting("w0", 600, cpu=4), lasting("w1", 600, cpu=4))
+
+    play.show(lasting("short", 100), lasting("long", 500), lasting("endless", None))
+
+    assert set(play.places) == {"a", "b", "short"}
+    assert "node(s) had room that is promised to others who wait" in play.told["long"]
+    assert "node(s) had room that is promised to others who wait" in play.told["endless"]
+
+
+def test_who_leaves_it_enough_may_stay_longer() -> None:
+    play = two_full_nodes()
+    play.gang("crew", lasting("w0", 600, cpu=3), lasting("w1", 600, cpu=3))
+
+    play.show(lasting("beside", None), lasting("too-large", None, cpu=2))
+
+    assert "beside" in play.places
+    assert "too-large" not in play.places
+
+
+def test_who_is_more_important_is_not_kept_off_and_named_as_the_cause() -> None:
+    play = two_full_nodes()
+    play.gang("crew", lasting("w0", 600, cpu=4), lasting("w1", 600, cpu=4))
+    first_s = play.to("crew").start_s
+
+    play.show(lasting("vip", 1000).priority(10))
+    play.pass_time(60)
+
+    assert "vip" in play.places
+    one = play.to("crew")
+    assert one.start_s > first_s
+    assert (
+        one.cause == f"pod default/vip came to node {play.places['vip']}, which is more important"
+    )
+    assert play.told["w0"].endswith(f", not by {rfc3339(first_s + 1)}: {one.cause}")
+
+
+def test_it_starts_when_it_was_told_and_others_are_free_to_go_on() -> None:
+    play = two_full_nodes()
+    play.gang("crew", lasting("w0", 60, cpu=4), lasting("w1", 60, cpu=4))
+    start_s = play.to("crew").start_s
+    play.show(lasting("long", 500))
+
+    play.end("a", after_s=100)
+    play.end("b", after_s=100)
+
+    assert {"w0", "w1"} <= set(play.places)
+    assert play.wall_s <= start_s
+    assert play.promised("scheduling.x-k8s.io:default/crew") is None
+    play.end("w0", after_s=50)
+    play.pass_time(20)
+    assert "long" in play.places
+
+
+def test_who_has_not_ended_in_time_is_named() -> None:
+    play = Batch(room("n1"))
+    play.show(
+        a_pod("a")
+        .requests(cpu="3")
+        .metadata(annotations={"asched.dev/expected-duration-seconds": "100"})
+    )
+    play.gang("crew", lasting("w0", 60, cpu=4))
+    first = play.to("crew")
+    assert not first.is_hard
+    assert play.told["w0"].endswith("(soft)")
+
+    play.pass_time(120)
+
+    one = play.to("crew")
+    assert one.start_s > first.start_s
+    assert one.cause == (f"pod default/a does not end by {rfc3339(first.start_s)}, as was expected")
+
+
+def test_a_node_that_goes_is_named_and_another_start_is_found() -> None:
+    play = Batch(room("n1"), room("n2"))
+    play.show(lasting("a", 100, cpu=3), lasting("b", 200, cpu=3))
+    play.gang("crew", lasting("w0", 60, cpu=4))
+    one = play.to("crew")
+    (name,) = one.needs
+    first_s = one.start_s
+
+    node = play.parts.cluster.node_of(name)
+    play.go(Gone(NODE, node))
+    play.pass_time(1)
+
+    now = play.to("crew")
+    assert name not in now.needs
+    assert now.start_s > first_s
+    assert now.cause == f"node {name} went"
+
+
+def test_without_known_ends_nothing_is_promised_and_nobody_is_kept_off() -> None:
+    play = Batch(room("n1"))
+    play.show(lasting("a", None, cpu=3))
+    play.gang("crew", lasting("w0", 60, cpu=4))
+
+    play.show(lasting("later", None))
+
+    assert len(play.parts.cluster.singleton(Reservations)) == 0
+    assert "expected" not in play.told["w0"]
+    assert "later" in play.places
+
+
+def test_a_pod_that_waits_alone_is_promised_a_start_too() -> None:
+    play = Batch(room("n1"))
+    play.show(lasting("a", 100, cpu=3))
+
+    play.show(lasting("big", 50, cpu=4))
+    play.show(lasting("long", 500))
+
+    owner = "pod:uid-big"
+    assert play.promised(owner) is not None
+    assert "long" not in play.places
+    play.end("a", after_s=90)
+    assert "big" in play.places
+    assert play.promised(owner) is None
+
+
+def test_only_so_many_are_promised_a_start_and_the_next_one_follows() -> None:
+    play = Batch(room("n1"), args={"reservations": 1})
+    play.show(lasting("a", 100, cpu=4))
+    play.gang("first", lasting("f0", 60, cpu=4))
+    play.gang("second", lasting("s0", 60, cpu=4))
+
+    ledger = play.parts.cluster.singleton(Reservations)
+    assert [one.owner.rpartition("/")[2] for one in ledger.all()] == ["first"]
+    play.end("a", after_s=50)
+    play.pass_time(5)
+
+    assert "f0" in play.places
+    assert [one.owner.rpartition("/")[2] for one in ledger.all()] == ["second"]
+
+
+def test_two_gangs_get_one_start_after_the_other() -> None:
+    play = Batch(room("n1"))
+    play.show(lasting("a", 100, cpu=4))
+    play.gang("first", lasting("f0", 60, cpu=4))
+    play.gang("second", lasting("s0", 60, cpu=4))
+
+    first, second = play.to("first"), play.to("second")
+
+    assert second.start_s == first.start_s + 60 + GRACE_S + START_S
+
+
+def test_a_large_gang_that_waits_is_not_tried_again_for_room_that_its_own_trial_gave_back() -> None:
+    play = Batch(room("n1", cpu=60))
+    play.show(lasting("a", None))
+    play.gang("crew", *(lasting(f"w{at}", None) for at in range(64)))
+
+    play.pass_time(100)
+
+    waiting = play.machine.context.queue.places.get("default/w0")
+    assert waiting is not None
+    assert waiting.attempts <= 2
+
+
+def test_what_a_profile_without_backfill_has_is_no_promise() -> None:
+    play = Play(room("n1"))
+    play.see(lasting("a", 100, cpu=3))
+    play.see(lasting("big", 50, cpu=4))
+
+    assert len(play.parts.cluster.singleton(Reservations)) == 0
+    assert "expected" not in play.condition()["message"]
+
+
+def test_a_job_of_ten_thousand_gangs_holds_no_more_promises_than_the_profile_says() -> None:
+    play = Batch(room("n1"), args={"reservations": 2})
+    play.show(lasting("a", 100, cpu=4))
+    for number in range(100):
+        play.gang(f"g{number}", lasting(f"g{number}-0", 60, cpu=4))
+
+    ledger, kept = (
+        play.parts.cluster.singleton(Reservations),
+        play.parts.cluster.singleton(StartTimes.of),
+    )
+    assert [one.owner.rpartition("/")[2] for one in ledger.all()] == ["g0", "g1"]
+    assert len(kept.waiting) == WAITING_MAX
+
+
+def test_who_is_more_important_takes_the_last_promise() -> None:
+    play = Batch(room("n1"), args={"reservations": 1})
+    play.show(lasting("a", 100, cpu=4).priority(9))
+    play.gang("low", lasting("l0", 60, cpu=4))
+    play.gang("high", lasting("h0", 60, cpu=4).priority(5))
+
+    ledger = play.parts.cluster.singleton(Reservations)
+    assert [one.owner.rpartition("/")[2] for one in ledger.all()] == ["high"]
+    assert play.parts.cluster.singleton(StartTimes.of).outcomes["displaced"] == 1
+
+
+def test_a_promise_ends_with_who_holds_it() -> None:
+    play = two_full_nodes()
+    play.gang("crew", lasting("w0", 600, cpu=4), lasting("w1", 600, cpu=4))
+    play.show(lasting("long", 500))
+
+    play.end("w0")
+    play.end("w1")
+    play.pass_time(15)
+
+    assert play.promised("scheduling.x-k8s.io:default/crew") is None
+    assert "long" in play.places
+
+
+def test_pods_that_nobody_can_suppose_elsewhere_are_promised_nothing() -> None:
+    play = Batch(room("n1"))
+    play.show(lasting("a", 100, cpu=3))
+    volume = {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {}}}
+
+    play.show(lasting("big", 50, cpu=4).spec(volumes=[volume]))
+
+    assert len(play.parts.cluster.singleton(Reservations)) == 0
+
+
+def test_rules_beyond_amounts_decide_when_it_can_start() -> None:
+    host = "kubernetes.io/hostname"
+    play = Batch(room("n1").labels({host: "n1"}), room("n2").labels({host: "n2"}))
+    play.show(
+        lasting("a", 100, cpu=3).on("n1"),
+        lasting("b", 200, cpu=1).labels(app="db").on("n2"),
+    )
+    term = {
+        "labelSelector": {"matchLabels": {"app": "db"}},
+        "topologyKey": "kubernetes.io/hostname",
+    }
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    began_s = play.wall_s
+
+    play.show(lasting("big", 50, cpu=2).spec(affinity=apart))
+
+    one = play.promised("pod:uid-big")
+    assert one is not None
+    assert set(one.needs) == {"n1"}
+    assert one.start_s >= began_s + 100 + GRACE_S

@@ -1,0 +1,154 @@
+"""When pods end: what counts before what, and what is known of those that are late."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.model.decode import decode
+from asched.core.model.kinds import JOB
+from asched.core.model.timestamp import rfc3339
+from asched.core.model.workload import Job
+from asched.core.state.cluster import Cluster
+from asched.core.state.ends import (
+    DURATION,
+    GRACE_S,
+    OVERDUE_S,
+    SAMPLES_MIN,
+    START_S,
+    End,
+    Ends,
+)
+from asched.core.state.facts import Seen
+from asched.core.state.pods import PodInfo
+from tests.builders import PodBuilder, a_pod
+
+NOW_S = 1_700_000_000.0
+BEGAN_S = NOW_S - 50
+
+
+def placed(cluster: Cluster, pod: PodBuilder, **status: Any) -> PodInfo:
+    info = cluster.classes.info_of(pod.status(**status).build())
+    info.node_name = "n1"
+    return info
+
+
+def running(cluster: Cluster, pod: PodBuilder) -> PodInfo:
+    return placed(cluster, pod, startTime=rfc3339(BEGAN_S))
+
+
+def owned(name: str, **spec: Any) -> PodBuilder:
+    owner = {"kind": "Job", "name": "job", "uid": "uid-job", "controller": True}
+    return a_pod(name).metadata(ownerReferences=[owner]).spec(**spec)
+
+
+def a_job(seconds: int | None, began_s: float | None) -> Job:
+    spec = {} if seconds is None else {"activeDeadlineSeconds": seconds}
+    status = {} if began_s is None else {"startTime": rfc3339(began_s)}
+    metadata = {"name": "job", "namespace": "default", "uid": "uid-job"}
+    return decode(Job, {"metadata": metadata, "spec": spec, "status": status})
+
+
+def test_a_deadline_counts_from_the_start_and_leaves_a_grace_period() -> None:
+    cluster = Cluster()
+    pod = a_pod().spec(activeDeadlineSeconds=100, terminationGracePeriodSeconds=7)
+
+    assert Ends(cluster).of(running(cluster, pod), NOW_S) == End(BEGAN_S + 107, is_hard=True)
+
+
+def test_who_waits_would_start_soon() -> None:
+    cluster = Cluster()
+    info = cluster.classes.info_of(a_pod().spec(activeDeadlineSeconds=100).build())
+
+    assert Ends(cluster).of(info, NOW_S) == End(NOW_S + START_S + 100 + GRACE_S, is_hard=True)
+
+
+def test_who_is_placed_and_has_not_started_does_not_move_with_every_look() -> None:
+    cluster = Cluster()
+    ends, info = Ends(cluster), placed(cluster, a_pod().spec(activeDeadlineSeconds=100))
+
+    first = ends.of(info, NOW_S)
+
+    assert ends.of(info, NOW_S + START_S - 1) == first
+    later = ends.of(info, NOW_S + START_S + 1)
+    assert later == End(NOW_S + 2 * START_S + 100 + GRACE_S, is_hard=True)
+
+
+def test_of_the_deadlines_of_pod_and_job_the_first_counts() -> None:
+    cluster = Cluster()
+    cluster.apply(Seen(JOB, a_job(60, BEGAN_S - 20)))
+    info = running(cluster, owned("one", activeDeadlineSeconds=100))
+
+    assert Ends(cluster).of(info, NOW_S) == End(BEGAN_S + 40 + GRACE_S, is_hard=True)
+
+
+def test_the_deadline_of_another_job_of_that_name_is_none() -> None:
+    cluster = Cluster()
+    cluster.apply(Seen(JOB, a_job(60, BEGAN_S)))
+    owner = {"kind": "Job", "name": "job", "uid": "uid-before", "controller": True}
+
+    assert (
+        Ends(cluster).of(running(cluster, a_pod().metadata(ownerReferences=[owner])), NOW_S) is None
+    )
+
+
+def test_what_is_expected_is_soft_and_counts_only_without_a_deadline() -> None:
+    cluster = Cluster()
+    expected = {DURATION: "60"}
+
+    soft = running(cluster, a_pod("soft").metadata(annotations=expected))
+    both = running(
+        cluster, a_pod("both").metadata(annotations=expected).spec(activeDeadlineSeconds=500)
+    )
+
+    assert Ends(cluster).of(soft, NOW_S) == End(BEGAN_S + 60, is_hard=False)
+    assert Ends(cluster).of(both, NOW_S) == End(BEGAN_S + 500 + GRACE_S, is_hard=True)
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-5", "1e9", "9" * 12, "٣"])
+def test_what_is_no_number_of_seconds_is_not_known(text: str) -> None:
+    cluster = Cluster()
+    info = running(cluster, a_pod().metadata(annotations={DURATION: text}))
+
+    assert Ends(cluster).of(info, NOW_S) is None
+
+
+def test_who_is_late_ends_a_step_later_and_later_each_time_that_passes() -> None:
+    cluster = Cluster()
+    ends = Ends(cluster)
+    hard = running(cluster, a_pod("hard").spec(activeDeadlineSeconds=10))
+    soft = running(cluster, a_pod("soft").metadata(annotations={DURATION: "400"}))
+    over_s = BEGAN_S + 10 + GRACE_S
+
+    assert ends.of(hard, over_s + 1) == End(over_s + OVERDUE_S, is_hard=True)
+    assert ends.of(hard, over_s + OVERDUE_S + 1) == End(over_s + 2 * OVERDUE_S, is_hard=True)
+    assert ends.of(soft, BEGAN_S + 401) == End(BEGAN_S + 500, is_hard=False)
+    assert ends.of(soft, BEGAN_S + 501) == End(BEGAN_S + 625, is_hard=False)
+
+
+def test_what_like_pods_took_is_learnt_where_a_profile_says_so() -> None:
+    cluster = Cluster()
+    ends = Ends(cluster)
+    for number in range(SAMPLES_MIN):
+        gone = running(cluster, a_pod(f"gone-{number}").requests(cpu="2"))
+        ends.ended(gone, BEGAN_S + 100 + number)
+    like = running(cluster, a_pod("like").requests(cpu="2"))
+    assert ends.of(like, NOW_S) is None
+
+    ends.learns = True
+    for number in range(SAMPLES_MIN):
+        gone = running(cluster, a_pod(f"gone-{number}").requests(cpu="2"))
+        ends.ended(gone, BEGAN_S + 100 + number)
+
+    assert ends.of(like, NOW_S) == End(BEGAN_S + 104, is_hard=False)
+    assert ends.of(running(cluster, a_pod("other").requests(cpu="1")), NOW_S) is None
+
+
+def test_who_was_deleted_early_teaches_nothing() -> None:
+    cluster = Cluster()
+    ends = Ends(cluster)
+    ends.learns = True
+    for number in range(SAMPLES_MIN):
+        pod = a_pod(f"gone-{number}").metadata(deletionTimestamp=rfc3339(NOW_S))
+        ends.ended(running(cluster, pod), NOW_S)
+
+    assert ends.of(running(cluster, a_pod("like")), NOW_S) is None
