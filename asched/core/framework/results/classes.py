@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.framework.points import FilterPlugin
+from asched.core.framework.points import FilterPlugin, PreFilterResult
 from asched.core.framework.results.active_plugins import ActivePlugins
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.feasible import Feasible
@@ -63,6 +63,9 @@ class ClassState:
         #: bits of `Moves` -> filters that they concern
         self._concerned: dict[int, list[CachedVerdict]] = {}
         self._repeats = 0  # the bits after which PreFilter is folded again
+        #: who reads counts of pods, and the answers that were folded: they are shared, so another
+        #: class may have had them ask again since
+        self._counting: list[tuple[Prepared, PreFilterResult]] = []
         self._filters: tuple[str, ...] | None = None
         self._may_fail = [v for v in verdicts if v.plugin.errors_from is not None] != []
         self.ranking = ranking
@@ -125,21 +128,21 @@ class ClassState:
         self.outcome = pre_filter(pod, self._cluster, plugins, self._prepared, self._verdicts)
         if self.outcome.rejection is None:
             self._repeats = ~PLACEMENTS
-            for prepared in self._prepared.values():
+            every = self._prepared.values()
+            for prepared in every:
                 self._repeats |= prepared.reads & ~COUNTS
+            self._counting = [(p, p.result) for p in every if p.reads & COUNTS]
             self.mask.fold(self.active, self.outcome.rows)
 
     def _look_at_counts(self, pod: PodInfo) -> None:
         """Ask those again that read counts of pods; the others follow if one says something
         else.
         """
-        for prepared in self._prepared.values():
-            if prepared.reads & COUNTS:
-                was = prepared.result
-                now = prepared.update(pod)
-                if now is not was and now[:2] != was[:2]:  # status, names of nodes
-                    self._fold_pre_filter(pod)
-                    return
+        for prepared, folded in self._counting:
+            now = prepared.update(pod)
+            if now is not folded and now[:2] != folded[:2]:  # status, names of nodes
+                self._fold_pre_filter(pod)
+                return
 
     def _judge(self, pod: PodInfo, moved: int) -> None:
         """Bring codes and mask up to date."""
