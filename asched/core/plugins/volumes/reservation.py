@@ -226,6 +226,8 @@ class Check:
             return False
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
             return self._fail(f'ClaimRef got reset for pv "{write.name}"')
+        if claim.spec.volume_name not in ("", write.name):  # upstream would wait for that one
+            return self._fail(f'pvc "{claim_key}" was bound to pv "{claim.spec.volume_name}"')
         return is_fully_bound(claim)
 
     def _is_made(self, write: VolumeWrite, node: Node) -> bool:
