@@ -113,14 +113,14 @@ def _disagreements(cluster: Cluster, listed: Mapping[Kind, Iterable[Record]]) ->
 
 
 def _misplaced(cluster: Cluster, theirs: Mapping[str, Any]) -> Iterator[str]:
-    placed = {info.pod.key: info for info in cluster.placed.values() if not info.assumed}
+    placed = {uid: info for uid, info in cluster.placed.items() if not info.assumed}
     for key, pod in theirs.items():
-        info = placed.pop(key, None)
+        info = placed.pop(pod.metadata.uid, None)
         counted = info.node_name if info is not None else ""
         if counted != pod.spec.node_name:
             yield f"pod {key}: counted on {counted!r}, the API says {pod.spec.node_name!r}"
-    for key, info in placed.items():
-        yield f"pod {key}: counted on {info.node_name!r}, the API has no such pod"
+    for info in placed.values():  # a namesake may be among theirs
+        yield f"pod {info.pod.key}: counted on {info.node_name!r}, the API has no such pod"
 
 
 # --- against a fresh count -----------------------------------------------------------------------

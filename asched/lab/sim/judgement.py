@@ -1,6 +1,6 @@
 """What must hold of a world that has come to rest: one line for each thing that does not."""
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import Any, Final
 
 from asched.core.dra.ledger import DeviceLedger
@@ -115,21 +115,25 @@ def sleepers(world: World, but_for: Container[str] = ()) -> list[str]:
     `but_for`: those that rest only because of these plugins, which may have changed their mind
     without anybody hearing of it.
     """
-    found = []
+    return [
+        f"{queued.key} sleeps, rejected by {sorted(queued.rejectors)}, but fits {node}"
+        for queued, node in fitting_at_rest(world)
+        if not queued.rejectors or any(name not in but_for for name in queued.rejectors)
+    ]
+
+
+def fitting_at_rest(world: World) -> Iterator[tuple[QueuedPod, str]]:
+    """Who rests although a fresh attempt finds a node, and the node."""
     parts = world.parts
     runners = world.setup.runners(parts)
     for queued in list(world.machine.context.queue.places.unschedulable):
-        if queued.rejectors and all(name in but_for for name in queued.rejectors):
-            continue
         runner = runners[queued.pod.spec.scheduler_name]
         if not all(p.pre_enqueue(queued.pod).is_success for p in runner.profile.pre_enqueue):
             continue
         answer = _answer(world, runner, queued)
         fits = answer is not None and not isinstance(answer, Rejection)
         if fits and _gang_fits(world, runner, queued):
-            blamed = sorted(queued.rejectors)
-            found.append(f"{queued.key} sleeps, rejected by {blamed}, but fits {answer.node}")
-    return found
+            yield queued, answer.node
 
 
 def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:

@@ -239,6 +239,11 @@ class Process:
         """The process stands still."""
         self._paused_until_s = max(self._paused_until_s, self.world.clock.now_s() + seconds)
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether it stands still just now."""
+        return self._paused_until_s > self.world.clock.now_s()
+
     def deadline_s(self) -> float | None:
         """When it has something to do; None if never."""
         deadline_s = self.loop.next_s()

@@ -2,7 +2,7 @@
 
     setup ─> steps under faults (safety) ─> faults off, time passes (liveness) ─> check
 
-Safety: no rule is broken at any moment (`ledger.py`). Liveness: once faults are over, everything is
+Safety: no rule is broken at any moment (`ledger.py`, `moments.py`). Liveness: once faults are over, everything is
 settled, nothing is lost, whoever fits is placed, and the rest was told why. `play` raises `Broken`,
 whose first line names scenario and seed: with these two the run is repeated exactly, and with a
 `Cut` as much of it as is left (`shrink.py`).
@@ -18,6 +18,7 @@ from asched.lab.sim.checker import EndState
 from asched.lab.sim.extenders import Judge
 from asched.lab.sim.faults import Fault
 from asched.lab.sim.judgement import audit, lost, sleepers, stale, unsettled, untold
+from asched.lab.sim.moments import Moments
 from asched.lab.sim.steps import AddPods, Step, is_through
 from asched.lab.sim.world import World
 
@@ -137,6 +138,7 @@ def play(kind: type[Scenario], seed: int, cut: Cut = WHOLE, record: Path | None 
 def _live(kind: type[Scenario], world: World, cut: Cut) -> list[str]:
     """The rules that were broken, as soon as one was."""
     scenario = kind()
+    Moments(world, kind.moody)
     scenario.setup(world)
     for number, step in enumerate(scenario.start(world)):
         if not cut.lasts(number):
@@ -192,6 +194,11 @@ def could_be_placed(scenario: Scenario, world: World) -> list[str]:
     """Waiting pods for which the checker finds a node, where it knows all that matters to them."""
     pods = [pod for pod in world.pods() if not is_through(pod)]
     end = EndState(world.nodes(), pods, world.server.list("namespaces"))
+    for pod in pods:
+        promised = pod["status"].get("nominatedNodeName", "")
+        is_ours = pod["spec"]["schedulerName"] in world.scheduler_names
+        if promised in end.nodes and not is_ours and not pod["spec"].get("nodeName"):
+            end.place(pod, promised)  # room that another scheduler promised is left to it
     known = {
         pod["metadata"]["name"]
         for pod in world.waiting()

@@ -107,6 +107,8 @@ class World:
             audit_period_s=audit_period_s,
         )
         self.extenders = Extenders(self, effective, judges) if effective.extenders else None
+        #: Uids of pods that an extender was asked to bind: what it says of that may be a lie.
+        self.bound_by_others: set[str] = set()
         self._spins = 0
         self.is_elected = replicas > 1
         self.leaders = 0  # how many changes of leadership there were
@@ -219,6 +221,7 @@ class World:
     def asks_extender_to_bind(self, bind: Bind) -> None:
         """An extender is asked to bind, which is as much as a binding."""
         self.note(f"ask an extender to bind {bind.pod.key} to {bind.node}")
+        self.bound_by_others.add(bind.pod.uid)
         self._enter(bind)
 
     def _enter(self, bind: Bind) -> None:

@@ -1,0 +1,121 @@
+"""Rules that hold at every moment of a life, looked at now and then, while things go wrong.
+
+They ask what the acting process makes of what it knows, so it does not matter how late its streams
+are: the queue has everybody who waits, each as last seen, and nobody rests who would find a node.
+The end alone would not tell: whatever comes later heals much of what was forgotten. And whoever is
+told where a pod is was told so rightly.
+"""
+
+import random
+from collections.abc import Container
+from typing import Final
+
+from asched import names
+from asched.core.framework.effects import Effect, EmitEvent
+from asched.lab.sim.judgement import fitting_at_rest
+from asched.lab.sim.process import Process
+from asched.lab.sim.world import World
+
+#: Between one look and the next, on average.
+LOOK_EVERY_S: Final = 20.0
+#: Who rests at both ends of this and was not tried in between was not woken: turns take no time.
+WOKEN_WITHIN_S: Final = 3.0
+
+#: A pod at rest and which of its attempts it was: what is wrong with that.
+Resting = dict[tuple[str, int], str]
+
+
+class Moments:
+    """Complains to the ledger. `moody`: plugins that change their mind without a change in the
+    cluster.
+    """
+
+    def __init__(self, world: World, moody: Container[str]) -> None:
+        self._world = world
+        self._moody = moody
+        self._rng = random.Random(f"moments of {world.seed}")  # a life is the same without them
+        world.on_effect.append(self._hear)
+        self._plan()
+
+    def _plan(self) -> None:
+        self._world.clock.after(self._rng.uniform(0.0, 2 * LOOK_EVERY_S), self._look)
+
+    def _look(self) -> None:
+        world, process = self._world, self._world.acting
+        if not world.troubles.is_on:
+            return
+        if _is_awake(process):
+            for line in unlike_seen(process):
+                world.ledger.complain(line)
+            if found := self._asleep():
+                world.clock.after(WOKEN_WITHIN_S, lambda: self._look_again(process, found))
+        self._plan()
+
+    def _look_again(self, process: Process, before: Resting) -> None:
+        if process is not self._world.acting or not _is_awake(process):
+            return
+        for key, line in self._asleep().items():
+            if key in before:
+                self._world.ledger.complain(line)
+
+    def _asleep(self) -> Resting:
+        """Who rests, is not due to be looked at, and would find a node."""
+        due = {
+            queued.pod.uid
+            for equals in self._world.machine.context.queue.places.unschedulable.due
+            for queued in equals
+        }
+        return {
+            (queued.pod.uid, queued.attempts): f"{queued.key} was not woken, rejected by"
+            f" {sorted(queued.rejectors)}, and fits {node}"
+            for queued, node in fitting_at_rest(self._world)
+            if queued.pod.uid not in due
+            and not any(name in self._moody for name in queued.rejectors)
+        }
+
+    def _hear(self, process: Process, effect: Effect) -> None:
+        """An event that says where a pod was put, against where it is."""
+        if not isinstance(effect, EmitEvent) or effect.reason != names.EVENT_SCHEDULED:
+            return
+        about, world = effect.regarding, self._world
+        pod = world.server.get("pods", about.namespace, about.name)
+        if pod is None or pod["metadata"]["uid"] != about.uid or about.uid in world.bound_by_others:
+            return
+        node = pod["spec"].get("nodeName", "")
+        if not effect.note.endswith(f" to {node}"):
+            world.ledger.complain(f"{process.name} says {effect.note!r}, it is on {node!r}")
+
+
+def _is_awake(process: Process) -> bool:
+    """Whether it is alive, may act, and is not in the middle of a trial."""
+    return (
+        process in process.world.processes
+        and process.may_act
+        and not process.is_paused
+        and not process.parts.cluster.topology.on_trial
+    )
+
+
+def unlike_seen(process: Process) -> list[str]:
+    """Where the queue differs from what was seen: pods that wait and are not in it, and others that
+    are, or are in it as they were.
+    """
+    context, cluster = process.machine.context, process.parts.cluster
+    places, in_flight = context.queue.places, context.queue.in_flight
+    found = []
+    for queued in places.all():
+        known = cluster.pods_seen.get(queued.key)
+        if known is None or known.uid != queued.pod.uid or known.spec.node_name:
+            found.append(f"{queued.key} is queued and does not wait")
+            continue
+        kept, seen = (p.metadata.resource_version for p in (queued.pod, known))
+        if kept != seen:
+            found.append(f"{queued.key} is queued as of version {kept}, it was seen at {seen}")
+    on_their_way = {waiting.info.pod.uid for waiting in context.waiting}
+    for pod in cluster.pods_seen.values():
+        if pod.spec.node_name or pod.uid in in_flight or not context.owns(pod):
+            continue
+        is_placed = cluster.is_assumed(pod.uid) or pod.uid in on_their_way
+        if not is_placed and places.get(pod.key) is None:
+            found.append(f"{pod.key} waits and is in no queue")
+    return found
