@@ -2,10 +2,10 @@
 
     setup ─> steps under faults (safety) ─> faults off, time passes (liveness) ─> check
 
-Safety: no rule is broken at any moment (`ledger.py`, `moments.py`). Liveness: once faults are over, everything is
-settled, nothing is lost, whoever fits is placed, and the rest was told why. `play` raises `Broken`,
-whose first line names scenario and seed: with these two the run is repeated exactly, and with a
-`Cut` as much of it as is left (`shrink.py`).
+Safety: no rule is broken at any moment (`ledger.py`, `moments.py`). Liveness: once faults are over,
+everything is settled, nothing is lost, whoever fits is placed, and the rest was told why. `play`
+raises `Broken`, whose first line names scenario and seed: with these two the run is repeated
+exactly, and with a `Cut` as much of it as is left (`shrink.py`).
 """
 
 import traceback

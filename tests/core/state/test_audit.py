@@ -6,6 +6,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.state.audit import compare, recount, recount_row
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.holds import HeldAmounts, HeldPlace
+from asched.core.state.pods import PodInfo
 from tests.builders import a_cluster, a_node, a_pod
 from tests.contract.worlds import a_world, changes
 
@@ -48,6 +49,18 @@ def test_a_pod_on_another_node_than_the_api_says_is_named() -> None:
 
     assert compare(cluster, {POD: [a_pod("web").on("n2").build()]}) == [
         "pod default/web: counted on 'n1', the API says 'n2'"
+    ]
+
+
+def test_a_place_of_a_pod_that_is_gone_is_named_though_a_namesake_has_another() -> None:
+    first, second = (a_pod("web").metadata(uid=uid).on("n1").build() for uid in ("1", "2"))
+    cluster = a_cluster(a_node("n1"))
+    cluster.apply(Seen(POD, first))
+    cluster.pods_seen[second.key] = second
+    cluster._put(PodInfo(second, cluster.classes.class_of(second)), "n1")
+
+    assert compare(cluster, {POD: [second]}) == [
+        "pod default/web: counted on 'n1', the API has no such pod"
     ]
 
 

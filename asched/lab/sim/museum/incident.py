@@ -49,6 +49,10 @@ class Incident(Scenario):
         """Whether a binding shows that all is well again."""
         return True
 
+    def is_judged(self, node: Json) -> bool:  # noqa: ARG002 - for those who look closer
+        """Whether somebody could have known that the node is as small as it is."""
+        return True
+
     def over(self, world: World) -> None:
         """The trouble is over at this moment."""
         self._over_s = world.clock.now_s()
@@ -64,7 +68,8 @@ class Incident(Scenario):
         for seconds in world.recoveries_s:
             assert seconds <= self.recovers_in_s, f"it took {seconds:.1f} s to recover"
         pods = [pod for pod in world.pods() if not is_through(pod)]
-        broken = [line for line in EndState(world.nodes(), pods).broken_rules() if "over" in line]
+        nodes = [node for node in world.nodes() if self.is_judged(node)]
+        broken = [line for line in EndState(nodes, pods).broken_rules() if "over" in line]
         assert not broken, broken[0]
         self.judge(world)
 

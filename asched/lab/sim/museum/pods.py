@@ -324,8 +324,19 @@ class Incident19(Incident):
     def build(self, world: World) -> None:
         for number in range(3):
             AddNodes(name=f"node-{number}", cpu=(4,), pods=(20,)).do(world)
+        self._chosen: set[str] = set()  # uids of nodes that were there when a pod was bound to them
+        world.on_bound.append(lambda bind: self._choose(world, bind.node))
         AddPods(count=8).do(world)
         world.run_for(10.0)
+
+    def is_judged(self, node: Json) -> bool:
+        """Pods of the one before may be too many for it; nobody moves them."""
+        return node["metadata"]["uid"] in self._chosen
+
+    def _choose(self, world: World, name: str) -> None:
+        node = world.server.get("nodes", "", name)
+        if node is not None:
+            self._chosen.add(node["metadata"]["uid"])
 
     def start(self, world: World) -> Iterator[Step]:
         for _ in range(10):
