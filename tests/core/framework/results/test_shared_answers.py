@@ -1,4 +1,4 @@
-"""Answers are shared between classes of pods: what one of them had asked again, all of them heed."""
+"""Answers are shared between classes of pods: what one had asked again, all of them heed."""
 
 import pytest
 
