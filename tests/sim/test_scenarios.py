@@ -38,6 +38,8 @@ FOUND: Final = [
     ("NodeFlapping", 24),  # ... or whose room a stranger had taken
     ("SideBySide", 27),
     ("BusyDevices", 61),  # devices were given back while it was unknown who got them
+    ("StrangersApart", 301),  # a pod came near one that wanted to be alone
+    ("IncidentN4", 300),  # a claim was bound to a volume on another node than its pod's
 ]
 
 

@@ -89,6 +89,13 @@ class SwallowedEvents(Fault):
 
 
 @dataclass(frozen=True, slots=True)
+class SilentWatches(Fault):
+    """A stream begins, says nothing at all, and ends in its time."""
+
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
 class BrokenWatches(Fault):
     """Streams break and are opened again from the last version they delivered."""
 

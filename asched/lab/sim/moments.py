@@ -113,7 +113,9 @@ def unlike_seen(process: Process) -> list[str]:
             found.append(f"{queued.key} is queued as of version {kept}, it was seen at {seen}")
     on_their_way = {waiting.info.pod.uid for waiting in context.waiting}
     for pod in cluster.pods_seen.values():
-        if pod.spec.node_name or pod.uid in in_flight or not context.owns(pod):
+        if pod.spec.node_name or pod.is_terminating or not context.owns(pod):
+            continue  # nobody tries one that is on its way out
+        if pod.uid in in_flight:
             continue
         is_placed = cluster.is_assumed(pod.uid) or pod.uid in on_their_way
         if not is_placed and places.get(pod.key) is None:

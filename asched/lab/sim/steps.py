@@ -21,6 +21,7 @@ Json = dict[str, Any]
 ZONES: Final = ("a", "b", "c")
 APPS: Final = ("web", "db", "job")
 GRACE_S: Final = 30
+ANY_CORDON: Final = {"key": "node.kubernetes.io/unschedulable", "operator": "Exists"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,6 +162,25 @@ class Relabel(Step):
         for pod in world.some(world.waiting() + world.placed(), self.count):
             labels = {**(pod["metadata"].get("labels") or {}), "app": world.rng.choice(APPS)}
             world.server.ctx.put(PODS, {**pod, "metadata": {**pod["metadata"], "labels": labels}})
+
+
+@dataclass(frozen=True, slots=True)
+class Amend(Step):
+    """Some waiting pods are changed in a way that may let them in: cordons are nothing to them any
+    more, or they belong to another app.
+    """
+
+    count: int = 1
+
+    def do(self, world: World) -> None:
+        for pod in world.some(world.waiting(), self.count):
+            metadata, spec = pod["metadata"], pod["spec"]
+            if world.rng.random() < 0.3:
+                labels = {**(metadata.get("labels") or {}), "app": world.rng.choice(APPS)}
+                metadata = {**metadata, "labels": labels}
+            else:
+                spec = {**spec, "tolerations": [*(spec.get("tolerations") or ()), ANY_CORDON]}
+            world.server.ctx.put(PODS, {**pod, "metadata": metadata, "spec": spec})
 
 
 @dataclass(frozen=True, slots=True)

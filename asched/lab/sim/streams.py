@@ -17,11 +17,13 @@ from asched.edge.client.errors import ConnectionLost, DeadlineExceeded
 from asched.edge.client.transport import Reply
 from asched.edge.client.writes import Request
 from asched.lab.apiserver.context import Context
+from asched.lab.apiserver.faults import GONE
 from asched.lab.apiserver.watching import BOOKMARK_BEFORE_END_S, INITIAL_END, Watch
 from asched.lab.sim.faults import (
     BrokenWatches,
     DuplicateSights,
     ExpiredWatches,
+    SilentWatches,
     StaleWatch,
     SwallowedEvents,
     Troubles,
@@ -33,14 +35,20 @@ if TYPE_CHECKING:
 
 #: A stream's delay becomes another one with so large a share of what it tells.
 LAG_CHANGES: Final = 0.05
+#: Share of forgotten versions that the status of an answer tells of.
+BY_STATUS: Final = 0.5
 #: What asks for initial events.
 INITIAL: Final = ("sendInitialEvents", "resourceVersionMatch")
 
 
-def begun(ctx: Context, request: Request, troubles: Troubles) -> tuple[list[bytes], Watch] | None:
-    """A watch that a request opens, and what it says before; None if it opens none.
+def begun(
+    ctx: Context, request: Request, troubles: Troubles
+) -> tuple[list[bytes], Watch] | Reply | None:
+    """A watch that a request opens, and what it says before; a refusal; None if it opens none.
 
-    A list that need not be the newest is not always, while there is trouble.
+    A list that need not be the newest is not always, while there is trouble. A version that is
+    forgotten is told by an event, as API servers do, or by the status of the answer, as what stands
+    in front of them does.
     """
     path, _, text = request.path.partition("?")
     query = dict(parse_qsl(text))
@@ -56,6 +64,8 @@ def begun(ctx: Context, request: Request, troubles: Troubles) -> tuple[list[byte
         if first and isinstance(watch, Watch):
             return first, watch
     watch = ask(ctx, request)
+    if isinstance(watch, Watch) and watch.ended and troubles.rng.random() < BY_STATUS:
+        return Reply(410, GONE.encode())
     return ([], watch) if isinstance(watch, Watch) else None
 
 
@@ -114,6 +124,7 @@ class Stream:
         self._last_due_s = self._clock.now_s()
         self._is_over = self._is_broken = self._is_closed = False
         self._is_mute = self._is_expired = False
+        self._is_silent = self._troubles.strikes(SilentWatches) is not None
         self._awake: asyncio.Future[None] | None = None
         self._end_s = 0.0
         self._lag_s = 0.0
@@ -192,7 +203,10 @@ class Stream:
         if self._is_closed or self._is_mute or not self._wire.when_through(self._deliver):
             return
         while self._coming and self._coming[0][0] <= self._clock.now_s():
-            frame = self._told = self._coming.popleft()[1]
+            frame = self._coming.popleft()[1]
+            if self._is_silent and not self._is_expired:
+                continue
+            self._told = frame
             if self._troubles.strikes(SwallowedEvents):
                 continue
             self._arrived.append(frame)
@@ -211,7 +225,7 @@ class Stream:
     def _bookmark(self) -> None:
         """Up to where this stream has told everything."""
         is_over = self._is_closed or self._is_mute or self._is_expired
-        if is_over or not self._watch.options.bookmarks:
+        if is_over or self._is_silent or not self._watch.options.bookmarks:
             return
         version = self._wire.ctx.store.revision
         if self._coming:

@@ -189,6 +189,8 @@ class Wire:
     def _carry_out(self, request: Request, *, late: bool) -> "Reply | Stream":
         if request.method == "GET":
             found = begun(self.ctx, request, self.troubles)
+            if isinstance(found, Reply):
+                return found
             if found is not None:
                 return self._follow(*found)
         reply = send(self.ctx, request)

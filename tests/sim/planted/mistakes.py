@@ -88,7 +88,7 @@ MISTAKES: Final = (
     Mistake(
         "confirmation",
         "a pod that was placed elsewhere counts as placed here",
-        "LateBindings",
+        "SideBySide",
         CONFIRMATION,
         "if isinstance(answer, ReadPlaced) and answer.node != bind.node:",
         "if False:",
@@ -96,7 +96,7 @@ MISTAKES: Final = (
     Mistake(
         "confirmation",
         "a conflict is taken for a success",
-        "SideBySide",
+        "BurningServer",
         CONFIRMATION,
         "if answer.code == CONFLICT and f'already assigned to node \"{bind.node}\"'"
         " in answer.message:",
@@ -221,7 +221,7 @@ MISTAKES: Final = (
     Mistake(
         "queue",
         "a pod that is gone stays queued",
-        "Incident15",
+        "Churn",
         QUEUE,
         "        if queued is not None:\n            self.places.leave(queued)",
         "        if queued is not None and False:\n            self.places.leave(queued)",
@@ -229,7 +229,7 @@ MISTAKES: Final = (
     Mistake(
         "queue",
         "a failed pod comes back as it was before",
-        "Churn",
+        "Advisers",
         QUEUE,
         "        queued.pod = pod_now\n",
         "",

@@ -7,6 +7,7 @@ from asched.lab.sim.faults import (
     Conflicts,
     Overload,
     ServerErrors,
+    SilentWatches,
     SlowAnswers,
     StaleWatch,
     Unreachable,
@@ -115,7 +116,9 @@ class Incident10(Incident):
 
 
 class Incident11(Incident):
-    """The leader's streams are silent, its lease goes on: it notices, and another one leads."""
+    """Streams are silent, for good or until their end and the next ones, too; the lease goes on.
+    It is noticed, and whatever happens is known: another one leads, or lists tell.
+    """
 
     what = "the leader renewed its lease for four hours and heard nothing of any pod"
     threads = "incidents.pgmac.net.au 2026-06-05"
@@ -128,8 +131,11 @@ class Incident11(Incident):
         AddPods(count=5).do(world)
         world.run_for(30.0)
 
-    def start(self, world: World) -> Iterator[Step]:  # noqa: ARG002 - as scenarios have it
-        yield Do(name="all streams fall silent", act=_mute, wait_s=0.0)
+    def start(self, world: World) -> Iterator[Step]:
+        if world.rng.random() < 0.5:
+            yield Do(name="all streams fall silent", act=_mute, wait_s=0.0)
+        else:
+            yield begin(SilentWatches(rate=1.0), wait_s=0.0)
         yield over(self, wait_s=0.0)  # it has to be noticed, nobody ends it
         yield AddPods(count=3, wait_s=60.0)
 

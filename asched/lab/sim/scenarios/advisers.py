@@ -9,7 +9,7 @@ from asched.lab.sim.extenders import Judge
 from asched.lab.sim.faults import LostAnswers, SickExtenders, SlowAnswers, StaleWatch
 from asched.lab.sim.process import Process
 from asched.lab.sim.scenario import Scenario
-from asched.lab.sim.steps import AddNodes, AddPods, Cordon, DeletePods, Json, Step
+from asched.lab.sim.steps import AddNodes, AddPods, Amend, Cordon, DeletePods, Json, Step
 from asched.lab.sim.world import World
 
 ROUNDS = 25
@@ -82,6 +82,7 @@ class Advisers(Scenario):
         for _ in range(ROUNDS):
             priority = world.rng.choice(PRIORITIES)
             yield AddPods(count=world.rng.randint(1, 3), priority=priority, make=_labelled)
+            yield Amend(count=world.rng.randint(0, 3))
             roll = world.rng.random()
             if roll < 0.3:
                 yield DeletePods(count=2)

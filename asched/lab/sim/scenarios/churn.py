@@ -15,6 +15,7 @@ from asched.lab.sim.steps import (
     APPS,
     AddNodes,
     AddPods,
+    Amend,
     Cordon,
     DeletePods,
     FinishPods,
@@ -61,8 +62,10 @@ class Churn(Scenario):
             return DeletePods(count=world.rng.randint(1, 3))
         if roll < 0.6:
             return FinishPods()
-        if roll < 0.7:
+        if roll < 0.65:
             return Relabel(count=2)
+        if roll < 0.7:
+            return Amend(count=3)
         if roll < 0.8 or not node:
             return AddNodes()
         if roll < 0.87:
