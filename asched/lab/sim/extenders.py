@@ -80,6 +80,8 @@ class Extenders:
         self._judges = [of[id(config)] for config in self._configs]
         #: (extender, pod's uid) -> the nodes it let pass when it was last asked; None: it failed
         self.granted: dict[tuple[int, str], frozenset[str] | None] = {}
+        #: Uids of pods that an extender was asked to bind: what it says of that may be a lie.
+        self.asked_to_bind: set[str] = set()
         #: Uids of pods that some extender gave up to a preemptor.
         self.given_up: set[str] = set()
 
@@ -107,6 +109,7 @@ class Extenders:
 
         if self._is_bind(effect):
             world.asks_extender_to_bind(bind_of(effect))
+            self.asked_to_bind.add(bind_of(effect).pod.uid)
         url = f"{config.url_prefix}/{effect.verb}"
         late = Unknown(effect.id, f'Post "{url}": context deadline exceeded')
         clock.after(config.http_timeout_s, lambda: answer(late))

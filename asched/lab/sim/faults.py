@@ -110,6 +110,13 @@ class ExpiredWatches(Fault):
 
 
 @dataclass(frozen=True, slots=True)
+class Compactions(Fault):
+    """The server forgets all that has happened so far: who goes on from there is told 410."""
+
+    every_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class LeaderPause(Fault):
     """The whole process stands still, as if its machine had been suspended."""
 

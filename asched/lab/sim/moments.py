@@ -19,7 +19,9 @@ from asched.lab.sim.world import World
 #: Between one look and the next, on average.
 LOOK_EVERY_S: Final = 20.0
 #: Who rests at both ends of this and was not tried in between was not woken: turns take no time.
-WOKEN_WITHIN_S: Final = 3.0
+WOKEN_WITHIN_S: Final = 0.5
+#: Share of failed attempts after which it is looked at once: what happened meanwhile may be lost.
+AFTER_FAILURE: Final = 0.1
 
 #: A pod at rest and which of its attempts it was: what is wrong with that.
 Resting = dict[tuple[str, int], str]
@@ -38,18 +40,21 @@ class Moments:
         self._plan()
 
     def _plan(self) -> None:
-        self._world.clock.after(self._rng.uniform(0.0, 2 * LOOK_EVERY_S), self._look)
+        self._world.clock.after(self._rng.uniform(0.0, 2 * LOOK_EVERY_S), self._look_and_plan)
+
+    def _look_and_plan(self) -> None:
+        if self._world.troubles.is_on:
+            self._look()
+            self._plan()
 
     def _look(self) -> None:
         world, process = self._world, self._world.acting
-        if not world.troubles.is_on:
+        if not world.troubles.is_on or not _is_awake(process):
             return
-        if _is_awake(process):
-            for line in unlike_seen(process):
-                world.ledger.complain(line)
-            if found := self._asleep():
-                world.clock.after(WOKEN_WITHIN_S, lambda: self._look_again(process, found))
-        self._plan()
+        for line in unlike_seen(process):
+            world.ledger.complain(line)
+        if found := self._asleep():
+            world.clock.after(WOKEN_WITHIN_S, lambda: self._look_again(process, found))
 
     def _look_again(self, process: Process, before: Resting) -> None:
         if process is not self._world.acting or not _is_awake(process):
@@ -59,7 +64,16 @@ class Moments:
                 self._world.ledger.complain(line)
 
     def _asleep(self) -> Resting:
-        """Who rests, is not due to be looked at, and would find a node."""
+        """Who was rejected by filters alone, rests, is not due to be looked at, and would find a
+        node.
+        """
+        runners = self._world.machine.context.runners
+        filters = {
+            filterer.plugin.name
+            for runner in runners.values()
+            for filterer in runner.profile.filters
+            if filterer.plugin.name not in self._moody
+        }
         due = {
             queued.pod.uid
             for equals in self._world.machine.context.queue.places.unschedulable.due
@@ -69,17 +83,23 @@ class Moments:
             (queued.pod.uid, queued.attempts): f"{queued.key} was not woken, rejected by"
             f" {sorted(queued.rejectors)}, and fits {node}"
             for queued, node in fitting_at_rest(self._world)
-            if queued.pod.uid not in due
-            and not any(name in self._moody for name in queued.rejectors)
+            if queued.pod.uid not in due and queued.rejectors <= filters
         }
 
     def _hear(self, process: Process, effect: Effect) -> None:
         """An event that says where a pod was put, against where it is."""
-        if not isinstance(effect, EmitEvent) or effect.reason != names.EVENT_SCHEDULED:
+        if not isinstance(effect, EmitEvent):
+            return
+        is_failure = effect.reason == names.EVENT_FAILED_SCHEDULING
+        if is_failure and self._rng.random() < AFTER_FAILURE:
+            self._world.clock.after(0.0, self._look)
+        if effect.reason != names.EVENT_SCHEDULED:
             return
         about, world = effect.regarding, self._world
         pod = world.server.get("pods", about.namespace, about.name)
-        if pod is None or pod["metadata"]["uid"] != about.uid or about.uid in world.bound_by_others:
+        if pod is None or pod["metadata"]["uid"] != about.uid:
+            return
+        if world.extenders is not None and about.uid in world.extenders.asked_to_bind:
             return
         node = pod["spec"].get("nodeName", "")
         if not effect.note.endswith(f" to {node}"):

@@ -215,8 +215,12 @@ class Stream:
         self._wake()
 
     def mute(self) -> None:
-        """It tells nothing any more, and nobody is told of that."""
+        """It tells nothing any more, not even its end, and nobody is told of that."""
         self._is_mute = True
+
+    def hush(self) -> None:
+        """It tells nothing any more but its end."""
+        self._is_silent = True
 
     def _wake(self) -> None:
         if self._awake is not None and not self._awake.done():

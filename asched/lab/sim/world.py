@@ -27,7 +27,14 @@ from asched.lab.apiserver.server import ApiServer
 from asched.lab.apiserver.store import Change
 from asched.lab.sim.clock import VirtualClock
 from asched.lab.sim.extenders import Extenders, Judge
-from asched.lab.sim.faults import Fault, LeaderPause, Partition, Restarts, Troubles
+from asched.lab.sim.faults import (
+    Compactions,
+    Fault,
+    LeaderPause,
+    Partition,
+    Restarts,
+    Troubles,
+)
 from asched.lab.sim.inhabitants import Inhabitants
 from asched.lab.sim.ledger import Ledger
 from asched.lab.sim.process import Process, Setup
@@ -107,8 +114,6 @@ class World:
             audit_period_s=audit_period_s,
         )
         self.extenders = Extenders(self, effective, judges) if effective.extenders else None
-        #: Uids of pods that an extender was asked to bind: what it says of that may be a lie.
-        self.bound_by_others: set[str] = set()
         self._spins = 0
         self.is_elected = replicas > 1
         self.leaders = 0  # how many changes of leadership there were
@@ -221,7 +226,6 @@ class World:
     def asks_extender_to_bind(self, bind: Bind) -> None:
         """An extender is asked to bind, which is as much as a binding."""
         self.note(f"ask an extender to bind {bind.pod.key} to {bind.node}")
-        self.bound_by_others.add(bind.pod.uid)
         self._enter(bind)
 
     def _enter(self, bind: Bind) -> None:
@@ -301,9 +305,12 @@ class World:
         self._plan(LeaderPause, self._pause)
         self._plan(Restarts, self.restart)
         self._plan(Partition, self._cut_off)
+        self._plan(Compactions, self.server.store.begin_history)
 
     def _plan(
-        self, kind: type[LeaderPause | Restarts | Partition], strike: Callable[[], None]
+        self,
+        kind: type[LeaderPause | Restarts | Partition | Compactions],
+        strike: Callable[[], None],
     ) -> None:
         """Strike again and again, at random times, while the fault is in force."""
         fault = self.troubles.find(kind)

@@ -135,6 +135,7 @@ class Incident11(Incident):
         if world.rng.random() < 0.5:
             yield Do(name="all streams fall silent", act=_mute, wait_s=0.0)
         else:
+            yield Do(name="all streams fall silent until their end", act=_hush, wait_s=0.0)
             yield begin(SilentWatches(rate=1.0), wait_s=0.0)
         yield over(self, wait_s=0.0)  # it has to be noticed, nobody ends it
         yield AddPods(count=3, wait_s=60.0)
@@ -145,6 +146,12 @@ def _mute(world: World) -> None:
     for process in world.processes:
         for stream in process.wire.streams.values():
             stream.mute()
+
+
+def _hush(world: World) -> None:
+    for process in world.processes:
+        for stream in process.wire.streams.values():
+            stream.hush()
 
 
 class Incident12(Incident):

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from asched.lab.sim.faults import (
     BrokenWatches,
+    Compactions,
     DuplicateSights,
     ExpiredWatches,
     Fault,
@@ -42,6 +43,7 @@ class Churn(Scenario):
         DuplicateSights(rate=0.1),
         BrokenWatches(every_s=30),
         ExpiredWatches(every_s=40),
+        Compactions(every_s=15),
     )
 
     def setup(self, world: World) -> None:
