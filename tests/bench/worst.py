@@ -41,7 +41,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.edge.host.inbox import Inbox
-from asched.edge.host.memory import GC_THRESHOLD
+from asched.edge.host.memory import GC_THRESHOLDS
 from tests import volume_builders
 from tests.builders import a_node, a_pod
 from tests.core.cycle.group_stage import GATES, member
@@ -391,7 +391,7 @@ def life(name: str, nodes: int, pods: int, kilobytes: int) -> tuple[float, float
     gc.collect()
     gc.freeze()
     before, pauses = gc.get_threshold(), Collections()
-    gc.set_threshold(GC_THRESHOLD, 50, 1000)
+    gc.set_threshold(*GC_THRESHOLDS)
     gc.callbacks.append(pauses)
     turns = turns_of(play, facts)
     outcome = "" if pod is None else "placed" if play.node_of(pod.uid) else "waits"

@@ -104,11 +104,11 @@ class Matcher:
             if key not in labels:
                 return False
         by_key = self._by_key
-        if len(by_key) <= len(labels):
-            return all(r.accepts(labels.get(key)) for key, same in by_key.items() for r in same)
-        return all(
-            r.accepts(value) for key, value in labels.items() if key in by_key for r in by_key[key]
-        )
+        for key in by_key if len(by_key) <= len(labels) else labels:
+            for requirement in by_key.get(key, ()):
+                if not requirement.accepts(labels.get(key)):
+                    return False
+        return True
 
 
 def together(requirements: Iterable[Requirement]) -> tuple[Requirement, ...]:

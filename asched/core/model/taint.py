@@ -78,11 +78,12 @@ class Tolerations:
     Equal ones are equal, and hashed once.
     """
 
-    __slots__ = ("_by_key", "_equal", "_hash", "all")
+    __slots__ = ("_by_key", "_equal", "_hash", "_keys", "all")
 
     def __init__(self, tolerations: tuple[Toleration, ...]) -> None:
         self.all = tolerations
         self._hash = hash(tolerations)
+        self._keys = frozenset(one.key for one in tolerations)
         #: (key, value, effect) of those that ask for an equal value
         self._equal: set[tuple[str, str, str]] = set()
         #: (key, effect) -> the others; the comparisons among them by the loosest bounds they set
@@ -99,6 +100,8 @@ class Tolerations:
 
     def tolerate(self, taint: Taint) -> bool:
         """Whether any of them tolerates the taint."""
+        if taint.key not in self._keys and "" not in self._keys:
+            return False
         for key in (taint.key, ""):
             for effect in (taint.effect, ""):
                 if (key, taint.value, effect) in self._equal:

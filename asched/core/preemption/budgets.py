@@ -18,43 +18,52 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.model.kinds import POD_DISRUPTION_BUDGET
+from asched.core.model.meta import LabelSelector
 from asched.core.model.selector import Matcher, Selector, compile_selector
 from asched.core.model.workload import PodDisruptionBudget
 from asched.core.state.change_log import ObjectLog
 from asched.core.state.cluster import Cluster
 from asched.core.state.counters import SelectorIndex
+from asched.core.state.gradual import FEW
 from asched.core.state.pods import LabelSet, PodInfo
 
 I64 = npt.NDArray[np.int64]
 
 
 #: Budgets whose selectors are asked for a step of the budget of work, and budgets counted.
-MATCHES_PER_STEP: Final = 10
+MATCHES_PER_STEP: Final = 5
 COUNTED_PER_STEP: Final = 2000
+#: ... and steps for each pod that may go, however few speak for it.
+POD_STEPS: Final = 1.0
+#: Requirements that are compiled for a step, where a budget has many.
+REQUIREMENTS_PER_STEP: Final = 5
 
 
 class Budget(NamedTuple):
-    """A budget that speaks for somebody. `disrupted`: names of pods that are counted already."""
+    """A budget that speaks for somebody. `disrupted`: names of pods that are counted already;
+    `matcher` is made of the selector, and that of what is `written`.
+    """
 
     key: str
     namespace: str
     selector: Selector
     allowed: int
     disrupted: frozenset[str]
+    written: LabelSelector | None
+    matcher: Matcher
 
 
 class _Speaker:
     """A budget's selector, as the index finds it."""
 
-    __slots__ = ("_matcher", "budget", "number")
+    __slots__ = ("_matches", "number")
 
     def __init__(self, number: int, budget: Budget) -> None:
         self.number = number
-        self.budget = budget
-        self._matcher = Matcher(budget.selector.requirements)
+        self._matches = budget.matcher.matches
 
     def speaks_for(self, label_set: LabelSet) -> bool:
-        return bool(label_set.labels) and self._matcher.matches(label_set.labels)
+        return bool(label_set.labels) and self._matches(label_set.labels)
 
 
 class Budgets:
@@ -68,6 +77,7 @@ class Budgets:
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._cursor = -1
+        self._changed: set[str] = set()  # not taken in yet
         self._budgets: dict[str, Budget] = {}
         self._keys: list[str] = []  # by number
         self._allowed: I64 = np.zeros(0, dtype=np.int64)  # by number
@@ -84,19 +94,22 @@ class Budgets:
         return len(self._budgets)
 
     def catch_up(self) -> None:
-        """Take in the budgets that changed."""
+        """Take in the budgets that changed. Raises OutOfTurn where their selectors are too much
+        for one turn: then it is to be asked again.
+        """
         log = self._cluster.object_log
-        if self._cursor == log.end:
+        if self._cursor == log.end and not self._changed:
             return
         entries = log.since(self._cursor)
         self._cursor = log.end
         stored = self._cluster.all(POD_DISRUPTION_BUDGET)
         if entries is None:
-            changed = stored.keys() | self._budgets.keys()
+            self._changed = stored.keys() | self._budgets.keys()
         else:
-            changed = {key for what, key in entries if what == POD_DISRUPTION_BUDGET.resource}
-        for key in sorted(changed):
+            self._changed.update(k for what, k in entries if what == POD_DISRUPTION_BUDGET.resource)
+        for key in sorted(self._changed):
             self._take(key, stored.get(key))
+            self._changed.discard(key)
         if self.generation != self._indexed:
             self._lay_out()
         if not self._is_counted:
@@ -121,7 +134,8 @@ class Budgets:
             count += 1
             if info.cls.label_set not in self._of:
                 unknown.add(info.cls.label_set)
-        return self.depth * (len(unknown) / MATCHES_PER_STEP + count / COUNTED_PER_STEP)
+        each = len(unknown) / MATCHES_PER_STEP + count / COUNTED_PER_STEP
+        return count * POD_STEPS + self.depth * each
 
     def violations(self, pods: Sequence[PodInfo]) -> list[bool]:
         """Which of these would violate a budget if all of them went; the first in line first."""
@@ -154,7 +168,7 @@ class Budgets:
 
     def _take(self, key: str, stored: PodDisruptionBudget | None) -> None:
         old = self._budgets.get(key)
-        new = _budget(key, stored)
+        new = None if stored is None else self._read(key, stored, old)
         if old == new:
             return
         if new is None:
@@ -188,22 +202,29 @@ class Budgets:
             for name in budget.disrupted:
                 self._disrupted.setdefault((budget.namespace, name), set()).add(number)
 
-
-def _budget(key: str, stored: PodDisruptionBudget | None) -> Budget | None:
-    """None for one that is gone, matches nothing, or has a selector that makes no sense."""
-    if stored is None:
-        return None
-    try:
-        selector = compile_selector(stored.spec.selector)
-    except ValueError:
-        return None
-    if selector is None or selector.is_everything:
-        return None
-    status = stored.status
-    return Budget(
-        key,
-        stored.metadata.namespace,
-        selector,
-        status.disruptions_allowed,
-        frozenset(status.disrupted_pods or ()),
-    )
+    def _read(self, key: str, stored: PodDisruptionBudget, old: Budget | None) -> Budget | None:
+        """None for one that matches nothing, or has a selector that makes no sense."""
+        written = stored.spec.selector
+        if old is not None and old.written == written:
+            selector, matcher = old.selector, old.matcher
+        else:
+            count = len((written and written.match_expressions) or ())
+            if count > FEW:
+                self._cluster.budget.charge(count / REQUIREMENTS_PER_STEP)
+            try:
+                compiled = compile_selector(written)
+            except ValueError:
+                return None
+            if compiled is None or compiled.is_everything:
+                return None
+            selector, matcher = compiled, Matcher(compiled.requirements)
+        status = stored.status
+        return Budget(
+            key,
+            stored.metadata.namespace,
+            selector,
+            status.disruptions_allowed,
+            frozenset(status.disrupted_pods or ()),
+            written,
+            matcher,
+        )

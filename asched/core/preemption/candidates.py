@@ -50,6 +50,9 @@ I64 = npt.NDArray[np.int64]
 EXHAUSTIVE_MAX: Final = 512
 #: Slots times rows looked at in one go: keeps the arrays of a pass within the cache.
 CELLS_MAX: Final = 1 << 15
+#: For so many slots counts a pod where budgets have to be asked about each: then a thousand pods
+#: are a part, which take some 30 ms.
+SPOKEN_FOR_CELLS: Final = 32
 
 #: Budgets that may have a say about one row before it follows all of them.
 BUDGETS_PER_ROW_MAX: Final = 64
@@ -195,7 +198,9 @@ class PlainProspects(Prospects):
         if not self._codes or len(self._codes[0]) != capacity:
             self._codes = [np.zeros(capacity, dtype=np.int32) for _ in self._verdicts]
         depth = self.budgets.depth
-        weight = 1 if depth <= BUDGETS_PER_ROW_MAX else depth  # then parts of a few pods
+        weight = SPOKEN_FOR_CELLS if len(self.budgets) else 1
+        if depth > BUDGETS_PER_ROW_MAX:  # then parts of a few pods
+            weight = max(weight, 2 * depth)
         for part in _parts(rows, self.pods_by_priority.sizes(rows) * weight):
             steps = len(part) * ROW_STEPS + int(self.pods_by_priority.sizes(part).sum()) * POD_STEPS
             for row in part.tolist() if len(self.budgets) else ():

@@ -39,6 +39,7 @@ from asched.core.framework.status import unschedulable
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.room import Room, Want, is_hopeless, of_group, of_places
 from asched.core.preemption.units import Below, Unit, units_of
+from asched.core.state.budget import OutOfTurn
 from asched.core.state.facts import Answer
 from asched.core.state.pods import PodInfo
 
@@ -292,13 +293,22 @@ def victims_for(
     ):
         return Probe(unschedulable(trial.refusal)), []
     staying, leaving = yield from units_of(below, trial)
+    yield from _caught_up(budgets, trial)
     yield from trial.charge(budgets.steps_for(info for unit in staying for info in unit.pods))
-    budgets.catch_up()
     line = _in_line(staying, budgets)
     sparing = Sparing(trial, likes, line, leaving)
     probe = yield from sparing.run()
     gone = set(map(id, sparing.victims)) if probe.status.is_success else ()
     return probe, [info for unit in staying if id(unit) in gone for info in unit.pods]
+
+
+def _caught_up(budgets: Budgets, trial: GroupTrial) -> Generator[Effect, Answer, None]:
+    """Know all budgets, over as many slices as their selectors take."""
+    while True:
+        try:
+            return budgets.catch_up()
+        except OutOfTurn:
+            yield from trial.charge(0)
 
 
 def _in_line(units: Sequence[Unit], budgets: Budgets) -> list[Unit]:

@@ -4,9 +4,9 @@ Of each object only the newest sight is kept, so the cluster bounds it and not t
 are never folded, a deletion is never folded away, and nothing overtakes a deletion of the same
 object.
 
-Bounds  FACTS_PER_TURN are handed out at once: thousands of pods may go in one moment. Fewer where
-        they take longer than INTAKE_S: of one pod that goes, thousands of waiting classes may have
-        to hear.
+Bounds  FACTS_PER_TURN are handed out at once, FACTS_FIRST of those that come after a silence:
+        thousands of pods may go in one moment. Fewer where they take longer than INTAKE_S: of one
+        pod that goes, thousands of waiting classes may have to hear.
 """
 
 from collections.abc import Callable
@@ -18,6 +18,8 @@ from asched.core.state.facts import Fact, Gone, Listed, Seen
 #: One that goes costs half a millisecond where pods of fifty kinds wait. (A long list is one fact,
 #: and sliced by whoever takes it in.)
 FACTS_PER_TURN: Final = 64
+#: Before it is known how long they take. Three turns later it is as many as ever.
+FACTS_FIRST: Final = 8
 #: As long as the machine runs cycles in a turn, twice. A guess between few turns and short ones.
 INTAKE_S: Final = 0.008
 
@@ -39,7 +41,7 @@ class Inbox:
         self._on_first = on_first
         self._facts: list[Fact] = []
         self._seen_at: dict[tuple[str, str], int] = {}  # as `arrived` counts
-        self._share, self._handed_out = FACTS_PER_TURN, 0
+        self._share, self._handed_out = FACTS_FIRST, 0
         #: facts handed out since the start
         self.drained = 0
 
@@ -86,6 +88,8 @@ class Inbox:
         """So long took what was handed out last: the next share is to take INTAKE_S at most."""
         if intake_s > INTAKE_S and self._handed_out:
             self._share = max(int(self._handed_out * INTAKE_S / intake_s), 1)
+        elif not self._facts:
+            self._share = FACTS_FIRST
         else:
             self._share = min(2 * self._share, FACTS_PER_TURN)
 

@@ -28,7 +28,7 @@ from asched.core.framework.effects import Bind, Effect, EmitEvent
 from asched.core.framework.meter import SAMPLE_EVERY, Meter
 from asched.core.state.facts import Fact
 from asched.edge.host.assemble import Parts, build_machine, build_runners
-from asched.edge.host.memory import GC_THRESHOLD
+from asched.edge.host.memory import GC_THRESHOLDS
 from asched.edge.host.recording.recorder import Recorder as Recording
 from asched.edge.host.recording.recorder import head_of
 from asched.edge.host.user_plugins.catalogue import Catalogue
@@ -263,7 +263,7 @@ class DecideWorld(World):
         self.event_count = self.effect_count = 0
         gc.collect()
         gc.freeze()
-        gc.set_threshold(GC_THRESHOLD, 50, 1000)
+        gc.set_threshold(*GC_THRESHOLDS)
 
     def facts(self) -> dict[str, Any]:
         work = [runner.cache.work for runner in self.runners.values()]

@@ -11,7 +11,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Listed
-from asched.edge.host.memory import GC_THRESHOLD
+from asched.edge.host.memory import GC_THRESHOLDS
 from asched.lab.apiserver.resources import PODS
 from asched.lab.whatif.changes import Scenario, apply
 from asched.lab.whatif.result import Result, result_of
@@ -31,7 +31,7 @@ def suppose(snapshot: Snapshot, scenario: Scenario, scheduler: Scheduler) -> Res
 def _collected_seldom() -> Iterator[None]:
     """Records are not tracked, so little garbage is cyclic: looking for it took a fifth."""
     before = gc.get_threshold()
-    gc.set_threshold(GC_THRESHOLD, 50, 1000)
+    gc.set_threshold(*GC_THRESHOLDS)
     try:
         yield
     finally:

@@ -141,6 +141,42 @@ def test_thousands_of_budgets_are_found_by_the_labels_they_ask_for(
     assert len(asked) == 10
 
 
+def test_wide_selectors_are_compiled_as_far_as_the_budget_goes_and_once() -> None:
+    stage = Stage()
+    wide = [{"key": f"x{i}", "operator": "DoesNotExist"} for i in range(1000)]
+    for i in range(20):
+        written = {"matchExpressions": wide, "matchLabels": {"app": f"app-{i}"}}
+        stage.cluster.apply(Seen(POD_DISRUPTION_BUDGET, budget(f"b{i}", written, 0)))
+    budgets = Budgets(stage.cluster)
+
+    slices = _slices_to_catch_up(stage, budgets)
+    assert slices > 5
+    pods = [
+        stage.info(a_low("spoken-for", "n1").labels(app="app-7").build()),
+        stage.info(a_low("free", "n1").labels(app="app-7", x5="there").build()),
+    ]
+    assert budgets.violations(pods) == [True, False]
+
+    for i in range(20):  # the disruption controller allows one more
+        written = {"matchExpressions": wide, "matchLabels": {"app": f"app-{i}"}}
+        stage.cluster.apply(Seen(POD_DISRUPTION_BUDGET, budget(f"b{i}", written, 1)))
+    assert _slices_to_catch_up(stage, budgets) == 1
+    assert budgets.violations(pods) == [False, False]
+
+
+def _slices_to_catch_up(stage: Stage, budgets: Budgets) -> int:
+    for slices in range(1, 1000):
+        stage.cluster.budget.open()
+        try:
+            budgets.catch_up()
+        except OutOfTurn:
+            continue
+        finally:
+            stage.cluster.budget.close()
+        return slices
+    raise AssertionError("it never ends")
+
+
 def test_thousands_that_all_speak_for_a_pod_are_not_followed_one_by_one() -> None:
     """Each node would be noted with each of them."""
     stage = Stage()
