@@ -41,6 +41,10 @@ BACKOFF_S: Final = 12.0
 AGAIN_MAX: Final = 2_048
 #: So many bindings that explain a lag are looked at one by one, whether they matter.
 FEW: Final = 4
+#: Second looks that share the taking back of what came much later, which is most of the work where
+#: they come late; more of them once nothing else waits.
+LOOKS: Final = 4
+LOOKS_ENDING: Final = 32
 
 
 @dataclass(slots=True)
@@ -119,8 +123,8 @@ class Shadow:
                     self._tally.add(missed)
 
     def look_again(self, now_s: float, *, is_ending: bool = False) -> bool:
-        """One second look that is due, between two turns; whether there was one. At the end all
-        are due.
+        """Some second looks that are due, between two turns; whether there were any. At the end
+        all are due.
         """
         try:
             return self._look_again(now_s, is_ending=is_ending)
@@ -186,19 +190,22 @@ class Shadow:
     # --- second looks ----------------------------------------------------------------------------
 
     def _look_again(self, now_s: float, *, is_ending: bool) -> bool:
-        for doubts, look in (
-            (self._placed, self._placed_again),
-            (self._late, self._placed_again),
-            (self._refused, self._refused_again),
-        ):
-            if doubts and (is_ending or self._is_due(doubts[0], now_s)):
-                doubt = doubts.popleft()
-                found = look(doubt)
-                if found.outcome is Outcome.LAG or doubts is not self._placed:
+        for doubts in (self._placed, self._late, self._refused):
+            some: list[_Doubt] = []
+            while doubts and len(some) < (LOOKS_ENDING if is_ending else LOOKS):
+                if not is_ending and not self._is_due(doubts[0], now_s):
+                    break
+                some.append(doubts.popleft())
+            if not some:
+                continue
+            look = self._refused_again if doubts is self._refused else self._placed_again
+            for doubt, found in zip(some, look(some), strict=True):
+                has_reason = found.outcome in (Outcome.LAG, Outcome.SAMPLED)
+                if has_reason or doubts is not self._placed:
                     self._tally.add(found)
                 else:
                     self._late.append(replace(doubt, until_s=now_s + LATE_S, is_late=True))
-                return True
+            return True
         return False
 
     def _is_due(self, doubt: _Doubt, now_s: float) -> bool:
@@ -208,7 +215,16 @@ class Shadow:
             return False
         return self._neighbours.count - doubt.binding.number >= NEAR
 
-    def _placed_again(self, doubt: _Doubt) -> Finding:
+    def _placed_again(self, doubts: list[_Doubt]) -> list[Finding]:
+        """Of some that were seen one after the other."""
+        last, is_late = doubts[-1].binding, doubts[-1].is_late
+        assert last is not None
+        with self._cluster.supposing() as suppose:
+            suppose.without(self._neighbours.far(last, is_late=is_late))
+            return [self._one_again(doubt, last) for doubt in doubts]
+
+    def _one_again(self, doubt: _Doubt, last: Binding) -> Finding:
+        """What came much later than the last one is taken back already."""
         finding, pod = doubt.finding, doubt.pod
         own = self._cluster.placed.get(pod.uid)
         if own is None or not self._context.owns(pod):
@@ -223,7 +239,7 @@ class Shadow:
                 return judge.placed(pod, node).outcome in AGREES
 
         with self._cluster.supposing() as suppose:
-            suppose.without((own, *neighbours.far(binding, is_late=doubt.is_late)))
+            suppose.without((own, *neighbours.far(binding, last, is_late=doubt.is_late)))
             for moved in neighbours.orders(binding, node, is_late=doubt.is_late):
                 if agrees(moved):
                     fewest = self._fewest(moved, (node, finding.ours), agrees)
@@ -248,7 +264,10 @@ class Shadow:
                     moved = moved.without(one)
         return moved
 
-    def _refused_again(self, doubt: _Doubt) -> Finding:
+    def _refused_again(self, doubts: list[_Doubt]) -> list[Finding]:
+        return [self._refusal_again(doubt) for doubt in doubts]
+
+    def _refusal_again(self, doubt: _Doubt) -> Finding:
         finding = doubt.finding
         now = self._cluster.pods_seen.get(doubt.pod.key)
         if now is None or now.uid != doubt.pod.uid or not self._context.owns(now):

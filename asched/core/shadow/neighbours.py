@@ -114,10 +114,13 @@ class Neighbours:
             tuple([other for other in near if other.number > of.number and not is_later(other)]),
         )
 
-    def far(self, of: Binding, *, is_late: bool) -> Infos:
-        """Whoever was bound so much later that it was decided later in any of the orders."""
-        start = of.number + (FAR if is_late else NEAR) + 1
-        return self._infos(self._within(start, self.count))
+    def far(self, of: Binding, until: Binding | None = None, *, is_late: bool) -> Infos:
+        """Whoever was bound so much later that it was decided later in any of the orders; of these
+        the ones of which that does not hold for `until`, if given.
+        """
+        reach = FAR if is_late else NEAR
+        end = self.count if until is None else until.number + reach
+        return self._infos(self._within(of.number + reach + 1, end))
 
     def gone(self, of: Binding, moved: Moved, *, is_late: bool) -> Infos:
         """Who beside these was not there yet when it was decided, if some were decided otherwise
