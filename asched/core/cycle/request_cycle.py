@@ -218,31 +218,37 @@ def _consider(context: SchedulerContext, classes: Mapping[str, CheckAndHoldArgs]
 
 def adopt(context: SchedulerContext, tracked: Tracked, request: ProvisioningRequest) -> None:
     """Hold what a process before us promised, or what we did and did not hear of."""
-    cluster = context.cluster
+    tracked.try_s = None
+    over = hold_promised(context.cluster, request)
+    if over is not None:
+        _say(context, tracked, request_status.over(*over))
+
+
+def hold_promised(cluster: Cluster, request: ProvisioningRequest) -> tuple[str, str] | None:
+    """Hold the places that an accepted request tells of; or (reason, message) why there are none
+    any more.
+    """
     bookings = cluster.singleton(Bookings)
     promised = request_status.read(request.status.provisioning_class_details)
-    tracked.try_s = None
     if promised is None:
-        _say(context, tracked, request_status.over(*LOST_PLACES))
-        return
+        return LOST_PLACES
     places, until_s = promised
     if until_s <= cluster.wall_clock_s:
-        _say(context, tracked, request_status.over(*TIME_IS_UP))
-        return
+        return TIME_IS_UP
     try:
         likes = [info for info, _ in examples(cluster, request)]
     except UnusableRequestError:
         likes = []
     if any(not 0 <= place.pod_set < len(likes) for place in places):
-        _say(context, tracked, request_status.over(*LOST_PLACES))
-        return
-    booking = bookings.begin(tracked.key, tracked.uid, until_s)
+        return LOST_PLACES
+    booking = bookings.begin(request.metadata.key, request.metadata.uid, until_s)
     for place in places:
         for _ in range(place.times):
             number = len(booking.slots)
             what = numbered(likes[place.pod_set], request, place.pod_set, number)
             bookings.add(booking, place.pod_set, what, place.node)
     bookings.adopt(booking)
+    return None
 
 
 LOST_PLACES: Final = (request_status.LOST, "its places are not known any more")

@@ -48,6 +48,10 @@ def _suppose(snapshot: Snapshot, scenario: Scenario, scheduler: Scheduler) -> Re
     world = World(store, scheduler)
     applied = apply(scenario, store)
     world.run()
+    applied.made.notes += world.notes
+    if world.held:
+        requests = ", ".join(world.held)
+        applied.made.notes.append(f"places are held for ProvisioningRequests: {requests}")
     return result_of(world, applied, before, amounts_before)
 
 

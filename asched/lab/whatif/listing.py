@@ -40,10 +40,16 @@ _lists: Final = msgspec.json.Decoder(dict[str, Any])
 #: Without these there is no cluster.
 NEEDED: Final = (NODE, POD)
 #: Served by few clusters: nobody needs to hear that they are not.
-RARE: Final = (DEVICE_TAINT_RULE, POD_GROUP, COSCHEDULING_GROUP, ELASTIC_QUOTA, LOCAL_QUEUE)
-#: What is held for requests is no part of a snapshot, nor are Jobs, whose deadlines only Backfill
-#: reads: few accounts may list them.
-LEFT_OUT: Final = (PROVISIONING_REQUEST, POD_TEMPLATE, JOB)
+RARE: Final = (
+    DEVICE_TAINT_RULE,
+    POD_GROUP,
+    COSCHEDULING_GROUP,
+    ELASTIC_QUOTA,
+    LOCAL_QUEUE,
+    PROVISIONING_REQUEST,
+)
+#: Of Jobs only Backfill reads the deadlines: few accounts may list them.
+LEFT_OUT: Final = (JOB,)
 
 
 async def snapshot_of(options: ConnectionOptions) -> Snapshot:
@@ -59,10 +65,12 @@ async def listed(session: Session) -> Snapshot:
     """The same over a session that is open."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     snapshot = Snapshot(server=session.url, taken=now)
-    others = (kind for kind in BY_RESOURCE.values() if kind not in (*NEEDED, *LEFT_OUT))
-    order = [*NEEDED, *others]
+    others = (kind for kind in BY_RESOURCE.values() if kind not in (*NEEDED, *LEFT_OUT, POD_TEMPLATE))
+    order = [*NEEDED, *others, POD_TEMPLATE]
     version: str | None = ""
     for kind in order:
+        if kind is POD_TEMPLATE and not snapshot.of(PROVISIONING_REQUEST):
+            continue  # nobody asks for pods that look so
         lister = _Lister(session, kind)
         try:
             version = await lister.all(version)

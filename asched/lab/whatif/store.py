@@ -17,6 +17,7 @@ from asched.core.framework.effects import Bind, Effect
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, Kind
 from asched.core.model.meta import Record
+from asched.core.model.timestamp import microseconds
 from asched.core.state.facts import Answer, Bound, Fact, Gone, Listed, Refused, Seen
 from asched.edge.client.writes import answer_for, request_for
 from asched.lab.apiserver import binding, bodies, bootstrap, crud
@@ -42,6 +43,16 @@ QUOTAS: Final = find("resourcequotas")
 LETTERS: Final = "".join(sorted(NAME_LETTERS))
 
 
+def _moment(snapshot: Snapshot) -> float:
+    """When the snapshot was taken, in seconds since 1970, or now: what ends with time had not ended
+    then.
+    """
+    try:
+        return microseconds(snapshot.taken) / 1e6
+    except ValueError:
+        return time.time()
+
+
 class RefusedError(Exception):
     """What the API server would say to an object that is to be created."""
 
@@ -50,7 +61,7 @@ class Store:
     """The objects of a supposed cluster, by the embedded server."""
 
     def __init__(self, snapshot: Snapshot, *, seed: int = 0) -> None:
-        began_s = time.time()
+        began_s = _moment(snapshot)
         self._server = ApiServer(
             options=Options(alpha=POD_GROUPS), clock=lambda: began_s, seed=seed
         )

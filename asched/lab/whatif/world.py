@@ -17,6 +17,7 @@ from typing import Final
 
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.machine import Machine
+from asched.core.cycle.request_cycle import hold_promised
 from asched.core.framework.effects import (
     AskExtender,
     Bind,
@@ -26,6 +27,8 @@ from asched.core.framework.effects import (
     Effect,
     EmitEvent,
 )
+from asched.core.model.kinds import PROVISIONING_REQUEST
+from asched.core.model.provisioning import ProvisioningRequest, Stage
 from asched.core.state.facts import Answer, Fact, Refused, WallClock
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.plugin_calls import answer_now
@@ -76,6 +79,9 @@ class World:
             seed=scheduler.seed,
         )
         self._now_s = START_S
+        #: keys of ProvisioningRequests for which places are held, and what is to be said of others
+        self.held: list[str] = []
+        self.notes: list[str] = []
 
     def run(self) -> None:
         """Until nothing moves any more."""
@@ -86,6 +92,7 @@ class World:
         facts: list[Fact] = [WallClock(ahead_s), *self.store.watch()]
         while facts or machine.is_taking_in:
             facts = self._turn(facts)
+        self._hold()
         machine.is_active = True
         jumps = 0
         for _ in range(TURNS_MAX):
@@ -100,6 +107,22 @@ class World:
             if due_s is None or jumps > JUMPS_MAX or not self._is_anything_under_way():
                 return
             self._now_s = due_s
+
+    def _hold(self) -> None:
+        """Places that are held for accepted ProvisioningRequests count whoever decides: that a
+        configuration does not serve the class says nothing of whether somebody does.
+        """
+        cluster = self.machine.context.cluster
+        requests: list[ProvisioningRequest] = list(cluster.all(PROVISIONING_REQUEST).values())
+        for request in requests:
+            if request.stage is not Stage.HELD:
+                continue
+            over = hold_promised(cluster, request)
+            if over is None:
+                self.held.append(request.metadata.key)
+            else:
+                key = request.metadata.key
+                self.notes.append(f"nothing is held for ProvisioningRequest {key}: {over[1]}")
 
     def _is_anything_under_way(self) -> bool:
         """Whether time alone may change something within a backoff or a wait for others."""

@@ -99,3 +99,55 @@ def test_extenders_are_refused_unless_they_are_left_out(text: str, tmp_path) -> 
         simulate(snapshot, config=file)
     found = places(simulate(snapshot, config=file, without_extenders=True))
     assert found == {"default/web": "n1"}
+
+
+def a_request(until: str, *ended: str, node: str = "n1") -> tuple[dict, dict]:
+    """An accepted request with two places of a core and a half on a node."""
+    container = {"name": "main", "resources": {"requests": {"cpu": "1500m"}}}
+    template = {
+        "apiVersion": "v1",
+        "kind": "PodTemplate",
+        "metadata": {"name": "worker", "namespace": "default"},
+        "template": {
+            "spec": {"schedulerName": "default-scheduler", "containers": [container]},
+        },
+    }
+    types = ("Accepted", "Provisioned", *ended)
+    request = {
+        "apiVersion": "autoscaling.x-k8s.io/v1",
+        "kind": "ProvisioningRequest",
+        "metadata": {"name": "job", "namespace": "default", "uid": "u"},
+        "spec": {
+            "provisioningClassName": "check-and-hold.asched.dev",
+            "podSets": [{"podTemplateRef": {"name": "worker"}, "count": 2}],
+        },
+        "status": {
+            "conditions": [{"type": type_, "status": "True"} for type_ in types],
+            "provisioningClassDetails": {"heldUntil": until, "places-0": f"0/{node}*2"},
+        },
+    }
+    return template, request
+
+
+HELD_UNTIL, TAKEN = "2026-01-01T00:10:00.000000Z", "2026-01-01T00:00:00Z"
+
+
+@pytest.mark.parametrize(
+    ("request_", "placed", "note"),
+    [
+        (a_request(HELD_UNTIL), 1, "places are held for ProvisioningRequests: default/job"),
+        (a_request(HELD_UNTIL, "BookingExpired"), 4, ""),
+        (a_request("2025-12-31T00:00:00.000000Z"), 4, "Capacity reservation time is expired"),
+        (a_request(HELD_UNTIL)[1:], 4, "its places are not known any more"),
+    ],
+    ids=["held", "ended", "expired", "no template"],
+)
+def test_places_that_are_held_for_a_request_are_taken(
+    request_: tuple[dict, ...], placed: int, note: str
+) -> None:
+    """Four pods of a core, and four cores: three of them are held. The clock is the snapshot's."""
+    snapshot = a_snapshot(a_node("n1"), *request_)
+    snapshot.taken = TAKEN
+    result = simulate(snapshot, [a_deployment("web", 4)])
+    assert len(result.placed) == placed
+    assert any(note in one for one in result.notes) is bool(note)
