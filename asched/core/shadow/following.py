@@ -242,6 +242,7 @@ class Shadow:
             suppose.without((own, *neighbours.far(binding, last, is_late=doubt.is_late)))
             for moved in neighbours.orders(binding, node, is_late=doubt.is_late):
                 if agrees(moved):
+                    neighbours.helped()
                     fewest = self._fewest(moved, (node, finding.ours), agrees)
                     break
             else:

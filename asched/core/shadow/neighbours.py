@@ -4,7 +4,7 @@ Bounds  FAR on each side of the one that is asked about; bindings after these co
         LAST_MAX bindings are remembered.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -74,6 +74,9 @@ class Neighbours:
         self._placed = placed
         self._last: deque[Binding] = deque(maxlen=LAST_MAX)
         self.count = 0
+        #: which of the orders is tried, and how often each explained something
+        self._tried = 0
+        self._helped: Counter[int] = Counter()
 
     def add(self, uid: str, came: int, priority: int, seen_s: float = 0.0) -> Binding:
         """A binding is seen."""
@@ -86,25 +89,29 @@ class Neighbours:
         """What may have been decided in another order than it was seen in, one possibility after
         the other: the queue's order by arrival, by arrival among equals, by priority; after all of
         the nearest; before the others on its node and after those on other nodes, near it and
-        further away. `is_late`: among all that are remembered.
+        further away. What `helped` most often comes first. `is_late`: among all that are
+        remembered.
         """
         reach = FAR if is_late else NEAR
-
-        def is_beside(other: Binding) -> bool:
-            return self.node_of(other) == node
-
+        ways: list[tuple[int, Callable[[Binding], bool]]] = [
+            (reach, of.came_before),
+            (reach, of.was_its_turn),
+            (reach, of.had_priority),
+            (SHUFFLED, lambda _: False),
+            *((far, lambda other: self.node_of(other) == node) for far in REACHES),
+            *((far, lambda other: self.node_of(other) == node) for far in REACHES_LATE if is_late),
+        ]
         tried: set[Moved] = {Moved()}
-        for moved in (
-            self._moved(of, reach, of.came_before),
-            self._moved(of, reach, of.was_its_turn),
-            self._moved(of, reach, of.had_priority),
-            self._moved(of, SHUFFLED, lambda _: False),
-            *(self._moved(of, far, is_beside) for far in REACHES),
-            *(self._moved(of, far, is_beside) for far in REACHES_LATE if is_late),
-        ):
+        for at in sorted(range(len(ways)), key=lambda at: -self._helped[at]):
+            moved = self._moved(of, *ways[at])
             if moved not in tried:
                 tried.add(moved)
+                self._tried = at
                 yield moved
+
+    def helped(self) -> None:
+        """The last one tried was the one."""
+        self._helped[self._tried] += 1
 
     def _moved(self, of: Binding, reach: int, is_later: Callable[[Binding], bool]) -> Moved:
         """As if those of the nearest were decided later of which it holds, and no others."""

@@ -27,8 +27,8 @@ from asched.edge.telemetry.instruments import Families
 log = logging.getLogger("asched.shadow")
 
 LOOK_S: Final = 0.1
-#: Whoever asked for the end waits for the report, and a kubelet waits 30 s.
-END_S: Final = 25.0
+#: Whoever asked for the end waits for the report; the overlay lets a kubelet wait longer.
+END_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +99,9 @@ class Shadowing:
 
     def end(self, now_s: float) -> None:
         """Nothing more will be seen: what waits for a second look has it now, or goes without."""
+        if self._shadow.doubts:
+            told = "looking again at %d decisions that differ, for %.0f s at most"
+            log.info(told, self._shadow.doubts, END_S)
         until_s = counter_s() + END_S
         while counter_s() < until_s and self._shadow.look_again(now_s, is_ending=True):
             pass
