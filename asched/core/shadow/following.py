@@ -69,10 +69,14 @@ class Shadow:
         self._numbers = count(1)
         #: uid -> when it came, of those that wait
         self._arrived: dict[str, int] = {}
-        self._neighbours = Neighbours(self._cluster.placed)
+        self._neighbours = Neighbours(self._cluster.placed, self._zone_of)
         self._placed: deque[_Doubt] = deque()
         self._late: deque[_Doubt] = deque()
         self._refused: deque[_Doubt] = deque()
+
+    def _zone_of(self, name: str) -> str:
+        node = self._cluster.node_of(name)
+        return "" if node is None else node.labels.get(names.LABEL_ZONE, "")
 
     # --- what is seen ----------------------------------------------------------------------------
 

@@ -68,10 +68,13 @@ class Moved(NamedTuple):
 
 
 class Neighbours:
-    """Whoever was bound around the same time. `placed`: uid -> pod, as the cluster knows it."""
+    """Whoever was bound around the same time. `placed`: uid -> pod, as the cluster knows it;
+    `zone_of` tells the zone of a node by its name.
+    """
 
-    def __init__(self, placed: Mapping[str, PodInfo]) -> None:
+    def __init__(self, placed: Mapping[str, PodInfo], zone_of: Callable[[str], str]) -> None:
         self._placed = placed
+        self._zone_of = zone_of
         self._last: deque[Binding] = deque(maxlen=LAST_MAX)
         self.count = 0
         #: which of the orders is tried, and how often each explained something
@@ -88,18 +91,27 @@ class Neighbours:
     def orders(self, of: Binding, node: str, *, is_late: bool) -> Iterator[Moved]:
         """What may have been decided in another order than it was seen in, one possibility after
         the other: the queue's order by arrival, by arrival among equals, by priority; after all of
-        the nearest; before the others on its node and after those on other nodes, near it and
-        further away. What `helped` most often comes first. `is_late`: among all that are
+        the nearest; before the others on its node, or in its zone, and after those elsewhere, near
+        it and further away. What `helped` most often comes first. `is_late`: among all that are
         remembered.
         """
-        reach = FAR if is_late else NEAR
+        reach, zone = FAR if is_late else NEAR, self._zone_of(node)
+
+        def is_beside(other: Binding) -> bool:
+            return self.node_of(other) == node
+
+        def is_in_zone(other: Binding) -> bool:
+            return self._zone_of(self.node_of(other)) == zone
+
         ways: list[tuple[int, Callable[[Binding], bool]]] = [
             (reach, of.came_before),
             (reach, of.was_its_turn),
             (reach, of.had_priority),
             (SHUFFLED, lambda _: False),
-            *((far, lambda other: self.node_of(other) == node) for far in REACHES),
-            *((far, lambda other: self.node_of(other) == node) for far in REACHES_LATE if is_late),
+            *((far, is_beside) for far in REACHES),
+            (NEAR, is_in_zone),
+            *((far, is_beside) for far in REACHES_LATE if is_late),
+            *((far, is_in_zone) for far in REACHES_LATE if is_late),
         ]
         tried: set[Moved] = {Moved()}
         for at in sorted(range(len(ways)), key=lambda at: -self._helped[at]):

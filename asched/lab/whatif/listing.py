@@ -65,7 +65,9 @@ async def listed(session: Session) -> Snapshot:
     """The same over a session that is open."""
     now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     snapshot = Snapshot(server=session.url, taken=now)
-    others = (kind for kind in BY_RESOURCE.values() if kind not in (*NEEDED, *LEFT_OUT, POD_TEMPLATE))
+    others = (
+        kind for kind in BY_RESOURCE.values() if kind not in (*NEEDED, *LEFT_OUT, POD_TEMPLATE)
+    )
     order = [*NEEDED, *others, POD_TEMPLATE]
     version: str | None = ""
     for kind in order:

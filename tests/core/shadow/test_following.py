@@ -336,3 +336,34 @@ def test_pods_that_go_are_forgotten() -> None:
 
 def test_every_outcome_has_a_meaning() -> None:
     assert set(MEANING) == set(Outcome)
+
+
+def test_a_spread_that_was_decided_before_others_of_its_zone_is_lag() -> None:
+    """Two zones, at most one pod more in one. In truth b (zone y) came before a and c (zone x),
+    which were seen first: as seen, b's zone is the only one left for c.
+    """
+    nodes = [
+        node.labels(**{"topology.kubernetes.io/zone": zone})
+        for zone, names in (("x", ("x1", "x2")), ("y", ("y1", "y2")))
+        for node in equal(*names)
+    ]
+    looking = Looking(*nodes)
+
+    def spread(name: str) -> PodBuilder:
+        constraint = {
+            "maxSkew": 1,
+            "topologyKey": "topology.kubernetes.io/zone",
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "s"}},
+        }
+        return small(name).labels(app="s").spec(topologySpreadConstraints=[constraint])
+
+    looking.waits(*(spread(name) for name in "bac"))
+    for name, node in (("a", "x1"), ("c", "x2"), ("b", "y1")):
+        looking.binds(spread(name), node)
+    looking.later(AGAIN_S)
+    looking.later(LATE_S)
+    assert looking.found().keys() <= {"same", "tie", "lag"}, looking.tally.told()
+    (told,) = [one for one in looking.tally.told()["examples"] if one["pod"] == "default/c"]
+    assert told["details"]["first"] == "refused"
+    assert [one["pod"] for one in told["details"]["decidedBefore"]] == ["default/b"]
