@@ -1,0 +1,54 @@
+"""Which labels of a node would have to change for a pod to select it."""
+
+import pytest
+
+from asched.core.explain.labels import LabelChange, fewest_changes, keys_read, relabelled
+from tests.builders import PodBuilder, a_node, a_pod, term
+
+
+@pytest.mark.parametrize(
+    ("pod", "labels", "changes"),
+    [
+        (a_pod().selects(zone="a"), {"zone": "a"}, [{}]),
+        (a_pod().selects(zone="a"), {"zone": "b"}, [{"zone": "a"}]),
+        (a_pod().selects(zone="a"), {}, [{"zone": "a"}]),
+        (a_pod().requires_nodes(term("zone In b,a")), {}, [{"zone": "a"}]),
+        (a_pod().requires_nodes(term("zone NotIn a")), {"zone": "a"}, [{"zone": "true"}]),
+        (a_pod().requires_nodes(term("zone Exists")), {}, [{"zone": "true"}]),
+        (a_pod().requires_nodes(term("zone DoesNotExist")), {"zone": "a"}, [{"zone": None}]),
+        (a_pod().requires_nodes(term("cores Gt 4")), {"cores": "4"}, [{"cores": "5"}]),
+        (a_pod().requires_nodes(term("cores Lt 4")), {"cores": "4"}, [{"cores": "3"}]),
+        (a_pod().requires_nodes(term("zone In a", "zone NotIn a")), {}, []),
+        (a_pod().requires_nodes(term("zone In a,b", "zone NotIn a")), {}, [{"zone": "b"}]),
+        (
+            a_pod().requires_nodes(term("zone In a"), term("disk Exists")),
+            {"zone": "b"},
+            [{"zone": "a"}, {"disk": "true"}],
+        ),
+        (
+            a_pod().selects(zone="a").requires_nodes(term("disk In ssd")),
+            {},
+            [{"zone": "a", "disk": "ssd"}],
+        ),
+        (a_pod().requires_nodes(term("zone In")), {}, []),
+    ],
+)
+def test_the_fewest_changes_of_each_term(
+    pod: PodBuilder, labels: dict[str, str], changes: list[LabelChange]
+) -> None:
+    assert fewest_changes(pod.build(), labels) == changes
+
+
+def test_keys_are_those_of_the_selector_and_of_the_affinity() -> None:
+    pod = a_pod().selects(zone="a").requires_nodes(term("disk Exists"), term("cores Gt 4"))
+    assert keys_read(pod.build()) == ("zone", "disk", "cores")
+    assert keys_read(a_pod().build()) == ()
+
+
+def test_labels_are_set_and_taken_away() -> None:
+    node = a_node("n1").labels(zone="a", disk="ssd").build()
+    assert relabelled(node, {"zone": "b", "disk": None, "new": "x"}).labels == {
+        "zone": "b",
+        "new": "x",
+    }
+    assert node.labels == {"zone": "a", "disk": "ssd"}

@@ -1,0 +1,146 @@
+"""Preemptions under way: who is held back, until when, and what is forgotten with them."""
+
+import pytest
+
+from asched.core.model.kinds import NODE, POD, POD_GROUP
+from asched.core.model.pod import Pod
+from asched.core.preemption import under_way
+from asched.core.preemption.under_way import Preemptor, UnderWay, standing
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Gone, Seen
+from tests.builders import a_node, a_pod, pending
+from tests.core.preemption.group_stage import a_group
+
+GOING = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+
+
+class Scene:
+    def __init__(self) -> None:
+        self.cluster = Cluster()
+        self.cluster.apply(Seen(NODE, a_node("n1").build()))
+        self.under_way = UnderWay(self.cluster)
+        self.victim = self.see("victim", "n1")
+
+    def see(self, name: str, node: str = "", **metadata: str) -> Pod:
+        pod = a_pod(name).metadata(**metadata).on(node).build()
+        self.cluster.apply(Seen(POD, pod))
+        return pod
+
+    def lose(self, pod: Pod) -> None:
+        self.cluster.apply(Gone(POD, pod))
+
+    def begin(self, name: str = "pre") -> tuple[Pod, Preemptor]:
+        pod = self.see(name)
+        preemptor = Preemptor.of_pod(pod, "n1")
+        self.under_way.start(preemptor)
+        return pod, preemptor
+
+
+def test_a_preemptor_is_held_back_until_its_last_victim_goes() -> None:
+    scene = Scene()
+    pod, preemptor = scene.begin()
+    assert scene.under_way.holds_back(pod)
+    assert list(scene.under_way.holding()) == [pod.key]
+    scene.under_way.last(preemptor, scene.victim)
+    assert scene.under_way.holds_back(pod)
+    assert not scene.under_way.holding(), "what becomes of the victim is not known here"
+    scene.see("victim", "n1", **GOING)
+    assert not scene.under_way.holds_back(pod)
+
+
+def test_a_namesake_is_not_held_back() -> None:
+    scene = Scene()
+    scene.begin()
+    assert not scene.under_way.holds_back(a_pod("pre").metadata(uid="another").build())
+    assert not scene.under_way.holds_back(a_pod("other").build())
+
+
+def test_what_failed_holds_nobody_back_and_what_was_deleted_does_until_it_is_seen() -> None:
+    scene = Scene()
+    pod, preemptor = scene.begin()
+    scene.under_way.last(preemptor, scene.victim)
+    scene.under_way.end(preemptor, is_deleted=True)
+    assert scene.under_way.holds_back(pod)
+    scene.under_way.end(preemptor, is_deleted=False)
+    assert not scene.under_way.holds_back(pod)
+    pod, preemptor = scene.begin("second")
+    scene.under_way.end(preemptor, is_deleted=False)
+    assert not scene.under_way.holds_back(pod)
+    assert len(scene.under_way.expecting(scene.victim)) == 0
+
+
+def test_the_end_of_an_older_one_does_not_end_the_newer() -> None:
+    scene = Scene()
+    _, older = scene.begin()
+    newer = a_pod("pre").metadata(uid="anew").build()
+    scene.under_way.start(Preemptor.of_pod(newer, "n1"))
+    scene.under_way.last(older, scene.victim)
+    scene.under_way.end(older, is_deleted=False)
+    assert scene.under_way.holds_back(newer)
+
+
+def test_room_is_expected_on_the_node_until_the_last_victim_departs() -> None:
+    scene = Scene()
+    pod, preemptor = scene.begin()
+    other = scene.see("other", "n1")
+    assert list(scene.under_way.expecting(other).keys_at("n1")) == [pod.key]
+    scene.under_way.last(preemptor, scene.victim)
+    assert list(scene.under_way.expecting(other).keys_at("n1")) == [pod.key]
+    assert list(scene.under_way.expecting(scene.victim).keys_at("n1")) == []
+    assert not scene.under_way._for
+
+
+def test_two_may_wait_for_one_victim() -> None:
+    scene = Scene()
+    (_, one), (pod, two) = scene.begin("one"), scene.begin("two")
+    for preemptor in (one, two):
+        scene.under_way.last(preemptor, scene.victim)
+    scene.under_way.end(one, is_deleted=False)
+    assert scene.under_way.holds_back(pod)
+    assert list(scene.under_way.expecting(a_pod("x").build()).keys_at("n1")) == [pod.key]
+
+
+def test_a_group_holds_back_its_pods_and_whoever_joins_it() -> None:
+    scene = Scene()
+    group = a_group("crew", priority=7)
+    scene.cluster.apply(Seen(POD_GROUP, group))
+
+    def member(name: str, crew: str = "crew") -> Pod:
+        return a_pod(name).spec(schedulingGroup={"podGroupName": crew}).build()
+
+    preemptor = Preemptor.of_group(group, [member("a")])
+    assert (preemptor.kind, preemptor.place, preemptor.priority) == ("podgroup", "cluster", 7)
+    assert not scene.under_way.holds_group_back(member("b"))
+    scene.under_way.start(preemptor)
+    assert scene.under_way.holds_back(member("a"))
+    assert not scene.under_way.holds_back(member("b"))
+    assert scene.under_way.holds_group_back(member("b"))
+    assert not scene.under_way.holds_group_back(member("c", "other"))
+    assert not scene.under_way.holds_group_back(a_pod("alone").build())
+    assert len(scene.under_way.expecting(scene.victim)) == 0, "a group expects no one node"
+    scene.under_way.end(preemptor, is_deleted=True)
+    assert not scene.under_way.holds_group_back(member("b"))
+
+
+def test_victims_that_went_unnoticed_are_swept_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(under_way, "SWEEP_MIN", 2)
+    scene = Scene()
+    for number in range(3):
+        victim = scene.see(f"v{number}", "n1")
+        _, preemptor = scene.begin(f"p{number}")
+        scene.lose(victim)
+        scene.under_way.last(preemptor, victim)
+    assert len(scene.under_way._last) < 3
+
+
+def test_a_victim_stands_while_it_is_there_and_has_a_node() -> None:
+    scene = Scene()
+    assert standing(scene.victim, scene.cluster) is not None
+    waiting = scene.see("waiting")
+    assert standing(waiting, scene.cluster) is None
+    scene.cluster.assume(pending(scene.cluster, a_pod("waiting")), "n1")
+    assert standing(waiting, scene.cluster) is not None
+    scene.lose(scene.victim)
+    assert standing(scene.victim, scene.cluster) is None
+    scene.see("victim", "n1", uid="anew")
+    assert standing(scene.victim, scene.cluster) is None

@@ -1,0 +1,67 @@
+"""What a shadow found so far: all counted, the last examples kept, and the share that agrees."""
+
+import pytest
+
+from asched.core.shadow.finding import Finding, Outcome, Verdict
+from asched.core.shadow.tally import EXAMPLES_MAX, Tally, agreement
+
+
+def finding(outcome: Outcome, pod: str = "d/web", plugin: str = "", profile: str = "p") -> Finding:
+    return Finding(pod, profile, Verdict.PLACED, outcome, "n1", "n2", plugin)
+
+
+def test_all_are_counted_and_those_that_differ_are_shown() -> None:
+    tally = Tally()
+    for outcome in (Outcome.SAME, Outcome.SAME, Outcome.TIE, Outcome.MISSED):
+        tally.add(finding(outcome, plugin="Never"))
+    tally.add(finding(Outcome.SCORE, plugin="Fit"))
+    tally.add(finding(Outcome.LAG))
+    told = tally.told()
+    profile = told["profiles"]["p"]
+    assert profile["placed"]["outcomes"] == {
+        "same": 2,
+        "tie": 1,
+        "lag": 1,
+        "score": 1,
+        "missed": 1,
+    }
+    assert profile["placed"]["agreement"] == 0.8
+    assert profile["unschedulable"] == {"outcomes": {}, "agreement": None}
+    assert profile["plugins"] == [{"plugin": "Fit", "outcome": "score", "count": 1}]
+    assert [example["outcome"] for example in told["examples"]] == ["score", "lag"]
+    assert set(told["meaning"]) == {outcome.value for outcome in Outcome}
+
+
+def test_profiles_are_told_apart() -> None:
+    tally = Tally()
+    tally.add(finding(Outcome.SCORE, plugin="Fit", profile="b"))
+    tally.add(finding(Outcome.SAME, profile="a"))
+    profiles = tally.told()["profiles"]
+    assert list(profiles) == ["a", "b"]
+    assert profiles["a"]["plugins"] == []
+
+
+def test_only_the_last_examples_of_each_outcome_are_kept() -> None:
+    tally = Tally()
+    for number in range(EXAMPLES_MAX + 3):
+        tally.add(finding(Outcome.SCORE, f"d/{number}"))
+    tally.add(finding(Outcome.REFUSED))
+    pods = [example["pod"] for example in tally.told()["examples"]]
+    assert pods == [f"d/{number}" for number in range(3, EXAMPLES_MAX + 3)] + ["d/web"]
+
+
+@pytest.mark.parametrize(
+    ("counts", "share"),
+    [
+        ({}, None),
+        ({Outcome.ERROR: 5}, None),
+        ({Outcome.SAME: 1, Outcome.ERROR: 5}, 1.0),
+        ({Outcome.SAME: 1, Outcome.TIE: 1, Outcome.LAG: 1, Outcome.SCORE: 1}, 0.75),
+        ({Outcome.SCORE: 1}, 0.0),
+        ({Outcome.SAME: 1, Outcome.WORDS: 2}, 0.333333),
+    ],
+)
+def test_the_share_that_agrees_is_of_what_was_judged(
+    counts: dict[Outcome, int], share: float | None
+) -> None:
+    assert agreement(counts) == share
