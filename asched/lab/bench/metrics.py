@@ -37,7 +37,7 @@ class DataItem:
     name: str
     metric: str
     unit: Unit
-    data: Mapping[str, float]
+    data: dict[str, float]
     labels: Mapping[str, str] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:

@@ -239,7 +239,11 @@ class OpRunner:
         collection.stopped_s = self.world.now_s
         self.collected.append(collection)
         name = self.workload.full_name
-        self.items.append(metrics.throughput(collection, name, is_fine=self.world.has_fine_clock))
+        measured = metrics.throughput(collection, name, is_fine=self.world.has_fine_clock)
+        engine_s = self.world.facts().get("engine_s")
+        if engine_s:
+            measured.data["Engine"] = len(collection.scheduled_at_s) / engine_s
+        self.items.append(measured)
         run = f"{name}/{collection.name}"
         self.items += self.world.latencies(run)
         waited = metrics.latency("pod_created_to_scheduled", run, collection.waited_s)

@@ -15,8 +15,8 @@ from asched.lab.bench.suite import Result, item_of
 SCHEDULING: Final = "scheduler_scheduling_algorithm_duration_seconds"
 END_TO_END: Final = "pod_created_to_scheduled"
 HEADER: Final = (
-    "workload", "pods", "avg/s", "p50", "p90", "p95", "p99", "whole/s", "scheduling ms p50/p99",
-    "end-to-end ms p50/p99", "upstream", "ratio",
+    "workload", "pods", "avg/s", "p50", "p90", "p95", "p99", "whole/s", "engine/s",
+    "scheduling ms p50/p99", "end-to-end ms p50/p99", "upstream", "ratio",
 )  # fmt: skip
 MODE_TEXT: Final = {
     "decide": "decide mode: in process, no API server; pods per second of processor time",
@@ -70,6 +70,7 @@ def _row(result: Result, item: DataItem) -> tuple[str, ...]:
         f"{data['Average']:.0f}" + ("*" if "sampled" in item.labels else ""),
         *(f"{data[key]:.0f}" if key in data else "-" for key in _PERCENTILE_KEYS),
         f"{data['Whole']:.0f}",
+        f"{data['Engine']:.0f}" if "Engine" in data else "-",
         _pair(result.of_metric(SCHEDULING, name)),
         _pair(result.of_metric(END_TO_END, name)),
         f"{threshold:g}" if threshold else "-",
