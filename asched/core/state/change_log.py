@@ -7,6 +7,8 @@ equal ends mean that nothing changed. A cursor before the first entry, -2, is ne
 from collections.abc import Sequence
 from typing import Final, Generic, TypeVar
 
+#: Entries whose sum is kept. A guess: fewer are quickly read one by one.
+BLOCK: Final = 256
 E = TypeVar("E")
 
 #: Entries kept before the older half is forgotten (readers then start afresh). A guess: 64 Ki
@@ -47,9 +49,12 @@ class ChangeLog(Generic[E]):
 class RowLog(ChangeLog[tuple[int, int]]):
     """(row, aspects) of rows that changed; aspects are those of `nodes.Aspect`, as plain integers
     (members of an enum are slow to combine).
+
+    A class of pods that waited long has missed thousands of entries, mostly of the same rows, and
+    so have a thousand others: what whole blocks of entries come to is found once for all of them.
     """
 
-    __slots__ = ("_asked", "_found", "last")
+    __slots__ = ("_asked", "_blocks", "_found", "last")
 
     def __init__(self, entries_max: int | None = None) -> None:
         super().__init__(entries_max)
@@ -58,6 +63,8 @@ class RowLog(ChangeLog[tuple[int, int]]):
         #: what `rows` was asked last, and found
         self._asked = (-1, -1, -1)
         self._found: tuple[int, ...] = ()
+        #: of whole blocks that were asked about: all aspects together, and row to aspects
+        self._blocks: dict[int, tuple[int, dict[int, int]]] = {}
 
     def add(self, row: int, aspects: int) -> None:
         self.last = (row, aspects)
@@ -68,7 +75,10 @@ class RowLog(ChangeLog[tuple[int, int]]):
         if cursor < self._base:
             return None
         found = 0
-        for _, aspects in self._entries[cursor - self._base :]:
+        begin, end = self._whole_blocks(cursor)
+        for number in range(begin, end):
+            found |= self._block(number)[0]
+        for _, aspects in self._outside(cursor, begin, end):
             found |= aspects
         return found
 
@@ -82,9 +92,46 @@ class RowLog(ChangeLog[tuple[int, int]]):
             return self._found
         if cursor < self._base:
             return None
-        entries = self._entries[cursor - self._base :]
-        found = tuple({row for row, touched in entries if touched & aspects})
-        self._asked, self._found = asked, found
+        begin, end = self._whole_blocks(cursor)
+        entries = self._outside(cursor, begin, end)
+        rows = {row for row, touched in entries if touched & aspects}
+        for number in range(begin, end):
+            union, by_row = self._block(number)
+            if union & aspects:
+                rows.update([row for row, touched in by_row.items() if touched & aspects])
+        self._asked, self._found = asked, (found := tuple(rows))
+        return found
+
+    def forget(self) -> None:
+        super().forget()
+        self._blocks.clear()
+
+    def _whole_blocks(self, cursor: int) -> tuple[int, int]:
+        """Of the blocks whose entries all came after the cursor: the first, and one beyond."""
+        if self.end - cursor < BLOCK:  # mostly
+            return 0, 0
+        begin, end = -(-cursor // BLOCK), self.end // BLOCK
+        return (begin, end) if begin < end else (0, 0)
+
+    def _outside(self, cursor: int, begin: int, end: int) -> list[tuple[int, int]]:
+        """The entries since the cursor that are in none of these blocks."""
+        base, entries = self._base, self._entries
+        if begin == end:
+            return entries[cursor - base :]
+        return entries[cursor - base : begin * BLOCK - base] + entries[end * BLOCK - base :]
+
+    def _block(self, number: int) -> tuple[int, dict[int, int]]:
+        """What all entries of a block come to."""
+        found = self._blocks.get(number)
+        if found is None:
+            start = number * BLOCK - self._base
+            union, by_row = 0, dict[int, int]()
+            for row, aspects in self._entries[start : start + BLOCK]:
+                union |= aspects
+                by_row[row] = by_row.get(row, 0) | aspects
+            if len(self._blocks) > self._entries_max // BLOCK:  # most of it is of entries that went
+                self._blocks = {n: b for n, b in self._blocks.items() if n * BLOCK >= self._base}
+            found = self._blocks[number] = union, by_row
         return found
 
 

@@ -1,5 +1,7 @@
 """Logs of changes: what came after a cursor, or that nobody knows any more."""
 
+import functools
+import operator
 import random
 
 import pytest
@@ -63,3 +65,44 @@ def test_rows_and_aspects_are_those_of_the_entries(seed: int) -> None:
             for _, touched in after:
                 told |= touched
             assert log.touched(cursor) == told
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_row_log_says_the_same_of_long_stretches_as_of_single_entries(seed, monkeypatch) -> None:
+    monkeypatch.setattr(change_log, "BLOCK", 4)
+    rng, log, cursors = random.Random(seed), RowLog(), [0]
+    for _ in range(400):
+        if rng.random() < 0.02:
+            log.forget()
+        log.add(rng.randrange(6), 1 << rng.randrange(3))
+        cursors.append(log.end - rng.randrange(3))
+        cursor, aspects = rng.choice((rng.choice(cursors), cursors[-1])), rng.randrange(1, 8)
+        entries = log.since(cursor)
+        rows, touched = log.rows(cursor, aspects), log.touched(cursor)
+        if entries is None:
+            assert rows is touched is None
+            continue
+        assert rows is not None
+        assert sorted(rows) == sorted({row for row, found in entries if found & aspects})
+        assert touched == functools.reduce(operator.or_, (found for _, found in entries), 0)
+        assert len(log._blocks) <= MAX // 4 + 1
+
+
+def test_a_long_stretch_is_read_once_for_all_readers(monkeypatch) -> None:
+    monkeypatch.setattr(change_log, "LOG_ENTRIES_MAX", 1 << 16)
+    log = RowLog()
+    for number in range(40 * change_log.BLOCK):
+        log.add(number % 2, 1)
+    reads, outside = [], RowLog._outside
+
+    def counting(self, *where):
+        found = outside(self, *where)
+        reads.append(len(found))
+        return found
+
+    monkeypatch.setattr(RowLog, "_outside", counting)
+    for cursor in range(500):
+        assert sorted(log.rows(cursor, 1)) == [0, 1]
+        assert log.touched(cursor) == 1
+    assert max(reads) < change_log.BLOCK
+    assert len(log._blocks) == 40
