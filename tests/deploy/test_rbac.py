@@ -146,7 +146,7 @@ def test_the_option_for_taint_rules_grants_what_their_gate_takes_and_nothing_els
     [
         (names.COSCHEDULING, 3),
         (names.CHECK_AND_HOLD, 5),
-        (names.CAPACITY_SCHEDULING, 4),
+        (names.CAPACITY_SCHEDULING, 5),
         (names.BACKFILL, 2),
     ],
 )

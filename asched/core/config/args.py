@@ -171,11 +171,13 @@ class BackfillArgs:
 
 @dataclass(frozen=True, slots=True)
 class CapacitySchedulingArgs:
-    """Our own: whether a namespace that stays within its min is refused for nobody's borrowing.
-    scheduler-plugins has no such args, and refuses it.
+    """Our own: whether a namespace that stays within its min is refused for nobody's borrowing, and
+    whether asched writes the status of ElasticQuotas. scheduler-plugins has no such args: it
+    refuses it, and has a controller of its own for the other.
     """
 
     guarantees_min: bool = False
+    status_controller: bool = True
 
 
 PluginArgs = (

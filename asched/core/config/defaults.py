@@ -247,7 +247,10 @@ def _backfill(given: Document, _: Mapping[str, bool]) -> plugin_args.BackfillArg
 
 def _capacity(given: Document, _: Mapping[str, bool]) -> plugin_args.CapacitySchedulingArgs:
     default = plugin_args.CapacitySchedulingArgs()
-    return plugin_args.CapacitySchedulingArgs(_of(given, "guaranteesMin", default.guarantees_min))
+    return plugin_args.CapacitySchedulingArgs(
+        guarantees_min=_of(given, "guaranteesMin", default.guarantees_min),
+        status_controller=_of(given, "statusController", default.status_controller),
+    )
 
 
 def _check_and_hold(given: Document, _: Mapping[str, bool]) -> plugin_args.CheckAndHoldArgs:

@@ -234,7 +234,7 @@ _ARGS_FIELDS: Final[Mapping[str, Mapping[str, Type]]] = {
         "horizonSeconds": _I64,
         "learnDurations": _B,
     },
-    names.CAPACITY_SCHEDULING: {"guaranteesMin": _B},
+    names.CAPACITY_SCHEDULING: {"guaranteesMin": _B, "statusController": _B},
     names.CHECK_AND_HOLD: {
         "provisioningClassName": _S,
         "holdSeconds": _I64,

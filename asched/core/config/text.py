@@ -145,7 +145,10 @@ def args_fields(args: Any) -> dict[str, Any]:
                 "reservations": args.reservations,
             }
         case plugin_args.CapacitySchedulingArgs():
-            return {"guaranteesMin": args.guarantees_min}
+            return {
+                "guaranteesMin": args.guarantees_min,
+                "statusController": args.status_controller,
+            }
         case plugin_args.CheckAndHoldArgs():
             return {
                 "holdSeconds": args.hold_s,

@@ -26,7 +26,7 @@ from typing import Any, Final
 
 from msgspec.structs import force_setattr
 
-from asched.core.cycle import group_waiting, request_cycle, start_keeping
+from asched.core.cycle import group_waiting, quota_warnings, request_cycle, start_keeping
 from asched.core.cycle.backlog import Backlog
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
@@ -135,6 +135,7 @@ class Machine:
         self._follow_on()
         if self.is_active and not self._backlog:
             self._out.extend(group_waiting.look(context))
+            self._out.extend(quota_warnings.look(context))
             start_keeping.keep(context)
             self._run_requests()
             self._run_cycles()

@@ -26,7 +26,6 @@ from asched.core.framework.meter import Meter
 from asched.core.framework.profile import Profile
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
-from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.edge.client.dispatch import CONCURRENCY, DispatchOptions
 from asched.edge.client.session import ConnectionOptions, Session, connect
@@ -34,17 +33,16 @@ from asched.edge.client.typed import ApiAccess
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.audit.auditor import PERIOD_S as AUDIT_PERIOD_S
 from asched.edge.host.audit.auditor import Auditor
-from asched.edge.host.clashes import Clashes
 from asched.edge.host.clock import counter_s
 from asched.edge.host.configuration.reload import Reloader, Wanted
 from asched.edge.host.debugger import Debugger
 from asched.edge.host.election import Stand, identity
 from asched.edge.host.ending import AskedToEndError, Ending
 from asched.edge.host.extenders import Consultants
-from asched.edge.host.group_status import GroupStatus
 from asched.edge.host.hearing import StartOverError
 from asched.edge.host.inspection import Inspection
 from asched.edge.host.lease_thread import LeaseThread
+from asched.edge.host.listeners import listeners_of
 from asched.edge.host.loops import LostLeadershipError, Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.host.pages import Pages
@@ -251,22 +249,7 @@ def _scheduler(
         ),
         kinds=machine.context.kinds,
         originals=consultants.originals,
-        listeners={
-            POD: Clashes(
-                session,
-                owns=machine.context.owns,
-                may_act=may_send,
-                refused=metrics.own.kubelet_refused,
-            ),
-            COSCHEDULING_GROUP: GroupStatus(
-                session,
-                machine.context.cluster,
-                coscheduled=lambda: machine.context.gangs.coscheduled,
-                may_act=may_send,
-                spawn=spawn,
-                written=metrics.own.group_status_written,
-            ),
-        },
+        listeners=listeners_of(session, machine, metrics, may_act=may_send, spawn=spawn),
         leadership=campaign,
         delay_cache=campaign is not None and plan.configuration.delay_cache_until_active,
         recorder=recorder,

@@ -173,6 +173,12 @@ class OwnMetrics:
             " error for those that could not be.",
             ("phase",),
         )
+        self._quota_statuses = families.counter(
+            "asched_elasticquota_status_writes_total",
+            "[ALPHA] Statuses of ElasticQuotas that were written (success), or could not be"
+            " (error).",
+            ("result",),
+        )
         self._reloads = families.counter(
             "asched_config_reloads_total",
             "[ALPHA] Reloads of the configuration: applied, refused or unchanged.",
@@ -231,6 +237,9 @@ class OwnMetrics:
 
     def kubelet_refused(self, reason: str, whose: str) -> None:
         self._kubelet_refusals.of(reason, whose).value += 1
+
+    def quota_status_written(self, result: str) -> None:
+        self._quota_statuses.of(result).value += 1
 
     def group_status_written(self, phase: str) -> None:
         self._group_statuses.of(phase).value += 1

@@ -124,11 +124,14 @@ podgroups PodGroup N - - * status
 podgroups PodGroup N - - * status
 [scheduling.x-k8s.io/v1alpha1]
 podgroups PodGroup N pg,pgs - * status
+elasticquotas ElasticQuota N eq,eqs - * status
+[kueue.x-k8s.io/v1beta2]
+localqueues LocalQueue N queue,queues,lq - * status
 [autoscaling.x-k8s.io/v1]
 provisioningrequests ProvisioningRequest N provreq,provreqs - * status
 """
 #: Groups of custom resources: kept as they were sent, and no strategic merge patch for them.
-CUSTOM: Final = frozenset({"scheduling.x-k8s.io", "autoscaling.x-k8s.io"})
+CUSTOM: Final = frozenset({"scheduling.x-k8s.io", "autoscaling.x-k8s.io", "kueue.x-k8s.io"})
 
 USUAL_VERBS: Final = (
     "create",

@@ -184,10 +184,13 @@ REQUEST_RIGHTS: Final = (
     Right("watch", group_of(POD_TEMPLATE), POD_TEMPLATE.plural),
 )
 #: The same for ElasticQuotas, and for the queues by which Kueue keeps quotas of its own.
-QUOTA_RIGHTS: Final = tuple(
-    Right(verb, group_of(kind), kind.plural)
-    for kind in (ELASTIC_QUOTA, LOCAL_QUEUE)
-    for verb in ("list", "watch")
+QUOTA_RIGHTS: Final = (
+    *(
+        Right(verb, group_of(kind), kind.plural)
+        for kind in (ELASTIC_QUOTA, LOCAL_QUEUE)
+        for verb in ("list", "watch")
+    ),
+    Right("patch", group_of(ELASTIC_QUOTA), f"{ELASTIC_QUOTA.plural}/status"),
 )
 #: The same for Jobs, whose deadlines tell when pods end, where a profile enables Backfill.
 JOB_RIGHTS: Final = tuple(Right(verb, group_of(JOB), JOB.plural) for verb in ("list", "watch"))
