@@ -17,6 +17,10 @@ from asched.edge.late_aiohttp import aiohttp
 
 #: kube-scheduler's default (`httpTimeout` 0 means this).
 HTTP_TIMEOUT_S: Final = 5.0
+#: An answer says something of each node of its question, or sends it back: what is larger than
+#: this and so many times the question is none.
+ANSWER_BYTES_MAX: Final = 16 << 20
+ANSWER_FACTOR: Final = 4
 #: Go's client follows so many redirects.
 REDIRECTS_MAX: Final = 10
 _OK: Final = 200
@@ -53,7 +57,7 @@ class ExtenderHttp:
                     why = f"failed {effect.verb} with extender at URL {url}, code {response.status}"
                     return Refused(effect.id, response.status, why)
                 is_reading = True
-                content = await response.read()
+                content = await _whole(response, ANSWER_BYTES_MAX + ANSWER_FACTOR * len(body))
         except (aiohttp.ClientConnectorError, aiohttp.InvalidURL) as error:
             return Refused(effect.id, 0, f'Post "{url}": {go_words.failure(error)}')
         except (aiohttp.ClientError, OSError, TimeoutError) as error:
@@ -62,6 +66,8 @@ class ExtenderHttp:
                 why = go_words.TIMED_OUT_IN_BODY if is_late else "unexpected EOF"
                 return Unknown(effect.id, why)
             return Unknown(effect.id, f'Post "{url}": {go_words.failure(error)}')
+        if content is None:
+            return Refused(effect.id, _OK, f"the answer of {url} is too large for its question")
         try:
             return Replied(effect.id, go_words.parse(content))
         except ValueError as error:
@@ -69,3 +75,15 @@ class ExtenderHttp:
 
     async def close(self) -> None:
         await self._session.close()
+
+
+async def _whole(response: Any, bytes_max: int) -> bytes | None:
+    """What an answer contains; None if that is too much."""
+    parts, size = [], 0
+    async for part in response.content.iter_any():
+        parts.append(part)
+        size += len(part)
+        if size > bytes_max:
+            response.close()
+            return None
+    return b"".join(parts)

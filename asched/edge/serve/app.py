@@ -85,6 +85,8 @@ class Server:
     # --- one request -----------------------------------------------------------------------------
 
     async def _handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        if not request.path.startswith("/"):  # CONNECT asks for a host, OPTIONS for "*"
+            return _response(text("Bad Request\n", 400, nosniff=True))
         is_probe = request.path.split("/")[1] in ROOTS
         if self.is_busy and not is_probe:
             log.warning(

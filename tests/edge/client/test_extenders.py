@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 import pytest
 from msgspec.structs import replace
@@ -183,6 +183,20 @@ async def test_a_failure_is_named_once_and_its_end_too(server, caplog):
         "code 503",
         f"extender {server.url}/sched// answers filter again",
     ]
+
+
+async def test_an_answer_without_end_is_refused(server):
+    async def babble(_seen, wire):
+        await wire.start_stream()
+        with suppress(ConnectionError):
+            while True:
+                await wire.chunk(b" " * 65536)
+
+    server.handler = babble
+    async with asking(server) as extenders:
+        answer = await extenders.ask(question())
+    assert isinstance(answer, Refused)
+    assert "too large for its question" in answer.message
 
 
 async def test_the_timeout_covers_the_whole_question(server):

@@ -34,6 +34,9 @@ from asched.edge.host.configuration.source import Source, read
 #: etcd refuses larger objects, so no ConfigMap can hold more (1.5 MiB is its default limit).
 FILE_BYTES_MAX: Final = 1_500_000
 TEXT_NAME: Final = "<text>"
+#: Of a fault, as it is told, and faults that are told: what is in a file may be in its faults.
+LINE_CHARS_MAX: Final = 1000
+LINES_MAX: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +51,21 @@ class Located:
     def __str__(self) -> str:
         hint = f" ({self.problem.hint})" if self.problem.hint else ""
         text = " ".join(self.problem.text.split("\n"))
+        if len(text) > LINE_CHARS_MAX:
+            text = text[:LINE_CHARS_MAX] + "..."
         return f"{self.file}:{self.line}:{self.column}: {text}{hint}"
 
 
 class ConfigError(Exception):
-    """A file that cannot be used; `errors` holds every fault found, in the order found."""
+    """A file that cannot be used; `errors` holds every fault found, in the order found. Its text
+    has the first LINES_MAX.
+    """
 
     def __init__(self, errors: Sequence[Located]) -> None:
-        super().__init__("\n".join(map(str, errors)))
+        lines = [str(error) for error in errors[:LINES_MAX]]
+        if len(errors) > LINES_MAX:
+            lines.append(f"{errors[0].file}: and {len(errors) - LINES_MAX} more")
+        super().__init__("\n".join(lines))
         self.errors = tuple(errors)
 
     @property

@@ -4,14 +4,13 @@ Rules   what begins with a brace is JSON, all else is YAML 1.1 as Go reads it: `
         0x10 and 1e2 are numbers, whole floats become integers, keys end up sorted; only the first
         YAML document counts; anchors and merge keys work, yet a key that occurs twice is a fault,
         and a merged key that is also written counts as occurring twice.
-Bounds  VALUES_MAX values after aliases are expanded.
+Bounds  VALUES_MAX values after aliases are expanded, NESTED_MAX levels of them.
 Source  sigs.k8s.io/yaml (v1.6), recordings of kube-scheduler 1.36.2
 """
 
 import base64
 import json
 import math
-import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -20,9 +19,18 @@ import yaml
 from asched.core.config.decode import Repeating
 from asched.core.config.problem import Path, Problem, Severity, StartStage, quoted
 from asched.core.config.scalars import UnsupportedKeyError, go_syntax, key_of, value_of
+from asched.edge.client.go_words import whole_letters
 
 #: Values in one document; stops files whose aliases multiply (a guess far above any real one).
 VALUES_MAX: Final = 200_000
+#: Levels of lists and mappings in one another. libyaml builds them by recursion and would end the
+#: process; a configuration has some ten.
+NESTED_MAX: Final = 100
+#: Keys that occur twice: merge keys can multiply them.
+TWICE_MAX: Final = 1000
+NESTED: Final = "nested too deeply"
+#: What Python says of numbers of thousands of digits speaks of Python.
+DIGITS: Final = "a number has too many digits"
 #: libyaml reads tabs between words as Go does; the pure parser is stricter, yet does.
 _LOADER: Final = yaml.CSafeLoader if yaml.__with_libyaml__ else yaml.SafeLoader
 _BINARY_TAG: Final = "tag:yaml.org,2002:binary"
@@ -35,11 +43,6 @@ _BYTE_ORDER_MARK: Final = "\ufeff"
 _STAND_IN: Final = "\U0010fffe"
 _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
-#: An escape in JSON; the group is half a letter without the other half.
-_ESCAPE: Final = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    r"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
-)
 
 
 @dataclass
@@ -92,15 +95,10 @@ def _no_number(word: str) -> Any:
     raise _NoNumberError(word)
 
 
-def _whole_letters(text: str) -> str:
-    """The text without halves of letters that JSON can escape: Go reads U+FFFD for each."""
-    return _ESCAPE.sub(lambda found: found[0] if found[1] is None else "\\ufffd", text)
-
-
 def _read_json(source: Source) -> None:
     try:
         source.document = json.loads(
-            _whole_letters(source.text), object_pairs_hook=_object, parse_constant=_no_number
+            whole_letters(source.text), object_pairs_hook=_object, parse_constant=_no_number
         )
     except json.JSONDecodeError as error:
         text = f"couldn't get version/kind; json parse error: {error.msg}"
@@ -109,12 +107,30 @@ def _read_json(source: Source) -> None:
         text = f"couldn't get version/kind; json parse error: {error} is no JSON number"
         raise _UnreadableError(text, (1, 1)) from error
     except RecursionError as error:
-        raise _UnreadableError("json: nested too deeply", (1, 1)) from error
+        raise _UnreadableError(f"json: {NESTED}", (1, 1)) from error
+    except ValueError as error:
+        raise _UnreadableError(f"json: {DIGITS}", (1, 1)) from error
     try:
         # JSON is read as YAML for the sake of its marks; a tab there is only a blank.
         _YamlReader(Source(source.text.replace("\t", " "), places=source.places)).read()
     except _UnreadableError:
         return
+
+
+def _look_how_deep(text: str) -> None:
+    """Raises _UnreadableError if it is nested too deeply, and what parsing raises."""
+    depth = 0
+    for event in yaml.parse(text, _LOADER):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > NESTED_MAX:
+                mark = event.start_mark
+                place = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+                raise _UnreadableError(f"yaml: {NESTED}", place)
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+        elif isinstance(event, yaml.DocumentEndEvent):
+            return  # only the first one counts
 
 
 class _YamlReader:
@@ -130,6 +146,7 @@ class _YamlReader:
         text = self.source.text
         text = text[:1] + text[1:].replace(_BYTE_ORDER_MARK, _STAND_IN)
         try:
+            _look_how_deep(text)
             loader = _LOADER(text)
             node = loader.get_node() if loader.check_node() else None
             if node is not None:
@@ -139,9 +156,12 @@ class _YamlReader:
             line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
             text = f"yaml: line {line}: {error.problem or error.context}"
             raise _UnreadableError(text, (line, column)) from error
-        except (yaml.YAMLError, RecursionError, ValueError) as error:
-            text = f"yaml: {str(error).splitlines()[0] if str(error) else 'nested too deeply'}"
-            raise _UnreadableError(text, (1, 1)) from error
+        except yaml.YAMLError as error:
+            raise _UnreadableError(f"yaml: {str(error).splitlines()[0]}", (1, 1)) from error
+        except RecursionError as error:
+            raise _UnreadableError(f"yaml: {NESTED}", (1, 1)) from error
+        except ValueError as error:
+            raise _UnreadableError(f"yaml: {DIGITS}", (1, 1)) from error
 
     def _value(self, node: yaml.Node, path: Path) -> Any:
         self.count += 1
@@ -194,6 +214,8 @@ class _YamlReader:
             here = (*path, key)
             if key in values:
                 line = value_node.start_mark.line + 1
+                if len(self.source.problems) >= TWICE_MAX:
+                    raise _UnreadableError("yaml: too many keys occur twice", place)
                 text = f"yaml: line {line}: key {quoted(key)} already set in map"
                 at = (*here, f"again at line {place[0]}")
                 self.source.places[at] = place
