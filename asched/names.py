@@ -75,6 +75,8 @@ EVENT_PREEMPTED: Final = "Preempted"
 EVENT_KUBELET_REFUSED: Final = "KubeletRefused"
 EVENT_FOUND_BY_AUDIT: Final = "FoundByAudit"
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
+#: Of a cluster in a kubeconfig: {"server": URL}, where a scheduler serves its pages.
+PAGES_EXTENSION: Final = "asched.dev/pages"
 LABEL_ZONE: Final = "topology.kubernetes.io/zone"
 LABEL_REGION: Final = "topology.kubernetes.io/region"
 LABEL_BETA_ZONE: Final = "failure-domain.beta.kubernetes.io/zone"

@@ -180,4 +180,4 @@ def _tell_how_to_look(demo: Demo, summary: Summary) -> None:
     print(f"  export KUBECONFIG={demo.kubeconfig}")
     print("  kubectl get pods --all-namespaces --output wide")
     pod = summary.example or "NAMESPACE/POD"
-    print(f"  asched explain {pod} --server {demo.pages}", flush=True)
+    print(f"  asched explain {pod}", flush=True)

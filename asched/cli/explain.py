@@ -18,7 +18,7 @@ from asched.cli.explain_group import PATH as GROUP_PATH
 from asched.cli.explain_group import group_lines, group_name, start_lines
 from asched.cli.output import add_output_flag, plain, written
 from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetch, own_token
-from asched.cli.reach import add_cluster_flags, leaders_page
+from asched.cli.reach import add_cluster_flags, leaders_page, named_pages
 from asched.edge.client.errors import api_error
 
 PATH: Final = "/debug/asched/pods/{}/{}"
@@ -31,6 +31,8 @@ docs/operations.md has it step by step ("Asking why").
 nonResourceURL /debug/asched/*; its own certificate proves nothing, so --ca-file or
 --insecure-skip-tls-verify goes with it.
 """
+#: Before a pod's name, as kubectl prints and takes it.
+KINDS: Final = ("pod", "pods", "po")
 #: What each page must have at least.
 POD: Final = {"pod", "place", "story"}
 GROUP: Final = {"group", "placed", "unplaced", "minCount", "lacks", "pods"}
@@ -51,7 +53,7 @@ def add_parser(subparsers: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=HOW,
     )
-    parser.add_argument("pod", metavar="[podgroup/][NAMESPACE/]NAME")
+    parser.add_argument("pod", metavar="[pod/|podgroup/][NAMESPACE/]NAME")
     parser.add_argument("-n", "--namespace", default="", help="default: the context's")
     add_output_flag(parser, "the whole history, and the scores of the best nodes")
     parser.add_argument("--against", default="", metavar="NODE", help="why not on that node")
@@ -63,14 +65,21 @@ def add_parser(subparsers: Any) -> None:
     parser.set_defaults(run=run, server="")
 
 
+def _without_kind(asked: str) -> str:
+    """As kubectl writes pods: pod/NAME."""
+    kind, slash, rest = asked.partition("/")
+    return rest if slash and kind.lower() in KINDS else asked
+
+
 def run(args: argparse.Namespace) -> int:
     """Fetch the explanation and print it."""
     group = group_name(args.pod)
-    namespace, slash, name = (group or args.pod).rpartition("/")
+    namespace, slash, name = (group or _without_kind(args.pod)).rpartition("/")
     namespace = namespace if slash else args.namespace
     if not name or (slash and not namespace) or "/" in namespace:
         return _fail(f"{args.pod!r} is no pod; write POD or NAMESPACE/POD, or podgroup/NAME", 2)
     try:
+        args.server = args.server or named_pages(args)
         if args.server:
             namespace = namespace or "default"
             where = quote(namespace)

@@ -70,6 +70,21 @@ async def _leaders_page(args: argparse.Namespace, path: str) -> tuple[int, bytes
     return reply.status, reply.body
 
 
+def named_pages(args: argparse.Namespace) -> str:
+    """Where the kubeconfig says that a scheduler serves its pages; mostly it says nothing. Raises
+    PageError.
+    """
+    return asyncio.run(_named_pages(args))
+
+
+async def _named_pages(args: argparse.Namespace) -> str:
+    leader = await Leader.open(args)
+    try:
+        return leader.pages
+    finally:
+        await leader.close()
+
+
 class Leader:
     """The replica that leads, as far as it is known. `namespace` is the context's."""
 
@@ -77,6 +92,7 @@ class Leader:
         self._session = session
         self._where = namespace, lease
         self.namespace = session.credentials.namespace
+        self.pages = session.credentials.pages
         self._pod: dict[str, Any] = {}
         self._found_s = self._token_s = NEVER_S
         self._transport: AioTransport | None = None

@@ -65,7 +65,14 @@ def add_source_flags(parser: argparse.ArgumentParser) -> None:
 
 async def open_source(args: argparse.Namespace) -> Source:
     """Raises PageError."""
-    return Named(args) if args.server else await Leader.open(args)
+    if args.server:
+        return Named(args)
+    leader = await Leader.open(args)
+    if not leader.pages:
+        return leader
+    args.server = leader.pages
+    await leader.close()
+    return Named(args)
 
 
 def told(reply: Reply, what: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """`asched demo`: what it refuses, what it prints, and what can be looked at afterwards."""
 
 import asyncio
+import os
 import re
 import signal
 import sys
@@ -87,12 +88,17 @@ async def test_what_is_kept_can_be_asked_why_a_pod_waits() -> None:
         async with asyncio.timeout(HANG_S):
             async for line in demo.stdout:
                 said.append(line.decode().rstrip())
-                if found := re.search(r"asched explain (\S+/\S+) --server (\S+)", line.decode()):
+                if found := re.search(r"export KUBECONFIG=(\S+)", line.decode()):
+                    kubeconfig = found[1]
+                if found := re.search(r"asched explain (\S+/\S+)", line.decode()):
                     break
             else:
                 pytest.fail("it ended without saying how to look around")
-            explain = (sys.executable, "-m", "asched", "explain", found[1], "--server", found[2])
-            asked = await asyncio.create_subprocess_exec(*explain, stdout=asyncio.subprocess.PIPE)
+            explain = (sys.executable, "-m", "asched", "explain", found[1])
+            env = {**os.environ, "KUBECONFIG": kubeconfig}
+            asked = await asyncio.create_subprocess_exec(
+                *explain, stdout=asyncio.subprocess.PIPE, env=env
+            )
             told, _ = await asked.communicate()
     finally:
         demo.send_signal(signal.SIGTERM)

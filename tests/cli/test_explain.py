@@ -195,6 +195,8 @@ async def test_the_command_asks_a_running_scheduler(port):
         (("web",), 1, "does not show this to you"),
         (("web", "--token=wrong"), 1, "does not show this to you"),
         (("other", "--token=admin"), 1, "knows nothing of pod default/other"),
+        (("pod/other", "--token=admin"), 1, "knows nothing of pod default/other"),
+        (("po/ns/other", "--token=admin"), 1, "knows nothing of pod ns/other"),
         (("a/b/c", "--token=admin"), 2, "'a/b/c' is no pod"),
     ],
 )

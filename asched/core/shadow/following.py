@@ -54,7 +54,7 @@ class _Doubt:
     pod: Pod
     finding: Finding
     until_s: float
-    binding: Binding | None = None
+    binding: Binding
     is_late: bool = False
 
 
@@ -181,7 +181,9 @@ class Shadow:
         if is_settled or self.doubts >= AGAIN_MAX:
             self._tally.add(finding)
         else:
-            self._refused.append(_Doubt(pod, finding, self._context.now_s + BACKOFF_S))
+            now_s, came = self._context.now_s, self._arrived.get(pod.uid, 0)
+            place = self._neighbours.now(pod.uid, came, pod.priority, now_s)
+            self._refused.append(_Doubt(pod, finding, now_s + BACKOFF_S, place))
 
     def _judge(self, pod: Pod) -> Judge:
         """The judge of its profile; a new one after a reload."""
@@ -215,14 +217,13 @@ class Shadow:
     def _is_due(self, doubt: _Doubt, now_s: float) -> bool:
         if doubt.until_s <= now_s:
             return True
-        if doubt.binding is None or doubt.is_late:
+        if doubt.finding.verdict is Verdict.UNSCHEDULABLE or doubt.is_late:
             return False
         return self._neighbours.count - doubt.binding.number >= NEAR
 
     def _placed_again(self, doubts: list[_Doubt]) -> list[Finding]:
         """Of some that were seen one after the other."""
         last, is_late = doubts[-1].binding, doubts[-1].is_late
-        assert last is not None
         with self._cluster.supposing() as suppose:
             suppose.without(self._neighbours.far(last, is_late=is_late))
             return [self._one_again(doubt, last) for doubt in doubts]
@@ -234,7 +235,6 @@ class Shadow:
         if own is None or not self._context.owns(pod):
             return finding
         binding, neighbours = doubt.binding, self._neighbours
-        assert binding is not None
         judge, node = self._judge(pod), finding.theirs
 
         def agrees(moved: Moved) -> bool:
@@ -284,9 +284,34 @@ class Shadow:
             message = "" if condition is None else condition.message
             nominated = now.status.nominated_node_name
             agrees = self._judge(now).refused(now, message, nominated).outcome in AGREES
-        if not agrees:
-            return finding
-        return finding._replace(outcome=Outcome.LAG, details=_first(finding))
+        if agrees:
+            return finding._replace(outcome=Outcome.LAG, details=_first(finding))
+        return self._refused_ahead(doubt)
+
+    def _refused_ahead(self, doubt: _Doubt) -> Finding:
+        """Whether it agrees with what was refused then, knowing of bindings that were seen later.
+
+        A nomination is not compared: of several nodes that cost the same one is drawn.
+        """
+        finding, pod, place = doubt.finding, doubt.pod, doubt.binding
+        condition = _refusal(pod)
+        assert condition is not None
+        neighbours, judge = self._neighbours, self._judge(pod)
+        own = self._cluster.placed.get(pod.uid)
+        with self._cluster.supposing() as suppose:
+            suppose.without(
+                (*(() if own is None else (own,)), *neighbours.far(place, is_late=True))
+            )
+            for moved in neighbours.ahead(place):
+                with self._cluster.supposing() as inner:
+                    inner.without(neighbours.gone(place, moved, is_late=True))
+                    again = judge.refused(pod, condition.message, finding.theirs)
+                if again.outcome in (*AGREES, Outcome.NOMINATION):
+                    break
+            else:
+                return finding
+        told = {**_first(finding), **neighbours.told(place, moved)}
+        return finding._replace(outcome=Outcome.LAG, details=told)
 
 
 def _first(finding: Finding) -> dict[str, Any]:

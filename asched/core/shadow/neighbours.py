@@ -88,6 +88,19 @@ class Neighbours:
         self._last.append(binding)
         return binding
 
+    def now(self, uid: str, came: int, priority: int, seen_s: float) -> Binding:
+        """Where a decision stands that is no binding: behind the last one that was seen."""
+        return Binding(self.count, uid, came, priority, seen_s)
+
+    def ahead(self, of: Binding) -> Iterator[Moved]:
+        """Of those seen after it more and more of the first may have been decided before it: who
+        decides knows of them at once.
+        """
+        count = 1
+        while count <= FAR and of.number + count // 2 < self.count:
+            yield Moved((), tuple(self._within(of.number + 1, of.number + count)))
+            count *= 2
+
     def orders(self, of: Binding, node: str, *, is_late: bool) -> Iterator[Moved]:
         """What may have been decided in another order than it was seen in, one possibility after
         the other: the queue's order by arrival, by arrival among equals, by priority; after all of

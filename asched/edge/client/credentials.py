@@ -122,6 +122,11 @@ class Credentials:
         """The one that is meant where none is named."""
         return self._login.namespace or "default"
 
+    @property
+    def pages(self) -> str:
+        """Where a scheduler serves its pages, if the kubeconfig says so."""
+        return self._login.pages
+
     def keep_fresh(self) -> None:
         """Look at the token if that is due, before each request. What takes long runs beside."""
         if monotonic() < self._due_s:

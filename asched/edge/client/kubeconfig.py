@@ -20,6 +20,7 @@ from urllib.parse import quote
 import msgspec
 import yaml
 
+from asched import names
 from asched.edge.client import oidc
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.exec_plugin import ExecPlugin, check
@@ -131,6 +132,8 @@ class Login:
     issuer: oidc.Provider | None = None
     #: which one is meant where none is named; empty: `default`
     namespace: str = ""
+    #: where a scheduler of this cluster serves its pages, if the file says so
+    pages: str = ""
 
 
 def read_kubeconfigs(paths: Iterable[Path], context: str = "") -> Login:
@@ -217,7 +220,15 @@ class _Merged:
         login = _login(
             cluster, user, f"{where}: cluster {chosen.cluster!r}", f"user {chosen.user!r}"
         )
-        return replace(login, namespace=chosen.namespace)
+        return replace(login, namespace=chosen.namespace, pages=_pages(cluster))
+
+
+def _pages(cluster: _Cluster) -> str:
+    """As the cluster's extension has it: {"server": URL}."""
+    for one in cluster.extensions or ():
+        if one.name == names.PAGES_EXTENSION and isinstance(one.extension, dict):
+            return str(one.extension.get("server") or "")
+    return ""
 
 
 def _start_at(folder: Path, clusters: Iterable[_Cluster], users: Iterable[_User]) -> None:

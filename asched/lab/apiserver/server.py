@@ -23,6 +23,7 @@ from urllib.parse import parse_qsl, unquote
 import yaml
 from aiohttp import web
 
+from asched import names
 from asched.edge import certificates
 from asched.lab.apiserver import answering, bodies, bootstrap, crud, faults
 from asched.lab.apiserver.auth import ADMIN, ANONYMOUS, Authenticator, check_path
@@ -159,9 +160,14 @@ class ApiServer:
         table = self.store.table(find(plural).storage)
         return [table.records[key].obj for key in table.range(namespace)]
 
-    def kubeconfig(self) -> str:
-        """A kubeconfig, as YAML, that leads here as an administrator."""
+    def kubeconfig(self, pages: str = "") -> str:
+        """A kubeconfig, as YAML, that leads here as an administrator. `pages`: where a scheduler
+        serves its own, for those who ask it.
+        """
         cluster: JsonObject = {"server": self.url}
+        if pages:
+            extension = {"name": names.PAGES_EXTENSION, "extension": {"server": pages}}
+            cluster["extensions"] = [extension]
         if self.authority:
             cluster["certificate-authority-data"] = base64.b64encode(self.authority).decode()
         user = {"token": self.token} if self.token else {}

@@ -124,7 +124,7 @@ class Demo:
         """
         say("starting the API server")
         await self.server.start()
-        self.kubeconfig.write_text(self.server.kubeconfig(), encoding="utf-8")
+        self.kubeconfig.write_text(self.server.kubeconfig(self.pages), encoding="utf-8")
         await self._create("namespaces", mix.namespaces())
         await self._create("priorityclasses", mix.priority_classes())
         say(f"creating {self._node_count} nodes")
@@ -164,6 +164,7 @@ class Demo:
             *(sys.executable, "-m", "asched", "run", "--leader-elect=false"),
             *("--kubeconfig", str(self.kubeconfig), f"--secure-port={self._port}"),
             *("--bind-address=127.0.0.1", f"--authorization-always-allow-paths={OPEN_PATHS}"),
+            *(("--explain-hint",) if self.pages else ()),
             *self._flags,
         ]
         if not any(flag.startswith("--config") for flag in self._flags):

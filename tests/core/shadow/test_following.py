@@ -367,3 +367,28 @@ def test_a_spread_that_was_decided_before_others_of_its_zone_is_lag() -> None:
     (told,) = [one for one in looking.tally.told()["examples"] if one["pod"] == "default/c"]
     assert told["details"]["first"] == "refused"
     assert [one["pod"] for one in told["details"]["decidedBefore"]] == ["default/b"]
+
+
+def test_a_refusal_that_knew_of_a_binding_seen_later_is_lag() -> None:
+    """1. a is placed there, b refused. 2. b's refusal is seen first, then a's binding, then c's,
+    with whom the node has no place left either: by now b would be refused in other words.
+    """
+    looking = Looking(*equal("n1", pods="2"))
+    first, late = a_pod("a").requests(cpu="3"), a_pod("c").requests(cpu="10m")
+    waits = a_pod("b").requests(cpu="2")
+    looking.waits(first, waits, late)
+    message = REFUSED + IN_VAIN.replace(
+        "Preemption is not helpful for scheduling", "No preemption victims found for incoming pod"
+    )
+    looking.refuses(waits, message)
+    for pod in (first, late):
+        looking.binds(pod, "n1")
+    looking.later(BACKOFF_S)
+    assert looking.found("unschedulable") == {"lag": 1}, looking.tally.told()
+    details = next(
+        one["details"]
+        for one in looking.tally.told()["examples"]
+        if one["verdict"] == "unschedulable"
+    )
+    assert details["first"] == "placeable"
+    assert [one["pod"] for one in details["decidedBefore"]] == ["default/a"]
