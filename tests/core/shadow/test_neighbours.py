@@ -38,7 +38,7 @@ class Scene:
     def __init__(self) -> None:
         self.cluster = a_cluster(a_node("n1"), a_node("n2"))
         self.placed: dict[str, PodInfo] = {}
-        self.neighbours = Neighbours(self.placed)
+        self.neighbours = Neighbours(self.placed, lambda node: node)
 
     def bound(
         self, name: str, came: int, node: str = "n1", priority: int = 0, seen_s: float = 0.0
@@ -152,4 +152,4 @@ def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     bindings = [scene.bound(f"p{number}", came=-number) for number in range(5)]
     assert scene.neighbours.count == 5
     assert scene.orders(bindings[-1])[0] == (["p2", "p3"], [])
-    assert Neighbours({}).far(bindings[0], is_late=False) == ()
+    assert Neighbours({}, str).far(bindings[0], is_late=False) == ()
