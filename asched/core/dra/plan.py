@@ -193,7 +193,7 @@ def _requested(capacity: CapacityRequirements | None) -> dict[str, str | int | f
 
 
 def _tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """As for nodes, except that an empty key needs the operator Exists."""
+    """As for nodes: an empty effect or key stands for all of them."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

@@ -87,7 +87,7 @@ def _quantifier(decisive: bool) -> Callable[["Compiler", Call, Expression], Eval
                 except CelRuntimeError as error:
                     if frame.is_exhausted:
                         raise
-                    failure = error
+                    failure = failure or error
                     continue
                 if value is decisive:
                     return decisive

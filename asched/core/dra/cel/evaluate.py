@@ -208,7 +208,9 @@ class Compiler:
             frame.spend(1)
             container = operand(frame)
             if isinstance(container, Optional):
-                return container.is_present and field in container.value
+                if not container.is_present:
+                    return False
+                container = container.value
             if not isinstance(container, dict):
                 raise CelRuntimeError(f"no such overload: has() on field {field!r}")
             return field in container

@@ -6,11 +6,13 @@ attributes of unknown type can only be checked when it runs.
 """
 
 import math
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from itertools import pairwise
 from typing import Any, Final
 
+from asched.core.config.scalars import short_float
 from asched.core.dra.cel import strings
 from asched.core.dra.cel.errors import CelRuntimeError
 from asched.core.dra.cel.operators import BINARY, add, contains
@@ -18,6 +20,7 @@ from asched.core.dra.cel.values import (
     INT_MAX,
     INT_MIN,
     NOTHING,
+    UINT_MAX,
     Optional,
     Quantity,
     Semver,
@@ -35,6 +38,9 @@ from asched.core.dra.cel.values import (
 
 Function = Callable[..., Any]
 
+_DOUBLE: Final = re.compile(
+    r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf(?:inity)?|nan)", re.ASCII | re.IGNORECASE
+)
 _ORDER: Final = {"<": BINARY["_<_"], ">": BINARY["_>_"]}
 
 
@@ -43,7 +49,7 @@ _ORDER: Final = {"<": BINARY["_<_"], ">": BINARY["_>_"]}
 
 def to_int(value: Any) -> int:
     if isinstance(value, float):
-        if math.isnan(value) or not INT_MIN < value < INT_MAX:
+        if not INT_MIN < value < INT_MAX:
             raise CelRuntimeError("integer overflow")
         return int(value)
     if is_number(value):
@@ -55,7 +61,7 @@ def to_int(value: Any) -> int:
 
 def to_uint(value: Any) -> Uint:
     if isinstance(value, float):
-        if not math.isfinite(value):
+        if not 0 <= value <= UINT_MAX:
             raise CelRuntimeError("unsigned integer overflow")
         return checked_uint(int(value))
     if is_number(value):
@@ -68,11 +74,8 @@ def to_uint(value: Any) -> Uint:
 def to_double(value: Any) -> float:
     if is_number(value):
         return float(value)
-    if isinstance(value, str):
-        try:
-            return float(value)
-        except ValueError:
-            pass
+    if isinstance(value, str) and _DOUBLE.fullmatch(value):
+        return float(value)
     raise no_overload("double", value)
 
 
@@ -82,7 +85,9 @@ def to_string(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < 1e21 else repr(value)
+        if math.isfinite(value):
+            return short_float(value)
+        return "NaN" if math.isnan(value) else "+Inf" if value > 0 else "-Inf"
     if is_number(value):
         return str(int(value))
     if isinstance(value, bytes):

@@ -15,10 +15,12 @@ INT64: Final = 2**63
 DIGITS_MAX: Final = 40
 
 _SKIP: Final = re.compile(r"(?:[ \t\r\n\f]+|//[^\n]*)+")
-_FLOAT: Final = re.compile(r"(?:\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)")
-_INT: Final = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+)[uU]?")
+_FLOAT: Final = re.compile(
+    r"(?:\d+\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\.\d+(?:[eE][+-]?\d+)?)", re.ASCII
+)
+_INT: Final = re.compile(r"(?:0[xX][0-9a-fA-F]+|\d+)[uU]?", re.ASCII)
 _STRING: Final = re.compile(
-    r"(?P<prefix>[rRbB]{0,2})"
+    r"(?P<prefix>[bB]?[rR]?)"
     r"(?P<quote>\"\"\"|'''|\"|')"
 )
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -103,7 +105,7 @@ def _string(expression: str, start: int, found: re.Match[str]) -> tuple[Token, i
     raw, binary = "r" in prefix, "b" in prefix
     at = found.end()
     while True:
-        if at >= len(expression) or (len(quote) == 1 and expression[at] == "\n"):
+        if at >= len(expression) or (len(quote) == 1 and expression[at] in "\r\n"):
             raise CelSyntaxError(expression, start, "string is not closed")
         if expression.startswith(quote, at):
             break

@@ -53,7 +53,8 @@ def divide(left: Any, right: Any) -> Any:
         raise no_overload("_/_", left, right)
     if isinstance(left, float):
         if right == 0:
-            return math.nan if left == 0 or math.isnan(left) else math.copysign(math.inf, left)
+            is_nan = left == 0 or math.isnan(left)
+            return math.nan if is_nan else math.copysign(math.inf, left) * math.copysign(1, right)
         return left / right
     if right == 0:
         raise CelRuntimeError("division by zero")
@@ -67,6 +68,8 @@ def modulo(left: Any, right: Any) -> Any:
         raise no_overload("_%_", left, right)
     if right == 0:
         raise CelRuntimeError("modulus by zero")
+    if left == INT_MIN and right == -1:
+        raise CelRuntimeError("integer overflow")
     rest = abs(int(left)) % abs(int(right))
     return _checked(left, -rest if left < 0 else rest)
 

@@ -148,8 +148,8 @@ class _Parser:
             if self._take("("):
                 return Call(token.position, token.text, None, self._arguments())
             return Name(token.position, token.text)
-        if token.text == ".":  # a name from the root of all names, which is where we are
-            return self._primary()
+        if token.text == "." and self._tokens[self._at].kind == "name":
+            return self._primary()  # from the root of all names, which is where we are
         if token.text == "(":
             node = self.conditional()
             self._expect(")")

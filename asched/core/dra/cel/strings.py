@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from asched.core.dra.cel.errors import CelRuntimeError
 from asched.core.dra.cel.regex import compile_pattern
-from asched.core.dra.cel.values import no_overload
+from asched.core.dra.cel.values import Uint, no_overload
 
 #: The longest text of a 64-bit integer, with its sign.
 DIGITS_MAX: Final = 20
@@ -25,7 +25,7 @@ def _text(function: str, *values: Any) -> tuple[str, ...]:
 
 
 def _number(function: str, value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool):
+    if isinstance(value, int) and not isinstance(value, (bool, Uint)):
         return int(value)
     raise no_overload(function, value)
 
@@ -37,21 +37,27 @@ def matches(subject: Any, expression: Any) -> bool:
 
 
 def index_of(subject: Any, wanted: Any, start: Any = 0) -> int:
+    """-1 if it is not there, and from a start beyond the end."""
     text, part = _text("indexOf", subject, wanted)
     at = _number("indexOf", start)
     if part == "":
         return at
-    if not 0 <= at <= len(text):
+    if at < 0:
         raise CelRuntimeError(f"index out of range: {at}")
     return text.find(part, at)
 
 
 def last_index_of(subject: Any, wanted: Any, start: Any = None) -> int:
+    """Where it begins last, at the start or before; -1 from a start beyond the end."""
     text, part = _text("lastIndexOf", subject, wanted)
-    at = len(text) if start is None else _number("lastIndexOf", start)
-    if not 0 <= at <= len(text):
+    if start is None:
+        return text.rfind(part)
+    at = _number("lastIndexOf", start)
+    if part == "":
+        return at
+    if at < 0:
         raise CelRuntimeError(f"index out of range: {at}")
-    return text.rfind(part, 0, at + len(part))
+    return text.rfind(part, 0, at + len(part)) if at < len(text) else -1
 
 
 def char_at(subject: Any, index: Any) -> str:

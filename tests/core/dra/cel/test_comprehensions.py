@@ -52,6 +52,7 @@ def test_what_they_come_to(expression: str, result: Any) -> None:
     [
         ("[1, 0].all(x, 1 / x == 1)", "division by zero"),
         ("[0].exists(x, 1 / x == 1)", "division by zero"),
+        ("[0, 'a'].all(x, 1 / x == 1)", "division by zero"),
         ("[1].all(x, x)", "all(int)"),
         ("[1].exists_one(x, x)", "exists_one(int)"),
         ("[1].filter(x, x)", "filter(int)"),

@@ -66,6 +66,8 @@ def test_what_it_comes_to(expression: str, result: Any) -> None:
         ("1 ? 2 : 3", "_?_:_(int)"),
         ("(1).a", "cannot select field 'a'"),
         ("has([1].a)", "has() on field 'a'"),
+        ("has(optional.of(1).a)", "has() on field 'a'"),
+        ("has(optional.of('xyz').x)", "has() on field 'x'"),
         ("(1).orValue(2)", "orValue(int)"),
         ("[?1]", "?(int)"),
         ("{?'a': 1}", "?(int)"),

@@ -40,7 +40,7 @@ def literal(expression: str) -> Any:
         (r'"\n\t\\\x41\u00e9\U0001F600\101"', "\n\t\\Aé\U0001f600A"),
         (r'r"\n"', "\\n"),
         ('b"é"', "é".encode()),
-        (r'rb"\n"', b"\\n"),
+        (r'br"\n"', b"\\n"),
         (r'b"\xff\377\x41é"', b"\xff\xffA" + "é".encode()),
         (r'"\xff"', "ÿ"),
         ('"""a"\nb"""', 'a"\nb'),
@@ -82,6 +82,8 @@ def test_blanks_and_comments_are_skipped_and_places_kept() -> None:
     [
         ('"abc', "string is not closed"),
         ('"a\nb"', "string is not closed"),
+        ('"a\rb"', "string is not closed"),
+        ("٣", "unexpected character"),
         (r'"\q"', "unknown escape"),
         (r'"\ud800"', "escape is no character"),
         (r'b"\u0041"', "escape is no octet"),

@@ -101,6 +101,10 @@ def test_what_binds_more_is_done_first(expression: str, tree: str) -> None:
         ("a{b: 1}", "messages are not supported"),
         ("!-a", "unexpected '-'"),
         ("* 2", "unexpected '*'"),
+        ("..a", "unexpected '.'"),
+        (".(a)", "unexpected '.'"),
+        ("rr'a'", "unexpected"),
+        ("rb'a'", "unexpected"),
     ],
 )
 def test_what_is_no_expression_is_refused(expression: str, words: str) -> None:

@@ -37,7 +37,20 @@ def test_versions_are_ordered_as_the_standard_has_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "1", "1.2", "v1.2.3", "01.2.3", "1.2.3-01", "1.2.3-", "1.2.3+", "1.2.3.4", "a.b.c"]
+    "text",
+    [
+        "",
+        "1",
+        "1.2",
+        "v1.2.3",
+        "01.2.3",
+        "1.2.3-01",
+        "1.2.3-",
+        "1.2.3+",
+        "1.2.3.4",
+        "a.b.c",
+        "1.1٣.0",
+    ],
 )
 def test_what_is_no_version(text: str) -> None:
     assert parse_semver(text) is None
