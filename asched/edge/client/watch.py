@@ -325,8 +325,12 @@ class Reflector:
 
     async def _after_failure(self, error: ApiError | TransportError, want: str) -> str:
         """Tell, wait; returns the version that the next list should show."""
-        if isinstance(error, NotFound) and await self._learn_version():
-            return ANY_VERSION
+        if isinstance(error, NotFound):
+            try:
+                if await self._learn_version():
+                    return ANY_VERSION
+            except (ApiError, TransportError) as failure:
+                error = failure
         if isinstance(error, NotFound) and await self._never_was():
             log.log(
                 logging.DEBUG if self.is_absent else logging.INFO,
