@@ -24,6 +24,8 @@ from asched.lab.sim.scenarios.node_flapping import NodeFlapping
 from asched.lab.sim.scenarios.old_names import OldNames
 from asched.lab.sim.scenarios.permit_waits import PermitWaits
 from asched.lab.sim.scenarios.preemptors import Preemptors
+from asched.lab.sim.scenarios.promised_starts import PromisedStarts
+from asched.lab.sim.scenarios.quotas import Quotas
 from asched.lab.sim.scenarios.reloads import Reloads
 from asched.lab.sim.scenarios.rivalry import Rivalry
 from asched.lab.sim.scenarios.rolling_drain import RollingDrain
@@ -57,6 +59,8 @@ _KINDS: Final[tuple[type[Scenario], ...]] = (
     EveryPhase,
     Gangs,
     GroupRoom,
+    PromisedStarts,
+    Quotas,
     LostEvents,
     HeldPlaces,
     *INCIDENTS.values(),
