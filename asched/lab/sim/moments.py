@@ -67,6 +67,8 @@ class Moments:
         """Who was rejected by filters alone, rests, is not due to be looked at, and would find a
         node.
         """
+        if any(info.assumed for info in self._world.parts.cluster.placed.values()):
+            return {}  # who waits for somebody's company hears of it once the watch has told
         runners = self._world.machine.context.runners
         filters = {
             filterer.plugin.name

@@ -111,6 +111,7 @@ def node_without_victims(process: Process, key: str) -> str:
     """A node that pods of no budget could make room on; empty if there is none.
 
     Nodes on which room is promised to others are left out: to whom it belongs is not our business.
+    So are those from which a pod went and the process has not heard of it.
     """
     world, cluster = process.world, process.parts.cluster
     pod = world.server.get("pods", *key.split("/"))
@@ -126,14 +127,17 @@ def node_without_victims(process: Process, key: str) -> str:
         is_free = f"budget-{labels['app']}" not in {
             budget["metadata"]["name"] for budget in world.server.list("poddisruptionbudgets")
         }
-        is_bound = bool(other["spec"].get("nodeName"))
+        is_bound = bool(other["spec"].get("nodeName")) and not info.assumed  # it was told, too
         ends = other["metadata"].get("deletionTimestamp")
         may_go = is_free and is_bound and not ends and other["spec"].get("priority", 0) < mine
         if not may_go:
             kept.append({**other, "spec": {**other["spec"], "nodeName": info.node_name}})
     end = EndState(world.nodes(), kept)
-    nominated_amounts = process.parts.nominator.nodes()
-    return next((n for n in end.nodes if n not in nominated_amounts and end.has_place(n, pod)), "")
+    there = {other["metadata"]["uid"] for other in world.pods()}
+    left_out = {info.node_name for uid, info in cluster.placed.items() if uid not in there}
+    left_out |= process.parts.nominator.nodes().keys()
+    left_out |= {other["status"].get("nominatedNodeName", "") for other in world.pods()}  # till now
+    return next((n for n in end.nodes if n not in left_out and end.has_place(n, pod)), "")
 
 
 def keep_budgets(world: World) -> None:
