@@ -166,16 +166,23 @@ class Relabel(Step):
 
 @dataclass(frozen=True, slots=True)
 class Amend(Step):
-    """Some waiting pods are changed in a way that may let them in: cordons are nothing to them any
-    more, or they belong to another app.
+    """Some waiting pods, the youngest among them, are changed in a way that may let them in: they
+    ask for less, cordons are nothing to them any more, or they belong to another app.
     """
 
     count: int = 1
 
     def do(self, world: World) -> None:
-        for pod in world.some(world.waiting(), self.count):
+        waiting = sorted(world.waiting(), key=lambda pod: pod["metadata"]["creationTimestamp"])
+        for pod in [*world.some(waiting[:-1], self.count - 1), *waiting[-1:]][: self.count]:
             metadata, spec = pod["metadata"], pod["spec"]
-            if world.rng.random() < 0.3:
+            roll = world.rng.random()
+            if roll < 0.5:
+                first, *others = spec["containers"]
+                requests = {**first["resources"]["requests"], "cpu": "50m"}
+                first = {**first, "resources": {**first["resources"], "requests": requests}}
+                spec = {**spec, "containers": [first, *others]}
+            elif roll < 0.7:
                 labels = {**(metadata.get("labels") or {}), "app": world.rng.choice(APPS)}
                 metadata = {**metadata, "labels": labels}
             else:

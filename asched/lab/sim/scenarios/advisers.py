@@ -82,7 +82,7 @@ class Advisers(Scenario):
         for _ in range(ROUNDS):
             priority = world.rng.choice(PRIORITIES)
             yield AddPods(count=world.rng.randint(1, 3), priority=priority, make=_labelled)
-            yield Amend(count=world.rng.randint(0, 3))
+            yield Amend(count=world.rng.randint(1, 3))
             roll = world.rng.random()
             if roll < 0.3:
                 yield DeletePods(count=2)
