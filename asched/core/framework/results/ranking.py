@@ -88,6 +88,9 @@ class Ranking(ByRow[None]):
         self.is_whole = True
         self._asked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
         self._reading: tuple[tuple[Share, ...], list[Item]] | None = None
+        #: whether it was read since it was made anew, and the shares of which nothing is alike
+        self._was_read = False
+        self._alone: tuple[list[WeightedPoints], tuple[Share, ...]] = ([], ())
         #: for whoever keeps what was decided: the best nodes when they were looked for last, and
         #: how many decisions ago that was
         self.best: Any = None
@@ -153,6 +156,8 @@ class Ranking(ByRow[None]):
         points of both.
         """
         if self._reading is None:
+            if not self._was_read and self._once is None:
+                return self._at_once(row)
             if self._once is not None:
                 made = [points.reading(given) for points, given in self._once]
             else:
@@ -161,6 +166,16 @@ class Ranking(ByRow[None]):
             self._reading = tuple([share for share, _ in made]), items
         shares, items = self._reading
         return shares, tuple([item(row) for item in items])
+
+    def _at_once(self, row: int) -> tuple[tuple[Share, ...], tuple[int, ...]]:
+        """The same, of a ranking that may be made anew before anybody asks again."""
+        self._was_read = True
+        active = self.taking_part()
+        if active != self._alone[0]:
+            shares = tuple([(p.name, p.weight, None, None, False) for p in active])
+            self._alone = active, shares
+        numbers = [number for points in active for number in points.at(row)]
+        return self._alone[1], tuple(numbers)
 
     def first(self, count: int) -> list[tuple[int, int]]:
         """(row, total) of so many rows that nothing is better than, the best first, and of fewer
@@ -224,6 +239,7 @@ class Ranking(ByRow[None]):
         self.totals = total
         self.peaks = peaks_of(total)
         self._asked = self._reading = None
+        self._was_read = False
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
         mask, totals = self._feasible.mask, self.totals

@@ -132,6 +132,14 @@ class WeightedPoints(ByRow[None]):
             return final if isinstance(final, int) else (final, 1)
         return scores.alike * self._weight if scores.is_uniform else (scores.values, self._weight)
 
+    def at(self, row: int) -> tuple[int, int]:
+        """(raw, final) points of one row."""
+        raw: int = self.scores.values.item(row)
+        if not self._is_normalized:
+            return raw, raw * self._weight
+        final = self._final
+        return raw, final if isinstance(final, int) else final.item(row)
+
     def reading(self, given: Points | None = None) -> tuple[Share, list[Item]]:
         """How the points of a row are read, until the version moves: those that are kept, or
         `given`.

@@ -7,6 +7,7 @@ import pytest
 
 from asched.core.config.defaults import default_configuration
 from asched.core.framework.results.ranking import BLOCK_ROWS, NOT_FEASIBLE, Ranking, peaks_of
+from asched.core.framework.results.weighted import paired
 from asched.core.model.decode import decode
 from asched.core.model.pod import Pod
 from asched.lab.bench.run_decide import DecideWorld
@@ -81,3 +82,31 @@ def test_the_first_rows_are_the_best_whatever_is_equal_and_not_feasible(
     ]
     assert len({row for row, _ in found}) == len(found)
     assert all(totals[row] == total for row, total in found)
+
+
+@pytest.mark.parametrize("is_tainted", [False, True], ids=["stable", "made anew"])
+async def test_the_points_of_a_row_are_the_same_however_often_they_are_read(
+    is_tainted: bool,
+) -> None:
+    """At first those of one row are read at once, then by what is alike for all rows: both come to
+    what the ranking has summed up, for every row.
+    """
+    world = DecideWorld(default_configuration())
+    maker = tainted if is_tainted else node
+    await world.create([maker(index) for index in range(NODES)])
+    await world.create([pod(f"p-{at}") for at in range(40)], "default")
+    await world.until(lambda: world.pods.scheduled_count == 40, 60.0, "pods")
+    (runner,) = world.runners.values()
+    one = {**pod("one"), "metadata": {"name": "one", "namespace": "default", "uid": "one"}}
+    info = runner.cluster.classes.info_of(decode(Pod, one))
+    state = runner.cache.state_of(info)
+    state.update(info)
+    totals, ranking = state.rank(info), state.ranking
+    for row in np.flatnonzero(totals != NOT_FEASIBLE).tolist():
+        ranking._reading, ranking._was_read = None, False
+        first, second = ranking.numbers_of(row), ranking.numbers_of(row)
+        points = paired(*first)
+        assert points == paired(*second)
+        assert sum(points[1::2]) == totals[row]
+        assert len(second[1]) < len(first[1])
+    await world.close()
