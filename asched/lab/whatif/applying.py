@@ -27,6 +27,9 @@ from asched.lab.whatif.snapshot import Json
 AT_ONCE: Final = 16
 REQUEST_S: Final = 30.0
 POLL_S: Final = 0.5
+#: A controller that has not heard of the pods when it hears of their owner makes others and deletes
+#: what is too many then, ours among them: the plan would be refused for nothing.
+HEARD_S: Final = 2.0
 #: From here on an answer does not say whether the object was stored.
 SERVER_ERROR: Final = 500
 JSON_PATCH: Final = "application/json-patch+json"
@@ -69,6 +72,8 @@ class Applying:
         pods = [gated(pinned(pod, node)) for pod, node in plan.pods]
         await self._each(self._create(pod) for pod in pods)
         self._tell(f"created {len(pods)} pods, held back")
+        if plan.owners:
+            await asyncio.sleep(HEARD_S)
         for owner in plan.owners:
             await self._create(_first(owner))
             metadata = owner["metadata"]
