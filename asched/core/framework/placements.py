@@ -32,6 +32,7 @@ MAX_SCORE: Final = 100
 #: Sets of placements whose parts are known at a time: all there are, and those with room, of two
 #: labels.
 KNOWN_MAX: Final = 4
+BYTES_MAX: Final = 16 << 20
 NO_PLACEMENTS: Final = unschedulable("no feasible placements found")
 
 
@@ -78,7 +79,7 @@ class Divisions:
     """The parts of the placements asked about last: those of one label are the same for many
     groups, and so are those of them that have room left. For `Cluster.singleton`.
 
-    Bounds  KNOWN_MAX of them.
+    Bounds  KNOWN_MAX of them, and BYTES_MAX of their masks; the last one however large it is.
     """
 
     def __init__(self, _cluster: Cluster) -> None:
@@ -94,7 +95,14 @@ class Divisions:
                 return parts
         parts = _parts(masks)
         self._known = [(masks, parts), *self._known[: KNOWN_MAX - 1]]
+        while len(self._known) > 1 and sum(map(_size, self._known)) > BYTES_MAX:
+            self._known.pop()
         return parts
+
+
+def _size(known: tuple[list[Mask], Parts | None]) -> int:
+    masks, _ = known
+    return sum([mask.nbytes for mask in masks])
 
 
 def _parts(masks: Sequence[Mask]) -> Parts | None:

@@ -4,8 +4,8 @@ A new counter is filled from them. Each waiting pod may bring a selector of its 
 running pod a label of its own: so the sets that carry a label key are found by its value, for keys
 that selectors ask about.
 
-Bounds  KEYS_MAX keys are known by value, those asked about last: an entry for each set that carries
-        one of them.
+Bounds  KEYS_MAX keys are known by value, those asked about last, and ENTRIES_MAX entries: one for
+        each set that carries such a key. The last key is known however many carry it.
 """
 
 from collections import OrderedDict, defaultdict
@@ -17,6 +17,8 @@ from asched.core.state.pods import LabelSet
 
 #: A guess: selectors of a cluster name a handful of keys.
 KEYS_MAX: Final = 64
+#: Some 350 bytes each, if no two sets have a value in common.
+ENTRIES_MAX: Final = 1 << 17
 #: Sets of labels in a namespace that are all looked at: so few are known by no value.
 SETS_FEW: Final = 64
 
@@ -54,6 +56,7 @@ class Populations:
             OrderedDict()
         )
         self._known_keys: dict[str, list[str]] = {}  # namespace -> keys known by value
+        self._entries = 0
 
     def __iter__(self) -> Iterator[Population]:
         for inside in self._inside.values():
@@ -87,6 +90,8 @@ class Populations:
                 if key in label_set.labels:
                     by_value = self._by_value[namespace, key]
                     by_value.setdefault(label_set.labels[key], {})[label_set] = None
+                    self._entries += 1
+            self._cut()
         population.move(row, amount, is_terminating)
         if population.is_empty:
             del inside[label_set]
@@ -103,6 +108,7 @@ class Populations:
             if value is not None:
                 by_value = self._by_value[namespace, key]
                 del by_value[value][label_set]
+                self._entries -= 1
                 if not by_value[value]:
                     del by_value[value]
 
@@ -117,12 +123,20 @@ class Populations:
             value = label_set.labels.get(key)
             if value is not None:
                 by_value.setdefault(value, {})[label_set] = None
-        if len(self._by_value) > KEYS_MAX:
-            (space, gone), _ = self._by_value.popitem(last=False)
-            self._known_keys[space].remove(gone)
-            if not self._known_keys[space]:
-                del self._known_keys[space]
+                self._entries += 1
+        self._cut()
         return by_value
+
+    def _cut(self) -> None:
+        """Give up the keys unused for longest while there are too many, or too many carry them."""
+        while len(self._by_value) > 1 and (
+            len(self._by_value) > KEYS_MAX or self._entries > ENTRIES_MAX
+        ):
+            (namespace, key), by_value = self._by_value.popitem(last=False)
+            self._entries -= sum(map(len, by_value.values()))
+            self._known_keys[namespace].remove(key)
+            if not self._known_keys[namespace]:
+                del self._known_keys[namespace]
 
 
 _NONE: Final[dict[LabelSet, Population]] = {}

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from asched.core.framework import placements
 from asched.core.framework.placements import (
     EVERYWHERE,
+    KNOWN_MAX,
     Assignments,
     Divisions,
     Placement,
@@ -145,3 +147,17 @@ def test_amounts_are_summed_over_each_part_in_one_pass(
     by_row = np.array([[1, 2, 4, 4], [10, 20, 40, 40]], dtype=np.int64)
     assert (None if parts is None else parts.sums(by_row).tolist()) == sums
     assert divisions.of([EVERYWHERE]) is None
+
+
+def test_parts_of_a_few_sets_of_placements_are_known_while_they_are_small(monkeypatch) -> None:
+    sets = [[Placement("", np.arange(8) % 8 == at)] for at in range(KNOWN_MAX + 1)]
+    divisions = Divisions(Cluster())
+    first = [divisions.of(one) for one in sets]
+    assert [divisions.of(one) is parts for one, parts in zip(sets[1:], first[1:], strict=True)] == [
+        True
+    ] * KNOWN_MAX
+    assert divisions.of(sets[0]) is not first[0]
+    monkeypatch.setattr(placements, "BYTES_MAX", 8)
+    large = divisions.of([*sets[1], Placement("", np.arange(8) == 7)])
+    assert len(divisions._known) == 1
+    assert divisions._known[0][1] is large

@@ -32,6 +32,7 @@ def test_whoever_matches_is_found_while_pods_come_and_go(seed: int, monkeypatch)
     """Few keys are known by value at a time, and sets are looked up however few there are."""
     monkeypatch.setattr(populations, "SETS_FEW", 2)
     monkeypatch.setattr(populations, "KEYS_MAX", 3)
+    monkeypatch.setattr(populations, "ENTRIES_MAX", 12)
     random, there = Random(seed), Populations()
     pods: list[tuple[LabelSet, int]] = []
     sets = [
@@ -51,11 +52,15 @@ def test_whoever_matches_is_found_while_pods_come_and_go(seed: int, monkeypatch)
         assert wanted <= set(found) <= {label_set for label_set, _ in pods}
         assert {one.label_set for one in there} == {label_set for label_set, _ in pods}
         assert len(there._by_value) <= populations.KEYS_MAX
+        entries = sum(len(s) for by_value in there._by_value.values() for s in by_value.values())
+        assert there._entries == entries
+        assert entries <= populations.ENTRIES_MAX or len(there._by_value) == 1
     while pods:
         there.move(*pods.pop(), -1, is_terminating=False)
     assert not list(there)
     assert not there._by_value
     assert not there._known_keys
+    assert not there._entries
 
 
 def test_sets_with_other_values_are_not_looked_at() -> None:
