@@ -223,7 +223,9 @@ def _eligible(context: SchedulerContext, key: str) -> Mask:
     """bool[N]: where some known pod of the group may go as far as nodes are concerned."""
     height = context.cluster.nodes.height
     found: Mask = np.zeros(height, dtype=np.bool_)
-    for pod in islice(_distinct(context.cluster, key), CLASSES_MAX):
+    for known in islice(_distinct(context.cluster, key), CLASSES_MAX):
+        # One that runs names its node; those that come later may use others.
+        pod = context.cluster.classes.info_of(known.pod.on("")) if known.node_name else known
         runner = context.runners.get(pod.pod.spec.scheduler_name)
         if runner is None:
             continue

@@ -1,0 +1,141 @@
+"""Guesses at which domains the pods of a gang get: split so that rules about each other hold."""
+
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from asched.core.gang.domains import VARIANTS_MAX, Rule, Variant, planned, variants
+from asched.core.gang.problem import Plan, Problem
+
+ZONES = [1, 1, 2, 2]  # of four rows
+HOSTS = [1, 2, 3, 4]
+
+
+def a_problem(counts: tuple[int, ...], free: list[int], needs: Any = None) -> Problem:
+    size = len(counts)
+    return Problem(
+        counts=counts,
+        needs=np.array(needs or [[1]] * size),
+        free=np.array([free]),
+        rows=np.ones((size, len(free)), dtype=np.bool_),
+        caps=counts,
+        apart=np.zeros((size, size), dtype=np.bool_),
+        needed=sum(counts),
+    )
+
+
+def rule(
+    kind: Any, owner: int, *about: int, domains: Any = None, skew: int = 1, there: Any = None
+) -> Rule:
+    ids = np.array(domains or ZONES)
+    levels = np.zeros(int(ids.max()) + 1, dtype=np.int64) if there is None else np.array(there)
+    return Rule(kind, owner, frozenset(about), ids, skew, levels)
+
+
+def parts(variant: Variant) -> list[tuple[int, int, list[int]]]:
+    """(class, how many, on which rows) of each part."""
+    found = variant.problem
+    rows = [np.flatnonzero(mask).tolist() for mask in found.rows]
+    return list(zip(variant.parents, found.counts, rows, strict=True))
+
+
+def guesses(problem: Problem, *rules: Rule) -> list[list[tuple[int, int, list[int]]]]:
+    return [parts(variant) for variant in variants(problem, list(rules))]
+
+
+ALL = [0, 1, 2, 3]
+
+
+def test_without_rules_there_is_nothing_to_guess() -> None:
+    assert guesses(a_problem((3, 2), [9] * 4)) == [[(0, 3, ALL), (1, 2, ALL)]]
+
+
+def test_who_must_be_together_gets_one_domain_the_roomiest_first() -> None:
+    problem = a_problem((2, 1), [1, 1, 5, 5])
+    assert guesses(problem, rule("together", 0, 1)) == [[(0, 2, [2, 3]), (1, 1, [2, 3])]]
+    roomy = a_problem((2, 1), [2, 2, 5, 5])
+    assert [found[0][2] for found in guesses(roomy, rule("together", 0, 1))] == [[2, 3], [0, 1]]
+    assert guesses(a_problem((9, 1), [1] * 4), rule("together", 0, 1)) == []
+
+
+def test_rows_without_the_label_are_no_domain() -> None:
+    found = guesses(a_problem((2,), [9] * 4), rule("together", 0, 0, domains=[0, 0, 1, 1]))
+    assert [part[0][2] for part in found] == [[2, 3]]
+
+
+def test_classes_that_are_tied_to_one_another_share_one_home() -> None:
+    problem = a_problem((1, 1, 1), [9] * 4)
+    for found in guesses(problem, rule("together", 0, 1), rule("together", 1, 2)):
+        assert len({tuple(rows) for _, _, rows in found}) == 1
+
+
+def test_even_pods_are_split_among_the_domains_the_emptier_first() -> None:
+    (found,) = guesses(a_problem((4,), [9] * 4), rule("even", 0, 0))
+    assert found == [(0, 2, [0, 1]), (0, 2, [2, 3])]
+    (found,) = guesses(a_problem((3,), [9] * 4), rule("even", 0, 0, there=[0, 3, 0]))
+    assert found == [(0, 3, [2, 3])]
+    (found,) = guesses(a_problem((4,), [1, 0, 9, 9]), rule("even", 0, 0))
+    assert found == [(0, 1, [0, 1]), (0, 3, [2, 3])]
+    assert guesses(a_problem((4,), [1, 0, 1, 0]), rule("even", 0, 0)) == []
+
+
+def test_pods_that_are_apart_take_a_domain_each() -> None:
+    (found,) = guesses(a_problem((2,), [9] * 4), rule("apart", 0, 0))
+    assert found == [(0, 1, [0, 1]), (0, 1, [2, 3])]
+    assert guesses(a_problem((3,), [9] * 4), rule("apart", 0, 0)) == []
+    (found,) = guesses(a_problem((1,), [9] * 4), rule("apart", 0, 0, there=[0, 1, 0]))
+    assert found == [(0, 1, [2, 3])]
+
+
+def test_a_class_apart_from_another_stays_out_of_its_domains() -> None:
+    problem = a_problem((2, 1), [9] * 4)
+    (found,) = guesses(problem, rule("even", 0, 0), rule("apart", 1, 0))[:1] or [None]
+    assert found is None, "the first is everywhere"
+    (found,) = guesses(a_problem((1, 1), [9] * 4), rule("even", 0, 0), rule("apart", 1, 0))
+    (first,), (second,) = ([part[2] for part in found if part[0] == c] for c in (0, 1))
+    assert not set(first) & set(second)
+
+
+def variant_of(problem: Problem, *rules: Rule) -> Problem:
+    (variant,) = variants(problem, list(rules))
+    return variant.problem
+
+
+def test_rules_about_single_rows_are_bounds_of_rows() -> None:
+    problem = a_problem((3, 2), [9] * 4)
+    own = variant_of(problem, rule("apart", 0, 0, domains=HOSTS))
+    assert own.caps == (1, 2)
+    others = variant_of(problem, rule("apart", 0, 1, domains=HOSTS))
+    assert others.apart.tolist() == [[False, True], [True, False]]
+    even = variant_of(a_problem((8,), [9] * 4), rule("even", 0, 0, domains=HOSTS, skew=1))
+    assert even.caps == (3,)
+
+
+def test_a_class_of_nobody_asks_for_nothing() -> None:
+    assert guesses(a_problem((0, 1), [9] * 4), rule("even", 0, 0)) == [[(0, 0, ALL), (1, 1, ALL)]]
+
+
+def plans(problem: Problem, *rules: Rule) -> list[Plan]:
+    return [step for step in planned(problem, list(rules)) if isinstance(step, list)]
+
+
+def test_plans_put_every_pod_where_its_part_may_be() -> None:
+    problem = a_problem((4,), [2] * 4)
+    (plan,) = plans(problem, rule("even", 0, 0))
+    rows = [row for c, row, count in plan for _ in range(count) if c == 0]
+    assert len(rows) == 4
+    assert sum(row in (0, 1) for row in rows) == 2
+    turns = [row in (0, 1) for row in rows]
+    assert turns[0] != turns[1], "they come in turns, so that spread is kept on the way"
+    assert turns[2] != turns[3]
+
+
+def test_steps_are_told_before_each_plan_and_guesses_are_bounded() -> None:
+    problem = a_problem((1,), [9] * 60)
+    many = rule("together", 0, 0, domains=[1 + row // 2 for row in range(60)])
+    assert len(guesses(problem, many)) == VARIANTS_MAX
+    steps = list(islice(planned(problem, [many]), 2))
+    assert isinstance(steps[0], (int, float))
+    assert steps[0] > 1
+    assert isinstance(steps[1], list)
