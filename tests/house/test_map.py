@@ -20,12 +20,10 @@ LACKING = {
     "cycle/start_keeping.py",
     "cycle/start_search.py",
     "cycle/start_times.py",
-    "explain/of_nodes.py",
     "plugins/backfill.py",
     "plugins/capacity/plugin.py",
     "plugins/capacity/quotas.py",
     "plugins/capacity/victims.py",
-    "preemption/candidates.py",
     "state/reservations.py",
 }
 
