@@ -21,9 +21,6 @@ LACKING = {
     "cycle/start_search.py",
     "cycle/start_times.py",
     "plugins/backfill.py",
-    "plugins/capacity/plugin.py",
-    "plugins/capacity/quotas.py",
-    "plugins/capacity/victims.py",
     "state/reservations.py",
 }
 

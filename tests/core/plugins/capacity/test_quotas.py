@@ -1,0 +1,112 @@
+"""ElasticQuotas as numbers: what is missing in a list, which quota counts, and who borrows."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.model.decode import decode
+from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE, POD
+from asched.core.model.quota import ElasticQuota, LocalQueue
+from asched.core.plugins.capacity.quotas import (
+    Quota,
+    Quotas,
+    exceeds,
+    exceeds_max,
+    is_borrowing,
+    total,
+)
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Gone, Seen
+from tests.builders import a_cluster, a_node, a_pod
+
+GPU = "example.com/gpu"
+
+
+@pytest.mark.parametrize(
+    ("used", "more", "limit", "over", "over_max"),
+    [
+        ({"cpu": 1}, {"cpu": 1}, {"cpu": 2}, False, False),
+        ({"cpu": 2}, {"cpu": 1}, {"cpu": 2}, True, True),
+        ({}, {"cpu": 1}, {}, True, True),
+        ({"memory": 1}, {}, {"cpu": 2}, True, True),
+        ({}, {GPU: 1}, {"cpu": 2}, True, False),
+        ({GPU: 1}, {GPU: 1}, {GPU: 1}, True, True),
+        ({GPU: 9}, {"cpu": 1}, {"cpu": 1}, False, False),
+        ({}, {}, {}, False, False),
+    ],
+)
+def test_what_a_limit_does_not_name(
+    used: Any, more: Any, limit: Any, over: bool, over_max: bool
+) -> None:
+    assert exceeds(used, more, limit) == over
+    assert exceeds_max(used, more, limit) == over_max
+    assert not exceeds_max(used, more, None)
+
+
+def test_who_uses_more_than_it_is_guaranteed_borrows() -> None:
+    quota = Quota("a", {"cpu": 2}, None)
+    assert not is_borrowing(quota, {"cpu": 2})
+    assert is_borrowing(quota, {"cpu": 3})
+    assert is_borrowing(quota, {"cpu": 1, GPU: 1})
+
+
+def test_amounts_are_summed_by_resource() -> None:
+    assert total([{"cpu": 1}, {"cpu": 2, GPU: 3}, {}]) == {"cpu": 3, GPU: 3}
+    assert total([]) == {}
+
+
+def quota(namespace: str, name: str = "quota", **spec: Any) -> Seen:
+    metadata = {"name": name, "namespace": namespace, "uid": f"{namespace}-{name}"}
+    return Seen(ELASTIC_QUOTA, decode(ElasticQuota, {"metadata": metadata, "spec": spec}))
+
+
+def queue(namespace: str) -> LocalQueue:
+    return decode(LocalQueue, {"metadata": {"name": "q", "namespace": namespace, "uid": "q"}})
+
+
+def quotas(*facts: Seen) -> tuple[Quotas, Cluster]:
+    cluster = a_cluster(a_node("n1"))
+    for fact in facts:
+        cluster.apply(fact)
+    return cluster.singleton(Quotas), cluster
+
+
+def test_a_quota_in_the_units_of_the_columns() -> None:
+    found, _ = quotas(quota("a", min={"cpu": "1500m", "memory": "1Ki"}, max={GPU: "2"}))
+    assert found.of("a") == Quota("a", {"cpu": 1500, "memory": 1024}, {GPU: 2})
+    assert found.of("b") is None
+
+
+def test_what_is_not_given_or_cannot_be_read() -> None:
+    found, _ = quotas(quota("a"), quota("b", min={"cpu": "lots"}, max={}))
+    assert found.of("a") == Quota("a", {}, None)
+    assert found.of("b") == Quota("b", {"cpu": 0}, {})
+
+
+def test_a_namespace_has_one_by_name_the_first_and_all_are_guaranteed_together() -> None:
+    found, cluster = quotas(
+        quota("a", "second", min={"cpu": "9"}),
+        quota("a", "first", min={"cpu": "1"}),
+        quota("b", min={"cpu": "2", GPU: "1"}),
+    )
+    assert [one.namespace for one in found] == ["a", "b"]
+    assert found.guaranteed == {"cpu": 3000, GPU: 1}
+    gone = quota("b", min={"cpu": "2", GPU: "1"})
+    cluster.apply(Gone(ELASTIC_QUOTA, gone.obj))
+    assert found.guaranteed == {"cpu": 1000}
+
+
+def test_where_kueue_has_a_queue_the_quota_is_its_own() -> None:
+    found, cluster = quotas(quota("a", min={"cpu": "1"}), Seen(LOCAL_QUEUE, queue("a")))
+    assert (found.of("a"), found.left_to_kueue) == (None, {"a"})
+    cluster.apply(Gone(LOCAL_QUEUE, queue("a")))
+    assert found.of("a") is not None
+    assert found.left_to_kueue == frozenset()
+
+
+def test_what_is_used_is_used_by_namespaces_with_a_quota() -> None:
+    found, cluster = quotas(quota("a"), quota("b"))
+    for namespace in ("a", "b", "c"):
+        pod = a_pod("web", namespace).metadata(uid=namespace).requests(cpu="1").on("n1")
+        cluster.apply(Seen(POD, pod.build()))
+    assert found.used() == {"cpu": 2000}
