@@ -1,0 +1,119 @@
+"""Why a start that was promised cannot be kept: one cause, the one that explains the others."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.cycle.start_causes import CAUSES, named, why_moved
+from asched.core.model.kinds import NODE, POD
+from asched.core.state.facts import Gone, Seen
+from asched.core.state.holds import HeldAmounts, HeldPlace
+from asched.core.state.reservations import POD_OWNER, Need, Order, Reservation, Reservations
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.core.cycle.playbook import Play
+
+NOW_S = 1_000_000.0
+START = "1970-01-12T14:03:20Z"
+
+
+def room(name: str) -> NodeBuilder:
+    return a_node(name).allocatable(cpu="4", memory="8Gi", pods="10")
+
+
+class Scene:
+    def __init__(self, *placed: PodBuilder) -> None:
+        self.play = Play(room("n1"), room("n2"))
+        self.play.machine.is_active = False
+        self.cluster = self.play.parts.cluster
+        self.cluster.wall_clock_s = NOW_S
+        self.apply(*(Seen(POD, pod.build()) for pod in placed))
+        self.ledger = self.cluster.singleton(Reservations)
+        self.like = self.cluster.classes.info_of(a_pod("like").requests(cpu="3").build())
+
+    def apply(self, *facts: Any) -> None:
+        for fact in facts:
+            self.cluster.apply(fact)
+
+    def reserve(
+        self, owner: str = "default/crew", since_s: float = 1.0, **more: Any
+    ) -> Reservation:
+        one = Reservation(
+            owner,
+            "default-scheduler",
+            Order(0, since_s, 0),
+            NOW_S + 1000,
+            NOW_S + 2000,
+            True,
+            {more.pop("node", "n1"): Need({"cpu": 3000}, 1)},
+            (self.like,),
+            NOW_S + 1000,
+            **more,
+        )
+        self.ledger.put(one)
+        return one
+
+    def why(self, one: Reservation) -> tuple[str, str]:
+        kind, words = why_moved(self.play.machine.context, one)
+        assert kind in CAUSES
+        return kind, words
+
+
+def test_a_node_that_went_or_was_cordoned() -> None:
+    scene = Scene()
+    one = scene.reserve()
+    assert scene.why(one)[0] == "rules"
+    scene.apply(Seen(NODE, room("n1").cordoned().build()))
+    assert scene.why(one) == ("node", "node n1 was cordoned")
+    scene.apply(Gone(NODE, room("n1").build()))
+    assert scene.why(one) == ("node", "node n1 went")
+
+
+def test_somebody_who_does_not_end_as_was_expected() -> None:
+    late = a_pod("late").requests(cpu="1").on("n1")
+    scene = Scene(late)
+    one = scene.reserve(awaited=(("default/late", "uid-late"),), there=frozenset({"uid-late"}))
+    expected = f"pod default/late does not end by {START}, as was expected"
+    assert scene.why(one) == ("overrun", expected)
+    scene.apply(Gone(POD, late.build()))
+    assert scene.why(one)[0] == "rules"
+
+
+def test_somebody_who_goes_before_and_was_moved_there() -> None:
+    scene = Scene()
+    one = scene.reserve(made_s=5.0)
+    scene.reserve("default/elsewhere", since_s=0.0, made_s=9.0, node="n2")
+    scene.reserve("default/later", since_s=2.0, made_s=9.0)
+    scene.reserve("default/long-since", since_s=0.0, made_s=1.0)
+    assert scene.why(one)[0] == "rules"
+    scene.reserve("default/first", since_s=0.0, made_s=9.0)
+    assert scene.why(one) == ("order", "podgroup default/first goes before it and was moved there")
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (a_pod("new").priority(9), ", which is more important"),
+        (a_pod("new").spec(schedulerName="another"), " by another scheduler"),
+        (a_pod("new").spec(schedulerName="default-scheduler"), ", whose profile has no Backfill"),
+    ],
+)
+def test_somebody_who_came(pod: PodBuilder, words: str) -> None:
+    scene = Scene(a_pod("old").on("n1"))
+    one = scene.reserve(there=frozenset({"uid-old"}))
+    assert scene.why(one)[0] == "rules"
+    scene.apply(Seen(POD, pod.on("n1").build()))
+    assert scene.why(one) == ("arrival", f"pod default/new came to node n1{words}")
+
+
+def test_room_that_is_held_for_others() -> None:
+    scene = Scene()
+    one = scene.reserve()
+    scene.cluster.holds.put("x", [HeldPlace(HeldAmounts({"cpu": 1}), "n1")], 1e9)
+    assert scene.why(one) == ("hold", "room is held for others on node n1")
+
+
+def test_owners_as_people_call_them() -> None:
+    one = Scene().reserve()
+    assert named("scheduling.x-k8s.io:default/crew", one) == "podgroup default/crew"
+    assert named("default/crew", one) == "podgroup default/crew"
+    assert named(f"{POD_OWNER}uid", one) == "pod default/like"

@@ -1,0 +1,212 @@
+"""Reservations: room promised from a moment on, whom that keeps off, and when it is broken."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from asched.core.model.kinds import NODE, POD
+from asched.core.state.ends import DURATION
+from asched.core.state.facts import Gone, Seen
+from asched.core.state.pods import PodInfo
+from asched.core.state.reservations import Need, Order, Reservation, Reservations, vector
+from asched.core.state.view import NodeView
+from tests.builders import NodeBuilder, PodBuilder, a_cluster, a_node, a_pod, pending
+
+NOW_S = 1_000_000.0
+CPU = 0
+
+
+def room(name: str, cpu: int = 4) -> NodeBuilder:
+    return a_node(name).allocatable(cpu=str(cpu), memory="8Gi", pods="10")
+
+
+def lasting(name: str, seconds: int, cpu: str = "1", priority: int = 0) -> PodBuilder:
+    """A pod that its kubelet ends."""
+    return a_pod(name).requests(cpu=cpu).priority(priority).spec(activeDeadlineSeconds=seconds)
+
+
+def endless(name: str, cpu: str = "1", priority: int = 0) -> PodBuilder:
+    return a_pod(name).requests(cpu=cpu).priority(priority)
+
+
+class Scene:
+    """Nodes n1 and n2 of four CPUs."""
+
+    def __init__(self, *placed: PodBuilder) -> None:
+        self.cluster = a_cluster(room("n1"), room("n2"), pods=placed)
+        self.cluster.wall_clock_s = NOW_S
+        self.cluster.classes.tell_apart_by_deadlines()
+        self.cluster.classes.tell_apart_by((DURATION,))
+        self.ledger = self.cluster.singleton(Reservations)
+
+    def info(self, pod: PodBuilder) -> PodInfo:
+        return pending(self.cluster, pod)
+
+    def reserve(self, owner: str = "gang", at_s: float = 1000.0, **fields: Any) -> Reservation:
+        cpus = fields.pop("cpus", {"n1": 4})
+        like = self.info(endless(f"like-{owner}", cpu="3"))
+        one = Reservation(
+            owner,
+            "default-scheduler",
+            Order(-fields.pop("priority", 0), fields.pop("since_s", 0.0), 0),
+            NOW_S + at_s,
+            NOW_S + at_s + fields.pop("lasts_s", 1e9),
+            True,
+            {name: Need({"cpu": 1000 * cpu}, 1) for name, cpu in cpus.items()},
+            fields.pop("likes", (like,)),
+            NOW_S + at_s,
+        )
+        self.ledger.put(one)
+        return one
+
+    def codes(self, pod: PodBuilder, rows: Any = None) -> list[int]:
+        at = None if rows is None else np.array(rows, dtype=np.int32)
+        view = NodeView(self.cluster.nodes, at)
+        return self.ledger.codes(self.info(pod), view).tolist()
+
+
+def test_who_would_still_run_by_then_is_kept_off() -> None:
+    scene = Scene()
+    scene.reserve()
+    assert scene.codes(endless("a")) == [1, 0]
+    assert scene.codes(lasting("b", 5000)) == [1, 0]
+    assert scene.codes(lasting("c", 100)) == [0, 0]
+    assert scene.codes(endless("a"), rows=[1, 0]) == [0, 1]
+    assert scene.codes(endless("a"), rows=[1]) == [0]
+
+
+def test_who_leaves_it_enough_is_not() -> None:
+    scene = Scene()
+    scene.reserve(cpus={"n1": 3})
+    assert scene.codes(endless("a", cpu="1")) == [0, 0]
+    assert scene.codes(endless("b", cpu="2")) == [1, 0]
+
+
+def test_the_more_important_and_its_own_pods_are_not_bound() -> None:
+    scene = Scene()
+    one = scene.reserve(priority=5)
+    assert scene.codes(endless("a", priority=5)) == [1, 0]
+    assert scene.codes(endless("b", priority=6)) == [0, 0]
+    assert scene.ledger.binding(one.likes[0]) == []
+    assert scene.ledger.binding(scene.info(endless("a"))) == [one]
+
+
+def test_classes_that_are_tried_at_another_time_are_not_bound() -> None:
+    scene = Scene()
+    scene.reserve()
+    info = scene.info(endless("a"))
+    before = scene.cluster.counts
+    scene.ledger.suspend([info.cls.number])
+    assert scene.ledger.binding(info) == []
+    scene.ledger.suspend(())
+    assert len(scene.ledger.binding(info)) == 1
+    assert scene.cluster.counts > before
+
+
+def test_what_goes_and_what_comes_until_then_counts() -> None:
+    running = lasting("running", 100).on("n1").status(startTime="1970-01-12T13:46:40Z")
+    scene = Scene(running, endless("stays", cpu="1").on("n1"))
+    one = scene.reserve(cpus={"n1": 2})
+    left = scene.ledger.left(one)
+    assert left.rows.tolist() == [0]
+    assert left.amounts[CPU].tolist() == [1000], (
+        "four, less one that stays and two that are promised"
+    )
+    assert [info.pod.metadata.name for info, _ in scene.ledger.leaving(0, one.start_s)] == [
+        "running"
+    ]
+    scene.cluster.apply(Seen(POD, endless("new", cpu="1").on("n1").build()))
+    assert scene.ledger.left(one).amounts[CPU].tolist() == [0]
+    scene.cluster.apply(Gone(POD, endless("stays").on("n1").build()))
+    assert scene.ledger.left(one).amounts[CPU].tolist() == [1000]
+    assert scene.ledger.left(one) is left
+
+
+def test_others_that_have_begun_by_then_and_not_ended_take_their_room() -> None:
+    scene = Scene()
+    one = scene.reserve("one", at_s=1000, cpus={"n1": 1})
+    assert scene.ledger.left(one).amounts[CPU].tolist() == [3000]
+    scene.reserve("during", at_s=500, cpus={"n1": 1})
+    assert scene.ledger.left(one).amounts[CPU].tolist() == [2000]
+    scene.reserve("before", at_s=100, lasts_s=900, cpus={"n1": 1})
+    scene.reserve("after", at_s=1001, cpus={"n1": 1})
+    scene.reserve("elsewhere", at_s=500, cpus={"n2": 1})
+    assert scene.ledger.left(one).amounts[CPU].tolist() == [2000]
+
+
+@pytest.mark.parametrize(
+    ("fact", "broken"),
+    [
+        (Seen(NODE, room("n1").labels(a="b").build()), False),
+        (Seen(NODE, room("n1").cordoned().build()), True),
+        (Gone(NODE, room("n1").build()), True),
+        (Seen(NODE, room("n1", 3).build()), True),
+        (Gone(NODE, room("n2").build()), False),
+        (Seen(POD, endless("new", cpu="1").on("n1").build()), True),
+        (Seen(POD, lasting("short", 100).on("n1").build()), False),
+    ],
+)
+def test_when_its_room_will_not_be_there_it_is_broken(fact: Any, broken: bool) -> None:
+    scene = Scene()
+    one = scene.reserve()
+    assert not scene.ledger.is_broken(one)
+    scene.cluster.apply(fact)
+    assert scene.ledger.is_broken(one) == broken
+
+
+def test_those_that_come_after_it_do_not_break_it() -> None:
+    scene = Scene()
+    one = scene.reserve("one", since_s=1.0)
+    scene.reserve("later", since_s=2.0, at_s=500)
+    assert not scene.ledger.is_broken(one)
+    scene.reserve("earlier", since_s=0.0, at_s=500)
+    assert scene.ledger.is_broken(one)
+
+
+def test_reservations_stand_in_their_order_and_go() -> None:
+    scene = Scene()
+    scene.reserve("late", since_s=5.0)
+    scene.reserve("early", since_s=1.0)
+    scene.reserve("vip", since_s=9.0, priority=7)
+    assert [one.owner for one in scene.ledger.all()] == ["vip", "early", "late"]
+    assert scene.ledger.all()[0].priority == 7
+    version = scene.ledger.version
+    assert scene.ledger.drop("nobody") is None
+    assert scene.ledger.version == version
+    dropped = scene.ledger.drop("vip")
+    assert dropped is not None
+    assert (scene.ledger.of("vip"), len(scene.ledger)) == (None, 2)
+    assert scene.ledger.version == version + 1
+
+
+def test_time_alone_binds_who_was_free() -> None:
+    scene = Scene()
+    scene.reserve(at_s=1000)
+    short = lasting("short", 100)
+    assert scene.codes(short) == [0, 0]
+    before = scene.cluster.counts
+    scene.ledger.tick()
+    assert scene.cluster.counts == before
+    scene.cluster.wall_clock_s += 950
+    scene.ledger.tick()
+    assert scene.cluster.counts > before, "whoever kept an answer asks again"
+    assert scene.codes(short) == [1, 0]
+
+
+def test_on_trial_each_row_is_asked_about_as_it_is_supposed() -> None:
+    scene = Scene(endless("there", cpu="1").on("n1"))
+    scene.reserve(cpus={"n1": 3})
+    assert scene.codes(endless("a")) == [1, 0]
+    with scene.cluster.supposing() as suppose:
+        suppose.gone([scene.cluster.placed["uid-there"]], 0)
+        assert scene.codes(endless("a")) == [0, 0]
+        assert scene.codes(endless("a"), rows=[1, 0]) == [0, 0]
+    assert scene.codes(endless("a")) == [1, 0]
+
+
+def test_amounts_of_what_no_node_has_are_left_out() -> None:
+    scene = Scene()
+    assert vector(scene.cluster, {"cpu": 5, "x.com/y": 7}, 2).tolist() == [5, 0, 0, 2]
+    one = scene.reserve(at_s=10, lasts_s=5)
+    assert [one.is_active(NOW_S + s) for s in (9, 10, 14, 15)] == [False, True, True, False]
