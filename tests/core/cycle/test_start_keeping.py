@@ -1,0 +1,201 @@
+"""Promises of starts, turn by turn: kept, looked at again, given up, and passed on."""
+
+from typing import Any
+
+import pytest
+
+from asched.core.cycle.start_keeping import (
+    GIVE_UP_S,
+    REPLAN_S,
+    StartTimes,
+    drop,
+    is_due,
+    keep,
+    next_s,
+    owner_of,
+    started,
+)
+from asched.core.model.kinds import NODE, POD
+from asched.core.state.facts import Gone, Seen
+from asched.core.state.reservations import POD_OWNER, Need, Order, Reservation, Reservations
+from tests.builders import PodBuilder, a_node, a_pod
+from tests.core.cycle.test_start_times import EPOCH_S, LABEL, Batch
+
+
+class Scene:
+    """One node; a pod that waits and is promised a start there in an hour. Nobody is tried."""
+
+    def __init__(self, at_s: float = 3600.0, **args: Any) -> None:
+        self.play = Batch(a_node("n1").allocatable(cpu="4", memory="8Gi", pods="9"), args=args)
+        self.play.machine.is_active = False
+        self.context, self.cluster = self.play.machine.context, self.play.parts.cluster
+        self.ledger = self.cluster.singleton(Reservations)
+        self.kept = self.cluster.singleton(StartTimes.of)
+        self.activated: list[str] = []
+        self.context.queue.activate = lambda pods, _now_s: self.activated.extend(  # type: ignore[method-assign,assignment]
+            pod.metadata.name for pod in pods
+        )
+        keep(self.context)
+        self.one = self.reserve("web", at_s)
+
+    def waits(self, name: str) -> PodBuilder:
+        pod = a_pod(name).requests(cpu="1").spec(schedulerName="default-scheduler")
+        self.cluster.apply(Seen(POD, pod.build()))
+        return pod
+
+    def reserve(self, name: str, at_s: float) -> Reservation:
+        info = self.cluster.classes.info_of(self.waits(name).build())
+        start_s = self.cluster.wall_clock_s + at_s
+        one = Reservation(
+            POD_OWNER + info.pod.uid,
+            "default-scheduler",
+            Order(0, 0.0, len(self.ledger)),
+            start_s,
+            start_s + 1e9,
+            True,
+            {"n1": Need({"cpu": 1000}, 1)},
+            (info,),
+            start_s,
+            made_s=self.cluster.wall_clock_s,
+        )
+        self.ledger.put(one)
+        return one
+
+    def after(self, seconds: float) -> list[str]:
+        """Who is to be tried once so much time has passed."""
+        self.activated.clear()
+        self.cluster.wall_clock_s += seconds
+        self.context.now_s += seconds
+        keep(self.context)
+        return list(self.activated)
+
+
+def test_who_is_promised_a_start_is_a_gang_or_a_pod() -> None:
+    scene = Scene()
+    alone = a_pod("alone").build()
+    assert owner_of(scene.context, alone) == "pod:uid-alone"
+    member = a_pod("m").labels({LABEL: "crew"}).spec(schedulerName="default-scheduler")
+    assert owner_of(scene.context, member.build()) == "pod:uid-m", "nobody knows the group"
+    scene.play.gang("crew", member)
+    assert owner_of(scene.context, member.build()) == "scheduling.x-k8s.io:default/crew"
+
+
+def test_a_promise_is_left_alone_while_it_holds_and_looked_at_when_it_is_due() -> None:
+    scene = Scene()
+    assert scene.after(60) == []
+    assert not is_due(scene.cluster, scene.one)
+    assert scene.after(3540) == ["web"]
+    assert is_due(scene.cluster, scene.one)
+    assert scene.one.woken_s == scene.cluster.wall_clock_s
+    assert scene.after(REPLAN_S - 1) == [], "it was woken just now"
+    assert scene.after(1) == ["web"]
+
+
+def test_a_promise_that_is_broken_is_looked_at_at_once() -> None:
+    scene = Scene()
+    cordoned = a_node("n1").allocatable(cpu="4", memory="8Gi", pods="9").cordoned()
+    scene.cluster.apply(Seen(NODE, cordoned.build()))
+    assert scene.after(1) == ["web"]
+
+
+def test_room_that_came_is_worth_another_look_after_a_while() -> None:
+    scene = Scene()
+    other = a_pod("other").requests(cpu="1").on("n1").build()
+    scene.cluster.apply(Seen(POD, other))
+    scene.after(5)
+    scene.cluster.apply(Gone(POD, other))
+    assert scene.after(5) == []
+    assert scene.kept.ended_early_s == scene.cluster.wall_clock_s
+    assert scene.after(REPLAN_S) == ["web"]
+
+
+def test_while_a_search_is_under_way_nothing_is_concluded() -> None:
+    scene = Scene(at_s=10)
+    scene.kept.searches = 1
+    assert scene.after(60) == []
+
+
+def test_whose_start_is_long_past_is_given_up() -> None:
+    scene = Scene(at_s=10)
+    scene.after(10 + GIVE_UP_S)
+    assert len(scene.ledger) == 1
+    scene.after(1)
+    assert (len(scene.ledger), scene.kept.outcomes["dropped"]) == (0, 1)
+
+
+@pytest.mark.parametrize("version", ["gone", "another", "placed"])
+def test_a_promise_ends_with_who_waits_for_it(version: str) -> None:
+    scene = Scene()
+    if version == "gone":
+        scene.cluster.apply(Gone(POD, a_pod("web").build()))
+    else:
+        pod = a_pod("web").metadata(uid="anew") if version == "another" else a_pod("web").on("n1")
+        scene.cluster.apply(Seen(POD, pod.build()))
+    scene.after(1)
+    assert len(scene.ledger) == 0
+
+
+@pytest.mark.parametrize(("late_s", "outcome"), [(0, "kept"), (REPLAN_S, "kept"), (31, "late")])
+def test_a_start_is_kept_or_late(late_s: float, outcome: str) -> None:
+    scene = Scene()
+    scene.cluster.wall_clock_s = scene.one.start_s + late_s
+    started(scene.context, a_pod("stranger").build())
+    assert len(scene.ledger) == 1
+    started(scene.context, scene.one.likes[0].pod)
+    assert dict(scene.kept.outcomes) == {outcome: 1}
+    assert len(scene.ledger) == 0
+
+
+def test_what_is_promised_no_more_is_told_once_in_the_next_turn() -> None:
+    scene = Scene()
+    drop(scene.context, "nobody", "dropped")
+    assert not scene.kept.has_moved
+    drop(scene.context, scene.one.owner, "displaced")
+    assert next_s(scene.cluster) == 0.0
+    labels: list[str] = []
+    scene.context.queue.move = lambda change, _now_s: labels.append(change.trigger.label)  # type: ignore[method-assign,assignment]
+    scene.kept.freed.append(a_pod("tried").on("n1").build())
+    scene.after(1)
+    assert labels == ["AssignedPodDelete", "ReservationDelete"]
+    scene.after(1)
+    assert len(labels) == 2
+    assert next_s(scene.cluster) is None
+
+
+def test_the_next_who_waits_for_a_promise_is_tried_when_there_is_one_to_be_had() -> None:
+    scene = Scene(reservations=1)
+    scene.waits("second")
+    scene.waits("first")
+    scene.kept.waiting["b"] = Order(0, 9.0, 2), "default/second"
+    scene.kept.waiting["a"] = Order(0, 1.0, 1), "default/first"
+    assert scene.after(1) == [], "the only one is taken"
+    drop(scene.context, scene.one.owner, "dropped")
+    assert scene.after(1) == ["first"]
+    assert list(scene.kept.waiting) == ["b"]
+
+
+def test_when_there_is_something_to_do_next() -> None:
+    scene = Scene(at_s=3600)
+    ahead_s = scene.cluster.wall_ahead_s
+    assert ahead_s > EPOCH_S / 2
+    assert next_s(scene.cluster) == scene.one.start_s - ahead_s
+    scene.one.woken_s = scene.cluster.wall_clock_s
+    assert next_s(scene.cluster) == scene.cluster.wall_clock_s + REPLAN_S - ahead_s
+    scene.one.woken_s = scene.cluster.wall_clock_s - 999
+    assert next_s(scene.cluster) == scene.cluster.wall_clock_s - ahead_s, "not in the past"
+
+
+def test_numbers_stay_with_their_owner() -> None:
+    kept, scene = StartTimes(), Scene()
+    assert [kept.number_of("a", None), kept.number_of("b", None)] == [1, 2]
+    assert kept.number_of("c", scene.one) == scene.one.order.number
+    kept.waiting["d"] = Order(0, 0.0, 77), "default/d"
+    assert kept.number_of("d", None) == 77
+
+
+def test_profiles_that_promise_nothing_any_more_end_what_they_promised() -> None:
+    scene = Scene()
+    assert scene.kept.reservations_max > 0
+    scene.context.runners = {}
+    keep(scene.context)
+    assert (scene.ledger.is_on, len(scene.ledger)) == (False, 0)
