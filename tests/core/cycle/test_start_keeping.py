@@ -16,6 +16,7 @@ from asched.core.cycle.start_keeping import (
     started,
 )
 from asched.core.model.kinds import NODE, POD
+from asched.core.state.changes import Change
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.reservations import POD_OWNER, Need, Order, Reservation, Reservations
 from tests.builders import PodBuilder, a_node, a_pod
@@ -153,7 +154,12 @@ def test_what_is_promised_no_more_is_told_once_in_the_next_turn() -> None:
     drop(scene.context, scene.one.owner, "displaced")
     assert next_s(scene.cluster) == 0.0
     labels: list[str] = []
-    scene.context.queue.move = lambda change, _now_s: labels.append(change.trigger.label)  # type: ignore[method-assign,assignment]
+
+    def move(change: Change, now_s: float, **_: str) -> int:
+        labels.append(change.trigger.label)
+        return 0
+
+    scene.context.queue.move = move  # type: ignore[method-assign]
     scene.kept.freed.append(a_pod("tried").on("n1").build())
     scene.after(1)
     assert labels == ["AssignedPodDelete", "ReservationDelete"]

@@ -146,5 +146,5 @@ def test_pods_that_nobody_can_suppose_elsewhere(spec: Any, beyond: bool) -> None
     runner = scene.context.runners["default-scheduler"]
     plain = scene.info(wants(name="plain"))
     assert is_beyond(runner, [plain, scene.info(wants().spec(**spec))]) == beyond
-    runner.consults = lambda _info: True  # type: ignore[method-assign]
+    runner.consults = lambda pod: True  # type: ignore[method-assign]
     assert is_beyond(runner, [plain])
