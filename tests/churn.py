@@ -8,10 +8,12 @@ import gc
 from collections import Counter
 from typing import Any
 
+from asched.core.cycle.history import Histories
 from asched.core.model.decode import decode
 from asched.core.model.kinds import NAMESPACE
 from asched.core.model.workload import Namespace
 from asched.core.state.facts import Gone, Seen
+from asched.core.state.journal import Journal
 from asched.testing import World, given, node, pod
 from tests.weigh import weigh
 
@@ -26,9 +28,14 @@ HOSTNAME = "kubernetes.io/hostname"
 class Churn:
     """`turn(count)` lets rounds pass; `names` counts the names that were used."""
 
-    def __init__(self, labels: int = 8) -> None:
-        """`labels`: how many each node has under keys of its own."""
+    def __init__(self, labels: int = 8, looking_back: int = 0) -> None:
+        """`labels`: how many each node has under keys of its own. `looking_back`: so many steps of
+        pods and objects are kept, 0 as many as in production.
+        """
         self.world: World = given()
+        if looking_back:
+            self.world._machine.context.histories = Histories(looking_back)
+            self.world._parts.cluster.journal = Journal(looking_back)
         self._labels = labels
         self.names = 0
         self._round = 0

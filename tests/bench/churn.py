@@ -1,11 +1,15 @@
 """What stays of names that came and went: the deciding half in process, for weeks of churn.
 
-    python -m tests.bench.churn [--names N]
+    python -m tests.bench.churn [--names N] [--looking-back STEPS]
 
 Nodes and pods are replaced round after round, each with names of its own in labels, taints,
 features, images, resources, selectors, namespaces and claims (`tests/churn.py`). Ten times on the
 way everything that asched holds is counted, with all pods gone: entries of containers, bytes of
 arrays, and the process's memory. The last column tells the growth since the first count.
+
+What is kept on purpose, so that people can look back (the history of pods, the journal of what was
+before), is bounded in lines and bytes, and takes millions of names to fill. `--looking-back` bounds
+both to so many steps: what grows then is kept by mistake.
 
 Exit status: 0 if the end holds no more than a tenth above the first count, 1 if it does.
 """
@@ -31,10 +35,12 @@ GROWTH_MAX = 0.1
 def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.bench.churn", description=__doc__)
     parser.add_argument("--names", type=int, default=1_000_000, metavar="N")
-    wanted = parser.parse_args(argv).names
+    parser.add_argument("--looking-back", type=int, default=0, metavar="STEPS")
+    args = parser.parse_args(argv)
+    wanted = args.names
     print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
     print(f"{'names':>10} {'entries':>10} {'array kB':>9} {'RSS MB':>8} {'growth':>8}")
-    churn = Churn(LABELS)
+    churn = Churn(LABELS, args.looking_back)
     first = last = 0
     for step in range(STEPS + 1):
         goal = wanted * (WARM + (1 - WARM) * step / STEPS)

@@ -1,0 +1,116 @@
+"""What gets bound by schedulers that are killed again and again: `python -m tests.bench.cold`.
+
+    KUBEBUILDER_ASSETS=… python -m tests.bench.cold [--nodes N] [--pods M] [--life S] [--lives L]
+                                                    [--with-a-lease]
+
+A real API server holds N nodes and M waiting pods. A scheduler is started, killed with SIGKILL S
+seconds later, and started again, L times; then kube-scheduler is, on the same nodes with pods of
+its own, and so on in turns. A line tells a life: what was bound in it, when the first binding was
+seen, what the process had spent on processors by its end, and the machine's load. With
+`--with-a-lease` both elect leaders as they do by default: whoever was killed keeps the lease.
+"""
+
+# ruff: noqa: T201 - a command prints
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from asched.lab.bench.processes import Process
+from asched.lab.bench.report import commit, machine_line
+from tests.bench.crowds import plain
+from tests.bench.measure import SCHEDULER, Cluster
+from tests.bench.real import RealServer, assets
+
+CONFIG = """apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection: {{kubeconfig: {kubeconfig}}}
+leaderElection: {{leaderElect: {elects}, resourceName: {name}}}
+profiles: [{{schedulerName: {name}}}]
+"""
+
+
+async def lives(cluster: Cluster, who: str, binary: Path, args: argparse.Namespace) -> int:
+    """All lives of one scheduler; how many pods were bound."""
+    name = f"{SCHEDULER}-{who}"
+    namespace = await cluster.new_namespace()
+    pods = [plain(index, 0) for index in range(args.pods)]
+    for pod in pods:
+        pod["spec"]["schedulerName"] = name
+    await cluster.create(pods, namespace)
+    file = cluster.folder / f"{who}.yaml"
+    elects = str(args.with_a_lease).lower()
+    file.write_text(CONFIG.format(kubeconfig=cluster.kubeconfig, elects=elects, name=name))
+    flags = (f"--config={file}", "--secure-port=0")
+    total = 0
+    for number in range(args.lives):
+        log = cluster.folder / f"{who}-{number}.log"
+        if who == "asched":
+            process = Process.of_asched(who, ("run", *flags), log)
+        else:
+            process = Process(who, (str(binary), *flags), log)
+        known = len(cluster.bound_at_s)
+        await process.start()
+        try:
+            await asyncio.sleep(process.started_s + args.life - time.monotonic())
+            spent_s = process.usage().get("cpu_s", 0.0)
+        finally:
+            os.kill(process.pid, signal.SIGKILL)
+            await process.stop()
+        await asyncio.sleep(1.0)  # what was on the wire shows
+        bound_s = list(cluster.bound_at_s.values())[known:]
+        total += len(bound_s)
+        first = f"{min(bound_s) - process.started_s:.2f}" if bound_s else "-"
+        print(
+            f"{who:15} {number + 1:>5} {len(bound_s):>6} {first:>8} {spent_s:>7.2f}"
+            f" {os.getloadavg()[0]:>6.1f}",
+            flush=True,
+        )
+    await cluster.empty(namespace)
+    return total
+
+
+async def compare(args: argparse.Namespace, binaries: Path) -> dict[str, int]:
+    with tempfile.TemporaryDirectory(prefix="asched-cold-") as folder:
+        async with RealServer(binaries) as server:
+            cluster = await Cluster.filled(server.kubeconfig, args.nodes, Path(folder))
+            try:
+                return {
+                    who: await lives(cluster, who, binaries / "kube-scheduler", args)
+                    for who in ("asched", "kube-scheduler") * args.rounds
+                }
+            finally:
+                await cluster.close()
+
+
+def main(argv: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.bench.cold",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--nodes", type=int, default=1000, metavar="N")
+    parser.add_argument("--pods", type=int, default=4000, metavar="M")
+    parser.add_argument("--life", type=float, default=2.0, metavar="S")
+    parser.add_argument("--lives", type=int, default=8, metavar="L")
+    parser.add_argument("--rounds", type=int, default=1, metavar="R")
+    parser.add_argument("--with-a-lease", action="store_true")
+    args = parser.parse_args(argv)
+    binaries = assets()
+    if binaries is None or not (binaries / "kube-scheduler").exists():
+        print("KUBEBUILDER_ASSETS names no folder with etcd, kube-apiserver and kube-scheduler")
+        return 2
+    print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
+    print(f"{'scheduler':15} {'life':>5} {'bound':>6} {'first s':>8} {'cpu s':>7} {'load':>6}")
+    totals = asyncio.run(compare(args, binaries))
+    print(", ".join(f"{who} bound {count}" for who, count in totals.items()))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
