@@ -54,6 +54,8 @@ from asched.core.state.facts import Answer
 
 #: Steps of the budget for one pod of a group: its attempt, and what becomes of its place.
 TRY_STEPS: Final = 10
+#: ... and for the search of one for room of its own, beside what that counts itself.
+ROOM_STEPS: Final = 100
 LET_GO_STEPS: Final = 5
 
 
@@ -231,6 +233,7 @@ def _find_room(
 ) -> Generator[Effect, Answer, Decision | None]:
     """A node that others would have to leave first. What there is to be done is only noted."""
     attempt = tried.attempt
+    context.cluster.budget.note(ROOM_STEPS)
     result = yield from make_room(context, attempt, rejection)
     tried.failure = rejected(rejection, result)
     if result is None:

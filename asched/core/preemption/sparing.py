@@ -285,7 +285,8 @@ def victims_for(
     if not below.has_any():
         return Probe(NO_VICTIMS), []
     likes = trial.alike()
-    whole = [info for _, infos in below.whole() for info in infos]
+    groups = yield from below.whole()
+    whole = [info for _, infos in groups for info in infos]
     wants = of_group(likes, trial.needed)
     yield from trial.charge(1 + trial.cluster.nodes.height / ROWS_A_STEP)
     if trial.needed > len(trial.pods) or is_hopeless(

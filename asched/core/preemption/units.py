@@ -14,7 +14,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/preemption
         (newDomainForWorkloadPreemption, moreImportantVictim)
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from heapq import merge
 from itertools import count
 from typing import Final, NamedTuple
@@ -49,6 +49,9 @@ class Unit(NamedTuple):
         return all(info.pod.is_terminating for info in self.pods)
 
 
+Whole = tuple[PodGroup, list[PodInfo]]
+
+
 class Below:
     """Who is less important than a trial's group."""
 
@@ -59,15 +62,25 @@ class Below:
         self._own = trial.group.metadata.key
         self._groups: dict[str, PodGroup | None] = {}
 
-    def whole(self) -> Iterator[tuple[PodGroup, list[PodInfo]]]:
+    def whole(self) -> Generator[Effect, Answer, list[Whole]]:
         """Groups that go whole, with their placed pods."""
-        for key, group in self._cluster.all(POD_GROUP).items():
-            if group.goes_whole and group.priority < self._limit:
-                placed = self._cluster.pod_groups.get(key).placed
-                infos = [self._cluster.placed[uid] for uid in placed]
-                infos = [info for info in infos if info.row >= 0]
-                if infos:
-                    yield group, sorted(infos, key=lambda info: (info.row, info.pod.uid))
+        found: list[Whole] = []
+        groups = self._cluster.all(POD_GROUP)
+        for key in list(groups):
+            pods = len(self._cluster.pod_groups.get(key).placed)
+            yield from self._trial.charge(ROW_STEPS + POD_STEPS * pods)
+            group = groups.get(key)  # it may have gone meanwhile
+            infos = [] if group is None else self._pods_of(key, group)
+            if group is not None and infos:
+                found.append((group, infos))
+        return found
+
+    def _pods_of(self, key: str, group: PodGroup) -> list[PodInfo]:
+        """The placed pods of a group that goes whole; nobody of others."""
+        if not group.goes_whole or group.priority >= self._limit:
+            return []
+        placed = map(self._cluster.placed.__getitem__, self._cluster.pod_groups.get(key).placed)
+        return sorted((i for i in placed if i.row >= 0), key=lambda i: (i.row, i.pod.uid))
 
     def single(self) -> Generator[Effect, Answer, list[Unit]]:
         """Those of one pod."""
@@ -84,7 +97,8 @@ class Below:
 
     def has_any(self) -> bool:
         """Whether there is anybody at all."""
-        if next(self.whole(), None) is not None:
+        groups = self._cluster.all(POD_GROUP).items()
+        if any(self._pods_of(key, group) for key, group in groups):
             return True
         by_priority = self._cluster.singleton(PodsByPriority)
         by_priority.catch_up(in_one_go=True)
@@ -112,7 +126,8 @@ def units_of(
     stay, and those that leave anyway.
     """
     found = yield from below.single()
-    for group, infos in below.whole():
+    whole = yield from below.whole()
+    for group, infos in whole:
         found.append(Unit(tuple(infos), group.priority, True, min(map(start_of, infos))))
     return (yield from _sorted(trial, found))
 
