@@ -67,6 +67,9 @@ CONFLICT: Final = "pod affinity terms conflict"
 
 _encoder: Final = msgspec.msgpack.Encoder(order="deterministic")
 
+#: Requirements of one term that are compiled in a step of the budget.
+COMPILED_PER_STEP: Final = 10
+
 Terms = tuple[NodeTerm, ...]
 #: (weight, term) of those preferred terms that can ever count.
 Preferred = tuple[tuple[int, NodeTerm], ...]
@@ -77,7 +80,15 @@ class Wish:
     It is their share key as well.
     """
 
-    __slots__ = ("__weakref__", "_preferred", "_required", "_useful", "labels", "node_names")
+    __slots__ = (
+        "__weakref__",
+        "_budget",
+        "_preferred",
+        "_required",
+        "_useful",
+        "labels",
+        "node_names",
+    )
 
     def __init__(self, cls: PodClass) -> None:
         spec = cls.example.spec
@@ -91,11 +102,20 @@ class Wish:
         self._required: Gradual[NodeSelectorTerm, NodeTerm] | None = None
         if required is not None:
             written = required.node_selector_terms or ()
-            self._required = Gradual(cls.budget, written, compile_term, COMPILE_STEPS)
+            self._required = Gradual(cls.budget, written, self._compiled, COMPILE_STEPS)
         self._preferred: Gradual[PreferredSchedulingTerm, tuple[int, NodeTerm]] | None = None
         if preferred is not None:
-            self._preferred = Gradual(cls.budget, preferred, _weighed, COMPILE_STEPS)
+            self._preferred = Gradual(cls.budget, preferred, self._weighed, COMPILE_STEPS)
         self._useful: Preferred | None = None
+        self._budget = cls.budget
+
+    def _compiled(self, term: NodeSelectorTerm) -> NodeTerm:
+        """What is to be done with a wide term waits for the next turn."""
+        self._budget.note(len(term.match_expressions or ()) / COMPILED_PER_STEP)
+        return compile_term(term)
+
+    def _weighed(self, preferred: PreferredSchedulingTerm) -> tuple[int, NodeTerm]:
+        return preferred.weight, self._compiled(preferred.preference)
 
     @property
     def is_none(self) -> bool:

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from typing import Final
 
 #: Of the collector of garbage, once everything is listed: containers made and not given back,
-#: then collections of the generation before. A young one takes 3 ms (one of 100,000 took 15),
-#: the next 30 ms at most, once for 200,000 containers that stay. A full one would
-#: stop the loop for seconds, and finds next to nothing: it never comes.
-GC_THRESHOLDS: Final = (20_000, 10, 1_000_000)
+#: then collections of the generation before. A young one takes 1.5 ms (one of 100,000 took 15), the
+#: next 15 ms at most, once for 100,000 containers that stay. A full one would stop the loop for
+#: seconds, and finds next to nothing: it never comes.
+GC_THRESHOLDS: Final = (10_000, 10, 1_000_000)
 
 
 @contextmanager
