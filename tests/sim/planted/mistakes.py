@@ -196,7 +196,7 @@ MISTAKES: Final = (
     Mistake(
         "watches",
         "a pod made anew under its name keeps its old place",
-        "OldNames",
+        "LostEvents",
         CLUSTER,
         "if old is not None and old.uid != pod.uid:",
         "if False:",
@@ -331,7 +331,7 @@ MISTAKES: Final = (
     Mistake(
         "confirmation",
         "a place is given back when the second of two requests is refused",
-        "BurningServer",
+        "Inferno",
         CONFIRMATION,
         "(BindingPhase.RESENT, Refused): BindingPhase.HELD,",
         "(BindingPhase.RESENT, Refused): BindingPhase.RELEASED,",

@@ -4,15 +4,17 @@ from collections.abc import Iterator
 
 from asched.lab.sim.faults import StaleWatch, SwallowedEvents
 from asched.lab.sim.scenarios.churn import Churn
-from asched.lab.sim.steps import OpenGates, Step
+from asched.lab.sim.steps import AddPods, DeletePods, OpenGates, Step
 from asched.lab.sim.world import World
 
 STEPS = 40
+#: Share of the steps before which a pod comes under a name that may have been another's.
+AGAIN = 0.4
 
 
 class LostEvents(Churn):
-    """As Churn, but one event in twenty never comes, and its stream goes on. Whatever was missed is
-    found by the audit, of those who stand by, too.
+    """As Churn, but one event in twenty never comes, and its stream goes on; some pods come again
+    under the names of others. Whatever was missed is found by the audit, of those who stand by, too.
     """
 
     faults = (StaleWatch(lag_s_max=10), SwallowedEvents(rate=0.05))
@@ -21,5 +23,8 @@ class LostEvents(Churn):
 
     def start(self, world: World) -> Iterator[Step]:
         for _ in range(STEPS):
+            if world.rng.random() < AGAIN:
+                yield AddPods(name=f"again-{world.rng.randrange(3)}")
+                yield DeletePods(count=2, waiting_too=False)
             yield self._step(world)
         yield OpenGates()
