@@ -14,7 +14,8 @@ AGAIN = 0.4
 
 class LostEvents(Churn):
     """As Churn, but one event in twenty never comes, and its stream goes on; some pods come again
-    under the names of others. Whatever was missed is found by the audit, of those who stand by, too.
+    under the names of others. Whatever was missed is found by the audit, of those who stand by,
+    too.
     """
 
     faults = (StaleWatch(lag_s_max=10), SwallowedEvents(rate=0.05))
