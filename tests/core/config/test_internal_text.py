@@ -5,15 +5,18 @@ from typing import Any
 import pytest
 
 from asched.core.config.args import (
+    NO_STRATEGY,
     DefaultPreemptionArgs,
     DynamicResourcesArgs,
     InterPodAffinityArgs,
+    NodeAffinityArgs,
     NodeResourcesBalancedAllocationArgs,
     NodeResourcesFitArgs,
     PodTopologySpreadArgs,
     RequestedToCapacityRatio,
     ResourceSpec,
     ScoringStrategy,
+    TopologySpreadConstraint,
     UtilizationShapePoint,
     VolumeBindingArgs,
 )
@@ -52,6 +55,36 @@ SECOND_NS = 1_000_000_000
             DynamicResourcesArgs(filter_timeout_ns=10 * SECOND_NS, binding_timeout_ns=None),
             {"FilterTimeout": "10s", "BindingTimeout": None},
         ),
+        (
+            PodTopologySpreadArgs((TopologySpreadConstraint(1, "zone", "DoNotSchedule"),), "List"),
+            {
+                "DefaultConstraints": [
+                    {"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+                ],
+                "DefaultingType": "List",
+            },
+        ),
+        (NodeAffinityArgs({"a": 1}), {"AddedAffinity": {"a": 1}}),
+        (
+            NodeResourcesFitArgs((), ("x.com", "y.com"), NO_STRATEGY),
+            {
+                "IgnoredResources": None,
+                "IgnoredResourceGroups": ["x.com", "y.com"],
+                "ScoringStrategy": None,
+            },
+        ),
+        (
+            NodeResourcesFitArgs((), (), ScoringStrategy("x", (), RequestedToCapacityRatio())),
+            {
+                "IgnoredResources": None,
+                "IgnoredResourceGroups": None,
+                "ScoringStrategy": {
+                    "Type": "x",
+                    "Resources": None,
+                    "RequestedToCapacityRatio": {"Shape": None},
+                },
+            },
+        ),
         ({"of": "users"}, {"of": "users"}),
     ],
 )
@@ -76,6 +109,6 @@ def test_what_is_ignored_and_how_it_scores() -> None:
 
 def test_lists_that_are_empty_are_null() -> None:
     spread = internal_args(PodTopologySpreadArgs(default_constraints=()))
-    assert spread["DefaultConstraints"] is None
+    assert spread == {"DefaultConstraints": None, "DefaultingType": "System"}
     assert shape_points(()) == []
     assert shape_points(None) is None

@@ -20,7 +20,8 @@ def a_play() -> Play:
     return Play(a_node("n1").allocatable(cpu="2"), a_node("n2").allocatable(cpu="1"))
 
 
-BEST = {"best": [{"node": "n1", "score": 90}, {"node": "n3", "score": 40}]}
+SCORES = {"n1": 90, "n3": 50, "n4": 40}
+BEST = {"best": [{"node": node, "score": score} for node, score in SCORES.items()]}
 
 
 def test_a_node_that_went_is_named() -> None:

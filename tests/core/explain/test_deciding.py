@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from asched.core.explain.deciding import DECISIONS_MAX, Deciding, smallest
-from asched.core.explain.ways import told, with_spec
+from asched.core.explain.ways import with_spec
 from asched.core.state.audit import recount
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.nodes import Aspect
@@ -106,10 +106,3 @@ def test_so_many_decisions_are_made_and_each_block_begins_anew() -> None:
 )
 def test_the_smallest_that_does(low: int, high: int, from_: int, found: int | None) -> None:
     assert smallest(low, high, lambda n: n >= from_) == found
-
-
-def test_a_change_tells_how_many_nodes_help_and_one_of_them() -> None:
-    one = deciding(room("n1", 1), room("n2", 5), room("n3", 5), pod=wants("4"))
-    change = told(one, "kind", "text", {"a": 1})
-    assert (change.kind, change.text, change.details) == ("kind", "text", {"a": 1})
-    assert (change.nodes, change.node) == (2, "n2")

@@ -18,6 +18,8 @@ from tests.builders import PodBuilder, a_node, a_pod, term
         (a_pod().requires_nodes(term("zone DoesNotExist")), {"zone": "a"}, [{"zone": None}]),
         (a_pod().requires_nodes(term("cores Gt 4")), {"cores": "4"}, [{"cores": "5"}]),
         (a_pod().requires_nodes(term("cores Lt 4")), {"cores": "4"}, [{"cores": "3"}]),
+        (a_pod().requires_nodes(term("cores Gt many")), {"cores": "4"}, []),
+        (a_pod().requires_nodes(term("cores Gt 4", "cores Lt 6")), {}, [{"cores": "5"}]),
         (a_pod().requires_nodes(term("zone In a", "zone NotIn a")), {}, []),
         (a_pod().requires_nodes(term("zone In a,b", "zone NotIn a")), {}, [{"zone": "b"}]),
         (

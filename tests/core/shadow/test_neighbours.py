@@ -31,14 +31,24 @@ def test_the_more_important_were_first() -> None:
     assert not plain.had_priority(binding(3, came=0))
 
 
+def test_nobody_is_before_who_stands_at_the_same_place() -> None:
+    one, same = binding(1, came=1), binding(1, came=1)
+    assert not one.came_before(same)
+    assert not one.was_its_turn(same)
+    assert not one.had_priority(same)
+    vip = binding(1, came=1, priority=1)
+    assert not vip.was_its_turn(one)
+    assert not vip.had_priority(one)
+
+
 Named = tuple[list[str], list[str]]
 
 
 class Scene:
     def __init__(self) -> None:
-        self.cluster = a_cluster(a_node("n1"), a_node("n2"))
+        self.cluster = a_cluster(a_node("n1"), a_node("n2"), a_node("n3"))
         self.placed: dict[str, PodInfo] = {}
-        self.neighbours = Neighbours(self.placed, lambda node: node)
+        self.neighbours = Neighbours(self.placed, lambda node: "b" if node == "n2" else "a")
 
     def bound(
         self, name: str, came: int, node: str = "n1", priority: int = 0, seen_s: float = 0.0
@@ -77,6 +87,82 @@ def test_each_possible_order_is_tried_once_and_not_the_one_that_was_seen() -> No
     assert ([], []) not in orders
     assert ([], ["b"]) in orders, "after all of the nearest"
     assert (["a"], ["b"]) in orders, "before the others on its node, after those elsewhere"
+
+
+def around(scene: Scene, came: int = 0) -> Binding:
+    """One on n1 between three others on each side, which came as they were seen: nothing moves for
+    the order in which they came.
+    """
+    for number, name in enumerate(("a1", "a2", "a3"), came):
+        scene.bound(name, came=number, node=f"n{name[1]}")
+    one = scene.bound("one", came=came + 3)
+    for number, name in enumerate(("c1", "c2", "c3"), came + 4):
+        scene.bound(name, came=number, node=f"n{name[1]}")
+    return one
+
+
+#: n1 and n3 are in one zone.
+AFTER_ALL = ([], ["c1", "c2", "c3"])
+BEFORE_ITS_NODE = (["a1"], ["c2", "c3"])
+BEFORE_ITS_ZONE = (["a1", "a3"], ["c2"])
+
+
+def test_before_those_beside_it_and_after_those_elsewhere() -> None:
+    scene = Scene()
+    one = around(scene)
+    assert scene.orders(one) == [AFTER_ALL, BEFORE_ITS_NODE, BEFORE_ITS_ZONE]
+    assert scene.orders(one, is_late=True) == scene.orders(one)
+    assert (["a2"], ["c1", "c3"]) in scene.orders(one, "n2")
+
+
+def test_what_helped_most_often_is_tried_first() -> None:
+    scene = Scene()
+    one = around(scene)
+    for times, wanted in ((1, 1), (2, 2)):
+        for _ in range(times):
+            tried = scene.neighbours.orders(one, "n1", is_late=False)
+            wants = [AFTER_ALL, BEFORE_ITS_NODE, BEFORE_ITS_ZONE][wanted]
+            for moved in tried:
+                if (names(moved.after), names(moved.before)) == wants:
+                    scene.neighbours.helped()
+                    break
+    assert scene.orders(one) == [BEFORE_ITS_ZONE, BEFORE_ITS_NODE, AFTER_ALL]
+
+
+def test_more_and_more_of_what_was_seen_later_may_be_known_already(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene()
+    one = scene.bound("one", came=0)
+    for number in range(2, 7):
+        scene.bound(f"p{number}", came=number)
+
+    def ahead(of: Binding) -> list[list[str]]:
+        return [names(moved.before) for moved in scene.neighbours.ahead(of)]
+
+    every = [f"p{number}" for number in range(2, 7)]
+    assert ahead(one) == [every[:1], every[:2], every[:4], every]
+    assert ahead(scene.neighbours.now("x", 0, 0, 0.0)) == []
+    monkeypatch.setattr(neighbours, "FAR", 2)
+    assert ahead(one) == [every[:1], every[:2]]
+
+
+def test_who_is_near_and_who_is_far(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "NEAR", 2)
+    monkeypatch.setattr(neighbours, "FAR", 5)
+    scene = Scene()
+    ones = [scene.bound(f"{number}", came=number) for number in range(1, 9)]
+
+    def told(infos: tuple[PodInfo, ...]) -> str:
+        return "".join(info.pod.metadata.name for info in infos)
+
+    known = scene.neighbours
+    assert told(known.gone(ones[0], Moved(), is_late=False)) == "23"
+    assert told(known.gone(ones[0], Moved(), is_late=True)) == "23456"
+    assert told(known.far(ones[0], is_late=False)) == "45678"
+    assert told(known.far(ones[0], is_late=True)) == "78"
+    assert told(known.far(ones[0], ones[2], is_late=False)) == "45"
+    assert told(known.far(ones[0], ones[1], is_late=True)) == "7"
 
 
 def test_the_reach_is_greater_for_a_late_look() -> None:
@@ -144,6 +230,9 @@ def test_how_far_away_each_was_seen() -> None:
         "decidedBefore": [{"pod": "default/late", "node": "n2", "places": 1, "seconds": 2.0}],
     }
     assert scene.neighbours.told(one, Moved((early,), ())).keys() == {"decidedAfter"}
+    soon = scene.bound("soon", came=4, seen_s=4.12345)
+    (shown,) = scene.neighbours.told(one, Moved((), (soon,)))["decidedBefore"]
+    assert shown["seconds"] == 0.123
 
 
 def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,4 +241,7 @@ def test_only_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     bindings = [scene.bound(f"p{number}", came=-number) for number in range(5)]
     assert scene.neighbours.count == 5
     assert scene.orders(bindings[-1])[0] == (["p2", "p3"], [])
+    assert scene.orders(bindings[0])[0] == ([], ["p2", "p3", "p4"])
+    monkeypatch.setattr(neighbours, "NEAR", 1)
+    assert scene.neighbours.gone(bindings[0], Moved(), is_late=False) == ()
     assert Neighbours({}, str).far(bindings[0], is_late=False) == ()

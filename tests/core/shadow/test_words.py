@@ -4,7 +4,7 @@ from typing import Any
 
 from asched.core.shadow.finding import Finding, Outcome, Verdict
 from asched.core.shadow.tally import Tally
-from asched.core.shadow.words import SHOWN_MAX, text
+from asched.core.shadow.words import NAMED_MAX, SHOWN_MAX, text
 
 PLACED, UNSCHEDULABLE = Verdict.PLACED, Verdict.UNSCHEDULABLE
 
@@ -63,6 +63,19 @@ def test_an_example_says_who_made_the_difference() -> None:
     assert example(Outcome.ERROR, details={"error": "oops"}).endswith("; oops")
     assert example(Outcome.SCORE, details={"reason": "x", "secondLook": False}).endswith(
         "; there was no time for a second look"
+    )
+
+
+def test_an_example_says_after_or_before_whom_it_would_agree() -> None:
+    others = [{"pod": f"d/{number}", "node": f"n{number}"} for number in range(NAMED_MAX + 2)]
+    all_named = [f"d/{number} on n{number}" for number in range(NAMED_MAX)]
+    named = ", ".join(all_named)
+    after = {"decidedAfter": others[:NAMED_MAX]}
+    line = example(Outcome.SCORE, details=after)
+    assert line.endswith(f"; agrees if decided after it: {named}")
+    both = {"decidedAfter": others[:1], "decidedBefore": others}
+    assert example(Outcome.SCORE, details=both).endswith(
+        f"; agrees if decided after it: d/0 on n0; agrees if decided before it: {named} and 2 more"
     )
 
 
