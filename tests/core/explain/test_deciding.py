@@ -1,11 +1,12 @@
 """Deciding on supposition: where a pod fits, how many do, and that all of it undoes itself."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from asched.core.explain.deciding import DECISIONS_MAX, Deciding, smallest
+from asched.core.explain.deciding import DECISIONS_MAX, STEPS_MAX, Deciding, smallest
 from asched.core.explain.ways import with_spec
 from asched.core.state.audit import recount
 from asched.core.state.budget import OutOfTurn
@@ -54,6 +55,7 @@ def test_how_many_find_a_node_one_after_the_other() -> None:
     pods = [wants("1", f"p{number}").build() for number in range(5)]
     assert one.takes(pods) == 3
     assert one.takes(pods, 2) == 2
+    assert one.takes(pods, 1) == 1
     assert one.takes([wants("9", "large").build(), *pods]) == 3, (
         "one that does not fit stops nobody"
     )
@@ -66,6 +68,7 @@ def test_a_gang_fits_if_enough_of_it_do() -> None:
     assert deciding(room("n1", 3), gang=mates, needed=3).fits()
     assert not deciding(room("n1", 2), gang=mates, needed=3).fits()
     assert deciding(room("n1", 2), gang=mates, needed=2).fits()
+    assert not deciding(room("n1", 1), gang=mates, needed=2).fits()
     small = deciding(room("n1", 2), gang=mates, needed=3)
     assert small.is_gang
     halved: Callable[[Any], Any] = lambda pod: with_spec(pod, containers=None)  # noqa: E731
@@ -95,9 +98,18 @@ def test_so_many_decisions_are_made_and_each_block_begins_anew() -> None:
         with one.within_budget():
             for _ in range(DECISIONS_MAX):
                 one.rows()
+            assert one.cluster.budget.left <= STEPS_MAX
             with pytest.raises(OutOfTurn, match="too many decisions"):
                 one.rows()
-    assert not one.cluster.budget.is_used_up
+    assert one.cluster.budget.left == math.inf
+
+
+def test_nothing_is_decided_outside_of_such_a_block() -> None:
+    context = Play(room("n1", 1)).machine.context
+    runner = context.runners["default-scheduler"]
+    one = Deciding(runner, context.nominator, wants("1").build())
+    with pytest.raises(OutOfTurn):
+        one.rows()
 
 
 @pytest.mark.parametrize(
@@ -106,3 +118,7 @@ def test_so_many_decisions_are_made_and_each_block_begins_anew() -> None:
 )
 def test_the_smallest_that_does(low: int, high: int, from_: int, found: int | None) -> None:
     assert smallest(low, high, lambda n: n >= from_) == found
+
+
+def test_the_smallest_wherever_it_is() -> None:
+    assert [smallest(1, 9, lambda n, f=f: n >= f) for f in range(1, 10)] == list(range(1, 10))

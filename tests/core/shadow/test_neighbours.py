@@ -134,14 +134,14 @@ def test_more_and_more_of_what_was_seen_later_may_be_known_already(
 ) -> None:
     scene = Scene()
     one = scene.bound("one", came=0)
-    for number in range(2, 7):
-        scene.bound(f"p{number}", came=number)
+    second, *_ = [scene.bound(f"p{number}", came=number) for number in range(2, 7)]
 
     def ahead(of: Binding) -> list[list[str]]:
         return [names(moved.before) for moved in scene.neighbours.ahead(of)]
 
     every = [f"p{number}" for number in range(2, 7)]
     assert ahead(one) == [every[:1], every[:2], every[:4], every]
+    assert ahead(second) == [every[1:2], every[1:3], every[1:]]
     assert ahead(scene.neighbours.now("x", 0, 0, 0.0)) == []
     monkeypatch.setattr(neighbours, "FAR", 2)
     assert ahead(one) == [every[:1], every[:2]]
