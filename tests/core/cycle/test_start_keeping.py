@@ -20,7 +20,7 @@ from asched.core.state.changes import Change
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.reservations import POD_OWNER, Need, Order, Reservation, Reservations
 from tests.builders import PodBuilder, a_node, a_pod
-from tests.core.cycle.test_start_times import EPOCH_S, LABEL, Batch
+from tests.core.cycle.batch_stage import EPOCH_S, LABEL, Batch
 
 
 class Scene:

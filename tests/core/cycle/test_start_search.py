@@ -15,7 +15,7 @@ from asched.core.state.facts import Seen
 from asched.core.state.reservations import Need, Order, Reservation
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.attempts import run
-from tests.core.cycle.test_start_times import Batch
+from tests.core.cycle.batch_stage import Batch
 
 DAY_S = 86_400
 
