@@ -16,7 +16,9 @@ from asched.core.cycle.start_keeping import (
     started,
 )
 from asched.core.model.kinds import NODE, POD
+from asched.core.model.timestamp import rfc3339
 from asched.core.state.changes import Change
+from asched.core.state.ends import START_S, Ends
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.reservations import POD_OWNER, Need, Order, Reservation, Reservations
 from tests.builders import PodBuilder, a_node, a_pod
@@ -108,6 +110,30 @@ def test_room_that_came_is_worth_another_look_after_a_while() -> None:
     assert scene.after(5) == []
     assert scene.kept.ended_early_s == scene.cluster.wall_clock_s
     assert scene.after(REPLAN_S) == ["web"]
+
+
+@pytest.mark.parametrize(("learns", "ends"), [(True, 40.0), (False, None)])
+def test_how_long_pods_took_that_went_is_learnt_where_it_is_to_be(
+    learns: bool, ends: float | None
+) -> None:
+    scene = Scene(learnDurations=learns)
+    began = rfc3339(scene.cluster.wall_clock_s)
+    ran = [a_pod(f"ran{n}").on("n1").status(startTime=began).build() for n in range(5)]
+    for pod in ran:
+        scene.cluster.apply(Seen(POD, pod))
+    scene.after(40)
+    for pod in ran:
+        scene.cluster.apply(Gone(POD, pod))
+    scene.after(0)
+    like = scene.cluster.classes.info_of(a_pod("like").build())
+    end = scene.cluster.singleton(Ends).of(like, 0.0)
+    assert (end and end.at_s - START_S) == ends
+
+
+def test_when_room_came_it_is_looked_at_again_by_itself() -> None:
+    scene = Scene()
+    scene.kept.ended_early_s = scene.one.made_s + 1
+    assert next_s(scene.cluster) == scene.one.made_s + REPLAN_S - scene.cluster.wall_ahead_s
 
 
 def test_while_a_search_is_under_way_nothing_is_concluded() -> None:

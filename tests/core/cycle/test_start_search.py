@@ -1,5 +1,6 @@
 """The search for a start: at which moment pods fit that fit nowhere now, and where."""
 
+from math import inf
 from typing import Any
 
 import pytest
@@ -10,9 +11,9 @@ from asched.core.model.kinds import POD
 from asched.core.model.timestamp import rfc3339
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.audit import recount
-from asched.core.state.ends import GRACE_S
+from asched.core.state.ends import GRACE_S, START_S
 from asched.core.state.facts import Seen
-from asched.core.state.reservations import Need, Order, Reservation
+from asched.core.state.reservations import Need, Order, Reservation, Reservations
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.attempts import run
 from tests.core.cycle.batch_stage import Batch
@@ -53,6 +54,21 @@ class Scene:
         assert recount(self.cluster) == []
         assert not any(uid.endswith("/start") for uid in self.cluster.placed)
         return found
+
+    def promised(self, node: str) -> Reservation:
+        """Four CPUs to others, from a time soon on."""
+        start_s = self.now_s + 100 + GRACE_S
+        return Reservation(
+            "default/crew",
+            "default-scheduler",
+            Order(0, 0.0, 1),
+            start_s,
+            start_s + 10 * DAY_S,
+            True,
+            {node: Need({"cpu": 4000}, 1)},
+            (self.info(a_pod("theirs")),),
+            start_s,
+        )
 
     def after_s(self, found: Found | None) -> float:
         assert found is not None
@@ -115,21 +131,44 @@ def test_what_is_promised_to_others_is_theirs() -> None:
     scene = Scene(room("n1"), room("n2"))
     scene.runs("long", "n1", seconds=500)
     scene.runs("short", "n2", seconds=100)
-    start_s = scene.now_s + 100 + GRACE_S
-    theirs = Reservation(
-        "default/crew",
-        "default-scheduler",
-        Order(0, 0.0, 1),
-        start_s,
-        start_s + 10 * DAY_S,
-        True,
-        {"n2": Need({"cpu": 4000}, 1)},
-        (scene.info(a_pod("theirs")),),
-        start_s,
-    )
+    theirs = scene.promised("n2")
     found = scene.found(wants(), respected=[theirs])
     assert found is not None
     assert (scene.after_s(found), list(found.needs)) == (500 + GRACE_S, ["n1"])
+
+
+def test_pods_of_two_kinds_share_what_the_others_leave() -> None:
+    scene = Scene(room("n1", 8), room("n2"))
+    scene.runs("short", "n1", "8", seconds=100)
+    scene.runs("long", "n2", seconds=500)
+    theirs = scene.promised("n1")
+    beside = scene.found(wants("4", "one"), respected=[theirs])
+    assert beside is not None
+    assert (scene.after_s(beside), list(beside.needs)) == (100 + GRACE_S, ["n1"])
+    found = scene.found(wants("4", "a"), wants("3", "b"), respected=[theirs])
+    assert found is not None
+    assert (scene.after_s(found), set(found.needs)) == (500 + GRACE_S, {"n1", "n2"})
+    assert scene.after_s(scene.found(wants("4", "c"), wants("3", "d"))) == 100 + GRACE_S
+
+
+def test_promises_that_are_not_to_be_respected_stop_no_trial() -> None:
+    scene = Scene()
+    scene.runs("short", "n1", seconds=100)
+    scene.cluster.singleton(Reservations).put(scene.promised("n1"))
+    assert scene.after_s(scene.found(wants())) == 100 + GRACE_S
+
+
+def test_how_long_it_is_promised_is_how_long_the_longest_of_them_lasts() -> None:
+    scene = Scene(room("n1", 8))
+    scene.runs("short", "n1", "8", seconds=100)
+    brief = wants("2", "brief").spec(activeDeadlineSeconds=60)
+    longer = wants("2", "longer").spec(activeDeadlineSeconds=600)
+    found = scene.found(brief, longer)
+    assert found is not None
+    assert found.end_s - found.start_s == START_S + 600 + GRACE_S
+    endless = scene.found(wants("2", "endless"), brief)
+    assert endless is not None
+    assert endless.end_s == inf
 
 
 @pytest.mark.parametrize(
