@@ -15,6 +15,7 @@ Source  kubernetes-sigs/scheduler-plugins pkg/controllers/elasticquota_controlle
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Final
 
 import orjson
@@ -37,6 +38,9 @@ MERGE: Final = "application/merge-patch+json"
 #: A guess: people and dashboards look less often, and pods come and go more often.
 PERIOD_S: Final = 1.0
 RETRY_S: Final = 1.0
+#: All pods are looked through so often, whatever was heard: a list tells of nobody who is gone, and
+#: the machine may take longer to take it in.
+SWEEP_S: Final = 60.0
 #: How often a standby, or one that is switched off, looks whether that has changed.
 LOOK_S: Final = 1.0
 
@@ -103,15 +107,16 @@ class QuotaStatus:
                 case Gone():
                     assert isinstance(fact.obj, Pod)
                     self._drop(fact.obj)
-                case Listed():  # one list may be told in several parts: they are looked through
-                    for namespace in self._running:
-                        self._meet(namespace, anew=True)
+                case Listed():  # who is not in it is placed no more once the machine knows
+                    for obj in fact.objects:
+                        assert isinstance(obj, Pod)
+                        self._take(obj)
 
         return hear
 
-    def _meet(self, namespace: str, *, anew: bool = False) -> None:
-        if anew or namespace not in self._running:
-            self._running.setdefault(namespace, {})
+    def _meet(self, namespace: str) -> None:
+        if namespace not in self._running:
+            self._running[namespace] = {}
             self._new[namespace] = None
         self._look_at(namespace)
 
@@ -140,8 +145,16 @@ class QuotaStatus:
 
     async def run(self) -> None:
         """Until cancelled."""
+        clock = asyncio.get_running_loop().time
+        swept_s = clock()
         while True:
-            await self._woken.wait()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._woken.wait(), SWEEP_S)
+            if clock() >= swept_s + SWEEP_S:
+                swept_s = clock()
+                self._new.update(dict.fromkeys(self._running))
+                self._due.update(self._new)
+            await asyncio.sleep(PERIOD_S)  # the machine has taken in by then what was heard
             if not (self.is_on and self._may_act()):
                 await asyncio.sleep(LOOK_S)
                 continue
@@ -150,21 +163,21 @@ class QuotaStatus:
             due, self._due = self._due, {}
             for namespace in due:
                 await self._write_all(namespace)
-            await asyncio.sleep(PERIOD_S)
 
     def _look_through(self) -> None:
         """Count the pods of namespaces that were not looked at yet, all of them in one go."""
         new, self._new = self._new, {}
         if not new:
             return
-        for namespace in new:
-            self._running[namespace] = {}
         for pod in list(self._cluster.pods_seen.values()):
             if pod.metadata.namespace in new:
                 self._take(pod)
 
     async def _write_all(self, namespace: str) -> None:
         quotas: Mapping[str, ElasticQuota] = self._cluster.all(ELASTIC_QUOTA)
+        pods, placed = self._running.get(namespace, {}), self._cluster.placed
+        for uid in [uid for uid in pods if uid not in placed]:
+            del pods[uid]
         mine = [one for one in quotas.values() if one.metadata.namespace == namespace]
         if not mine:
             self._running.pop(namespace, None)

@@ -210,3 +210,20 @@ async def test_what_could_not_be_written_is_written_later(monkeypatch: pytest.Mo
         await world.run_pod("one", cpu="1")
 
         await world.until(lambda: world.used("team") == {"cpu": "1"})
+
+
+async def test_what_was_missed_is_found_by_looking_through_all_pods_now_and_then(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(quota_status, "SWEEP_S", 0.05)
+    async with a_world(monkeypatch) as world:
+        world.quota("team", min={"cpu": "2"})
+        await world.run_pod("one", cpu="1")
+        await world.until(lambda: world.used("team") == {"cpu": "1"})
+        pods = world.controller._running["default"]
+
+        pods.clear()
+        pods["uid-of-nobody"] = {"cpu": 5000}
+
+        await world.until(lambda: list(pods.values()) == [{"cpu": 1000}])
+        await world.until(lambda: world.used("team") == {"cpu": "1"})
