@@ -63,7 +63,8 @@ def test_too_few_are_known_once_all_were_found_and_asked() -> None:
 
 
 def test_devices_that_leave_a_trace_are_never_known_to_be_too_few() -> None:
-    one = Selecting(devices("a", consumes=True), "a")
+    one = Selecting([*devices("a", consumes=True), *devices("b")], "a", "b")
     one.from_index(0)
-    one.candidates.is_selectable(0)
+    for at in (0, 1):
+        one.candidates.is_selectable(at)
     assert not one.candidates.are_too_few(0, 5)

@@ -16,6 +16,15 @@ ZONE_A = decode(
     NodeSelector,  # type: ignore[type-var]
     {"nodeSelectorTerms": [{"matchExpressions": [{"key": "zone", "operator": "Exists"}]}]},
 )
+ZONE_OR_NONE = decode(
+    NodeSelector,  # type: ignore[type-var]
+    {
+        "nodeSelectorTerms": [
+            {"matchExpressions": [{"key": "zone", "operator": "In", "values": [value]}]}
+            for value in ("a", "x")
+        ]
+    },
+)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +36,7 @@ ZONE_A = decode(
         (DevicePlace(None, None, ZONE_A), True, ["n2"]),
         (DevicePlace("", None, None), False, []),
         (DevicePlace("n1", True, ZONE_A), True, ["n1"]),
+        (DevicePlace(None, None, ZONE_OR_NONE), True, ["n2"]),
     ],
 )
 def test_who_sees_a_device(place: DevicePlace, is_given: bool, seen_by: list[str]) -> None:

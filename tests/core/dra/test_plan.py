@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
+from asched.core.dra.devices import ReadyDevice
 from asched.core.dra.plan import AllocationError, Request, plan
 from asched.core.dra.pools import ReadySlice
-from asched.core.model.claim import ResourceClaim
+from asched.core.dra.selector_answers import SelectorAnswers
+from asched.core.model.claim import Device, DeviceClass, ResourceClaim
 from asched.core.model.decode import decode
+from asched.core.model.meta import ObjectMeta
 from tests.core.dra.worlds import a_claim, a_class, a_device, a_slice, asks, first_of
 
 CLASSES = {"gpu": a_class("gpu", "device.driver != 'x'"), "nic": a_class("nic")}
@@ -38,6 +41,29 @@ def test_requests_and_their_alternatives_are_named_as_results_name_them() -> Non
     assert made.claim is claim
     assert made.requests[0][0].count == 2
     assert made.requests[1][1].device_class is CLASSES["nic"]
+
+
+def test_what_is_not_given_is_empty() -> None:
+    bare = {"deviceClassName": "bare", "allocationMode": "ExactCount", "count": 1}
+    known = {"bare": DeviceClass(metadata=ObjectMeta(name="bare"))}
+    ((request,),) = plan(a_claim(bare), known.get).requests
+    assert (request.selectors, request.tolerations) == ((), ())
+    untainted = decode(Device, {"name": "d"})
+    assert request.tolerates(ReadyDevice(a_slice("d"), untainted, SelectorAnswers()))
+    assert plan(ResourceClaim(), CLASSES.get).requests == ()
+
+
+def test_an_alternative_has_no_admin_access() -> None:
+    ((alternative,),) = requests(a_claim(first_of(asks())))
+    assert not alternative.admin
+
+
+def test_a_known_answer_costs_nothing() -> None:
+    asked = device()
+    selects, cost = one("true").selects(asked)
+    assert selects
+    assert cost == 4, "device, its driver, !=, and the 15 letters of it"
+    assert one("true").selects(asked) == (True, 0)
 
 
 def test_what_is_asked_for() -> None:

@@ -7,6 +7,8 @@ import pytest
 from asched.core.dra.devices import ReadyDevice
 from asched.core.dra.pools import Pool, ReadySlice, build_pool
 from asched.core.dra.selector_answers import SelectorAnswers
+from asched.core.model.claim import ResourceSlice
+from asched.core.model.decode import decode
 from tests.core.dra.worlds import DRIVER, a_device, a_slice
 
 POOL = (DRIVER, "n1")
@@ -99,8 +101,12 @@ def test_a_pool_with_contradictions_is_not_used(seen: list[ReadySlice], reason: 
 
 
 def test_a_pool_says_whether_its_devices_bind_or_choose_nodes() -> None:
-    plain, binding = built([ready("a")]), built([ready(a_device("a", bindingConditions=["x"]))])
+    plain, binding = (
+        built([ready("a")]),
+        built([ready("b", a_device("a", bindingConditions=["x"]))]),
+    )
     choosing = built([ready(a_device("a", nodeName="n1"), perDeviceNodeSelection=True)])
+    assert Pool(POOL).binds is Pool(POOL).chooses_nodes is False
     assert plain is not None
     assert binding is not None
     assert choosing is not None
@@ -113,7 +119,8 @@ def test_a_pool_says_whether_its_devices_bind_or_choose_nodes() -> None:
 
 def test_who_sees_a_slice() -> None:
     own, everywhere = ready("a"), ready("a", allNodes=True)
-    choosing = ready(a_device("a", nodeName="n2"), perDeviceNodeSelection=True)
+    local = (a_device("a", nodeName="n2"), a_device("b", nodeName="n3"))
+    choosing = ready(*local, perDeviceNodeSelection=True)
     nowhere = ready("a", nodeName="")
     seen = {
         name: [
@@ -147,3 +154,24 @@ def test_devices_are_made_once_and_forgotten_with_their_slice() -> None:
     one.go()
     assert (remembered.bytes, device.answers) == (0, {})
     assert one.generation == 1
+
+
+def test_consumers_are_told_whether_the_node_sees_them_or_not() -> None:
+    mine, theirs = ready(uses(), "b", name="s1", of=3), shared(of=3)
+    elsewhere = ready({**uses(), "name": "c"}, "d", name="s3", of=3, nodeName="n2")
+    pool = built([mine, theirs], elsewhere)
+    assert names(pool) == ["uses-set-x", "b"]
+    assert pool is not None
+    assert [device.id.device for device in pool.consumers] == ["uses-set-x", "c"]
+
+
+def test_slices_and_counter_sets_may_be_empty() -> None:
+    bare = {"driver": DRIVER, "nodeName": "n1", "pool": {"name": "n1", "resourceSliceCount": 2}}
+    empty = ReadySlice(decode(ResourceSlice, {"metadata": {"name": "s"}, "spec": bare}))
+    assert empty.devices == ()
+    bare["sharedCounters"] = [{"name": "set"}]
+    counters = ReadySlice(decode(ResourceSlice, {"metadata": {"name": "t"}, "spec": bare}))
+    pool = built([empty, counters])
+    assert names(pool) == []
+    assert pool is not None
+    assert pool.counters == {}
