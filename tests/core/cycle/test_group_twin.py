@@ -119,7 +119,10 @@ class History:
         if group.by_zone:
             spec["schedulingConstraints"] = {"topology": [{"key": ZONE}]}
         obj = {"metadata": {"namespace": "default", "name": name}, "spec": spec}
-        self.play.turn(Seen(POD_GROUP, decode(PodGroup, obj)))
+        effects = list(self.play.turn(Seen(POD_GROUP, decode(PodGroup, obj))))
+        while self.play.machine.next_deadline_s() == 0.0:
+            effects += self.play.turn()
+        self.play.effects = effects
         (patch,) = [e for e in self.play.of(Patch) if e.kind is POD_GROUP]
         condition = patch.body["status"]["conditions"][0]
         return Answer(
