@@ -25,7 +25,10 @@ def group_seen(play: Play, name: str, least: int) -> None:
         "schedulingConstraints": {"topology": [{"key": ZONE}]},
     }
     metadata = {"namespace": "default", "name": name}
-    play.turn(Seen(POD_GROUP, decode(PodGroup, {"metadata": metadata, "spec": spec})))
+    effects = play.turn(Seen(POD_GROUP, decode(PodGroup, {"metadata": metadata, "spec": spec})))
+    while play.machine.next_deadline_s() == 0.0:
+        effects = [*effects, *play.turn()]
+    play.effects = effects
 
 
 def some_nodes(draw: random.Random) -> list[NodeBuilder]:
