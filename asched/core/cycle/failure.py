@@ -24,9 +24,10 @@ from asched.core.model.pod import Pod, PodCondition
 #: An event's note holds no more (bytes); longer ones end in an ellipsis.
 NOTE_BYTES_MAX: Final = 1024
 _ELLIPSIS: Final = " ..."
-#: What the event of a pod that fits nowhere may end with. Its condition never does: controllers
-#: and people compare those words with kube-scheduler's.
-ADVICE: Final = " Ask why: kubectl asched explain -n {0.metadata.namespace} {0.metadata.name}"
+#: What the event and the condition of a pod that fits nowhere end with where the flag
+#: --explain-hint asks for it; without it the words are kube-scheduler's, which programs compare.
+ADVICE_BEGINS: Final = " Ask why: "
+ADVICE: Final = ADVICE_BEGINS + "kubectl asched explain -n {0.metadata.namespace} {0.metadata.name}"
 
 CLEARED: Final = Nomination("")
 KEPT: Final = Nomination(None)
@@ -107,7 +108,8 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
     yield attempt.emit("Warning", names.EVENT_FAILED_SCHEDULING, "Scheduling", said)
     was_nominated = failure.was_nominated
     wall_s = context.cluster.wall_clock_s
-    patch = status_patch(now, reason, message, nomination, wall_s, was_nominated=was_nominated)
+    told = message + advice
+    patch = status_patch(now, reason, told, nomination, wall_s, was_nominated=was_nominated)
     if patch is not None:
         yield patch
 

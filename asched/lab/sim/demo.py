@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from asched import names
+from asched.core.cycle.failure import ADVICE_BEGINS
 from asched.lab.apiserver.server import ApiServer
 from asched.lab.sim import mix
 from asched.lab.sim.checker import EndState
@@ -253,8 +254,8 @@ def _free_port() -> int:
 
 
 def _refusal(pod: Mapping[str, Any]) -> str:
-    """Why a pod has no node, in the scheduler's words; empty if nobody said so yet."""
+    """Why a pod has no node, in words that equal pods share; empty if nobody said so yet."""
     for condition in pod["status"].get("conditions") or ():
         if condition["type"] == names.POD_SCHEDULED and condition["status"] == "False":
-            return str(condition.get("message", ""))
+            return str(condition.get("message", "")).partition(ADVICE_BEGINS)[0]
     return ""

@@ -132,7 +132,7 @@ def test_a_rejected_pod_rests_under_its_rejectors() -> None:
     assert attempted.where == "unschedulable"
 
 
-def test_an_event_may_end_with_how_to_ask_and_the_condition_never_does() -> None:
+def test_event_and_condition_may_end_with_how_to_ask() -> None:
     attempted = Attempted()
     attempted.context.advises = True
     message = "x" * 2_000
@@ -142,7 +142,8 @@ def test_an_event_may_end_with_how_to_ask_and_the_condition_never_does() -> None
     assert len(event.note) == NOTE_BYTES_MAX
     assert isinstance(patch, PatchPodStatus)
     assert patch.condition is not None
-    assert patch.condition["message"] == message
+    advice = " Ask why: kubectl asched explain -n default web"
+    assert patch.condition["message"] == message + advice
 
 
 def test_an_event_about_an_error_has_no_advice() -> None:
