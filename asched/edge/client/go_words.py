@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import orjson
 
+from asched.edge.json_text import whole_letters
 from asched.edge.late_aiohttp import aiohttp
 
 #: Go's reading stops at the first value, whatever follows.
@@ -33,11 +34,6 @@ TIMED_OUT_IN_BODY: Final = (
 #: OpenSSL's verdicts on a chain (X509_V_ERR_…).
 _EXPIRED: Final = (9, 10)
 _WRONG_HOST: Final = 62
-#: An escape in JSON; the group is half a letter without the other half.
-_JSON_ESCAPE: Final = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    r"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})|\\."
-)
 
 
 def url_fault(url: str) -> str | None:
@@ -112,13 +108,6 @@ def parse(body: bytes) -> Any:
         raise ValueError(_Scan(text).fault()) from None
     except ValueError:  # in Python's own words
         raise ValueError("a number has too many digits") from None
-
-
-def whole_letters(text: str) -> str:
-    """JSON without halves of letters that it can escape: Go reads U+FFFD for each, and what has
-    half a letter can be written nowhere.
-    """
-    return _JSON_ESCAPE.sub(lambda found: found[0] if found[1] is None else "\\ufffd", text)
 
 
 class _FaultError(Exception):

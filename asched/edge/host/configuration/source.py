@@ -19,7 +19,7 @@ import yaml
 from asched.core.config.decode import Repeating
 from asched.core.config.problem import Path, Problem, Severity, StartStage, quoted
 from asched.core.config.scalars import UnsupportedKeyError, go_syntax, key_of, value_of
-from asched.edge.client.go_words import whole_letters
+from asched.edge.json_text import whole_letters
 
 #: Values in one document; stops files whose aliases multiply (a guess far above any real one).
 VALUES_MAX: Final = 200_000
