@@ -34,6 +34,11 @@ WAITING_MAX: Final = 64
 #: What may become of a promise: made, moved to the front or back; its owner began by then, or after
 #: it; he went, or gave way to others who go before him.
 CHANGES: Final = ("made", "earlier", "later", "kept", "late", "dropped", "displaced")
+#: Why a promise was lost for a while, by what became of it.
+LOST: Final = {
+    "displaced": "others who are more important were promised a start in its place",
+    "dropped": "no start was known for a while",
+}
 #: Between two looks whether a promise can be kept earlier. As often as Slurm plans.
 REPLAN_S: Final = 30.0
 #: Whose start was so long ago and who was not tried since cannot be: a gate holds it, say.
@@ -49,6 +54,8 @@ class StartTimes:
     #: by owner: its order, and the key of a pod, of those that got no reservation
     waiting: dict[str, tuple[Order, str]] = field(default_factory=dict)
     numbers: int = 0
+    #: by owner: the start that was promised first, and why that is lost
+    lost: dict[str, tuple[float, str]] = field(default_factory=dict)
     #: what those who wait are to be told in the next turn: that something is not promised any more,
     #: and that pods which were only tried have left their nodes. At once would be in the midst of
     #: an attempt at the very pods, which would be tried again for it.
@@ -93,12 +100,20 @@ def is_due(cluster: Cluster, one: Reservation) -> bool:
 
 
 def drop(context: SchedulerContext, owner: str, outcome: str) -> None:
-    """Nothing is promised to the owner any more."""
+    """Nothing is promised to the owner any more. Who gave way, or for whom no start is known any
+    more, is told so with the next promise.
+    """
     cluster = context.cluster
-    if cluster.singleton(Reservations).drop(owner) is not None:
+    had = cluster.singleton(Reservations).drop(owner)
+    if had is not None:
         kept = cluster.singleton(StartTimes.of)
         kept.outcomes[outcome] += 1
         kept.has_moved = True
+        if cause := LOST.get(outcome, ""):
+            kept.lost.pop(owner, None)
+            kept.lost[owner] = had.first_s, cause
+            if len(kept.lost) > WAITING_MAX:
+                del kept.lost[next(iter(kept.lost))]
 
 
 def started(context: SchedulerContext, pod: Pod) -> None:

@@ -48,9 +48,10 @@ def promise(
     if len(infos) < needed or is_beyond(first.runner, infos):
         drop(context, owner, "dropped")
         return ""
-    since_s = min((one.queued.initial_attempt_s or context.now_s) for one in attempts)
+    # Who is promised something stays before those of his priority to whom it is promised later.
+    since_s = context.now_s if old is None else old.order.since_s
     order = Order(-first.pod.priority, since_s, kept.number_of(owner, old))
-    if old is None and not _has_turn(ledger, kept, order, owner, first.pod.key):
+    if old is None and not _has_turn(ledger, kept, order, attempts, owner):
         return ""
     is_broken = old is not None and (is_due(cluster, old) or ledger.is_broken(old))
     if old is not None:
@@ -74,6 +75,9 @@ def promise(
     now = _settle(context, owner, order, infos, None if is_broken else old, found)
     if now is not None and old is None:
         kept.outcomes["made"] += 1
+        first_s, cause = kept.lost.pop(owner, (now.first_s, ""))
+        if first_s < now.start_s:
+            now.first_s, now.cause = first_s, cause
     elif now is not None and old is not None and is_broken:
         _moved(context, old, now)
     return told(now)
@@ -134,7 +138,9 @@ def _settle(
     ledger.put(one)
     kept.waiting.pop(owner, None)
     if len(ledger) > kept.reservations_max:
-        drop(context, ledger.all()[-1].owner, "displaced")
+        last = ledger.all()[-1]
+        drop(context, last.owner, "displaced")
+        kept.waiting[last.owner] = last.order, last.likes[0].pod.key
     return one
 
 
@@ -157,12 +163,19 @@ def _needed(cluster: Cluster, owner: str) -> int:
 
 
 def _has_turn(
-    ledger: Reservations, kept: StartTimes, order: Order, owner: str, pod_key: str
+    ledger: Reservations,
+    kept: StartTimes,
+    order: Order,
+    attempts: Sequence[Attempt],
+    owner: str,
 ) -> bool:
-    """Whether there is a reservation to be had; else it is remembered who wants one."""
+    """Whether there is a reservation to be had; else it is remembered who wants one, and since
+    when.
+    """
     if len(ledger) < kept.reservations_max or order < ledger.all()[-1].order:
         return True
-    kept.waiting[owner] = order, pod_key
+    tried_s = min((one.queued.initial_attempt_s or order.since_s) for one in attempts)
+    kept.waiting[owner] = order._replace(since_s=tried_s), attempts[0].pod.key
     if len(kept.waiting) > WAITING_MAX:
         del kept.waiting[max(kept.waiting, key=lambda one: kept.waiting[one][0])]
     return False

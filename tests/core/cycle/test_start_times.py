@@ -5,7 +5,7 @@ from asched.core.model.kinds import NODE
 from asched.core.model.timestamp import rfc3339
 from asched.core.state.audit import recount
 from asched.core.state.ends import GRACE_S, START_S
-from asched.core.state.facts import Gone
+from asched.core.state.facts import Gone, Seen
 from asched.core.state.reservations import Reservations
 from tests.builders import a_pod
 from tests.core.cycle.batch_stage import Batch, lasting, room, two_full_nodes
@@ -262,3 +262,35 @@ def test_rules_beyond_amounts_decide_when_it_can_start() -> None:
     assert one is not None
     assert set(one.needs) == {"n1"}
     assert one.start_s >= began_s + 100 + GRACE_S
+
+
+def test_who_waits_longer_takes_no_promise_from_who_is_as_important() -> None:
+    play = Batch(room("n1"), args={"reservations": 1})
+    play.show(lasting("a", 100, cpu=4))
+    play.gang("older", lasting("o0", 60, cpu=4).selects(zone="x"))
+    play.pass_time(1)
+    play.gang("younger", lasting("y0", 60, cpu=4))
+    first_s = play.to("younger").start_s
+
+    play.show(lasting("c", 300, cpu=4).on("n2"))
+    play.go(Seen(NODE, room("n2").labels({"zone": "x"}).build()))
+    play.pass_time(60)
+
+    assert play.to("younger").start_s == first_s
+    assert play.parts.cluster.singleton(StartTimes.of).outcomes["displaced"] == 0
+
+
+def test_who_gave_way_is_told_so_with_the_next_promise() -> None:
+    play = Batch(room("n1"), args={"reservations": 1})
+    play.show(lasting("a", 100, cpu=4).priority(9))
+    play.gang("low", lasting("l0", 60, cpu=4))
+    first_s = play.to("low").start_s
+    play.gang("high", lasting("h0", 60, cpu=4).priority(5))
+
+    play.end("a", after_s=50)
+    play.pass_time(20)
+
+    one = play.to("low")
+    assert one.start_s > first_s
+    assert one.first_s == first_s
+    assert one.cause == "others who are more important were promised a start in its place"
