@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--load", type=float, default=0.9)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--pace", type=float, default=10.0, help="times are divided by it")
-    parser.add_argument("--reservations", type=int, default=8)
+    parser.add_argument("--reservations", type=int, default=1)
     options = parser.parse_args(arguments)
     drawn = jobs(options.seed, options.jobs, options.processors, options.load, options.pace)
     ours = Replay(

@@ -164,7 +164,7 @@ class BackfillArgs:
     whether it may rest on how long equal pods took. The largest number of all profiles counts.
     """
 
-    reservations: int = 8
+    reservations: int = 1
     horizon_s: int = 86_400
     learn_durations: bool = False
 

@@ -163,7 +163,7 @@ def test_only_so_many_are_promised_a_start_and_the_next_one_follows() -> None:
 
 
 def test_two_gangs_get_one_start_after_the_other() -> None:
-    play = Batch(room("n1"))
+    play = Batch(room("n1"), args={"reservations": 2})
     play.show(lasting("a", 100, cpu=4))
     play.gang("first", lasting("f0", 60, cpu=4))
     play.gang("second", lasting("s0", 60, cpu=4))
