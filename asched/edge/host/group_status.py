@@ -15,8 +15,6 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
-import orjson
-
 from asched.core.config.args import CoschedulingArgs
 from asched.core.gang.phases import Member, next_status
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
@@ -25,15 +23,14 @@ from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.core.state.pod_groups import COSCHEDULING_LABEL
-from asched.edge.client.errors import ClientError, NotFound, api_error
+from asched.edge.client.errors import ClientError, NotFound
 from asched.edge.client.pace import ReflectorOptions
 from asched.edge.client.session import Session
 from asched.edge.client.watch import Reflector
-from asched.edge.client.writes import quoted
+from asched.edge.host.status_patch import patch_status
 
 log = logging.getLogger("asched.host")
 
-MERGE: Final = "application/merge-patch+json"
 #: A guess: as long as the queue's first pause.
 RETRY_S: Final = 1.0
 #: Statuses written and not seen yet; forgetting them costs a second request each.
@@ -182,12 +179,8 @@ class GroupStatus:
             return
         if self._ahead.get(uid) == status:
             return  # the watch will show it, and that is the next look
-        namespace, name = quoted(group.metadata.namespace), quoted(group.metadata.name)
-        path = f"{COSCHEDULING_GROUP.object_path(namespace, name)}/status"
-        body = orjson.dumps({"metadata": {"uid": uid}, "status": _fields(group.status, status)})
-        reply = await self._session.general.request("PATCH", path, body, content_type=MERGE)
-        if reply.status >= 400:
-            raise api_error(reply.status, reply.body)
+        fields = _fields(group.status, status)
+        await patch_status(self._session, COSCHEDULING_GROUP, group.metadata, fields)
         if len(self._ahead) >= AHEAD_MAX:
             self._ahead.clear()
         self._ahead[uid] = status

@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
 
-import orjson
-
 from asched.core.config.args import CapacitySchedulingArgs
 from asched.core.model.kinds import ELASTIC_QUOTA
 from asched.core.model.pod import Pod, ResourceList
@@ -28,13 +26,12 @@ from asched.core.model.quota import ElasticQuota
 from asched.core.model.requests import accounted_requests, nano, to_units, written
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Fact, Gone, Listed, Seen
-from asched.edge.client.errors import ClientError, NotFound, api_error
+from asched.edge.client.errors import ClientError, NotFound
 from asched.edge.client.session import Session
-from asched.edge.client.writes import quoted
+from asched.edge.host.status_patch import patch_status
 
 log = logging.getLogger("asched.host")
 
-MERGE: Final = "application/merge-patch+json"
 #: A guess: people and dashboards look less often, and pods come and go more often.
 PERIOD_S: Final = 1.0
 RETRY_S: Final = 1.0
@@ -201,12 +198,7 @@ class QuotaStatus:
             return
         fields: dict[str, str | None] = {name: written(name, used[name]) for name in used}
         fields.update({name: None for name in before if name not in used})
-        namespace, name = quoted(quota.metadata.namespace), quoted(quota.metadata.name)
-        path = f"{ELASTIC_QUOTA.object_path(namespace, name)}/status"
-        body = orjson.dumps({"metadata": {"uid": quota.metadata.uid}, "status": {"used": fields}})
-        reply = await self._session.general.request("PATCH", path, body, content_type=MERGE)
-        if reply.status >= 400:
-            raise api_error(reply.status, reply.body)
+        await patch_status(self._session, ELASTIC_QUOTA, quota.metadata, {"used": fields})
         self._wrote("success")
 
 
