@@ -26,7 +26,7 @@ from typing import Final, NamedTuple
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle import request_status
 from asched.core.cycle.context import SchedulerContext
-from asched.core.cycle.request_book import Bookings, free
+from asched.core.cycle.request_book import PODS_MAX, Bookings, free
 from asched.core.cycle.request_pods import UnusableRequestError, examples, numbered
 from asched.core.cycle.request_status import Wanted, patch_of, says
 from asched.core.cycle.request_trial import answer, rehouse
@@ -240,6 +240,8 @@ def hold_promised(cluster: Cluster, request: ProvisioningRequest) -> tuple[str, 
     except UnusableRequestError:
         likes = []
     if any(not 0 <= place.pod_set < len(likes) for place in places):
+        return LOST_PLACES
+    if sum(place.times for place in places) > PODS_MAX:
         return LOST_PLACES
     booking = bookings.begin(request.metadata.key, request.metadata.uid, until_s)
     for place in places:

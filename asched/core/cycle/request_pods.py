@@ -29,6 +29,8 @@ NO_RETRY: Final = "noRetry"
 VALID_UNTIL_SECONDS: Final = "ValidUntilSeconds"
 PARAMETERS: Final = (HOLD_SECONDS, NO_RETRY, VALID_UNTIL_SECONDS)
 HOLD_S_MAX: Final = 86_400
+#: Of a parameter that counts seconds.
+DIGITS_MAX: Final = 10
 #: As long as cluster-autoscaler tries.
 VALID_S: Final = 7 * 86_400
 
@@ -70,7 +72,8 @@ def _seconds(given: Mapping[str, str], name: str, default: int, most: int) -> fl
     text = given.get(name)
     if text is None:
         return default
-    if not (text.isascii() and text.isdigit()) or not 1 <= int(text[:10]) <= most:
+    is_number = text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX
+    if not is_number or not 1 <= int(text) <= most:
         raise UnusableRequestError(f"parameter {name!r} must be seconds, 1 to {most}: {text!r}")
     return int(text)
 

@@ -362,6 +362,19 @@ def test_a_new_process_holds_the_same_again() -> None:
     assert again.settle()["BookingExpired"] == ("True", "CapacityReservationTimeExpired")
 
 
+def test_more_places_than_a_request_may_have_are_not_held() -> None:
+    """Whoever may write the status could fill the memory with one word."""
+    play = held_play()
+    again = a_play(room("n1", 2), room("n2", 1))
+    again.stored, again.version = play.stored, play.version
+    again.details()["places-0"] = "0/n1*5001"
+    again.template()
+    again.show("job")
+
+    assert again.held() == {}
+    assert again.settle()["BookingExpired"] == ("True", "CapacityIsLost")
+
+
 def test_a_new_process_ends_what_should_have_ended() -> None:
     play = held_play()
     again = a_play(room("n1", 2), room("n2", 1))

@@ -76,6 +76,8 @@ def test_parameters_say_how_long_and_how_often(given: dict[str, str], terms: Ter
         {"holdSeconds": "1.5"},
         {"holdSeconds": "٣"},
         {"holdSeconds": "9" * 5_000},
+        {"holdSeconds": "0" * 9 + "9" * 200},
+        {"ValidUntilSeconds": "0" * 9 + "9" * 200},
         {"ValidUntilSeconds": "604801"},
         {"noRetry": "True"},
         {"other": "1"},
