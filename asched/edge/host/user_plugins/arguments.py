@@ -91,8 +91,13 @@ def decoded(args: Any, annotation: Any) -> Any:
         return args
     try:
         return msgspec.convert(_renamed(args, annotation, "args"), annotation, strict=True)
+    except ArgsError:
+        raise
     except msgspec.ValidationError as error:
         raise ArgsError(_placed(str(error))) from error
+    except Exception as error:  # of the user's own code, or a type that nothing is decoded as
+        what = getattr(annotation, "__name__", annotation)
+        raise ArgsError(f"no {what} can be made: {type(error).__name__}: {error}") from error
 
 
 def _placed(text: str) -> str:

@@ -25,9 +25,30 @@ class Args:
     milli_cpu: int = field(default=0, metadata={"name": "milliCPU"})
 
 
+@dataclass
+class Strict:
+    table: dict[str, int]
+
+    def __post_init__(self) -> None:
+        self.table["needed"]
+
+
+@dataclass
+class Torn:
+    either: Window | Strict | None = None
+
+
 class Declared:
     def __init__(self, args: Args) -> None:
         self.args = args
+
+
+class Picky:
+    def __init__(self, args: Strict) -> None: ...
+
+
+class Undecided:
+    def __init__(self, args: Torn) -> None: ...
 
 
 class Loose:
@@ -86,6 +107,8 @@ def test_loose_args_are_passed_as_written() -> None:
             {"price": 1, "windows": [{"from_hour": "x"}]},
             "args.windows[0].from_hour: expected `int`, got `str`",
         ),
+        (Picky, {"table": {}}, "no Strict can be made: KeyError: 'needed'"),
+        (Undecided, {}, "no Torn can be made: TypeError: Type unions may not contain more"),
         (Declared, [1], "args must be a mapping, not list"),
         (Bare, {"a": 1}, "takes no args, but is given a"),
         (
