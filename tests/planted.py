@@ -1,7 +1,8 @@
-"""Plant small mistakes in one file, and say which of them its tests do not notice.
+"""Plant small mistakes, and say which of them the tests do not notice.
 
     python -m tests.planted asched/core/queue/due.py                   its own test, or its room's
     python -m tests.planted asched/core/queue/due.py tests/core/queue  these tests
+    python -m tests.planted asched/core/queue --most 40                a room, 40 of each file
 
 Mistakes are turned comparisons, forgotten conditions and statements, other numbers and signs, min
 for max. Each is planted in a process of its own, a fork of one that has collected the tests, by
@@ -16,6 +17,7 @@ import copy
 import gc
 import json
 import os
+import random
 import signal
 import sys
 import time
@@ -157,65 +159,77 @@ def say(line: str) -> None:
 
 
 class Planting:
-    """Instead of running the tests, once all are collected."""
+    """Instead of running the tests, once all are collected. `most` of each file's mistakes."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, paths: list[Path], most: int) -> None:
+        self.paths = {str(path.resolve()): path for path in paths}
+        self.most = most
         self.unnoticed = 0
 
     def pytest_runtestloop(self, session: Any) -> bool:
-        name = str(self.path.resolve())
-        functions = [
-            f for f in gc.get_objects()
-            if isinstance(f, FunctionType) and f.__code__.co_filename == name
-        ]  # fmt: skip
-        told = apart(lambda: self.looked(session.items), 600.0)
-        runs = sorted((s, at, set(lines)) for at, (s, lines) in enumerate(told) if lines)
-        started_s, count = time.monotonic(), 0
-        for mistake in mistakes(self.path):
-            count += 1
-            by = [
-                (s, session.items[at]) for s, at, lines in runs if lines.intersection(mistake.lines)
-            ][:TESTS_MAX]
-
-            def unnoticed(mistake: Mistake = mistake, by: Any = by) -> bool:
-                plant(mistake, functions)
-                return all(passes(item) for _, item in by)
-
-            if not by or apart(unnoticed, PATIENCE * sum(s for s, _ in by) + MORE_S):
-                self.unnoticed += 1
-                never = "" if by else "(never run) "
-                say(f"{self.path}:{mistake.lines.start}: {never}{mistake.said}")
-        took_s = time.monotonic() - started_s
-        say(f"{count} mistakes, {self.unnoticed} unnoticed, {took_s:.0f} s")
+        functions: dict[str, list[FunctionType]] = {name: [] for name in self.paths}
+        for found in gc.get_objects():
+            if isinstance(found, FunctionType) and found.__code__.co_filename in functions:
+                functions[found.__code__.co_filename].append(found)
+        told = apart(lambda: self.looked(session.items), 3600.0)
+        for name, path in self.paths.items():
+            runs = sorted((s, at, set(by[name])) for at, (s, by) in enumerate(told) if name in by)
+            tests = [(s, session.items[at], lines) for s, at, lines in runs]
+            self.plant_in(path, functions[name], tests)
         return True
 
-    def looked(self, items: list[Any]) -> list[tuple[float, list[int]]]:
-        """By test: how long it took, and which lines of the file it ran."""
+    def plant_in(self, path: Path, functions: list[FunctionType], tests: Any) -> None:
+        started_s, unnoticed = time.monotonic(), 0
+        chosen = list(mistakes(path))
+        if len(chosen) > self.most:
+            chosen = random.Random(1).sample(chosen, self.most)
+        for mistake in sorted(chosen, key=lambda one: one.lines.start):
+            by = [(s, test) for s, test, lines in tests if lines.intersection(mistake.lines)]
+            by = by[:TESTS_MAX]
+
+            def passing(mistake: Mistake = mistake, by: Any = by) -> bool:
+                plant(mistake, functions)
+                return all(passes(test) for _, test in by)
+
+            if not by or apart(passing, PATIENCE * sum(s for s, _ in by) + MORE_S):
+                unnoticed += 1
+                never = "" if by else "(never run) "
+                say(f"{path}:{mistake.lines.start}: {never}{mistake.said}")
+        took_s = time.monotonic() - started_s
+        say(f"{path}: {len(chosen)} mistakes, {unnoticed} unnoticed, {took_s:.0f} s")
+        self.unnoticed += unnoticed
+
+    def looked(self, items: list[Any]) -> list[tuple[float, dict[str, list[int]]]]:
+        """By test: how long it took, and which lines of each file it ran."""
         told = []
+        include = list(self.paths)
         for item in items:
-            seen = coverage.Coverage(data_file=None, include=[str(self.path)], config_file=False)
+            seen = coverage.Coverage(data_file=None, include=include, config_file=False)
             started_s = time.monotonic()
             seen.start()
             is_fine = passes(item)
             seen.stop()
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # that nothing was run
-                lines = seen.get_data().lines(str(self.path.resolve())) or []
-            told.append((time.monotonic() - started_s, lines if is_fine else []))
+                data = seen.get_data()
+            took_s = time.monotonic() - started_s
+            lines = {name: sorted(data.lines(name) or ()) for name in self.paths if is_fine}
+            told.append((took_s, {name: some for name, some in lines.items() if some}))
         return told
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.planted")
-    parser.add_argument("file", type=Path)
-    parser.add_argument("tests", nargs="*", help="the file's own if none is named")
+    parser.add_argument("file", type=Path, help="or a room")
+    parser.add_argument("tests", nargs="*", help="the file's own, or its room's, if none is named")
+    parser.add_argument("--most", type=int, default=sys.maxsize, help="of the mistakes of a file")
     options = parser.parse_args()
-    room = Path("tests") / options.file.relative_to("asched").parent
-    own = room / f"test_{options.file.name}"
-    planting = Planting(options.file)
+    own = Path("tests") / options.file.relative_to("asched")
+    own = own.with_name(f"test_{own.name}") if own.suffix else own
+    paths = sorted(options.file.rglob("*.py")) if options.file.is_dir() else [options.file]
+    planting = Planting(paths, options.most)
     pytest.main(
-        ["-p", "no:terminal", *(options.tests or [str(own if own.exists() else room)])],
+        ["-p", "no:terminal", *(options.tests or [str(own if own.exists() else own.parent)])],
         plugins=[planting],
     )
     return 1 if planting.unnoticed else 0

@@ -1,12 +1,13 @@
 """A look at a waiting pod or gang says no only where an attempt without memory came to nothing."""
 
 import random
+from collections.abc import Mapping
 
 import pytest
 
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Bind
-from asched.core.framework.runner import NoNodesError, run_alone
+from asched.core.framework.runner import NoNodesError, Runner, run_alone
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.kinds import POD, POD_GROUP
 from asched.core.model.pod import Pod
@@ -28,6 +29,7 @@ class Judged(Labelled):
         context = self.machine.context
         look = context.queue.looking._look
         assert look is not None
+        fresh = build_runners(self._effective, self.parts)
         said = [0, 0]
         for queued in list(context.queue.places.unschedulable):
             if queued.is_gated or queued.stands_apart:
@@ -35,18 +37,14 @@ class Judged(Labelled):
             verdict = look(queued)
             said[verdict is None] += 1
             if verdict is not None:
-                rejection = self.tried(queued.pod)
+                rejection = self.tried(queued.pod, fresh)
                 assert rejection is not None, f"{queued} fits"
                 assert rejection.unschedulable_plugins == verdict.rejectors, queued
         return said[0], said[1]
 
-    def tried(self, pod: Pod) -> Rejection | None:
+    def tried(self, pod: Pod, runners: Mapping[str, Runner]) -> Rejection | None:
         """Its rejection, where nobody makes room."""
-        (runner,) = (
-            r
-            for name, r in build_runners(self._effective, self.parts).items()
-            if name == pod.spec.scheduler_name
-        )
+        runner = runners[pod.spec.scheduler_name]
         info = self.parts.cluster.classes.info_of(pod)
         try:
             found = run_alone(runner.schedule(info, 0))

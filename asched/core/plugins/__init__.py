@@ -6,7 +6,7 @@ what it registers for. Its constructor is handed what it names: `args` (a record
 """
 
 from collections.abc import Callable, Mapping
-from functools import partial
+from functools import cache, partial
 from inspect import signature
 from typing import Any, Final
 
@@ -89,7 +89,13 @@ def in_tree(gates: Mapping[str, bool]) -> dict[str, Factory]:
 
 def _make(cls: type[Plugin], gates: Mapping[str, bool], args: Any, cluster: Cluster) -> Plugin:
     offered: dict[str, Any] = {"args": args, "cluster": cluster, "gates": gates}
-    return cls(**{name: offered[name] for name in signature(cls).parameters})
+    return cls(**{name: offered[name] for name in _asked(cls)})
+
+
+@cache
+def _asked(cls: type[Plugin]) -> tuple[str, ...]:
+    """What a plugin of the table takes, by name."""
+    return tuple(signature(cls).parameters)
 
 
 IN_TREE: Final = in_tree(DEFAULT_GATES)
