@@ -17,8 +17,9 @@ from urllib.parse import quote
 from asched.cli.explain_group import PATH as GROUP_PATH
 from asched.cli.explain_group import group_lines, group_name, start_lines
 from asched.cli.output import add_output_flag, plain, written
-from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetch, own_token
-from asched.cli.reach import add_cluster_flags, leaders_page, named_pages
+from asched.cli.pages import PageError, fetch, own_token
+from asched.cli.reach import leaders_page, named_pages
+from asched.cli.sources import add_source_flags
 from asched.edge.client.errors import api_error
 
 PATH: Final = "/debug/asched/pods/{}/{}"
@@ -59,10 +60,8 @@ def add_parser(subparsers: Any) -> None:
     parser.add_argument("--against", default="", metavar="NODE", help="why not on that node")
     parser.add_argument("--all", dest="output", action="store_const", const="wide", help="-o wide")
     parser.add_argument("--json", dest="output", action="store_const", const="json", help="-o json")
-    add_cluster_flags(parser)
-    add_server_flags(parser)
-    add_token_flags(parser)
-    parser.set_defaults(run=run, server="")
+    add_source_flags(parser)
+    parser.set_defaults(run=run)
 
 
 def _without_kind(asked: str) -> str:

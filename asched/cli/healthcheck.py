@@ -6,16 +6,18 @@ Exit status: 0 if it is, 1 if it is not or does not answer.
 
 import argparse
 import sys
-from typing import Any
+from typing import Any, Final
 
 from asched.cli.pages import PageError, add_server_flags, fetch
+
+SERVER: Final = "https://localhost:10259"
 
 
 def add_parser(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "healthcheck", help="ask a running scheduler whether it is well", description=__doc__
     )
-    add_server_flags(parser)
+    add_server_flags(parser, SERVER)
     parser.add_argument("--path", default="/healthz", help="/healthz (default), /livez or /readyz")
     parser.set_defaults(run=run)
 

@@ -25,7 +25,6 @@ from urllib.request import (
 from asched.edge.certificates import client_context
 from asched.edge.client.transport import Reply
 
-SERVER: Final = "https://localhost:10259"
 LOCAL: Final = ("localhost", "127.0.0.1", "::1")
 TIMEOUT_S: Final = 10.0
 #: Where a pod finds the token of its service account.
@@ -43,9 +42,12 @@ class _NoRedirect(HTTPRedirectHandler):
         return None
 
 
-def add_server_flags(parser: argparse.ArgumentParser) -> None:
-    """The flags that say which scheduler to ask."""
-    parser.add_argument("--server", default=SERVER, metavar="URL", help="default %(default)s")
+def add_server_flags(parser: argparse.ArgumentParser, default: str = "") -> None:
+    """The flags that say which scheduler to ask; without a default the one that leads is found."""
+    unnamed = default or "the one that leads"
+    parser.add_argument(
+        "--server", default=default, metavar="URL", help=f"of the scheduler; default {unnamed}"
+    )
     parser.add_argument("--ca-file", default="", metavar="FILE", help="CA of the server (PEM)")
     parser.add_argument(
         "--insecure-skip-tls-verify", action="store_true", help="believe any certificate"

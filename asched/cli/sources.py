@@ -60,7 +60,6 @@ def add_source_flags(parser: argparse.ArgumentParser) -> None:
     add_cluster_flags(parser)
     add_server_flags(parser)
     add_token_flags(parser)
-    parser.set_defaults(server="")
 
 
 async def open_source(args: argparse.Namespace) -> Source:

@@ -1,16 +1,18 @@
 """`asched` as a process: how it ends when somebody else decides that it ends."""
 
 import asyncio
+import re
 import signal
 import subprocess
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
 from asched.cli import run
-from asched.cli.main import main
+from asched.cli.main import COMMANDS, main
 
 
 @pytest.fixture
@@ -90,3 +92,14 @@ async def test_a_reader_that_has_read_enough_is_no_error() -> None:
 
     assert await process.wait() == 141
     assert said == b""
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_says_each_default(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "1000")  # no help text wraps
+    with suppress(SystemExit):
+        main([command, "--help"])
+
+    assert not re.search(r"[ (]default:?$", capsys.readouterr().out, re.MULTILINE)
