@@ -8,6 +8,7 @@ Pods of ours stand in a line for each node. A lock is set with the version of th
 so that two never have it.
 
 Source  Project-HAMi/HAMi pkg/util/nodelock/nodelock.go; volcano.py
+Rules   times that lie as far ahead as GIVEN_UP_S are nobody's: whoever owns a pod may write any.
 Bounds  a turn is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, NEWS_S_MAX until a look without news.
 """
 
@@ -57,10 +58,10 @@ class Turns(ABC):
                 self._lines.pop(node, None)
 
     def _stand(self, pod: Pod, node: str, line: deque[str]) -> Late:
-        until_s = self._cluster.wall_clock_s + TURN_S_MAX
+        until_s = self._steady_s + TURN_S_MAX
         for _ in range(ATTEMPTS_MAX):
             while why := self._obstacle(pod, node, line):
-                left_s = until_s - self._cluster.wall_clock_s
+                left_s = until_s - self._steady_s
                 if left_s <= 0:
                     return failure(f"node {node} was not free to serve {pod.key}: {why}")
                 yield WaitFor(
@@ -74,6 +75,11 @@ class Turns(ABC):
         return failure(
             f"the lock of node {node} could not be taken: it changed {ATTEMPTS_MAX} times"
         )
+
+    @property
+    def _steady_s(self) -> float:
+        """Whatever somebody sets the clock to."""
+        return self._cluster.wall_clock_s - self._cluster.wall_ahead_s
 
     def _obstacle(self, pod: Pod, node: str, line: deque[str]) -> str:
         return self._in_the_way(pod, node) if line[0] == pod.uid else "others wait before it"
@@ -199,7 +205,7 @@ class Phases(Turns):
         elif phase:
             self._sent.pop(uid, None)
             return False
-        return now_s - sent_s < GIVEN_UP_S
+        return abs(now_s - sent_s) < GIVEN_UP_S
 
     def _topics(self, node: str) -> tuple[tuple[str, str], ...]:
         row = self._cluster.nodes.row_of.get(node)
@@ -243,8 +249,8 @@ def _names(told: str, pod: Pod) -> bool:
 
 
 def is_over(told: str, now_s: float) -> bool:
-    """Whether a lock is too old to be heeded; what tells of no time is heeded."""
+    """Whether a lock is too old to be heeded, or of a time to come; what tells of none is."""
     try:
-        return now_s - microseconds(told.split(",", 1)[0]) / 1e6 > GIVEN_UP_S
+        return abs(now_s - microseconds(told.split(",", 1)[0]) / 1e6) > GIVEN_UP_S
     except ValueError:
         return False
