@@ -182,6 +182,9 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         parts, known = self._ledger.reserved(uid), self._cluster.node_of(node)
         if parts is None or known is None:
             return failure(f"node {node}, or what was reserved there for {pod.pod.key}, is gone")
+        there = {device.id for device in self._convention.devices(known)}
+        if gone := {part.device for container in parts for part in container} - there:
+            return failure(f"node {node} tells no more of device {min(gone)}")
         now_s = self._cluster.wall_clock_s
         written = self._convention.written(pod.pod, known, parts, now_s)
         answer = yield _patch(pod.pod, written.annotations, written.labels)
