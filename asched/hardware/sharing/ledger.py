@@ -5,7 +5,7 @@ reserved for it. Pods of ours that are supposed on a node have no devices yet an
 would if they were bound one after the other. Who asks for devices and was bound by others without
 being told of any may have each of them: it is taken off all.
 
-Bounds  one entry a pod of ours on its way; DEVICES_MAX devices a node.
+Bounds  one entry a pod of ours on its way, swept from SWEEP_FROM on; DEVICES_MAX devices a node.
 """
 
 from collections.abc import Mapping
@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.model.pod import Pod
 from asched.hardware.sharing.convention import Convention
 from asched.hardware.sharing.devices import (
     DEVICES_MAX,
@@ -32,6 +33,8 @@ Mask = npt.NDArray[np.bool_]
 
 ASPECTS: Final = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.ANNOTATIONS | Aspect.LIVE
 _EMPTY: Final = Room(())
+#: Pods that have ended since their row was read last leave their entries.
+SWEEP_FROM: Final = 64
 #: Places on the first axis of the columns.
 SLOTS, USED, MEMORY, TOTAL, CORES, CORES_TOTAL, MODEL = range(7)
 
@@ -48,7 +51,9 @@ class Ledger(ByRow[None]):
         self._columns: I64 = np.zeros((7, 0, 1), dtype=np.int64)
         self._models: dict[tuple[str, str], int] = {}  # (model, mode) -> number
         self._reserved: dict[str, Parts] = {}
-        self._untold: dict[int, None] = {}  # rows with pods of which nobody has told
+        self._sweep_at = SWEEP_FROM
+        #: rows with pods of which nobody has told, and these pods as they were read
+        self._untold: dict[int, list[tuple[PodInfo, Pod]]] = {}
         self.wish = PerClass(self._wish_of)
         #: Moves when rows changed that no log tells of.
         self.version = 0
@@ -59,6 +64,10 @@ class Ledger(ByRow[None]):
     # --- from the plugin -------------------------------------------------------------------------
 
     def reserve(self, uid: str, parts: Parts) -> None:
+        if len(self._reserved) >= self._sweep_at:
+            placed = self._cluster.placed
+            self._reserved = {one: its for one, its in self._reserved.items() if one in placed}
+            self._sweep_at = max(SWEEP_FROM, 2 * len(self._reserved))
         self._reserved[uid] = parts
 
     def release(self, uid: str) -> Parts | None:
@@ -73,7 +82,9 @@ class Ledger(ByRow[None]):
         if self._cluster.topology.on_trial:
             return
         self.update(None)
-        for row in tuple(self._untold):
+        for row, untold in tuple(self._untold.items()):
+            if all(info.pod is pod for info, pod in untold):
+                continue
             before = self._rooms[row]
             self._read(row)
             room = self._rooms[row]
@@ -146,10 +157,10 @@ class Ledger(ByRow[None]):
 
     def _read(self, row: int) -> None:
         here = self._cluster.pods_on(row)
-        room, is_untold = self._room(row, here)
+        room, untold = self._room(row, here)
         self._rooms[row] = room
-        if is_untold:
-            self._untold[row] = None
+        if untold:
+            self._untold[row] = untold
         else:
             self._untold.pop(row, None)
         more = len(room.devices) - self._columns.shape[2]
@@ -157,13 +168,15 @@ class Ledger(ByRow[None]):
             self._columns = np.pad(self._columns, ((0, 0), (0, 0), (0, more)))
         self._write(self._columns, row, room)
 
-    def _room(self, row: int, here: Mapping[str, PodInfo], without: str = "") -> tuple[Room, bool]:
-        """And whether pods are there of which others have told nothing."""
+    def _room(
+        self, row: int, here: Mapping[str, PodInfo], without: str = ""
+    ) -> tuple[Room, list[tuple[PodInfo, Pod]]]:
+        """And the pods there of which others have told nothing."""
         node = self._cluster.nodes.node_at[row]
         devices = self._convention.devices(node) if node is not None else ()
         if node is None or not devices:
-            return _EMPTY, False
-        room, is_untold, ours = Room(devices), False, []
+            return _EMPTY, []
+        room, untold, ours = Room(devices), list[tuple[PodInfo, Pod]](), []
         for uid, info in here.items():
             wish = self.wish(info.cls) if uid != without else None
             if wish is None:
@@ -179,14 +192,14 @@ class Ledger(ByRow[None]):
                 ours.append(wish)
             else:
                 room.take_anywhere(wish)
-                is_untold = True
+                untold.append((info, info.pod))
         for wish in ours:
             parts = room.choose(wish, self._policy)
             if parts is not None:
                 room.take(held_by(wish.roles, parts))
             else:
                 room.take_anywhere(wish)
-        return room, is_untold
+        return room, untold
 
     def _write(self, columns: I64, at: int, room: Room) -> None:
         columns[:, at] = 0
