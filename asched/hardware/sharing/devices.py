@@ -10,14 +10,17 @@ greediest init container take.
 
 Source  what device plugins look at: Project-HAMi/HAMi pkg/device, volcano-sh/volcano
         pkg/scheduler/api/devices/nvidia/vgpu
-Bounds  DEVICES_MAX of a node are looked at.
+Bounds  DEVICES_MAX of a node are looked at; a pod of more than CONTAINERS_MAX gets none:
+        nodes are asked one by one, container by container.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 DEVICES_MAX: Final = 64
+#: A guess: pods have three or four, and annotations that name the devices of hundreds no room.
+CONTAINERS_MAX: Final = 64
 #: The cores of a whole device, in percent.
 WHOLE: Final = 100
 #: Larger amounts are none: device plugins hold them in 32 bits.
@@ -101,6 +104,12 @@ class Wish(NamedTuple):
     @property
     def asked(self) -> list[Request]:
         return [request for request in self.requests if request is not None]
+
+    @classmethod
+    def of_too_many(cls, containers: int) -> Self:
+        """Of a pod with so many containers, some of which ask."""
+        why = f"no more than {CONTAINERS_MAX} containers may share devices, it has {containers}"
+        return cls((), (), problem=why)
 
     @property
     def is_simple(self) -> bool:

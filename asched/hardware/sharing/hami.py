@@ -41,6 +41,7 @@ from asched.hardware.sharing.convention import (
 )
 from asched.hardware.sharing.devices import (
     BINPACK,
+    CONTAINERS_MAX,
     DEVICES_MAX,
     POLICIES,
     SPREAD,
@@ -126,6 +127,8 @@ class Hami(Convention):
         each = [(role, self._request(container)) for role, container in containers_of(pod)]
         if not any(request for _, request in each):
             return None
+        if len(each) > CONTAINERS_MAX:
+            return Wish.of_too_many(len(each))
         roles, requests = (tuple(column) for column in zip(*each, strict=True))
         policies = listed(told, POLICY)
         rules = Rules(

@@ -39,6 +39,7 @@ from asched.hardware.sharing.convention import (
 )
 from asched.hardware.sharing.devices import (
     BINPACK,
+    CONTAINERS_MAX,
     DEVICES_MAX,
     POLICIES,
     WHOLE,
@@ -96,6 +97,8 @@ class Volcano(Convention):
         requests = tuple(self._request(one) for one in pod.spec.containers or ())
         if not any(requests):
             return None
+        if len(requests) > CONTAINERS_MAX:
+            return Wish.of_too_many(len(requests))
         modes = frozenset({told[MODE]}) if told.get(MODE) else frozenset({HAMI_CORE})
         models = listed(told, USE_MODEL)
         others = () if models else listed(told, NO_MODEL)
