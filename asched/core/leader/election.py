@@ -184,6 +184,11 @@ class Election:
         return self._renewed_s
 
     @property
+    def ends_s(self) -> float:
+        """When the lease runs out for whoever saw the last write of ours that may have arrived."""
+        return self._tried_s + self.rules.duration_s
+
+    @property
     def lease(self) -> Mapping[str, Any] | None:
         """The lease as last seen."""
         return self._lease

@@ -1,5 +1,5 @@
-"""How a reflector goes about it: what it asks for, how long it waits after a failure, and how
-reflectors take turns with lists.
+"""How a reflector goes about it: what it asks for, how long it waits after a failure, and what
+reflectors of one process share: turns with lists, and the news that the server answers again.
 """
 
 import asyncio
@@ -10,6 +10,7 @@ from time import monotonic
 from typing import Final
 
 from asched.edge.client.backoff import INITIAL_S, Backoff
+from asched.edge.client.errors import TransportError
 from asched.edge.client.rate import TokenBucket
 from asched.edge.client.retries import PAUSE_S_MAX
 
@@ -45,9 +46,32 @@ class ReflectorOptions:
     clock: Callable[[], float] = monotonic
 
 
-def relists(clock: Callable[[], float] = monotonic) -> TokenBucket:
-    """What the reflectors of one process share, so that not all of them list at once."""
-    return TokenBucket(RELISTS_PER_S, RELISTS_SAVED, clock)
+class Company:
+    """The reflectors of one process: not all of them list at once, and whoever pauses because
+    nobody answered hears of it when another one is answered.
+    """
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self.relists = TokenBucket(RELISTS_PER_S, RELISTS_SAVED, clock)
+        self._pausing: set[asyncio.Future[None]] = set()
+
+    def answered(self) -> None:
+        """The server is there."""
+        for pausing in self._pausing:
+            if not pausing.done():
+                pausing.set_result(None)
+
+    async def until_answered(self, pause: Awaitable[None]) -> bool:
+        """Whether anybody was answered before the pause was over."""
+        answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        over = asyncio.ensure_future(pause)
+        self._pausing.add(answer)
+        try:
+            await asyncio.wait((answer, over), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._pausing.discard(answer)
+            over.cancel()
+        return answer.done()
 
 
 def stream_s(options: ReflectorOptions, *, is_probe: bool) -> float:
@@ -60,27 +84,31 @@ class Pauses:
     themselves: a server that was away and has forgotten our version is asked for a list soon.
     """
 
-    def __init__(self, options: ReflectorOptions, shared: TokenBucket) -> None:
+    def __init__(self, options: ReflectorOptions, company: Company) -> None:
         self._options = options
-        self._shared = shared
+        self._company = company
         self._failures, self._lists = (
             Backoff(options.rng, options.clock, wait_s_max=RETRY_S_MAX) for _ in range(2)
         )
 
     async def after(self, error: Exception) -> None:
         """Longer each time, or, where the server says how long, that and up to INITIAL_S more. Such
-        pauses do not grow: whoever is turned away often would be taken for deaf (`hearing.py`).
+        pauses do not grow: whoever is turned away often would be taken for deaf (`hearing.py`). Nor
+        does a pause outlast by more than INITIAL_S that nobody answers.
         """
+        sleep, some_s = self._options.sleep, INITIAL_S * self._options.rng.random()
         told_s: float | None = getattr(error, "retry_after_s", None)
-        if told_s is None:
-            wait_s = self._failures.next_s()
-        else:
-            wait_s = min(max(told_s, INITIAL_S), PAUSE_S_MAX)
-            wait_s += INITIAL_S * self._options.rng.random()
-        await self._options.sleep(wait_s)
+        if told_s is not None:
+            await sleep(min(max(told_s, INITIAL_S), PAUSE_S_MAX) + some_s)
+            return
+        pause = sleep(self._failures.next_s())
+        if not isinstance(error, TransportError):
+            await pause
+        elif await self._company.until_answered(pause):
+            await sleep(some_s)
 
     async def before_list(self) -> None:
         """Until it is this reflector's turn to list what it has listed before."""
         await self._options.sleep(self._lists.next_s())
-        while wait_s := self._shared.take():
+        while wait_s := self._company.relists.take():
             await self._options.sleep(wait_s * (1.0 + self._options.rng.random()))

@@ -60,12 +60,11 @@ from asched.edge.client.originals import Originals
 from asched.edge.client.pace import (
     LIST_STREAM_S,
     STREAM_SLACK_S,
+    Company,
     Pauses,
     ReflectorOptions,
-    relists,
     stream_s,
 )
-from asched.edge.client.rate import TokenBucket
 from asched.edge.client.reading import (
     LineReader,
     log_failure,
@@ -117,7 +116,7 @@ class Reflector:
         on_failure: Callable[[Kind, ClientError], None] = lambda _kind, _error: None,
         originals: Originals | None = None,
         history: History | None = None,
-        shared: TokenBucket | None = None,
+        company: Company | None = None,
     ) -> None:
         self.kind = kind
         #: The version of it that the server has.
@@ -135,7 +134,8 @@ class Reflector:
         )
         self._originals = originals
         self.codec = KindCodec(kind, log_malformed, originals)
-        self._pauses = Pauses(self.options, shared or relists())
+        self._company = company or Company()
+        self._pauses = Pauses(self.options, self._company)
         self._history = history or History(transport)
         self._history.follow(kind, lambda: self._version)
         self.doubt = Doubt(kind, self._history, self.options.clock)
@@ -228,6 +228,7 @@ class Reflector:
 
     def _take_as_all(self, objects: tuple[Record, ...], version: str, parts: int = 0) -> None:
         self.list_count += 1
+        self._company.answered()
         self._version = version
         self._complained = ""
         self.put(Listed(self.spoken, objects, parts))
@@ -255,6 +256,7 @@ class Reflector:
                         stream.status, await stream.read_all(), stream.header("Retry-After")
                     )
                 self._is_shaken = False
+                self._company.answered()
                 heard = await self._follow(LineReader(stream, self.codec), started_s)
             if not heard:
                 await self.doubt.compare(self._version, was_probe=is_probe)

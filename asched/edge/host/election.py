@@ -6,7 +6,8 @@ frozen API server is not believed in; the fence itself is also looked at by the 
 each turn and by the dispatcher before each write (`may_act`, from any thread), so that a process
 which was stopped and continued does not act on a lease that ran out meanwhile.
 
-Bounds  one request at a time; EVENT_S for the event that tells of a new leader.
+Bounds  one request at a time; EVENT_S for the event that tells of a new leader; HAND_ON_S for
+        handing on a lease that was lost.
 """
 
 import asyncio
@@ -30,7 +31,15 @@ from asched.core.leader.election import (
     Wait,
     WriteLease,
 )
-from asched.edge.client.errors import ApiError, ClientError, Forbidden, TransportError
+from asched.edge.client.errors import (
+    ApiError,
+    ClientError,
+    Conflict,
+    Forbidden,
+    ServerFailed,
+    TooManyRequests,
+    TransportError,
+)
 from asched.edge.client.leases import LeaseClient
 from asched.edge.client.session import Session
 from asched.edge.host.clock import Clock
@@ -40,6 +49,9 @@ from asched.edge.telemetry.component_metrics import LeaderMetrics
 log = logging.getLogger("asched.leader")
 
 EVENT_S: Final = 1.0
+#: Who lost the lease because nobody answered tries for so long to give it back. A guess: whoever
+#: starts after a longer silence has to see the lease unchanged for as long as it lasts.
+HAND_ON_S: Final = 60.0
 #: The lock's client gives up after half the renew deadline, but not before this.
 REQUEST_S_MIN: Final = 1.0
 #: As long past the lease's end the health check still believes in a leader.
@@ -145,17 +157,40 @@ class Campaign:
             return
         self.election.resign()
         try:
-            lease = await client.get()
-            write = (
-                None
-                if lease is None
-                else self.election.release(lease, self._now_s(), is_dying=is_dying)
-            )
-            if write is not None:
-                await client.update(write.lease, write.record.spec())
+            await self._give_back(client, is_dying=is_dying)
         except ClientError as error:
             log.warning("Failed to release lock", extra={"lock": self._label, "err": error})
         self._metrics.leads(self._stand.name, is_leader=False)
+
+    async def hand_on(self, client: LeaseClient, *, is_settled: bool) -> None:
+        """After `run`: give back what was lost because nobody answered, once somebody does.
+
+        Whoever was cut off, too, would see a record that is new to them, and wait for its whole
+        length. Unless `is_settled` something of ours may still be carried out: then the lease ends
+        by itself first, as for whoever saw all of it.
+        """
+        if not is_settled:
+            await asyncio.sleep(max(self.election.ends_s - self._now_s(), 0.0))
+        until_s = self._now_s() + HAND_ON_S
+        while self._now_s() < until_s:
+            try:
+                await self._give_back(client)
+            except (TransportError, ServerFailed, TooManyRequests, Conflict):
+                await asyncio.sleep(self._stand.rules.retry_s)
+            except ClientError as error:
+                log.warning("Failed to release lock", extra={"lock": self._label, "err": error})
+                return
+            else:
+                return
+
+    async def _give_back(self, client: LeaseClient, *, is_dying: bool = False) -> None:
+        """If it is ours. Raises ClientError."""
+        lease = await client.get()
+        if lease is None:
+            return
+        write = self.election.release(lease, self._now_s(), is_dying=is_dying)
+        if write is not None:
+            await client.update(write.lease, write.record.spec())
 
     # --- inside ----------------------------------------------------------------------------------
 
@@ -279,6 +314,10 @@ class Candidate:
     async def release(self) -> None:
         """Hand the lease on at an orderly end; `run` must not run any more."""
         await self.campaign.release(self._stand.client(self._session))
+
+    async def hand_on(self, *, is_settled: bool) -> None:
+        """After `run`: give back what was lost, as soon as that can be done."""
+        await self.campaign.hand_on(self._stand.client(self._session), is_settled=is_settled)
 
     def _began(self) -> None:
         self.is_leading.set()

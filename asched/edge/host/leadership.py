@@ -6,6 +6,10 @@ from typing import Protocol
 from asched.core.cycle.orders import LeaderDied
 
 
+class LostLeadershipError(Exception):
+    """Somebody else may lead from now on: this process has to end."""
+
+
 class Leadership(Protocol):
     """The part of an election that the loops need."""
 
@@ -31,3 +35,8 @@ class Leadership(Protocol):
 
     async def release(self) -> None:
         """Hand the lease on."""
+
+    async def hand_on(self, *, is_settled: bool) -> None:
+        """After `run`: give back what was lost, as soon as that can be done. `is_settled`: nothing
+        that was asked for can still be carried out.
+        """

@@ -31,14 +31,14 @@ from asched.edge.client.dispatch import Dispatcher
 from asched.edge.client.errors import ClientError, HistoryChanged
 from asched.edge.client.history import History
 from asched.edge.client.originals import Originals
-from asched.edge.client.pace import ReflectorOptions, relists
+from asched.edge.client.pace import Company, ReflectorOptions
 from asched.edge.client.polling import Poller
 from asched.edge.client.session import Session
 from asched.edge.client.watch import POD_FIELD_SELECTOR, Reflector
 from asched.edge.host.clock import Clock
 from asched.edge.host.hearing import DeafError, Hearing, StartOverError
 from asched.edge.host.inbox import Inbox, Listener
-from asched.edge.host.leadership import Leadership
+from asched.edge.host.leadership import Leadership, LostLeadershipError
 from asched.edge.host.memory import own_process
 from asched.edge.host.plugin_calls import PluginCalls
 from asched.edge.host.tasks import Tasks
@@ -59,10 +59,6 @@ WALL_CLOCK_S: Final = 0.5
 
 class CannotStartError(Exception):
     """The scheduler cannot begin; the message is one clear line with its cure."""
-
-
-class LostLeadershipError(Exception):
-    """Somebody else may lead from now on: this process has to end."""
 
 
 class Scheduler:
@@ -101,7 +97,7 @@ class Scheduler:
         self.reflectors: dict[Kind, Reflector] = {}
         self._pollers: dict[Kind, Poller] = {}
         self.hearing = Hearing(self.reflectors, self.clock.awake_s)
-        self.history, self._relists = History(session.general), relists(self.clock.awake_s)
+        self.history, self._company = History(session.general), Company(self.clock.awake_s)
         self._memory = memory or own_process()
         self._rng = rng or random.Random()
         for kind in kinds:
@@ -149,7 +145,7 @@ class Scheduler:
             on_failure=self._on_failure,
             originals=originals,
             history=self.history,
-            shared=self._relists,
+            company=self._company,
         )
         if self._is_following:
             self._follow(kind)
@@ -199,7 +195,8 @@ class Scheduler:
                     self._is_open = was_active
                     self._wake()
                 await self._first(self._stop.wait(), self.tasks.failed)
-                await self._hand_over(await self._drain())
+                await self._drain()
+                await self._hand_over(self._unsettled)
                 turns.cancel()
             except (DeafError, HistoryChanged) as error:
                 await self._give_up(error)
@@ -211,8 +208,7 @@ class Scheduler:
 
     async def _turns(self) -> None:
         """Hand facts to the machine and effects to the dispatcher, one turn after the other."""
-        loop = asyncio.get_running_loop()
-        machine, inbox = self.machine, self.inbox
+        loop, machine, inbox = asyncio.get_running_loop(), self.machine, self.inbox
         while True:
             machine.is_active = self._is_open and self.may_act()
             for effect in self._told.handle(inbox.drain(), self.clock.now_s()):
@@ -308,10 +304,11 @@ class Scheduler:
             await reflector.synced.wait()
 
     def _follow(self, kind: Kind) -> None:
-        self.tasks.spawn(f"watch {kind.resource}", self.reflectors[kind].run())
-        listener, name = self._listeners.get(kind), f"listener to {kind.resource}"
-        if listener is not None and not self.tasks.has(name):
-            self.tasks.spawn(name, listener.run())
+        name = kind.resource
+        self.tasks.spawn(f"watch {name}", self.reflectors[kind].run())
+        listener = self._listeners.get(kind)
+        if listener is not None and not self.tasks.has(f"listener to {name}"):
+            self.tasks.spawn(f"listener to {name}", listener.run())
 
     def _poll(self, kind: Kind) -> None:
         self.tasks.spawn(f"list {kind.name}", self._pollers[kind].run())
@@ -351,16 +348,16 @@ class Scheduler:
         """Lead as long as it lasts. Nothing is decided or sent after that."""
         await leadership.run()
         self._is_open = self.machine.is_active = False
+        is_settled = not self._unsettled
+        await self.tasks.cancel("dispatcher")
+        await leadership.hand_on(is_settled=is_settled)
         raise LostLeadershipError("another process may lead now")
 
     # --- end -------------------------------------------------------------------------------------
 
-    async def _drain(self) -> int:
-        """No pod is popped, bindings under way get their answer, the lanes empty. How many pods are
-        past the point of return without one.
-        """
-        self.is_stopping = True
-        self._is_open = self.machine.is_active = False
+    async def _drain(self) -> None:
+        """No pod is popped, bindings under way get their answer, the lanes empty."""
+        self.is_stopping, self._is_open, self.machine.is_active = True, False, False
         until_s = self.clock.now_s() + DRAIN_S / 2
         while not self.machine.is_idle and self.clock.now_s() < until_s:
             await self._turn(until_s - self.clock.now_s())
@@ -368,6 +365,10 @@ class Scheduler:
         if self.inbox:  # what never left is answered by now
             await self._first(self._taken_in(), self.tasks.failed, timeout_s=DRAIN_S / 2)
         log.info("drained", extra={"bindings_left": self.machine.bindings})
+
+    @property
+    def _unsettled(self) -> int:
+        """Bindings that may still be carried out."""
         return sum(pod.stage is Stage.BINDING for pod in self.machine.context.waiting)
 
     async def _hand_over(self, unsettled: int = 0) -> None:
@@ -382,8 +383,7 @@ class Scheduler:
 
     async def _give_up(self, why: Exception) -> None:
         """Nothing leaves any more, also not what waits in its lane; somebody else may lead."""
-        self._is_void = True
-        self._is_open = self.machine.is_active = False
+        self._is_void, self._is_open, self.machine.is_active = True, False, False
         await self.tasks.cancel("dispatcher")
         await self._hand_over()
         if not self._stop.is_set():

@@ -41,9 +41,10 @@ from asched.edge.host.ending import AskedToEndError, Ending
 from asched.edge.host.extenders import Consultants
 from asched.edge.host.hearing import StartOverError
 from asched.edge.host.inspection import Inspection
+from asched.edge.host.leadership import LostLeadershipError
 from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.listeners import listeners_of
-from asched.edge.host.loops import LostLeadershipError, Scheduler
+from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.host.pages import Pages
 from asched.edge.host.shadowing import Shadowing, ShadowPlan

@@ -34,7 +34,8 @@ from asched.edge.host.clashes import Clashes
 from asched.edge.host.clock import Clock
 from asched.edge.host.election import Candidate, Stand
 from asched.edge.host.hearing import StartOverError
-from asched.edge.host.loops import LostLeadershipError, Scheduler
+from asched.edge.host.leadership import LostLeadershipError
+from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import MeasuredDispatcher
 from asched.edge.host.recording.recorder import Recorder, head_of
 from asched.edge.host.user_plugins.catalogue import Catalogue

@@ -6,6 +6,7 @@ import pytest
 
 from asched.edge.client import aio, pace, watch
 from asched.edge.client.errors import DeadlineExceeded
+from asched.edge.client.pace import Company
 from asched.edge.client.rate import TokenBucket
 from tests.edge.client.scripted import status
 from tests.edge.client.watch_world import (
@@ -145,16 +146,17 @@ async def test_lists_after_an_expiry_come_ever_more_slowly():
 
 async def test_kinds_share_how_often_they_list_again():
     expired = streams(("ERROR", status(410, "Expired", "too old")))
-    shared = TokenBucket(1.0, 2, clock=lambda: 0.0)
+    company = Company()
+    company.relists = TokenBucket(1.0, 2, clock=lambda: 0.0)
     world = World(initial(), *[expired, initial()] * 2, expired)
 
     async def refilled(seconds):
         world.waits_s.append(seconds)
         await asyncio.sleep(0)
         if len(world.waits_s) == 4:
-            shared.limit(1.0, 2)
+            company.relists.limit(1.0, 2)
 
     world.sleep = refilled
-    async with living(world, shared=shared) as reflector:
+    async with living(world, company=company) as reflector:
         assert reflector.list_count == 3
     assert 1.0 <= world.waits_s[3] < 2.0  # none was left

@@ -13,8 +13,9 @@ from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import Clock, counter_s
 from asched.edge.host.configuration.file import load_config
 from asched.edge.host.election import Stand
+from asched.edge.host.leadership import LostLeadershipError
 from asched.edge.host.lease_thread import LeaseThread
-from asched.edge.host.loops import LostLeadershipError, Scheduler
+from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import MeasuredDispatcher
 from asched.edge.telemetry.metrics import Metrics
 from asched.lab.apiserver.faults import Fault
@@ -167,7 +168,7 @@ async def test_an_orderly_end_hands_the_lease_on(server, tmp_path):
 
 
 async def test_a_leader_whose_api_server_freezes_for_it_stops_and_another_goes_on(server, tmp_path):
-    """1. Renewals of `a` hang. 2. `a` ends before its lease does. 3. `b` binds what is left."""
+    """1. Renewals of `a` hang. 2. `a` stops before its lease ends. 3. `b` binds what is left."""
     rules = {"lease_s": 6.0, "renew_s": 1.5}  # far apart, for a computer that is busy
     async with a_replica("a", tmp_path, **rules) as first:
         await until(first.campaign.is_leading.is_set)
@@ -175,8 +176,7 @@ async def test_a_leader_whose_api_server_freezes_for_it_stops_and_another_goes_o
             await until(lambda: second.scheduler.is_synced)
             renewed_s = first.campaign.campaign.election.renewed_s
             server.faults.add(Fault("delay", path="/leases", seconds=2 * HANG_S))
-            with pytest.raises(LostLeadershipError):
-                await first.task
+            await until(lambda: not first.scheduler.tasks.has("dispatcher"))
             clock = first.scheduler.clock
 
             assert clock.now_s() < renewed_s + rules["lease_s"]
@@ -184,6 +184,8 @@ async def test_a_leader_whose_api_server_freezes_for_it_stops_and_another_goes_o
             assert not second.campaign.campaign.election.is_leader
 
             server.faults.clear()
+            with pytest.raises(LostLeadershipError):
+                await first.task
             server.create("pods", a_pod("web"))
             await until(lambda: bound(server) == {"web"}, rules["lease_s"] + 20.0)
 
@@ -197,10 +199,27 @@ async def test_a_leader_that_lost_sends_nothing_that_still_waited(server, tmp_pa
         clock.jumped_s = 3_600.0
 
         server.create("pods", a_pod("late"))
+        await until(lambda: not first.scheduler.tasks.has("dispatcher"))
+        server.faults.clear()
         with pytest.raises(LostLeadershipError):
             await first.task
 
         assert bound(server) == set()
+
+
+async def test_a_leader_that_lost_gives_the_lease_back_as_soon_as_it_is_answered(server, tmp_path):
+    """Or else `b`, who saw nothing of the last renewals either, would wait a minute."""
+    rules = {"lease_s": 60.0, "renew_s": 1.5}
+    async with a_replica("a", tmp_path, **rules) as first:
+        await until(first.campaign.is_leading.is_set)
+        async with a_replica("b", tmp_path, **rules) as second:
+            await until(lambda: second.scheduler.is_synced)
+            server.faults.add(Fault("reset_before", path="/leases"))
+            await until(lambda: not first.scheduler.tasks.has("dispatcher"))
+            server.faults.clear()
+            with pytest.raises(LostLeadershipError):
+                await first.task
+            await until(second.campaign.is_leading.is_set)
 
 
 async def test_with_a_delayed_cache_a_standby_lists_nothing_until_it_leads(server, tmp_path):

@@ -113,6 +113,9 @@ class Lead:
     async def release(self):
         self.is_released = True
 
+    async def hand_on(self, *, is_settled):
+        pass
+
 
 async def test_nothing_is_decided_behind_the_fence(server, tmp_path):
     """The dispatcher here sends whatever it is given: the loop looks at the lease by itself."""

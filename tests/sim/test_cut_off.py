@@ -1,0 +1,50 @@
+"""A wire on which nothing came through for as long as a lease: how soon is somebody bound again?"""
+
+from collections.abc import Callable
+
+import pytest
+
+from asched.lab.sim.faults import LostAnswers
+from asched.lab.sim.process import LEASE_S
+from asched.lab.sim.steps import AddNodes, AddPods
+from asched.lab.sim.world import World
+
+#: Seeds of one case.
+LIVES = 12
+#: What the trial on a real control plane asks for, at these leases: 10 s of 15.
+RECOVERS_IN_S = LEASE_S * 2 / 3
+
+
+def nothing_passes(world: World, seconds: float) -> None:
+    for process in world.processes:
+        process.cut_off(seconds)
+
+
+def answers_are_lost(world: World, seconds: float) -> None:
+    world.troubles.begin(LostAnswers(rate=1.0, applied_share=1.0))
+    world.clock.after(seconds, lambda: world.troubles.end(LostAnswers))
+
+
+def recovery_s(seed: int, trouble: Callable[[World, float], None]) -> float:
+    """Seconds from the end of the trouble to the next binding."""
+    with World(seed, replicas=2) as world:
+        AddNodes(count=4, cpu=(8,)).do(world)
+        world.run_for(world.rng.uniform(12.0, 15.0))
+        bound_s: list[float] = []
+        world.on_bound.append(lambda _bind: bound_s.append(world.clock.now_s()))
+        trouble(world, LEASE_S)
+        world.run_for(LEASE_S)
+        healed_s = world.clock.now_s()
+        AddPods(count=3).do(world)
+        world.run_for(4 * LEASE_S)
+        assert not world.ledger.broken
+        assert len(bound_s) == 3
+        return bound_s[0] - healed_s
+
+
+@pytest.mark.parametrize("trouble", [nothing_passes, answers_are_lost])
+def test_whoever_lost_the_lease_gives_it_back_when_it_can(
+    trouble: Callable[[World, float], None],
+) -> None:
+    took_s = [recovery_s(seed, trouble) for seed in range(LIVES)]
+    assert max(took_s) < RECOVERS_IN_S, sorted(round(seconds, 1) for seconds in took_s)
