@@ -44,6 +44,25 @@ def test_pods_with_equal_keys_get_equal_answers(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("name", FILTERS)
+def test_pods_with_equal_verdict_keys_are_rejected_alike_at_any_moment(
+    name: str, seed: int
+) -> None:
+    """By the same plugin on the same rows, be it in other words."""
+    world = a_world(seed)
+    plugin = MAKERS[name](None, world.cluster)
+    assert isinstance(plugin, CachedPlugin)
+    for _ in changes(world, seed, CHANGES):
+        by_key: dict[object, object] = {}
+        for pod in world.waiting:
+            info = world.cluster.classes.info_of(pod)
+            (answer,) = _ask(plugin, info, world)[:1]
+            said = answer.said.status.code, _on_live_rows(answer, world)
+
+            assert by_key.setdefault(plugin.verdict_key(info), said) == said
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", dict.fromkeys((*FILTERS, *SCORERS)))
 def test_answers_change_only_where_the_plugin_says_so(name: str, seed: int) -> None:
     world = a_world(seed)

@@ -63,13 +63,20 @@ class Looks:
         if runner.nominated_node(pod) or runner.consults(pod) or not active_plugins.keeps_all:
             return None
         is_of_class = runner.treats_equals_alike(active_plugins)
-        rejectors = self._known(runner, pod) if is_of_class else _rejectors(runner, pod)
+        if is_of_class:
+            judged = tuple([plugin.verdict_key(pod) for plugin in active_plugins.judges])
+            rejectors = self._known(runner, pod, (active_plugins.idle, judged))
+        else:
+            rejectors = _rejectors(runner, pod)
         if rejectors is None or _may_make_room(context, runner, pod):
             return None
         return Verdict(rejectors, is_of_class)
 
-    def _known(self, runner: Runner, pod: PodInfo) -> frozenset[str] | None:
-        key = runner.cache.state_of(pod).number, pod.pod.priority
+    def _known(self, runner: Runner, pod: PodInfo, judged: Hashable) -> frozenset[str] | None:
+        """Those who are judged alike, each by a class of its own maybe, are looked at once: a
+        thousand claims that wait for a place for one.
+        """
+        key = runner.profile.scheduler_name, judged, pod.pod.priority
         if key not in self._found:
             self._found[key] = _rejectors(runner, pod)
         return self._found[key]

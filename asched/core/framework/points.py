@@ -181,6 +181,12 @@ class CachedPlugin(Plugin):
         """
         return pod.cls.number
 
+    def verdict_key(self, pod: PodInfo) -> Hashable:
+        """Pods with equal keys are rejected on the same rows as the cluster stands, be it that one
+        more change tells them apart: claims of their own that nobody uses yet, say.
+        """
+        return self.share_key(pod)
+
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         """A value that differs once counts have moved that this answer was made from.
 

@@ -12,12 +12,19 @@ from asched.core.framework.points import (
     PreFilterResult,
 )
 from asched.core.framework.status import SUCCESS, Status, pending, unschedulable
-from asched.core.model.kinds import NODE, POD
+from asched.core.model.kinds import (
+    CSI_NODE,
+    NODE,
+    PERSISTENT_VOLUME,
+    PERSISTENT_VOLUME_CLAIM,
+    POD,
+)
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.nodes import Aspect
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
+from tests.volume_builders import a_claim, a_csi_node, a_volume
 
 
 class Scene:
@@ -117,6 +124,36 @@ def test_equals_are_looked_at_once_while_nothing_moves() -> None:
     assert asked == []
     assert scene.look(wants(name="other", cpu="1")) is not None
     assert len(asked) >= 1
+
+
+def test_who_differs_by_claims_that_nobody_uses_is_looked_at_with_the_others() -> None:
+    """A thousand replicas, each with a claim of its own: one look for all of them."""
+    ready = a_node("n1").allocatable(cpu="2", **{"attachable-volumes-csi-csi": "1"})
+    scene = Scene(ready)
+    for number in range(4):
+        scene.cluster.apply(
+            Seen(PERSISTENT_VOLUME, a_volume(f"v{number}", csi=("csi", f"h{number}")))
+        )
+        claim = a_claim(f"c{number}", volume=f"v{number}")
+        scene.cluster.apply(Seen(PERSISTENT_VOLUME_CLAIM, claim))
+    scene.cluster.apply(Seen(CSI_NODE, a_csi_node("n1", {"csi": 1})))
+    full = ({"NodeVolumeLimits"}, True)
+    scene.cluster.apply(Seen(POD, claims("a", "c0").on("n1").build()))
+    assert scene.look(claims("b", "c1")) == full
+    (runner,) = scene.context.runners.values()
+    asked = []
+    real = runner.fitting
+    runner.fitting = lambda pod: asked.append(pod) or real(pod)  # type: ignore[method-assign]
+    assert scene.look(claims("c", "c2")) == full
+    assert asked == []
+    assert scene.look(claims("d", "c2", "c3")) == full, "two volumes are another matter"
+    assert scene.look(claims("e", "c0")) is None, "this volume is there already"
+    assert len(asked) == 2
+
+
+def claims(name: str, *wanted: str) -> PodBuilder:
+    volumes = [{"name": c, "persistentVolumeClaim": {"claimName": c}} for c in wanted]
+    return a_pod(name).spec(volumes=volumes)
 
 
 def test_what_is_kept_is_forgotten_when_anything_moves() -> None:

@@ -36,10 +36,15 @@ class ActivePlugins:
     noughts: tuple[str, ...]
 
     @property
+    def judges(self) -> tuple[CachedPlugin, ...]:
+        """Who has a say in where a pod fits, once each."""
+        asked: list[CachedPlugin] = [filterer.plugin for filterer in self.filters]
+        return tuple(dict.fromkeys((*asked, *self.pre_filters)))
+
+    @property
     def keeps_all(self) -> bool:
         """Whether all answers about where a pod fits are kept: then they hold for its equals."""
-        asked = (*self.pre_filters, *(filterer.plugin for filterer in self.filters))
-        return all(plugin.depends_on is not None for plugin in asked)
+        return all(plugin.depends_on is not None for plugin in self.judges)
 
 
 def cached_plugins(profile: Profile) -> tuple[CachedPlugin, ...]:

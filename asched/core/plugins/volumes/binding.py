@@ -103,6 +103,12 @@ class VolumeBinding(
         """Pods without claims share their answer; others have claims of their own, mostly."""
         return pod.cls.number if pod.cls.storage.claims else IDLE
 
+    def verdict_key(self, pod: PodInfo) -> Hashable:
+        claims = self._claims(pod)
+        if isinstance(claims, Status) or claims.delayed:
+            return self.share_key(pod)
+        return claims.bound
+
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         claims = self._claims(pod)
         if isinstance(claims, Status):

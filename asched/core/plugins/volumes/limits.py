@@ -90,6 +90,16 @@ class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
         """Pods without volumes share their answer; others have claims of their own, mostly."""
         return pod.cls.number if _counts(pod) else IDLE
 
+    def verdict_key(self, pod: PodInfo) -> Hashable:
+        """Volumes that nobody uses yet count by their number."""
+        if not _counts(pod):
+            return IDLE
+        wanted, index = self._wanted(pod), self._cluster.volumes
+        volumes = [volume for _, group in wanted.volumes for volume in group]
+        if wanted.problem is not None or any(map(index.rows_of, volumes)):
+            return self.share_key(pod)
+        return tuple([(driver, len(group)) for driver, group in wanted.volumes])
+
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         return self._wanted(pod) if _counts(pod) else None
 

@@ -89,6 +89,12 @@ class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
         """Pods without volumes share their answer; others have claims of their own, mostly."""
         return pod.cls.number if pod.cls.storage is not NO_STORAGE else IDLE
 
+    def verdict_key(self, pod: PodInfo) -> Hashable:
+        storage = pod.cls.storage
+        if storage is NO_STORAGE or storage.disks or self._exclusive(pod).missing:
+            return self.share_key(pod)
+        return self._in_use(pod) > 0
+
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         missing, exclusive = self._exclusive(pod)
         if missing or not exclusive:

@@ -76,6 +76,9 @@ class VolumeZone(PreFilterPlugin, FilterPlugin):
         """Pods without claims share their answer; others have claims of their own, mostly."""
         return pod.cls.number if pod.cls.storage.claims else IDLE
 
+    def verdict_key(self, pod: PodInfo) -> Hashable:
+        return self._wanted(pod)
+
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
         return self._wanted(pod)
 
