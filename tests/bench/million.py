@@ -4,7 +4,8 @@
     spread          pods that spread over zones, as far as that goes
     node-affinity   pods that want one of two zones
 
-on one core, as the decide mode counts: processor time of taking pods in, deciding, confirming. With
+on one core, as the decide mode counts: processor time of taking pods in, deciding, confirming;
+`looked_per_pod` is how many numbers of a ranking a decision reads. With
 `--churn N` so many nodes a second of that time say that they offer something else. Nodes are told
 to the machine and not kept as API objects beside it, so that the memory is the scheduler's own.
 """
@@ -54,6 +55,14 @@ def told(*changed: tuple[int, str]) -> list[Seen]:
     return [Seen(NODE, record) for record in _codec.array(orjson.dumps(made)) or ()]
 
 
+def looked(world: DecideWorld) -> int:
+    """Entries of rankings that were read so far, to keep their peaks and to find the best row."""
+    (runner,) = world.runners.values()
+    states = (kept.state for kept in runner.cache._by_keys.values())
+    peaks = (getattr(state.ranking, "peaks", None) for state in states if state is not None)
+    return sum(one.looked for one in peaks if one is not None)
+
+
 async def measure(name: str, nodes: int, pods: int, churn: int) -> dict[str, Any]:
     world = DecideWorld(default_configuration(SCHEDULER))
     for start in range(0, nodes, CHUNK):
@@ -75,7 +84,7 @@ async def measure(name: str, nodes: int, pods: int, churn: int) -> dict[str, Any
     await _create(world, (scheduled_by(maker(i, nodes), SCHEDULER) for i in range(WARM)), "bench")
     await world.until(lambda: world.pods.scheduled_count >= WARM, TIMEOUT_S, "the first pods")
     world.forget_measured()
-    changed[0] = 0
+    changed[0], before = 0, looked(world)
     await _create(
         world, (scheduled_by(maker(i, nodes), SCHEDULER) for i in range(WARM, WARM + pods)), "bench"
     )
@@ -88,6 +97,7 @@ async def measure(name: str, nodes: int, pods: int, churn: int) -> dict[str, Any
         "engine_s": facts["engine_s"],
         "full_passes": facts["full_passes"],
         "rows": facts["rows"],
+        "looked_per_pod": round((looked(world) - before) / pods),
         "rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024,
     }
     await world.close()

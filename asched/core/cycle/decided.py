@@ -174,7 +174,7 @@ def _best(ranking: Ranking, attempt: int, nodes: NodeTable) -> tuple[Any, ...] |
     if not ranking.is_whole:
         return None
     best = []
-    for row, total in ranking.first(BEST_MAX):
+    for row, total in ranking.peaks.first(BEST_MAX):
         node = nodes.node_at[row]
         if node is not None:
             shares, numbers = ranking.numbers_of(row)

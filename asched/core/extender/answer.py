@@ -23,7 +23,7 @@ from asched.core.extender import wire
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
 from asched.core.framework.results.classes import ClassState
-from asched.core.framework.results.ranking import NOT_FEASIBLE
+from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import Code, PointError, Status
 from asched.core.model.decode import decode

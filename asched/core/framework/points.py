@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.framework.domain_codes import DomainCodes
 from asched.core.framework.effects import Effect
 from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
 from asched.core.framework.status import SUCCESS, Code, Reason, Status
@@ -142,12 +143,14 @@ class PreFilterResult(NamedTuple):
     `node_names`: the only nodes to look at, None for all. `data` goes to Filter, Reserve, PreBind.
     `moved` logs rows about which the second half will answer something else though nothing of the
     row changed, since counts did elsewhere; it is up to date once `stamp` has been asked.
+    `by_domain`, if it has a column, is all that the filter says.
     """
 
     status: Status = SUCCESS
     node_names: frozenset[str] | None = None
     data: Any = None
     moved: RowLog | None = None
+    by_domain: DomainCodes | None = None
 
 
 class _Idle:
@@ -260,6 +263,10 @@ class ScorePlugin(CachedPlugin):
     fixes_ties: ClassVar[bool] = False  # of equal nodes the first row wins; else one is drawn
     #: Whether final scores are looked at: 0..100 or an error. In-tree rules are trusted.
     is_checked: ClassVar[bool] = False
+
+    def heeds_feasible(self, pod: PodInfo) -> bool:  # noqa: ARG002
+        """Of one that `reads_feasible`: whether it matters to what it says of this pod."""
+        return self.reads_feasible
 
     @abstractmethod
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:

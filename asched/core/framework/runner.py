@@ -36,8 +36,8 @@ from asched.core.framework.results.nominated_filter import (
     NominatedPods,
     RefusedRows,
 )
+from asched.core.framework.results.peaks import NOT_FEASIBLE, Peaks
 from asched.core.framework.results.pre_filter import not_satisfying
-from asched.core.framework.results.ranking import NOT_FEASIBLE, choose
 from asched.core.framework.results.sampling import Sampler
 from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.trial import Trial
@@ -137,20 +137,18 @@ class Runner:
             meter.filtered(outcome.asked, state.filters, judged)
         if count == 0:
             return self.rejection(pod, state, refused.told, within=within)
-        among = mask.mask if feasible is None else feasible
-        sample = self._sampler.sample(among, count, self.cluster.nodes.count)
-        if sample is not None:
-            among = feasible = sample
-            count = int(np.count_nonzero(sample))
+        if self._sampler.is_on:
+            among = mask.mask if feasible is None else feasible
+            sample = self._sampler.sample(among, count, self.cluster.nodes.count)
+            if sample is not None:
+                feasible, count = sample, int(np.count_nonzero(sample))
         if count == 1:
-            row = int(np.argmax(among))
+            row = int(np.argmax(mask.mask if feasible is None else feasible))
             return self._decision(state, row, 1, None)
-        ranking = state.rank(pod, feasible)
+        row, total = state.ranking.choose(pod, 0 if self._fixes_ties else seed, feasible)
         if meter is not None:
             meter.ranked(*state.ranking.asked, count)
-        seed = 0 if self._fixes_ties else seed
-        row = choose(ranking, seed, state.ranking.peaks if feasible is None else None)
-        return self._decision(state, row, count, int(ranking[row]))
+        return self._decision(state, row, count, total)
 
     @property
     def has_extenders(self) -> bool:
@@ -216,7 +214,8 @@ class Runner:
             more = np.zeros(len(granted), dtype=np.int64)
             more[: len(extra)] = extra
             ranking = np.where(granted, ranking + more, NOT_FEASIBLE)
-        row = choose(np.where(granted, ranking, NOT_FEASIBLE), 0 if self._fixes_ties else seed)
+        peaks = Peaks(np.where(granted, ranking, NOT_FEASIBLE))
+        row = peaks.choose(0 if self._fixes_ties else seed)
         return self._decision(state, row, count, int(ranking[row]))
 
     def _same(self, granted: Mask, before: Sequence[Node | None]) -> Mask:

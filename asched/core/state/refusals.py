@@ -20,12 +20,9 @@ Bounds  PAIRS_MAX owners and nodes; the oldest are forgotten first. CONTESTED_MA
 """
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from math import ceil
 from typing import Final, NamedTuple
-
-import numpy as np
-import numpy.typing as npt
 
 from asched.core.model.pod import Pod
 from asched.core.state.nodes import NodeTable
@@ -45,8 +42,6 @@ LEVEL_MAX: Final = 4.0
 HALF_S: Final = 30.0
 HEADROOM_PART: Final = 4
 CONTESTED_MAX: Final = 1_024
-
-Mask = npt.NDArray[np.bool_]
 
 
 class _Held(NamedTuple):
@@ -152,8 +147,8 @@ class Refusals:
         for kept in (self._chosen_s, self._strangers):
             kept.pop(node_name, None)
 
-    def crowded(self, pod: PodInfo, feasible: Mask, now_s: float) -> list[int]:
-        """Which of the feasible rows (bool[N]) are contested, and would not keep the room that is
+    def crowded(self, pod: PodInfo, is_feasible: Callable[[int], bool], now_s: float) -> list[int]:
+        """Which of the feasible rows are contested, and would not keep the room that is
         to be left if the pod went there.
         """
         if not self._contested:
@@ -165,8 +160,11 @@ class Refusals:
             if not level:
                 over.append(name)
                 continue
-            is_open = 0 <= row < len(feasible) and feasible[row]
-            if is_open and not self._leaves_room(pod, row, ceil(level), known.amounts):
+            if (
+                row >= 0
+                and is_feasible(row)
+                and not self._leaves_room(pod, row, ceil(level), known.amounts)
+            ):
                 found.append(row)
         for name in over:
             del self._contested[name]

@@ -9,7 +9,7 @@ from asched.core.cycle.context import Attempt
 from asched.core.cycle.decided import read
 from asched.core.cycle.history import Step
 from asched.core.framework.effects import Bind
-from asched.core.framework.results.ranking import NOT_FEASIBLE
+from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.runner import Decision
 from asched.core.model.kinds import NODE
 from asched.core.state import journal

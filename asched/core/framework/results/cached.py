@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.framework.domain_codes import DomainCodes
 from asched.core.framework.points import CachedPlugin, FilterPlugin, ScorePlugin
 from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
 from asched.core.framework.results.prepared import Prepared, PreparedScores, Work
@@ -21,6 +22,7 @@ I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 NO_VALUES: Final[I64] = np.zeros(0, dtype=np.int64)
+NO_CODES: Final[I32] = np.zeros(0, dtype=np.int32)
 
 
 class CachedResult(ByRow[PodInfo]):
@@ -140,13 +142,39 @@ class CachedVerdict(CachedResult):
     plugin: FilterPlugin
 
     @property
+    def by_domain(self) -> DomainCodes | None:
+        """What it says of whole domains, where that is all; then nothing is kept by row."""
+        told = self.prepared.result.by_domain
+        return told if told is not None and told.column is not None else None
+
+    @property
     def codes(self) -> I32:
-        return self.values
+        told = self.by_domain
+        return self.values if told is None else told.by_row(self._nodes.height)
+
+    def code_of(self, row: int) -> int:
+        """The same for one row."""
+        told = self.by_domain
+        code: int = self.values.item(row) if told is None else told.of_row(row)
+        return code
 
     @property
     def is_clear(self) -> bool:
-        """Whether no row is rejected."""
+        """Whether no row is rejected by what is kept by row."""
         return self.is_uniform
+
+    def refresh(self, pod: PodInfo) -> None:
+        told, version = self.prepared.result.by_domain, self.prepared.version
+        self.update(pod, version if told is None else (version, told.column is None))
+
+    def _make_all(self, pod: PodInfo) -> None:
+        if self.by_domain is None:
+            super()._make_all(pod)
+        else:
+            self.logs, self.values, self.is_uniform = (), NO_CODES, True
+
+    def _make_rows(self, pod: PodInfo, rows: Rows) -> bool:
+        return self.by_domain is not None or super()._make_rows(pod, rows)
 
     def ask_left(self, pod: PodInfo, left: Mask) -> None:
         """Ask anew about these rows alone. The others count as clear."""

@@ -22,6 +22,7 @@ from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.filter_errors import end_on_errors
 from asched.core.framework.results.moves import COUNTS, PLACEMENTS, Moves
+from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.results.pre_filter import PreFilterOutcome, pre_filter
 from asched.core.framework.results.prepared import Prepared
 from asched.core.framework.results.ranking import Ranking
@@ -175,10 +176,10 @@ class ClassState:
     def fits(self, row: int) -> bool:
         """Whether the filters let the pod onto a row, be it among PreFilter's node names or not."""
         if self.outcome.rows is None or row in self.outcome.rows:
-            return bool(self.mask.mask[row])
+            return self.mask.has(row)
         if not self._cluster.nodes.columns.read("live")[row]:
             return False
-        return not any(verdict.plugin.asks_left or verdict.codes[row] for verdict in self.active)
+        return not any(verdict.plugin.asks_left or verdict.code_of(row) for verdict in self.active)
 
     def rank(self, pod: PodInfo, feasible: Mask | None = None) -> I64:
         """int64[N]: the total of each feasible row, NOT_FEASIBLE elsewhere.
@@ -186,7 +187,12 @@ class ClassState:
         `feasible` restricts the kept set for this attempt alone (nominated pods, extenders,
         sampling); nothing of such a ranking is kept.
         """
-        return self.ranking.of(pod) if feasible is None else self.ranking.once(pod, feasible)
+        if feasible is not None:
+            return self.ranking.once(pod, feasible)
+        totals = self.ranking.of(pod)
+        if self.mask.by_domain is None:
+            return totals
+        return np.where(self.mask.mask, totals, NOT_FEASIBLE)
 
     def data_of(self, plugin: str) -> Any:
         """What a plugin's PreFilter prepared; None if it has no such half."""

@@ -1,7 +1,11 @@
 """Where a class of pods fits: the codes of its filters folded into one mask.
 
-codes int32[N] of each filter ─┐
-rows that PreFilter left ──────┴─> bool[N]
+    codes int32[N] of each filter ─┐
+    rows that PreFilter left ──────┴─> passing bool[N] ─┐
+    codes int32[D] of whole domains ────────────────────┴─> mask bool[N]
+
+One filter may speak of whole domains (`domain_codes.py`). What the others say is kept by row, and
+its domains beside it: one that turns costs no row. The mask itself is made for those who ask.
 """
 
 from collections.abc import Sequence
@@ -10,49 +14,122 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.framework.domain_codes import DomainCodes
 from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.state.change_log import RowLog
 from asched.core.state.nodes import LIVE_ONLY, NodeTable
 
 Mask = npt.NDArray[np.bool_]
+I32 = npt.NDArray[np.int32]
+I64 = npt.NDArray[np.int64]
 
 #: With more rows than this whose feasibility turned at once, ranking all anew is cheaper. Measured
 #: at 5,000 rows: gathering costs as much as ten to twenty times the rows in order.
 TURNED_MAX: Final = 128
-#: Folding more rows than this one by one takes longer than folding all of 5,000.
+#: Folding more rows than this one by one takes longer than folding all of 5,000, ...
 ROWS_MANY: Final = 16
+#: ... and of more than 5,000 more than one of so many.
+ROWS_SHARE: Final = 256
 #: What the log of turned rows keeps: whoever has missed more starts afresh.
 TURNED_KEPT: Final = 2 * TURNED_MAX
+
+NOWHERE: Final = -1
+_NO_DOMAINS: Final[I32] = np.zeros(0, dtype=np.int32)
+_NO_COUNTS: Final[I64] = np.zeros(0, dtype=np.int64)
 
 
 class Feasible(ByRow[None]):
     """The rows on which all filters agree."""
 
-    __slots__ = ("_filters", "_left", "_version_of", "count", "mask", "turned", "version")
+    __slots__ = (
+        "_filters",
+        "_folded",
+        "_left",
+        "_mask",
+        "_mask_version",
+        "_seen",
+        "_speakers",
+        "_told",
+        "_version_of",
+        "by_domain",
+        "count",
+        "counts",
+        "domain_of",
+        "is_open",
+        "open_ids",
+        "passing",
+        "passing_turned",
+        "turned",
+        "version",
+    )
 
     def __init__(self, nodes: NodeTable) -> None:
         super().__init__(nodes, LIVE_ONLY)
         self._filters: Sequence[CachedVerdict] = ()
         self._left: set[int] | None = None
         self._version_of = (0,)  # another object whenever other filters or rows take part
-        self.mask: Mask = np.zeros(0, dtype=np.bool_)
+        #: bool[N]: what is said by row, and a log of rows that turned by that, or went to another
+        #: domain
+        self.passing: Mask = np.zeros(0, dtype=np.bool_)
+        self.passing_turned = RowLog(TURNED_KEPT)
+        #: the one that speaks of domains; int32[N] the value id of each passing row, NOWHERE of
+        #: others; and the ids that it lets pass
+        self.by_domain: DomainCodes | None = None
+        self.domain_of: I32 = _NO_DOMAINS
+        self.open_ids: I64 = _NO_COUNTS
+        self._seen = -1
+        #: whoever may speak of domains; the first who does now, and the others, who are folded
+        self._speakers: Sequence[CachedVerdict] = ()
+        self._told: DomainCodes | None = None
+        self._folded: list[DomainCodes] = []
+        #: by id: how many rows pass, and whether they are feasible; NOWHERE comes last
+        self.counts: I64 = _NO_COUNTS
+        self.is_open: Mask = np.zeros(1, dtype=np.bool_)
+        self._mask, self._mask_version = self.passing, -1
         self.count = 0
         #: moves whenever another set of rows is feasible
         self.version = 0
         #: rows whose feasibility turned
         self.turned = RowLog(TURNED_KEPT)
 
+    @property
+    def mask(self) -> Mask:
+        """bool[N]; only to be read."""
+        if self.by_domain is None:
+            return self.passing
+        if self._mask_version != self.version:
+            self._mask = self.is_open.take(self.domain_of)
+            self._mask_version = self.version
+        return self._mask
+
+    def has(self, row: int) -> bool:
+        """Whether a row is feasible."""
+        if self.by_domain is None:
+            return bool(self.passing[row])
+        return bool(self.is_open[self.domain_of[row]])
+
     def fold(self, filters: Sequence[CachedVerdict], left: set[int] | None) -> None:
         """From now on: these filters, and PreFilter's rows, None for all."""
         if left != self._left or list(filters) != list(self._filters):
             self._version_of = (self._version_of[0] + 1,)
         self._filters, self._left = filters, left
+        self._speakers = [v for v in filters if v.prepared.result.by_domain is not None]
+        self._told, self._folded = None, []
 
     def refresh(self) -> None:
         """Bring it up to date; the filters' codes are."""
         versions = [verdict.full_version for verdict in self._filters]
-        self.update(None, (self._version_of, versions))
+        if not self._speakers:
+            self.update(None, (self._version_of, versions))
+            return
+        told = [one for verdict in self._speakers if (one := verdict.by_domain) is not None]
+        first, self._folded = (told[0] if told else None), told[1:]
+        versions += [folded.version for folded in self._folded]
+        self._told = first
+        self.update(None, (self._version_of, versions, first, first and first.column))
+        if first is not None and first.version != self._seen:
+            self._open()
 
     def _make_all(self, _: None) -> None:
         nodes = self._nodes
@@ -68,7 +145,12 @@ class Feasible(ByRow[None]):
         for verdict in self._filters:
             if not verdict.is_uniform:
                 rows &= verdict.values == 0
-        before, self.mask = self.mask, rows
+        for folded in self._folded:
+            rows &= folded.by_row(nodes.height) == 0
+        if self._told is not None or self.by_domain is not None:
+            self._make_domains(self._told, rows)
+            return
+        before, self.passing = self.passing, rows
         if len(before) != len(rows):
             self._turn_all()
             return
@@ -77,17 +159,54 @@ class Feasible(ByRow[None]):
             self._turn_all()
         elif len(turned):
             for row in turned.tolist():
-                self.turned.add(row, LIVE_ONLY)
-            self.version += 1
+                self._turn(row)
             self.count = int(np.count_nonzero(rows))
 
+    def _make_domains(self, told: DomainCodes | None, rows: Mask) -> None:
+        """The same with somebody who speaks of domains, or did."""
+        self.passing, self.by_domain = rows, told
+        if told is None:
+            self.domain_of = _NO_DOMAINS
+        else:
+            assert told.column is not None
+            ids = told.column.ids[: len(rows)]
+            self.domain_of = np.where(rows, ids, np.int32(NOWHERE))
+            self.counts = np.bincount(ids[rows], minlength=len(told.codes))
+            self._seen = NOWHERE
+            self._open()
+        self._turn_all()
+
+    def _open(self) -> None:
+        """Look anew at which domains pass."""
+        told = self.by_domain
+        assert told is not None
+        self._seen = told.version
+        is_open = np.zeros(len(self.counts) + 1, dtype=np.bool_)
+        codes = told.codes[: len(self.counts)]
+        is_open[: len(codes)] = codes == 0
+        if not np.array_equal(is_open, self.is_open):
+            self.is_open, self.open_ids = is_open, np.flatnonzero(is_open)
+            self.turned.forget()
+            self.version += 1
+        self._count_open()
+
+    def _count_open(self) -> None:
+        self.count = int(self.counts[self.open_ids].sum())
+
+    def _turn(self, row: int) -> None:
+        self.passing_turned.add(row, LIVE_ONLY)
+        self.turned.add(row, LIVE_ONLY)
+        self.version += 1
+
     def _turn_all(self) -> None:
+        self.passing_turned.forget()
         self.turned.forget()
         self.version += 1
-        self.count = int(np.count_nonzero(self.mask))
+        if self.by_domain is None:
+            self.count = int(np.count_nonzero(self.passing))
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
-        if len(rows) > ROWS_MANY:
+        if len(rows) > max(ROWS_MANY, self._nodes.height // ROWS_SHARE):
             return False
         live = self._nodes.columns.read("live")
         for row in rows:
@@ -97,9 +216,35 @@ class Feasible(ByRow[None]):
                     if not verdict.is_uniform and verdict.values[row]:
                         fits = False
                         break
-            if fits != self.mask[row]:
-                self.mask[row] = fits
+            if self.by_domain is not None:
+                if not self._place(row, fits):
+                    return False
+            elif fits != self.passing[row]:
+                self.passing[row] = fits
                 self.count += 1 if fits else -1
-                self.version += 1
-                self.turned.add(row, LIVE_ONLY)
+                self._turn(row)
+        return True
+
+    def _place(self, row: int, fits: bool) -> bool:
+        """Put a row where it belongs. False if nobody knows that domain yet."""
+        told, counts = self.by_domain, self.counts
+        assert told is not None
+        assert told.column is not None
+        fits = fits and not any(folded.of_row(row) for folded in self._folded)
+        was, id_ = self.domain_of.item(row), told.column.ids.item(row) if fits else NOWHERE
+        if id_ == was:
+            return True
+        if id_ >= len(counts):
+            return False
+        self.passing[row] = fits
+        self.domain_of[row] = id_
+        if was >= 0:
+            counts[was] -= 1
+        if id_ >= 0:
+            counts[id_] += 1
+        self.passing_turned.add(row, LIVE_ONLY)
+        if self.is_open[was] != self.is_open[id_]:
+            self.turned.add(row, LIVE_ONLY)
+            self.version += 1
+            self._count_open()
         return True

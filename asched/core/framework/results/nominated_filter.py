@@ -117,12 +117,12 @@ class NominatedPods:
         """
         found = self._by_nominated(pod, state)
         refusals, now_s = self._cluster.refusals, self._cluster.wall_clock_s
-        feasible = state.feasible
-        told = dict.fromkeys(refusals.crowded(pod, feasible, now_s), CONTESTED)
+        has = state.mask.has
+        told = dict.fromkeys(refusals.crowded(pod, has, now_s), CONTESTED)
         if told and self._nominator:
             own = self.nominated_amounts.row_of(pod)
             told.pop(-1 if own is None else own, None)
-        told.update((row, HELD_OFF) for row in refusals.rows(pod.pod, now_s) if feasible[row])
+        told.update((row, HELD_OFF) for row in refusals.rows(pod.pod, now_s) if has(row))
         if not told:
             return found
         rows = np.union1d(found.rows, np.array(list(told), dtype=np.intp))
@@ -173,7 +173,7 @@ class NominatedPods:
         does.
         """
         for verdict in state.active:
-            if verdict.codes[row]:
+            if verdict.code_of(row):
                 return frozenset((verdict.plugin.name,))
         status = self.judge_row(pod, state, row)
         return None if status is None else frozenset((status.plugin,))
@@ -300,7 +300,7 @@ def first_rejection(pod: PodInfo, state: ClassState, cluster: Cluster, row: int)
     for verdict in state.active:
         plugin = verdict.plugin
         if is_cached and is_blind(plugin, pod):
-            code: int | None = verdict.codes.item(row)
+            code: int | None = verdict.code_of(row)
         else:
             code = plugin.filter_one(pod, row, verdict.data)
         if code is None:

@@ -2,6 +2,7 @@
 scorer. It is asked again once an object or a count has moved that it read.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any, Final
 
@@ -27,7 +28,12 @@ from asched.core.state.view import NodeView
 NOTHING_SAID: Final = PreFilterResult()
 #: The same with nothing else.
 NOTHING_KNOWN: Final = PreFilterResult(data=object())
-NOBODY: Final[Mask] = np.zeros(0, dtype=np.bool_)
+#: A mask that is made if somebody reads it.
+MaskMaker = Callable[[], Mask]
+
+
+def nobody() -> Mask:
+    return np.zeros(0, dtype=np.bool_)
 
 
 class Work:
@@ -85,7 +91,7 @@ class Prepared:
         return self.result.status.code is Code.SKIP
 
     def update(
-        self, pod: PodInfo, feasible: Mask = NOBODY, extra: object = None
+        self, pod: PodInfo, feasible: MaskMaker = nobody, extra: object = None
     ) -> PreFilterResult:
         """Ask again if what was read has moved. `extra`: the version of `feasible`, where that is
         read.
@@ -110,7 +116,7 @@ class Prepared:
         self.reads = self._bits | ALWAYS if type(stamp) is object else self._bits
         return self.result
 
-    def _ask(self, pod: PodInfo, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+    def _ask(self, pod: PodInfo, feasible: MaskMaker) -> PreFilterResult:  # noqa: ARG002
         """A plugin without a first half."""
         return NOTHING_SAID
 
@@ -132,7 +138,7 @@ class PreparedFilter(Prepared):
 
     plugin: PreFilterPlugin
 
-    def _ask(self, pod: PodInfo, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
+    def _ask(self, pod: PodInfo, feasible: MaskMaker) -> PreFilterResult:  # noqa: ARG002
         plugin, meter = self.plugin, self._work.meter
         if meter is None:
             return plugin.pre_filter(pod)
@@ -156,17 +162,17 @@ class PreparedScores(Prepared):
     def has_half(self) -> bool:
         return self._half is not None
 
-    def _ask(self, pod: PodInfo, feasible: Mask) -> PreFilterResult:
+    def _ask(self, pod: PodInfo, feasible: MaskMaker) -> PreFilterResult:
         half, plugin = self._half, self.plugin
         if half is None:
             end_without_pre_score(plugin)
             is_masked = plugin.is_checked and plugin.reads_feasible
-            return PreFilterResult(SUCCESS, None, feasible) if is_masked else NOTHING_SAID
+            return PreFilterResult(SUCCESS, None, feasible()) if is_masked else NOTHING_SAID
         view, meter = NodeView(self._cluster.nodes), self._work.meter
         if meter is None:
-            result = half.pre_score(pod, view, feasible)
+            result = half.pre_score(pod, view, feasible())
         else:
-            result = meter.call_aside(half.name, "PreScore", half.pre_score, pod, view, feasible)
+            result = meter.call_aside(half.name, "PreScore", half.pre_score, pod, view, feasible())
         if not result.status.is_success and result.status.code is not Code.SKIP:
             raise PointError(f'running PreScore plugin "{half.name}": {result.status.message}')
         return result

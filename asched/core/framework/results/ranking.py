@@ -6,48 +6,21 @@ After a decision mostly one row has changed: the points that look at what runs t
 for it, and so is its sum.
 """
 
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
-from asched.core.framework.results.draw import draw, draw_again
 from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.moves import FEASIBLE, PLACEMENTS, Moves
+from asched.core.framework.results.peaks import NOT_FEASIBLE, Peaks, PeaksByDomain
 from asched.core.framework.results.weighted import Item, Points, Share, WeightedPoints, paired
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
-
-#: The entry of a row that is not feasible.
-NOT_FEASIBLE: Final = np.iinfo(np.int64).min
-
-#: Rows whose largest entry is kept: the best row is then searched among blocks, and in one of them.
-#: Measured at 5,000 and 100,000 rows: 128 to 512 are within a microsecond of each other.
-BLOCK_ROWS: Final = 256
-
-
-def peaks_of(ranking: I64) -> I64:
-    """The largest entry of each block of rows."""
-    return np.maximum.reduceat(ranking, np.arange(0, len(ranking), BLOCK_ROWS))
-
-
-def choose(ranking: I64, seed: int, peaks: I64 | None = None) -> int:
-    """The row with the largest entry; among equals a choice that the seed decides.
-
-    First one of the blocks that hold such a row is drawn, then one of its rows.
-    """
-    if peaks is None:
-        peaks = peaks_of(ranking)
-    best = peaks[peaks.argmax()]
-    blocks = (peaks == best).nonzero()[0]  # flatnonzero takes four times as long to get there
-    start: int = blocks.item(draw(seed, len(blocks))) * BLOCK_ROWS
-    tied = (ranking[start : start + BLOCK_ROWS] == best).nonzero()[0]
-    within: int = tied.item(draw_again(seed, len(tied)))
-    return start + within
 
 
 class Ranking(ByRow[None]):
@@ -65,7 +38,7 @@ class Ranking(ByRow[None]):
         """`noughts` are scorers that give these pods nothing anywhere. `floor` is added for every
         row: 1 where no scorer is enabled, as upstream has it.
         """
-        super().__init__(cluster.nodes, _aspects_of(points), feasible.turned)
+        super().__init__(cluster.nodes, _aspects_of(points), feasible.passing_turned)
         self.points = points
         self.noughts = noughts
         self._feasible = feasible
@@ -75,10 +48,10 @@ class Ranking(ByRow[None]):
         self._versions: list[int] = []
         #: bits of `Moves` -> whom they concern
         self._concerned: dict[int, list[WeightedPoints]] = {}
-        #: int64[N] as it was last asked for, over all feasible rows
+        #: int64[N] as it was last asked for, over all rows that pass (`Feasible.passing`)
         self.totals: I64 = np.zeros(0, dtype=np.int64)
-        #: their largest entry per block of `BLOCK_ROWS`
-        self.peaks: I64 = self.totals
+        #: their largest entries; made once there are any
+        self.peaks: Peaks
         #: what every row gets alike, and the points that differ, each with its weight
         self._base = 0
         self._varied: list[tuple[I64, int]] = []
@@ -97,7 +70,9 @@ class Ranking(ByRow[None]):
         self.told = 0
 
     def of(self, pod: PodInfo) -> I64:
-        """The ranking over the feasible rows; the mask is up to date."""
+        """The ranking over the feasible rows; the mask is up to date. Rows of domains that are
+        closed have a total as well.
+        """
         feasible = self._feasible
         moved = self._moves.look()
         if feasible.version != self._mask_seen:
@@ -116,6 +91,16 @@ class Ranking(ByRow[None]):
         if self._once is not None:
             self._once = self._asked = self._reading = None
         return self.totals
+
+    def choose(self, pod: PodInfo, seed: int, among: Mask | None = None) -> tuple[int, int]:
+        """The best of all feasible rows, or of these, by the seed if several are, and its total."""
+        if among is None:
+            totals, peaks = self.of(pod), self.peaks
+        else:
+            totals = self.once(pod, among)
+            peaks = Peaks(totals)
+        row = peaks.choose(seed)
+        return row, totals.item(row)
 
     def once(self, pod: PodInfo, feasible: Mask) -> I64:
         """The ranking over some of the feasible rows, from which nothing is kept."""
@@ -177,26 +162,6 @@ class Ranking(ByRow[None]):
         numbers = [number for points in active for number in points.at(row)]
         return self._alone[1], tuple(numbers)
 
-    def first(self, count: int) -> list[tuple[int, int]]:
-        """(row, total) of so many rows that nothing is better than, the best first, and of fewer
-        where not so many are feasible; of a ranking over all feasible rows.
-
-        They lie in as many blocks, those with the largest peaks: few rows are gone through, and
-        again for each that is found, since partial sorts take long where many rows are equal.
-        """
-        blocks = np.sort(np.argsort(self.peaks, kind="stable")[-count:])
-        starts = (blocks * BLOCK_ROWS).tolist()
-        parts = [self.totals[start : start + BLOCK_ROWS] for start in starts]
-        rest, found = np.concatenate(parts), list[tuple[int, int]]()
-        while len(found) < min(count, len(rest)):
-            at = int(rest.argmax())
-            total = rest.item(at)
-            if total == NOT_FEASIBLE:
-                break
-            rest[at] = NOT_FEASIBLE
-            found.append((starts[at // BLOCK_ROWS] + at % BLOCK_ROWS, total))
-        return found
-
     @property
     def asked(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """(plugins whose PreScore took part, plugins whose Score did) in the last ranking."""
@@ -220,7 +185,7 @@ class Ranking(ByRow[None]):
     def _make_all(self, _: None) -> None:
         """All rows anew, from what is kept of each part."""
         logs = [log for points in self.points for log in points.scores.logs]
-        self.logs = (self._feasible.turned, *logs)
+        self.logs = (self._feasible.passing_turned, *logs)
         base, varied = self._floor, []
         for points in self.points:
             if points.is_active:
@@ -231,25 +196,26 @@ class Ranking(ByRow[None]):
                     varied.append(part)
         self._base, self._varied = base, varied
         feasible = self._feasible
-        total = np.full(len(feasible.mask), base, dtype=np.int64)
+        total = np.full(len(feasible.passing), base, dtype=np.int64)
         for values, weight in varied:
             total += values if weight == 1 else values * weight
         if feasible.count < len(total):
-            total = np.where(feasible.mask, total, NOT_FEASIBLE)
+            total = np.where(feasible.passing, total, NOT_FEASIBLE)
         self.totals = total
-        self.peaks = peaks_of(total)
+        is_plain = feasible.by_domain is None
+        self.peaks = Peaks(total) if is_plain else PeaksByDomain(total, feasible)
         self._asked = self._reading = None
         self._was_read = False
 
     def _make_rows(self, _: None, rows: Rows) -> bool:
-        mask, totals = self._feasible.mask, self.totals
+        mask, totals = self._feasible.passing, self.totals
         if len(rows) > ROWS_FEW:
             at = np.array(rows)
             some = np.full(len(at), self._base, dtype=np.int64)
             for values, weight in self._varied:
                 some += values[at] * weight
             totals[at] = np.where(mask[at], some, NOT_FEASIBLE)
-            self.peaks = peaks_of(totals)
+            self.peaks.renew(rows)
             return True
         for row in rows:
             total = NOT_FEASIBLE
@@ -258,8 +224,7 @@ class Ranking(ByRow[None]):
                 for values, weight in self._varied:
                     total += values.item(row) * weight
             totals[row] = total
-            start = row - row % BLOCK_ROWS
-            self.peaks[row // BLOCK_ROWS] = np.maximum.reduce(totals[start : start + BLOCK_ROWS])
+        self.peaks.renew(rows)
         return True
 
 

@@ -31,13 +31,15 @@ class Sampler:
 
     def __init__(self, percentage: int) -> None:
         self._percentage = percentage
+        #: whether it ever takes fewer than all
+        self.is_on = percentage not in (0, 100)
         self._start = 0
 
     def sample(self, feasible: Mask, count: int, node_count: int) -> Mask | None:
         """Enough of the `count` feasible rows (bool[N]) of a cluster of so many nodes; None for
         all.
         """
-        if self._percentage in (0, 100):
+        if not self.is_on:
             return None
         wanted = wanted_count(self._percentage, node_count)
         if wanted >= count:

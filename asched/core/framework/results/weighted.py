@@ -172,10 +172,8 @@ class WeightedPoints(ByRow[None]):
     def _prepare(self, pod: PodInfo) -> None:
         """PreScore. Points of those who take no part, or do again, are others."""
         feasible, prepared = self._feasible, self.scores.prepared
-        if self._scorer.plugin.reads_feasible:
-            prepared.update(pod, feasible.mask, feasible.version)
-        else:
-            prepared.update(pod, feasible.mask)
+        heeds = self._scorer.plugin.heeds_feasible(pod)
+        prepared.update(pod, lambda: feasible.mask, feasible.version if heeds else None)
         if self.is_active is prepared.is_skipped:
             self.is_active = not prepared.is_skipped
             self.full_version += 1
@@ -184,7 +182,8 @@ class WeightedPoints(ByRow[None]):
         """Those over another set of rows, from which nothing is kept; None if it takes no part."""
         scores = self.scores
         prepared = scores.prepared
-        prepared.update(pod, feasible, object() if self._scorer.plugin.reads_feasible else None)
+        heeds = self._scorer.plugin.heeds_feasible(pod)
+        prepared.update(pod, lambda: feasible, object() if heeds else None)
         if prepared.is_skipped:
             return None
         scores.update(pod, prepared.version)
@@ -196,8 +195,12 @@ class WeightedPoints(ByRow[None]):
         return Points(raw, raw * self._weight)
 
     def _make_all(self, _: None) -> None:
-        feasible = self._feasible
-        self.logs = (feasible.turned, *self.scores.logs)
+        scores, feasible = self.scores, self._feasible
+        if scores.is_uniform and not self._scorer.plugin.reads_feasible:
+            self.logs = scores.logs  # whichever rows are feasible
+            self._final, self._bounds = scores.normal_of_all() * self._weight, None
+            return
+        self.logs = (feasible.turned, *scores.logs)
         self._final, self._bounds = self._normalize(feasible.mask, feasible.count)
 
     def _make_rows(self, _: None, rows: Rows) -> bool:

@@ -145,7 +145,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         if isinstance(side, str):
             return PreFilterResult(failure(side))
         side.keep()
-        return PreFilterResult(SUCCESS, None, side, side.moved.log)
+        return PreFilterResult(SUCCESS, None, side, side.moved.log, side.by_domain)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
         side: HardSide = data
@@ -163,6 +163,9 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
             return PreFilterResult(failure(side))
         side.keep()
         return PreFilterResult(SUCCESS, None, side.weigh(nodes, feasible), side.moved.log)
+
+    def heeds_feasible(self, pod: PodInfo) -> bool:
+        return self._spread_of(pod.cls).soft is not None
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         weighted: Weighted = data

@@ -4,7 +4,8 @@ Rule    in each constraint, skew = pods in the node's domain + 1 if the pod itse
         - the smallest number in any domain; it must not exceed maxSkew. With fewer domains than
         minDomains the smallest number is 0. A node that is not counted has a domain of 0 pods,
         unless counted nodes share it. Constraints are asked in order, the first refusal tells.
-Cost    each domain is judged once, then one gather over the rows.
+Cost    each domain is judged once. A single constraint with few domains says no more than that;
+        else follows one gather over the rows.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/podtopologyspread/filtering.go
 """
 
@@ -13,6 +14,7 @@ from typing import Final
 
 import numpy as np
 
+from asched.core.framework.domain_codes import DOMAINS_MAX, DomainCodes
 from asched.core.framework.points import I64, Codes
 from asched.core.framework.status import Reason
 from asched.core.plugins.moved_rows import difference
@@ -36,7 +38,7 @@ CODE_SKEWED: Final = 2
 class HardSide(Side):
     """The hard constraints of a class of pods, with each domain judged for the newest counts."""
 
-    __slots__ = ("_judged", "_judged_at", "_labels", "_least", "_self_matches")
+    __slots__ = ("_judged", "_judged_at", "_labels", "_least", "_self_matches", "by_domain")
 
     def __init__(
         self, cluster: Cluster, memory: DomainsMemory, cls: PodClass, constraints: Constraints
@@ -49,6 +51,7 @@ class HardSide(Side):
         #: of each constraint: the smallest number it was judged with
         self._least: list[int] = []
         self._judged_at = -1  # a layout of the nodes
+        self.by_domain = DomainCodes()
 
     def find_reach(self) -> int:
         """Up to the first key that no node has: none gets past that."""
@@ -98,6 +101,8 @@ class HardSide(Side):
         for index in range(self.reach):
             self._judge(index)
         self._judged_at = layout
+        if self._tell_domains():
+            return
         if len(old) != len(self._judged):
             self.moved.turn_all()
             return
@@ -118,8 +123,22 @@ class HardSide(Side):
             code = CODE_SKEWED if id_ and counts.item(id_) > self._allowed(index, least) else 0
             if id_ and code != judged.item(id_):
                 judged[id_] = code
-                self.moved.turn_row(row, column, id_)
+                if self.by_domain.column is None:
+                    self.moved.turn_row(row, column, id_)
+                else:
+                    self.by_domain.version += 1
         return True
+
+    def _tell_domains(self) -> bool:
+        """Of a single constraint: its domains, if they are few."""
+        told = self.by_domain
+        if len(self._judged) == 1 and len(self._judged[0]) <= 1 + DOMAINS_MAX:
+            told.tell(
+                self._cluster.nodes.label_column(self.constraints[0].topology_key), self._judged[0]
+            )
+            return True
+        told.column = None
+        return False
 
     def _judge(self, index: int) -> None:
         """int32[D]: the code of each domain."""

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from asched.core.cycle.context import Attempt
-from asched.core.framework.results.ranking import NOT_FEASIBLE
+from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.runner import Decision
 from asched.core.state.cluster import Cluster
 
@@ -41,7 +41,7 @@ class Reasons:
         row = self._cluster.nodes.row_of.get(node)
         if row is None:
             return Why(False, f"there is no node {node}")
-        if not state.feasible[row]:
+        if not state.mask.has(row):
             judge, codes, plugins = state.judges()
             if judge[row]:
                 plugin = plugins[judge[row] - 1]

@@ -2,11 +2,15 @@
 
 from collections import Counter
 
-from asched.core.framework.results.draw import draw, draw_again
+from asched.core.framework.results.draw import draw, draw_above, draw_again
+
+
+def above(seed: int, count: int) -> int:
+    return draw_above(seed, 1, count)
 
 
 def test_equal_seeds_choose_alike_and_within_bounds() -> None:
-    for choose in (draw, draw_again):
+    for choose in (draw, draw_again, above):
         chosen = [choose(seed, 7) for seed in range(1000)]
         assert chosen == [choose(seed, 7) for seed in range(1000)]
         assert set(chosen) == set(range(7))
@@ -14,7 +18,7 @@ def test_equal_seeds_choose_alike_and_within_bounds() -> None:
 
 
 def test_consecutive_seeds_are_spread_evenly() -> None:
-    for choose in (draw, draw_again):
+    for choose in (draw, draw_again, above):
         counts = Counter(choose(seed, 4) for seed in range(4000))
         assert all(900 < count < 1100 for count in counts.values())
 

@@ -1,5 +1,6 @@
 """First halves of plugins: asked again once what they read moved, and told on if it matters."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -199,15 +200,15 @@ def test_pre_score_is_asked_again_for_other_feasible_rows() -> None:
     plugin = Scoring()
     prepared, pod = scoring(plugin)
     for extra, mask in ((1, [True, True]), (1, [True, True]), (2, [False, True])):
-        prepared.update(pod, np.array(mask), extra)
+        prepared.update(pod, partial(np.array, mask), extra)
     assert plugin.feasible == [[True, True], [False, True]]
     assert prepared.has_half
 
 
 def test_a_pre_score_that_does_not_succeed_ends_the_attempt_unless_it_skips() -> None:
     prepared, pod = scoring(Scoring(PreFilterResult(SKIP)))
-    prepared.update(pod, np.array([True, True]))
+    prepared.update(pod, partial(np.array, [True, True]))
     assert prepared.is_skipped
     prepared, pod = scoring(Scoring(PreFilterResult(unschedulable("hm"))))
     with pytest.raises(PointError, match='running PreScore plugin "CpuScore": hm'):
-        prepared.update(pod, np.array([True, True]))
+        prepared.update(pod, partial(np.array, [True, True]))

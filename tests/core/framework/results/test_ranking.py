@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from asched.core.config.defaults import default_configuration
-from asched.core.framework.results.ranking import BLOCK_ROWS, NOT_FEASIBLE, Ranking, peaks_of
+from asched.core.framework.results.peaks import NOT_FEASIBLE
+from asched.core.framework.results.ranking import Ranking
 from asched.core.framework.results.weighted import paired
 from asched.core.model.decode import decode
 from asched.core.model.pod import Pod
@@ -60,28 +61,6 @@ async def test_a_ranking_over_some_rows_does_not_know_the_others(
     assert state.rank(info).tolist() == state.ranking.totals.tolist()
     assert state.ranking.is_whole
     await world.close()
-
-
-@pytest.mark.parametrize("count", [1, 5, 700])
-@pytest.mark.parametrize("seed", range(6))
-def test_the_first_rows_are_the_best_whatever_is_equal_and_not_feasible(
-    seed: int, count: int
-) -> None:
-    """Against sorting: the same totals, each of its own row, and none that is not feasible."""
-    rng = np.random.default_rng(seed)
-    size = int(rng.integers(1, 4 * BLOCK_ROWS))
-    totals = rng.integers(0, 1 + int(rng.integers(0, 40)), size).astype(np.int64)
-    totals[rng.random(size) < rng.random()] = NOT_FEASIBLE
-    ranking = Ranking.__new__(Ranking)
-    ranking.totals, ranking.peaks = totals, peaks_of(totals)
-
-    found = ranking.first(count)
-
-    assert [total for _, total in found] == sorted(totals[totals != NOT_FEASIBLE], reverse=True)[
-        :count
-    ]
-    assert len({row for row, _ in found}) == len(found)
-    assert all(totals[row] == total for row, total in found)
 
 
 @pytest.mark.parametrize("is_tainted", [False, True], ids=["stable", "made anew"])

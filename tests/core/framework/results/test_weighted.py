@@ -48,7 +48,7 @@ class Rows:
 
     def turn(self, *mask: bool) -> None:
         before = self.feasible.mask
-        self.feasible.mask = np.array(mask, dtype=np.bool_)
+        self.feasible.passing = np.array(mask, dtype=np.bool_)
         self.feasible.count = int(np.count_nonzero(mask))
         for row in range(len(mask)):
             if row >= len(before) or before[row] != mask[row]:

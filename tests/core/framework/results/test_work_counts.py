@@ -117,7 +117,11 @@ def affinity(member: str, *, weight: int = 0) -> dict[str, Any]:
 IN_ZONE = {"nodeSelector": {ZONE: "z1"}}
 
 
-@pytest.mark.parametrize("spec", [{}, IN_ZONE], ids=["plain", "node selector"])
+@pytest.mark.parametrize(
+    "spec",
+    [{}, IN_ZONE, spread(ZONE, "DoNotSchedule")],
+    ids=["plain", "node selector", "zones that turn"],
+)
 async def test_the_next_equal_pod_costs_one_row_per_moving_plugin(engine, spec) -> None:
     await engine.schedule(*[pod(**spec) for _ in range(WARM)])
     full, _, rows = await engine.schedule(*[pod(**spec) for _ in range(COUNTED)])
@@ -125,13 +129,9 @@ async def test_the_next_equal_pod_costs_one_row_per_moving_plugin(engine, spec) 
     assert rows <= MOVING_PLUGINS * COUNTED
 
 
-@pytest.mark.parametrize(
-    "spec",
-    [spread(ZONE, "DoNotSchedule"), affinity("podAffinity")],
-    ids=["hard spread", "affinity"],
-)
-async def test_rules_about_zones_add_at_most_one_full_pass_a_pod(engine, spec) -> None:
+async def test_rules_about_zones_add_at_most_one_full_pass_a_pod(engine) -> None:
     """What counts pods of a domain may look at all rows again, the rest of the profile may not."""
+    spec = affinity("podAffinity")
     await engine.schedule(*[pod(**spec) for _ in range(WARM)])
     full, row, _ = await engine.schedule(*[pod(**spec) for _ in range(COUNTED)])
     assert full <= COUNTED
@@ -217,8 +217,9 @@ async def test_rows_grow_with_pods_and_not_with_nodes() -> None:
         # every other node has a pod of the group; the next group, after half as many pods as there
         # are nodes, has terms of its own, which look at all nodes once
         ("anti-affinity", 2 / NODES, MOVING_PLUGINS + 1 + 2),
+        # a zone that turns has no node of it looked at
+        ("spread", 0, MOVING_PLUGINS),
         # what counts pods of a zone may look at all nodes again
-        ("spread", 1, MOVING_PLUGINS + NODES),
         ("affinity", 1, MOVING_PLUGINS + NODES),
         # amounts that nobody else asks for: all that moves is made for all nodes
         ("different", MOVING_PLUGINS, MOVING_PLUGINS * NODES),
@@ -252,6 +253,7 @@ async def test_a_class_with_amounts_of_its_own_makes_so_many_objects() -> None:
     await counted.world.close()
     of_result = {"CachedVerdict": 1, "CachedScores": 2, "PreparedFilter": 1, "PreparedScores": 2}
     of_class = {"ClassState": 1, "PreFilterOutcome": 1, "Feasible": 1, "Ranking": 1, "_Kept": 1}
+    of_class["Peaks"] = 1
     others = {"_Entry": MOVING_PLUGINS, "WeightedPoints": SCORERS, "Moves": 2}
     assert made == {k: 10 * n for k, n in {**of_result, **of_class, **others}.items()}
 

@@ -39,7 +39,7 @@ def check_scores(
 ) -> None:
     info = world.info(pod)
     everywhere = np.ones(world.cluster.nodes.height, dtype=np.bool_)
-    kept.prepared.update(info, everywhere)
+    kept.prepared.update(info, lambda: everywhere)
     expected = twin.raw_scores(
         pod,
         world.nodes,
@@ -124,7 +124,7 @@ def test_stamps_hold_through_a_trial_and_rows_that_turned_in_it_are_named() -> N
     world = World(a_node("n1", "host=n1 zone=a"), a_pod("p", "app=web", node="n1", affinity=apart))
     plugin = InterPodAffinity(None, world.cluster)
     info = world.info(a_pod("new", "app=web", affinity=apart))
-    _, _, data, moved = plugin.pre_filter(info)
+    _, _, data, moved, _ = plugin.pre_filter(info)
     assert moved is not None
     points = plugin.pre_score(info, world.cluster.view(), np.ones(1, dtype=np.bool_)).data
     stamps, before = (plugin.stamp(info, data), plugin.stamp(info, points)), moved.end

@@ -1,0 +1,132 @@
+"""The best rows are found without a look at all of them; whichever are equal have their turn."""
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from asched.core.framework.results.peaks import BLOCK_ROWS, NOT_FEASIBLE, Peaks, PeaksByDomain
+
+#: Three levels: a block of blocks, and a few more.
+LARGE = BLOCK_ROWS**2 + 3 * BLOCK_ROWS + 7
+DOMAINS = 4
+
+
+class Rows:
+    """Totals of rows that move, and what `Feasible` knows of them, by hand."""
+
+    def __init__(self, seed: int, size: int, *, by_domain: bool) -> None:
+        self.rng = np.random.default_rng(seed)
+        self.values = int(self.rng.integers(1, 40))
+        self.totals = self.rng.integers(0, self.values, size).astype(np.int64)
+        self.totals[self.rng.random(size) < self.rng.random()] = NOT_FEASIBLE
+        self.totals[0] = 0
+        self.domains = self.rng.integers(0, DOMAINS, size).astype(np.int32)
+        self.feasible: Any = SimpleNamespace(counts=np.zeros(DOMAINS, dtype=np.int64))
+        self.is_apart = by_domain
+        self.open(range(DOMAINS))
+        self.peaks = PeaksByDomain(self.totals, self.feasible) if by_domain else Peaks(self.totals)
+
+    def open(self, ids: Any) -> None:
+        feasible = self.feasible
+        feasible.open_ids = np.array(sorted(ids), dtype=np.intp)
+        feasible.is_open = np.isin(np.arange(DOMAINS + 1), feasible.open_ids)
+        feasible.is_open[DOMAINS] = False
+        feasible.domain_of = np.where(self.totals == NOT_FEASIBLE, np.int32(-1), self.domains)
+
+    def move(self, count: int) -> None:
+        rows = self.rng.integers(0, len(self.totals), count).tolist()
+        for row in rows:
+            fits = self.rng.random() < 0.8
+            self.totals[row] = self.rng.integers(0, self.values) if fits else NOT_FEASIBLE
+            self.domains[row] = self.rng.integers(0, DOMAINS)
+        self.open(self.feasible.open_ids)
+        self.peaks.renew(rows)
+
+    def mask(self) -> np.ndarray:
+        """By a look at every row."""
+        if not self.is_apart:
+            return self.totals
+        is_open = np.isin(self.domains, self.feasible.open_ids)
+        return np.where(is_open, self.totals, NOT_FEASIBLE)
+
+
+@pytest.mark.parametrize("size", [1, 200, 5000, LARGE])
+@pytest.mark.parametrize("by_domain", [False, True], ids=["all", "by domain"])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_chosen_row_is_one_of_the_best_however_rows_moved(
+    seed: int, by_domain: bool, size: int
+) -> None:
+    rows = Rows(seed, size, by_domain=by_domain)
+    for step in range(40):
+        if step % 3 == 0:
+            some = rows.rng.permutation(DOMAINS)[: int(rows.rng.integers(1, DOMAINS + 1))]
+            rows.open(some.tolist())
+        rows.move(int(rows.rng.choice((1, 2, 30))))
+        totals = rows.mask()
+        best = totals.max()
+        if best != NOT_FEASIBLE:
+            assert totals[rows.peaks.choose(step)] == best
+
+
+@pytest.mark.parametrize("by_domain", [False, True], ids=["all", "by domain"])
+@pytest.mark.parametrize("size", [100, 3000, LARGE])
+def test_equals_have_their_turn(size: int, by_domain: bool) -> None:
+    rows = Rows(0, size, by_domain=by_domain)
+    rows.totals[:] = 1
+    tied = [0, size // 3, size // 2, size - 1]
+    rows.totals[tied] = 7
+    rows.domains[tied] = [0, 1, 0, 1]
+    rows.open([0, 1])
+    rows.peaks.renew(range(size))
+    chosen = Counter(rows.peaks.choose(seed) for seed in range(2000))
+    assert sorted(chosen) == tied
+    assert min(chosen.values()) > 200
+
+
+@pytest.mark.parametrize("size", [1, 255, 256, 257, 5000, BLOCK_ROWS**2])
+@pytest.mark.parametrize("seed", range(20))
+def test_of_domains_that_are_all_open_the_same_row_is_chosen(seed: int, size: int) -> None:
+    rows = Rows(seed, size, by_domain=True)
+    assert rows.peaks.choose(seed) == Peaks(rows.totals).choose(seed)
+
+
+@pytest.mark.parametrize("by_domain", [False, True], ids=["all", "by domain"])
+def test_a_decision_looks_at_a_block_more_when_there_are_a_hundred_times_as_many_rows(
+    by_domain: bool,
+) -> None:
+    """One row moves, and the best one is looked for."""
+    looked = {}
+    for size in (10_000, 100_000, 1_000_000):
+        rows = Rows(1, size, by_domain=by_domain)
+        before = rows.peaks.looked
+        rows.peaks.renew((size // 2,))
+        rows.peaks.choose(1)
+        looked[size] = rows.peaks.looked - before
+    width = DOMAINS if by_domain else 1
+    assert looked[10_000] <= 3 * BLOCK_ROWS * width
+    assert looked[1_000_000] <= looked[10_000] + 2 * BLOCK_ROWS * width
+    assert looked[100_000] <= looked[1_000_000] + BLOCK_ROWS * width
+
+
+@pytest.mark.parametrize("count", [1, 5, 700])
+@pytest.mark.parametrize("by_domain", [False, True], ids=["all", "by domain"])
+@pytest.mark.parametrize("seed", range(6))
+def test_the_first_rows_are_the_best_whatever_is_equal_and_not_feasible(
+    seed: int, by_domain: bool, count: int
+) -> None:
+    """Against sorting: the same totals, each of its own row, and none that is not feasible."""
+    size = int(np.random.default_rng(seed).integers(1, 4 * BLOCK_ROWS))
+    rows = Rows(seed, size, by_domain=by_domain)
+    rows.open([1, 3])
+    totals = rows.mask()
+
+    found = rows.peaks.first(count)
+
+    assert [total for _, total in found] == sorted(totals[totals != NOT_FEASIBLE], reverse=True)[
+        :count
+    ]
+    assert len({row for row, _ in found}) == len(found)
+    assert all(totals[row] == total for row, total in found)
