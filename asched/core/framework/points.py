@@ -143,7 +143,7 @@ class PreFilterResult(NamedTuple):
     `node_names`: the only nodes to look at, None for all. `data` goes to Filter, Reserve, PreBind.
     `moved` logs rows about which the second half will answer something else though nothing of the
     row changed, since counts did elsewhere; it is up to date once `stamp` has been asked.
-    `by_domain`, if it has a column, is all that the filter says.
+    `by_domain` is all that a filter says, if it has a column.
     """
 
     status: Status = SUCCESS
@@ -255,7 +255,7 @@ class ScorePlugin(CachedPlugin):
     """`score` is final, 0..100; with `normalizes`, `normalize` maps raw scores of feasible rows.
 
     A plugin whose raw score depends on which rows are feasible sets `reads_feasible`: it then gets
-    `pre_score` and a full `score` whenever the feasible set, its kinds or its stamp change.
+    both halves asked whenever the feasible set, its kinds or its stamp change (`heeds_feasible`).
     """
 
     reads_feasible: ClassVar[bool] = False
@@ -265,7 +265,6 @@ class ScorePlugin(CachedPlugin):
     is_checked: ClassVar[bool] = False
 
     def heeds_feasible(self, pod: PodInfo) -> bool:  # noqa: ARG002
-        """Of one that `reads_feasible`: whether it matters to what it says of this pod."""
         return self.reads_feasible
 
     @abstractmethod
