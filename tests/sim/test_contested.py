@@ -7,10 +7,10 @@ from tests.sim.clash_rate import clashes, rate
 
 def test_room_left_on_contested_nodes_halves_the_clashes() -> None:
     found = {True: Counter[str](), False: Counter[str]()}
-    for seed in range(3):
+    for seed in range(2):
         for leaves_room, sums in found.items():
             sums.update(clashes(seed, leaves_room=leaves_room))
 
-    assert found[True]["ours"] > 300
+    assert found[True]["ours"] > 200
     assert found[False]["refused"] > 10
     assert rate(found[True]) < rate(found[False]) / 2

@@ -17,7 +17,7 @@ from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.request_book import Booking, Bookings, Slot, settle_consumers
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect
-from asched.core.framework.placements import Mask, Placement
+from asched.core.framework.placements import Mask, Placement, is_within
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.framework.runner import Decision
 from asched.core.state.consumers import request_of
@@ -129,7 +129,7 @@ def _candidates(
     for pod_set in booking.sets_for(attempt.info):
         for slot in booking.free.get(pod_set, {}).values():
             row = cluster.nodes.row_of.get(slot.node)
-            if row is None or row in seen or (within is not None and not within[row]):
+            if row is None or row in seen or not is_within(row, within):
                 continue
             seen.add(row)
             suits = _suits(context, attempt) if suits is None else suits

@@ -18,7 +18,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group import GroupAttempt, Outcome, Result
@@ -26,6 +26,7 @@ from asched.core.cycle.group_placements import try_placements
 from asched.core.cycle.group_trial import TRY_STEPS, free, pause_if_due, try_group
 from asched.core.cycle.history import Step
 from asched.core.cycle.scheduling import Background, failure_of
+from asched.core.cycle.supposed import MOVE_STEPS, without
 from asched.core.framework.effects import Effect, Pause, WaitFor
 from asched.core.framework.group_post_filter import Alike, Probe, RoomMade, group_post_filter
 from asched.core.framework.order_free import OrderFree
@@ -37,11 +38,13 @@ from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.preemption.under_way import standing
-from asched.core.state.budget import SLICE_STEPS, STEP_US, OutOfTurn
+from asched.core.state.budget import STEP_US, OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
 from asched.core.state.pod_groups import is_coscheduled
 from asched.core.state.pods import PodInfo
+
+T = TypeVar("T")
 
 NO_PLUGIN: Final = (
     "default preemption plugin is not registered, workload aware preemption is disabled"
@@ -54,8 +57,6 @@ VICTIMS_LEAVE_S: Final = 600.0
 REST_FACTOR: Final = 20
 REST_S_MIN: Final = 1.0
 VAIN_MAX: Final = 1_024
-#: Steps of the budget for a pod that is supposed gone, and is there again.
-MOVE_STEPS: Final = 2.5
 
 
 def make_room_for_group(
@@ -240,7 +241,7 @@ class Supposed:
             if context.gangs.tries_placements
             else try_group(context, group, plan={}, only_whether=True)
         )
-        outcome: Outcome = yield from self._without(uids, trial)
+        outcome = yield from self._watched(without(self.cluster, uids, trial))
         places = {
             tried.attempt.pod.uid: tried.decision.node
             for tried in outcome.tried
@@ -254,44 +255,15 @@ class Supposed:
         told = failure if outcome.result is Result.ERROR else unschedulable
         return Probe(told(outcome.message), steps=steps)
 
-    def _without(
-        self, uids: Sequence[str], steps: Generator[Effect, Answer, Outcome]
-    ) -> Generator[Effect, Answer, Outcome]:
-        """Run steps as if these placed pods were gone; while others have their turn, they are
-        not.
-        """
-        cluster, answer = self.cluster, None
-        while True:
-            passing: list[Effect] = []
-            outcome: Outcome | None = None
-            standing = [info for info in map(cluster.placed.get, uids) if info is not None]
-            steps_moving = MOVE_STEPS * len(standing)
-            # As much is tried before the next pause as it takes to begin after one.
-            cluster.budget.open(max(SLICE_STEPS, int(steps_moving)))
-            with cluster.supposing().without(info for info in standing if info.row >= 0):
-                try:
-                    effect = steps.send(answer)  # type: ignore[arg-type]
-                    while not (effect.answers and effect.wants_answer):
-                        passing.append(effect)
-                        effect = next(steps)
-                except StopIteration as end:
-                    outcome = end.value
-            cluster.budget.note(steps_moving)
-            yield from passing
-            if outcome is not None:
-                return outcome
-            before = self._version()
-            answer = yield effect
-            self.moves += self._version() != before
-
-    def _watched(self, steps: Generator[Effect, Answer, None]) -> Generator[Effect, Answer, None]:
+    def _watched(self, steps: Generator[Effect, Answer, T]) -> Generator[Effect, Answer, T]:
         """Run steps, and note whether anything happened meanwhile."""
         answer: Any = None
         while True:
             try:
                 effect = steps.send(answer)
-            except StopIteration:
-                return
+            except StopIteration as end:
+                found: T = end.value
+                return found
             before = self._version()
             answer = yield effect
             self.moves += self._version() != before

@@ -43,7 +43,7 @@ def _overrun(context: SchedulerContext, one: Reservation) -> Iterator[tuple[str,
     ledger = cluster.singleton(Reservations)
     for key, uid in one.awaited:
         info = cluster.placed.get(uid)
-        if info is None or info.row < 0:
+        if info is None:
             continue
         ends = any(left.pod.uid == uid for left, _ in ledger.leaving(info.row, one.start_s))
         if not ends or one.start_s <= cluster.wall_clock_s:
@@ -52,7 +52,7 @@ def _overrun(context: SchedulerContext, one: Reservation) -> Iterator[tuple[str,
 
 def _order(context: SchedulerContext, one: Reservation) -> Iterator[tuple[str, str]]:
     for other in context.cluster.singleton(Reservations).all():
-        is_before = other is not one and other.order < one.order
+        is_before = other.order < one.order
         if is_before and other.made_s >= one.made_s and other.needs.keys() & one.needs.keys():
             yield "order", f"{named(other.owner, other)} goes before it and was moved there"
 
@@ -60,11 +60,11 @@ def _order(context: SchedulerContext, one: Reservation) -> Iterator[tuple[str, s
 def _arrivals(context: SchedulerContext, one: Reservation) -> Iterator[tuple[str, str]]:
     cluster = context.cluster
     for name in one.needs:
-        row = cluster.nodes.row_of.get(name)
-        for info in cluster.pods_on(row).values() if row is not None else ():
+        row = cluster.nodes.row_of[name]
+        for info in cluster.pods_on(row).values():
             if info.pod.uid not in one.there:
                 yield "arrival", f"pod {info.pod.key} came to node {name}{_why(context, one, info)}"
-        if row is not None and any(cluster.holds.owners_on(row)):
+        if any(cluster.holds.owners_on(row)):
             yield "hold", f"room is held for others on node {name}"
 
 

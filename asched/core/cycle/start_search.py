@@ -10,7 +10,8 @@ Bounds  TRIALS_MAX trials and SCAN_MAX moments, TRIAL_ROWS_MAX rows in one trial
 """
 
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from math import inf
 from typing import Final, NamedTuple
 
@@ -19,16 +20,16 @@ import numpy as np
 
 from asched.core.cycle.company import Company
 from asched.core.cycle.context import Attempt, SchedulerContext
-from asched.core.cycle.group import GroupAttempt, Outcome, Result
+from asched.core.cycle.group import GroupAttempt, Result
 from asched.core.cycle.group_trial import let_go, pause_if_due, try_group
 from asched.core.cycle.start_keeping import StartTimes
+from asched.core.cycle.supposed import without
 from asched.core.framework.effects import Effect
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.framework.runner import Runner
 from asched.core.gang.timeline import I64, Demand, Ending, Mask, Promised, Timeline, rows_for
 from asched.core.model.pod import PodStatus
 from asched.core.queue.queued import QueuedPod
-from asched.core.state.budget import SLICE_STEPS
 from asched.core.state.cluster import Cluster
 from asched.core.state.consumers import request_of
 from asched.core.state.ends import Ends
@@ -42,13 +43,10 @@ SCAN_MAX: Final = 256
 TRIAL_ROWS_MAX: Final = 1_024
 #: Rows of a trial have so many times the slots that are needed, and in a second trial all.
 SPARE: Final = 1.25
-#: Steps of the budget: a pod that is supposed gone and is there again; a look at one moment.
-MOVE_STEPS: Final = 2.5
+#: Steps of the budget for what comes before a trial.
 LOOK_STEPS: Final = 20
 #: Who holds what is promised to others for the time of a trial.
 HOLDER: Final = "start-times:trial"
-
-Steps = Generator[Effect, Answer, Outcome]
 
 
 class NodesMovedError(Exception):
@@ -88,21 +86,20 @@ def search(
     OutOfTurn, NodesMovedError.
     """
     cluster, runner = context.cluster, first.runner
-    now_s, height = cluster.wall_clock_s, cluster.nodes.height
-    generation = cluster.nodes.generation
+    now_s, generation = cluster.wall_clock_s, cluster.nodes.generation
     demands = [_demand(cluster, runner, alike) for alike in _by_class(infos)]
-    timeline = _timeline(cluster, respected, now_s + horizon_s)
+    timeline = _timeline(cluster, respected)
     ends = [cluster.singleton(Ends).of(info, now_s) for info in infos]
     lasts_s = max(inf if end is None else end.at_s - now_s for end in ends)
     group = _clones(context, first, infos)
     trials = 0
     for start_s, room in timeline.starts(demands, lasts_s, now_s + horizon_s, SCAN_MAX):
-        yield from pause_if_due(context, group, LOOK_STEPS)
-        if cluster.nodes.height != height or cluster.nodes.generation != generation:
-            raise NodesMovedError
         for spare in (SPARE, inf):
+            yield from pause_if_due(context, group, LOOK_STEPS)
+            if cluster.nodes.generation != generation:
+                raise NodesMovedError
             within = rows_for(demands, room, spare)
-            if spare == inf and np.count_nonzero(within) > TRIAL_ROWS_MAX:
+            if spare == inf:
                 within[np.flatnonzero(within)[TRIAL_ROWS_MAX:]] = False
             free_then = timeline.free_at(start_s)
             outcome = yield from _try_at(context, group, start_s, within, free_then - room)
@@ -133,7 +130,7 @@ def _demand(cluster: Cluster, runner: Runner, alike: Sequence[PodInfo]) -> Deman
     return Demand(vector(cluster, info.cls.accounted, 1), len(alike), within)
 
 
-def _timeline(cluster: Cluster, respected: Sequence[Reservation], horizon_s: float) -> Timeline:
+def _timeline(cluster: Cluster, respected: Sequence[Reservation]) -> Timeline:
     read, height = cluster.nodes.columns.read, cluster.nodes.height
     ends, now_s = cluster.singleton(Ends), cluster.wall_clock_s
     room = read("allocatable")[:, :height] - read("requested")[:, :height]
@@ -141,7 +138,7 @@ def _timeline(cluster: Cluster, respected: Sequence[Reservation], horizon_s: flo
     endings = []
     for info in cluster.placed.values():
         end = ends.of(info, now_s) if info.row >= 0 else None
-        if end is not None and end.at_s <= horizon_s:
+        if end is not None:
             amounts = vector(cluster, info.cls.accounted, 1)
             endings.append(Ending(end.at_s, info.row, amounts))
     cluster.budget.note(len(cluster.placed) / 4)
@@ -184,11 +181,21 @@ def _try_at(
     leaving = {row: list(ledger.leaving(row, start_s)) for row in rows}
     uids = [info.pod.uid for ended in leaving.values() for info, _ in ended]
     places = [place for row in rows if (place := _place(cluster, row, blocked[:, row]))]
-    company = Company(cluster, len(group.attempts))
-    for attempt in group.attempts:
-        attempt.company, attempt.slices = company, 0
     steps = try_group(context, group, within, plan={})
-    outcome: Outcome = yield from _supposed(context, group, uids, places, steps)
+
+    @contextmanager
+    def promises() -> Iterator[None]:
+        """What is promised to others is held, and nothing else binds the pods."""
+        known = [place for place in places if place.node_name in cluster.nodes.row_of]
+        ledger.suspend({attempt.info.cls.number for attempt in group.attempts})
+        cluster.holds.put(HOLDER, known, inf)
+        try:
+            yield
+        finally:
+            cluster.holds.drop(HOLDER)
+            ledger.suspend(())
+
+    outcome = yield from without(cluster, uids, steps, promises, len(places))
     needs: dict[str, Need] = {}
     for tried in outcome.tried:
         if tried.decision is not None and outcome.result is Result.SCHEDULED:
@@ -209,51 +216,8 @@ def _try_at(
 
 def _place(cluster: Cluster, row: int, amounts: I64) -> HeldPlace | None:
     """What is promised to others on a row, as held amounts."""
-    node = cluster.nodes.node_at[row]
-    if node is None or not (amounts > 0).any():
-        return None
-    names = cluster.nodes.resources.values
-    taken = {names[at + 1]: int(amounts[at]) for at in np.flatnonzero(amounts[:-1] > 0).tolist()}
-    return HeldPlace(HeldAmounts(taken, max(int(amounts[-1]), 0)), node.name)
-
-
-def _supposed(
-    context: SchedulerContext,
-    group: GroupAttempt,
-    uids: Sequence[str],
-    places: Sequence[HeldPlace],
-    steps: Steps,
-) -> Steps:
-    """Run steps as if these placed pods were gone and these places held; while others have their
-    turn, all is as it is.
-    """
-    cluster, answer = context.cluster, None
-    ledger = cluster.singleton(Reservations)
-    classes = {attempt.info.cls.number for attempt in group.attempts}
-    while True:
-        passing: list[Effect] = []
-        outcome: Outcome | None = None
-        standing = [info for info in map(cluster.placed.get, uids) if info is not None]
-        known = [place for place in places if place.node_name in cluster.nodes.row_of]
-        moving = MOVE_STEPS * (len(standing) + len(known))
-        cluster.budget.open(max(SLICE_STEPS, int(moving)))
-        ledger.suspend(classes)
-        try:
-            with cluster.supposing().without(info for info in standing if info.row >= 0):
-                cluster.holds.put(HOLDER, known, inf)
-                try:
-                    effect = steps.send(answer)  # type: ignore[arg-type]
-                    while not (effect.answers and effect.wants_answer):
-                        passing.append(effect)
-                        effect = next(steps)
-                except StopIteration as end:
-                    outcome = end.value
-                finally:
-                    cluster.holds.drop(HOLDER)
-        finally:
-            ledger.suspend(())
-        cluster.budget.note(moving)
-        yield from passing
-        if outcome is not None:
-            return outcome
-        answer = yield effect
+    node, names = cluster.nodes.node_at[row], cluster.nodes.resources.values
+    assert node is not None
+    taken = {names[at + 1]: int(amounts[at]) for at in np.flatnonzero(amounts[:-1]).tolist()}
+    pods = int(amounts[-1])
+    return HeldPlace(HeldAmounts(taken, pods), node.name) if taken or pods else None

@@ -12,7 +12,7 @@ from functools import cached_property
 
 import numpy as np
 
-from asched.core.framework.placements import Mask
+from asched.core.framework.placements import Mask, narrowed
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import (
     NOBODY_REFUSED,
@@ -62,15 +62,11 @@ class Fitting:
         return self.state.feasible_count - len(self.refused.rows)
 
     def rows(self, within: Mask | None = None) -> Mask:
-        """bool[N]: where it fits. `within` may be shorter than N: later rows are outside then."""
+        """bool[N]: where it fits."""
         if self.rejection is not None:
             return np.zeros(self._cluster.nodes.height, dtype=np.bool_)
-        fits = self.state.feasible.copy()
+        fits = narrowed(self.state.feasible, within)
         fits[self.refused.rows] = False
-        if within is not None:
-            common = min(len(fits), len(within))
-            fits[:common] &= within[:common]
-            fits[common:] = False
         return fits
 
     def status_on(self, row: int, *, heeds_promises: bool = True) -> Status | None:

@@ -36,6 +36,23 @@ BYTES_MAX: Final = 16 << 20
 NO_PLACEMENTS: Final = unschedulable("no feasible placements found")
 
 
+def is_within(row: int, within: Mask | None) -> bool:
+    """Whether a row is among those; none that came since they were chosen is."""
+    return within is None or (row < len(within) and bool(within[row]))
+
+
+def narrowed(mask: Mask, within: Mask | None) -> Mask:
+    """A copy of `mask`, without rows that are not within. Either may be the longer one: nodes come
+    and go while a trial pauses.
+    """
+    found: Mask = mask.copy()
+    if within is not None:
+        common = min(len(found), len(within))
+        found[:common] &= within[:common]
+        found[common:] = False
+    return found
+
+
 class Placement(NamedTuple):
     """`rows`: bool[N] of the nodes that belong to it; None for every node there is."""
 
@@ -44,8 +61,7 @@ class Placement(NamedTuple):
 
     def mask(self, nodes: NodeTable) -> Mask:
         """bool[N]: the rows of its nodes."""
-        live: Mask = nodes.columns.read("live")[: nodes.height]
-        return live.copy() if self.rows is None else live & self.rows
+        return narrowed(nodes.columns.read("live")[: nodes.height], self.rows)
 
 
 #: All nodes, where nothing divides them.

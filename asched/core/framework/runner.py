@@ -26,7 +26,7 @@ from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.fitting import Fitting
 from asched.core.framework.meter import Meter
 from asched.core.framework.per_node.late import driven
-from asched.core.framework.placements import Placement
+from asched.core.framework.placements import Placement, is_within, narrowed
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
 from asched.core.framework.results.active_plugins import ActivePlugins, up_to
@@ -356,7 +356,7 @@ class Runner:
         Not while its kubelet is spared such pods: it counts something there that we do not know of.
         """
         row = self.cluster.nodes.row_of.get(node)
-        if row is None or not state.fits(row) or not (within is None or within[row]):
+        if row is None or not state.fits(row) or not is_within(row, within):
             return None
         if self.nominated_pods.judge_row(pod, state, row) is not None:
             return None
@@ -374,7 +374,7 @@ class Runner:
 
     def _feasible(self, state: ClassState, refused: RefusedRows, within: Mask | None) -> Mask:
         """The rows left after nominated pods."""
-        feasible = state.feasible.copy() if within is None else state.feasible & within
+        feasible = narrowed(state.feasible, within)
         feasible[refused.rows] = False
         return feasible
 

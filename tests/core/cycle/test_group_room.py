@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.cycle import group_room
+from asched.core.cycle import group_room, supposed
 from asched.core.framework.effects import (
     DeletePod,
     Effect,
@@ -490,7 +490,7 @@ def test_what_others_took_while_a_trial_paused_is_seen_before_anybody_goes(
     stage.said.clear()
     budget = stage.play.parts.cluster.budget.__class__.open
     monkeypatch.setattr(budget, "__defaults__", (5,))
-    monkeypatch.setattr(group_room, "SLICE_STEPS", 5)
+    monkeypatch.setattr(supposed, "SLICE_STEPS", 5)
     handle, cluster = stage.play.machine.handle, stage.play.parts.cluster
     shown = []
 

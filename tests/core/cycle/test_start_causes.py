@@ -1,15 +1,19 @@
 """Why a start that was promised cannot be kept: one cause, the one that explains the others."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from asched.core.cycle.start_causes import CAUSES, named, why_moved
 from asched.core.model.kinds import NODE, POD
+from asched.core.model.timestamp import rfc3339
+from asched.core.state.ends import GRACE_S
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.holds import HeldAmounts, HeldPlace
 from asched.core.state.reservations import POD_OWNER, Need, Order, Reservation, Reservations
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.core.cycle.batch_stage import two_full_nodes
 from tests.core.cycle.playbook import Play
 
 NOW_S = 1_000_000.0
@@ -78,14 +82,30 @@ def test_somebody_who_does_not_end_as_was_expected() -> None:
     assert scene.why(one)[0] == "rules"
 
 
+def test_somebody_who_ends_in_time_is_no_cause_before_the_start_has_come() -> None:
+    """Of two who had to end one is known to; the other has lost what ended it."""
+    known = a_pod("known").requests(cpu="1").on("n1").spec(activeDeadlineSeconds=1000 - GRACE_S)
+    late = a_pod("late").requests(cpu="1").on("n1")
+    there = frozenset({"uid-known", "uid-late"})
+    awaited = ("default/known", "uid-known"), ("default/late", "uid-late")
+    scene = Scene(known.status(startTime=rfc3339(NOW_S)), late)
+    assert scene.why(scene.reserve(awaited=awaited[:1], there=there))[0] == "rules"
+    one = scene.reserve(awaited=awaited, there=there)
+    words = f"pod {{}} does not end by {START}, as was expected"
+    assert scene.why(one) == ("overrun", words.format("default/late"))
+    scene.cluster.wall_clock_s = one.start_s
+    assert scene.why(one) == ("overrun", words.format("default/known")), "it should have by now"
+
+
 def test_somebody_who_goes_before_and_was_moved_there() -> None:
     scene = Scene()
     one = scene.reserve(made_s=5.0)
     scene.reserve("default/elsewhere", since_s=0.0, made_s=9.0, node="n2")
     scene.reserve("default/later", since_s=2.0, made_s=9.0)
     scene.reserve("default/long-since", since_s=0.0, made_s=1.0)
+    scene.reserve("default/equal", since_s=1.0, made_s=9.0)
     assert scene.why(one)[0] == "rules"
-    scene.reserve("default/first", since_s=0.0, made_s=9.0)
+    scene.reserve("default/first", since_s=0.0, made_s=5.0)
     assert scene.why(one) == ("order", "podgroup default/first goes before it and was moved there")
 
 
@@ -103,6 +123,27 @@ def test_somebody_who_came(pod: PodBuilder, words: str) -> None:
     assert scene.why(one)[0] == "rules"
     scene.apply(Seen(POD, pod.on("n1").build()))
     assert scene.why(one) == ("arrival", f"pod default/new came to node n1{words}")
+
+
+def test_somebody_who_came_and_has_the_same_promise_to_keep_to() -> None:
+    """One of the same kind, and one whom nothing here explains."""
+    play = two_full_nodes()
+    play.machine.is_active = False
+    cluster = play.parts.cluster
+    like = cluster.classes.info_of(a_pod("like").requests(cpu="3").build())
+    other = cluster.classes.info_of(a_pod("another").requests(cpu="2").build())
+    needs, order = {"n1": Need({"cpu": 3000}, 1)}, Order(0, 1.0, 0)
+    there = frozenset(info.pod.uid for info in cluster.pods_on(0).values())
+    one = Reservation(
+        "default/crew", "default-scheduler", order, 2e9, 3e9, True, needs, (other, like), 2e9, there
+    )
+    came = a_pod("came").requests(cpu="3").spec(schedulerName="default-scheduler").on("n1")
+    cluster.apply(Seen(POD, came.build()))
+    told = why_moved(play.machine.context, one)
+    assert told == ("arrival", "pod default/came came to node n1, which is like it")
+    unlike = replace(one, likes=(other,))
+    told = why_moved(play.machine.context, unlike)
+    assert told == ("arrival", "pod default/came came to node n1")
 
 
 def test_room_that_is_held_for_others() -> None:

@@ -18,6 +18,8 @@ from asched.core.framework.placements import (
     PlacementScorer,
     choose,
     generate,
+    is_within,
+    narrowed,
 )
 from asched.core.framework.status import Code, Status, failure, unschedulable
 from asched.core.state.cluster import Cluster
@@ -161,3 +163,25 @@ def test_parts_of_a_few_sets_of_placements_are_known_while_they_are_small(monkey
     large = divisions.of([*sets[1], Placement("", np.arange(8) == 7)])
     assert len(divisions._known) == 1
     assert divisions._known[0][1] is large
+
+
+@pytest.mark.parametrize(
+    ("within", "left"),
+    [
+        (None, [True, False, True]),
+        ([False, True, True], [False, False, True]),
+        ([True], [True, False, False]),
+        ([True, True, True, True], [True, False, True]),
+        ([], [False, False, False]),
+    ],
+)
+def test_rows_are_narrowed_whatever_came_or_went_since_they_were_chosen(
+    within: list[bool] | None, left: list[bool]
+) -> None:
+    mask = np.array([True, False, True])
+    rows = None if within is None else np.array(within, dtype=np.bool_)
+    found = narrowed(mask, rows)
+    assert found.tolist() == left
+    assert [is_within(row, rows) and bool(mask[row]) for row in range(3)] == left
+    found[:] = False
+    assert mask.tolist() == [True, False, True], "what is narrowed is a copy"
