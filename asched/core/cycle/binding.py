@@ -24,7 +24,7 @@ from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
 from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import Bind, CallPlugin, Effect, PatchPodStatus, WaitFor, ref_of
-from asched.core.framework.per_node.late import driven, nonsense
+from asched.core.framework.per_node.late import driven
 from asched.core.framework.points import Late, PreBindPlugin
 from asched.core.framework.second_look import still_takes
 from asched.core.framework.status import SUCCESS, Code, Status, failure
@@ -221,7 +221,8 @@ class Binding:
         for plugin in self.attempt.runner.binders(self.attempt.info):
             started_s = self.context.counter_s()
             status = yield from self._settled(
-                plugin.name, plugin.bind(self.attempt.info, self.node)
+                plugin.name,
+                driven(plugin.bind(self.attempt.info, self.node), plugin.name, "bind"),
             )
             self.context.plugin_ran(self.attempt, plugin.name, "Bind", status, started_s)
             if status.code is not Code.SKIP:
@@ -234,8 +235,6 @@ class Binding:
             effect = next(steps)
             while True:
                 answer: Answer
-                if not isinstance(effect, Effect):
-                    raise nonsense(plugin, "bind", effect, "an effect")
                 if isinstance(effect, Bind):
                     cluster = self.context.cluster
                     answer = yield from settle(effect, cluster, self._tell_lost, self._still_fits)

@@ -13,7 +13,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go
 """
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -248,6 +248,9 @@ class Runner:
                 result = steps
             else:
                 result = yield from driven(steps, plugin.name, "postFilter")
+            if result.background is not None:
+                later = driven(result.background, plugin.name, "postFilter")
+                result = replace(result, background=later)
             code = result.status.code
             if code is Code.SUCCESS:
                 return result

@@ -306,14 +306,14 @@ class Dispatcher:
             self._pump()
 
     async def _attempt(self, job: Job) -> Outcome | Answer:
-        """Send the request; a body that cannot be written as JSON is refused here."""
+        """Send the request; what a plugin made that none can be written of is refused here."""
         try:
             request = (
                 self._recorder.request(job.event)
                 if job.event is not None
                 else request_for(job.effect)
             )
-        except (TypeError, ValueError) as error:
+        except (AttributeError, TypeError, ValueError) as error:
             log.warning("%s cannot be written as JSON: %s", type(job.effect).__name__, error)
             return Refused(job.effect.id, 0, f"cannot be written as a request: {error}")
         job.method = request.method

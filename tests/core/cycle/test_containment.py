@@ -1,5 +1,6 @@
 """A plugin that raises, or answers nonsense, costs its pod an attempt and nobody anything else."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from asched.plugin import (
     ReservePlugin,
     ScorePlugin,
     Trigger,
+    WaitFor,
 )
 from asched.testing import World, given, node, pod
 
@@ -274,3 +276,33 @@ def test_registrations_that_fail_stop_the_start_with_one_line() -> None:
         given(NODES, plugins=[cls])
     expected = 'plugin "Bad" cannot tell its registrations: ValueError: boom'
     assert str(refused.value) == expected
+
+
+@pytest.mark.parametrize("method", ["pre_bind", "bind"])
+@pytest.mark.parametrize(
+    ("wait", "words"),
+    [
+        ({"ready": boom}, 'plugin "Bad" raised ValueError: boom'),
+        ({"timeout_s": "soon"}, "where an effect that makes sense is expected"),
+        ({"timeout_s": math.nan}, "where an effect that makes sense is expected"),
+        ({"on": 5}, "where an effect that makes sense is expected"),
+        ({"on": ([],)}, "where an effect that makes sense is expected"),
+    ],
+)
+def test_nobody_else_suffers_from_a_wait_that_makes_no_sense(
+    method: str, wait: dict[str, Any], words: str
+) -> None:
+    """It is asked about in the midst of others' turn."""
+
+    def steps(_self: Any, _pod: Any, _node: Any) -> Any:
+        yield WaitFor(**{"ready": boom, "timeout_s": 1.0, **wait})
+
+    profile = {"multiPoint": {"enabled": [{"name": "Bad"}]}}
+    if method == "bind":
+        profile["bind"] = {"enabled": [{"name": "Bad"}], "disabled": [{"name": "*"}]}
+    world = given(NODES, plugins=[type("Bad", (), {method: steps})], profile=profile)
+
+    outcome = world.schedule(pod("web"))
+
+    assert (outcome.node, outcome.reason) == ("", "SchedulerError")
+    assert words in outcome.message

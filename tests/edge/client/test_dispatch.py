@@ -476,8 +476,10 @@ async def test_a_body_that_is_no_json_is_refused():
         (answer,) = await made.answered(1)
         assert isinstance(answer, Refused)
         assert "cannot be written" in answer.message
-        made.submit(DeletePod(id=2, pod=pod()))
-        assert (await made.answered(2))[1] == Done(2)
+        made.submit(Create(id=2, kind="nodes", namespace="", body={}))
+        assert "cannot be written" in (await made.answered(2))[1].message
+        made.submit(DeletePod(id=3, pod=pod()))
+        assert (await made.answered(3))[2] == Done(3)
 
 
 async def test_a_question_without_extenders_is_refused():

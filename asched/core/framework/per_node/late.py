@@ -4,11 +4,15 @@ A late point may yield effects and nothing else; whatever it yields by mistake m
 machine. Effects that never leave the machine or speak for the scheduler itself are not for plugins.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from math import isnan
 from typing import Any, Final
 
-from asched.core.framework.effects import Effect
+from msgspec.structs import replace
+
+from asched.core.framework.effects import Bind, DeletePod, Effect, EmitEvent, PodRef, WaitFor
 from asched.core.framework.status import PluginError
+from asched.core.model.meta import ObjectReference
 from asched.core.state.facts import Answer
 
 #: So much of a strange answer is shown (characters).
@@ -16,7 +20,9 @@ SHOWN_MAX: Final = 60
 
 
 def driven(steps: Any, plugin: str, point: str) -> Generator[Effect, Answer, Any]:
-    """The same steps; raises PluginError at the first thing that is no effect."""
+    """The same steps; raises PluginError at the first thing that is no effect, or one that cannot
+    be meant.
+    """
     if not isinstance(steps, Generator):
         raise nonsense(plugin, point, steps, "a generator of effects")
     answer: Any = None
@@ -26,9 +32,59 @@ def driven(steps: Any, plugin: str, point: str) -> Generator[Effect, Answer, Any
             if not isinstance(effect, Effect):
                 steps.close()
                 raise nonsense(plugin, point, effect, "an effect")
-            answer = yield effect
+            if not _is_sound(effect):
+                steps.close()
+                raise nonsense(plugin, point, effect, "an effect that makes sense")
+            if not isinstance(effect, WaitFor):
+                answer = yield effect
+                continue
+            ready = _Ready(effect.ready)
+            answer = yield replace(effect, ready=ready)
+            if ready.error is not None:
+                steps.close()
+                text = f'plugin "{plugin}" raised {type(ready.error).__name__}: {ready.error}'
+                raise PluginError(text, plugin, point, ready.error) from ready.error
     except StopIteration as done:
         return done.value
+
+
+class _Ready:
+    """What a plugin asks whether its wait is over. It is asked in the midst of others' turn: what
+    it raises ends the wait, and is raised where the plugin goes on.
+    """
+
+    __slots__ = ("_ask", "error")
+
+    def __init__(self, ask: Callable[[], bool]) -> None:
+        self._ask = ask
+        self.error: Exception | None = None
+
+    def __call__(self) -> bool:
+        try:
+            return bool(self._ask())
+        except Exception as error:  # noqa: BLE001 - whatever a user's code raises
+            self.error = error
+            return True
+
+
+def _is_sound(effect: Effect) -> bool:
+    """Of what is looked at in this process before it is sent: effects are not checked as made."""
+    match effect:
+        case WaitFor():
+            seconds, on = effect.timeout_s, effect.on
+            is_time = isinstance(seconds, int | float) and not isnan(seconds)
+            return is_time and isinstance(on, tuple) and all(map(_is_topic, on))
+        case Bind() | DeletePod():
+            return isinstance(effect.pod, PodRef)
+        case EmitEvent():
+            return isinstance(effect.regarding, ObjectReference) and isinstance(
+                effect.related, ObjectReference | None
+            )
+    return True
+
+
+def _is_topic(topic: Any) -> bool:
+    return isinstance(topic, tuple) and all(isinstance(word, str) for word in topic)
 
 
 def nonsense(plugin: str, point: str, answer: object, wanted: str) -> PluginError:

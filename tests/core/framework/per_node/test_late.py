@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from asched.core.framework.effects import Effect, WaitFor
+from asched.core.framework.effects import Bind, DeletePod, Effect, EmitEvent, WaitFor
 from asched.core.framework.per_node.late import SHOWN_MAX, driven, nonsense
 from asched.core.framework.status import PluginError
 
@@ -19,8 +19,8 @@ def test_effects_go_out_and_answers_come_in() -> None:
         return f"{first} {second}"
 
     steps = driven(late(), "Mine", "preBind")
-    assert next(steps) is ASK
-    assert steps.send("one") is ASK  # type: ignore[arg-type]
+    assert isinstance(next(steps), WaitFor)
+    assert isinstance(steps.send("one"), WaitFor)  # type: ignore[arg-type]
     with pytest.raises(StopIteration) as end:
         steps.send("two")  # type: ignore[arg-type]
     assert end.value.value == "one two"
@@ -42,6 +42,30 @@ def test_what_is_no_effect_ends_it_and_closes_the_plugin_s_steps() -> None:
         "running preBind plugin \"Mine\": answered 'an effect' (str) where an effect is expected"
     )
     assert (error.value.plugin, error.value.point) == ("Mine", "preBind")
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        Bind(pod="default/web", node="n1"),  # type: ignore[arg-type]
+        DeletePod(pod=None),  # type: ignore[arg-type]
+        EmitEvent(
+            regarding={"kind": "Pod"},  # type: ignore[arg-type]
+            type="Normal",
+            reason="Told",
+            action="Telling",
+            note="",
+            reporting_controller="mine",
+        ),
+    ],
+    ids=lambda effect: type(effect).__name__,
+)
+def test_what_makes_no_sense_does_not_leave(effect: Effect) -> None:
+    def late() -> Generator[Effect, Any, None]:
+        yield effect
+
+    with pytest.raises(PluginError, match="where an effect that makes sense is expected"):
+        next(driven(late(), "Mine", "preBind"))
 
 
 def test_what_is_no_generator_is_named() -> None:
