@@ -17,7 +17,7 @@ from math import floor
 from typing import Final
 
 from asched import names
-from asched.core.framework.results.draw import draw, draw_again
+from asched.core.framework.results.draw import scattered
 from asched.core.queue.queue import SchedulingQueue
 
 #: Longer than a lease: if one of those that stay is the cause, the others lose no life by it.
@@ -33,9 +33,9 @@ def put_behind(queue: SchedulingQueue, now_s: float, life: int, *, died_young: b
     line = places.active.in_order()
     traceless = [q for q in line if q.pod.condition(names.POD_SCHEDULED) is None]
     suspects = line if died_young else traceless
-    trusts = draw_again(life, TRUST_EVERY) == 0
+    trusts = life % TRUST_EVERY == 0
     first = next(iter(traceless or suspects), None) if not trusts else None
     for number, queued in enumerate(suspects):
-        if queued is first or draw(life * len(suspects) + number, 2):
+        if queued is first or scattered(life, number) % 2:
             queued.backoff_until_s = floor(now_s) + PAUSE_S + (queued is first)
             places.into(queued, places.backoff)

@@ -29,6 +29,8 @@ class Wishes:
                 return None
             case "broken":
                 raise ValueError("a wish that makes no sense")
+            case "modest":
+                return [f"key-{n}" for n in range(KEYS_MAX)]
             case "greedy":
                 return range(KEYS_MAX + 1)
             case wish:
@@ -134,3 +136,39 @@ def test_a_pod_with_other_wishes_is_found_by_those() -> None:
     assert relabelled(one, "app-4") == 0
     assert relabelled(one, "new") == 1
     assert wishes.asked == ["p004"]
+
+
+def test_of_two_classes_with_one_wish_the_other_is_found_when_one_leaves() -> None:
+    wishes = Wishes()
+    one = scene(wishes)
+    wait(one, "shared", "shared", *(f"app-{n}" for n in range(MANY)))
+    relabelled(one, "app-none")
+    one.queue.delete(one.api["default/p000"])
+
+    assert relabelled(one, "shared") == 1
+    assert wishes.asked == ["p001"]
+
+
+def test_as_many_keys_as_are_allowed_are_looked_up() -> None:
+    wishes = Wishes()
+    one = scene(wishes)
+    wait(one, "modest", *["app-0"] * MANY)
+    relabelled(one, str(KEYS_MAX))
+
+    assert wishes.asked == []
+    relabelled(one, "key-0")
+    assert wishes.asked == ["p000"]
+
+
+def test_classes_that_leave_a_group_leave_nothing_in_its_index() -> None:
+    """Others of the group may stay for weeks."""
+    wishes = Wishes()
+    one = scene(wishes)
+    wait(one, "stays", "any", *(f"app-{n}" for n in range(MANY)))
+    relabelled(one, "app-none")
+    for number in range(1, MANY + 2):
+        one.queue.delete(one.api[f"default/p{number:03d}"])
+
+    (group,) = one.queue.places.unschedulable.groups()
+    (index,) = group.concerned._indexes.values()
+    assert (set(index._by_key), len(index._keys), len(index._anyway)) == ({"stays"}, 1, 0)

@@ -105,3 +105,17 @@ def test_a_class_with_another_first_pod_stands_where_that_one_stands() -> None:
     one.add(newcomer)
     due.moved(one)
     assert due.first(1.0) is one
+
+
+def test_all_that_are_due_are_told_wherever_they_stand() -> None:
+    due = Due(order)
+    ready, backs_off = a_class("ready"), a_class("backs-off", backs_off_until_s=5.0)
+    gang = a_class("member", backs_off_until_s=3.0, gang="default/crew")
+    for equals in (ready, backs_off, gang):
+        due.add(equals, AFTER)
+    assert due.first(1.0) is ready
+    new = a_class("new")
+    due.add(new, AFTER)
+    assert list(due) == [new, ready, backs_off, gang]
+    assert len(due) == 4
+    assert due.next_deadline_s() == 4.0, "the gang's"

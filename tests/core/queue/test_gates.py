@@ -2,6 +2,7 @@
 
 import pytest
 
+from asched.core.framework.expecting import Expecting
 from asched.core.framework.points import PostFilterPlugin, PostFilterResult
 from asched.core.framework.status import SUCCESS
 from asched.core.queue.gates import Gates
@@ -88,3 +89,61 @@ def test_where_it_is_forgotten_who_rejected_it_everybody_hears(rejected_by: list
 
     assert queued.rejected_by == {"fit", "ports", "room", *rejected_by}
     assert witness.waiting_for == {"fit": 1, "ports": 1, "room": 1}
+
+
+def test_a_gate_that_raises_holds_its_pod_and_is_told() -> None:
+    class Broken(Gate):
+        def pre_enqueue(self, pod):
+            raise RuntimeError("of no use")
+
+    witness = Witness()
+    queued = QueuedPod(a_pod("web"), 0.0)
+
+    assert not Gates(a_profile(Broken("broken")), witness).admit(queued)
+
+    assert queued.gated_by == "broken"
+    assert witness.raised == [("broken", "preEnqueue", "RuntimeError('of no use')")]
+
+
+def test_how_long_the_gates_took_is_told() -> None:
+    class Timed(Witness):
+        def gates_asked(self, profile, duration_s):
+            told.append((profile, duration_s))
+
+    told: list[tuple[str, float]] = []
+    times = iter((10.0, 12.5))
+    gates = Gates(a_profile(Gate("one")), Timed(), lambda: next(times))
+    gates.admit(QueuedPod(a_pod("web"), 0.0))
+    assert told == [(PROFILE, 2.5)]
+
+
+class Knowing(Gate):
+    """Says whom it would hold, and for whom room is being made where."""
+
+    def __init__(self, name, **node_of):
+        super().__init__(name)
+        self.node_of = node_of
+
+    def holding(self):
+        return set(self.node_of)
+
+    def expecting(self, departed):
+        return Expecting(self.node_of)
+
+
+def test_the_gate_that_is_named_says_whom_it_holds() -> None:
+    gates = Gates(a_profile(Knowing("one", a="n1"), Knowing("two", b="n2")), Witness())
+    assert gates.holding(PROFILE, "two") == {"b"}
+    assert gates.holding(PROFILE, "three") == ()
+    assert gates.holding("another", "two") == ()
+
+
+def test_room_that_is_being_made_is_known_of_all_gates_together() -> None:
+    def expecting(*plugins):
+        (found,) = Gates(a_profile(*plugins), Witness()).expecting(a_pod("gone")).values()
+        return dict(found.node_of)
+
+    one, two = Knowing("one", a="n1"), Knowing("two", b="n2")
+    assert expecting(Knowing("nothing")) == {}
+    assert expecting(one, Knowing("nothing")) == {"a": "n1"}
+    assert expecting(one, two) == {"a": "n1", "b": "n2"}

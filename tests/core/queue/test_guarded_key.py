@@ -34,3 +34,18 @@ def test_equal_keys_are_equal() -> None:
     guard = Guard("Mine", lambda pod, since_s: (1, since_s), Witness())
     pod = a_pod("web").build()
     assert guard(pod, 1.0) == guard(pod, 1.0) != guard(pod, 2.0)
+
+
+def test_one_key_that_cannot_be_made_stands_where_its_priority_puts_it() -> None:
+    def key(pod: Any, _: float) -> int:
+        return {"a": 1, "b": 2, "c": 3}[pod.metadata.name]
+
+    assert order(key, a=5, x=9, c=1) == (["x", "a", "c"], 1)
+    assert order(key, x=9, a=5, c=1) == (["x", "a", "c"], 1)
+
+
+def test_of_equal_keys_none_is_less() -> None:
+    guard = Guard("Mine", lambda *_: 1, Witness())
+    one, other = (guard(a_pod(name).build(), 0.0) for name in "ab")
+    assert not one < other
+    assert not other < one

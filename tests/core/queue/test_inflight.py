@@ -71,3 +71,22 @@ def test_beyond_the_bound_old_attempts_do_not_know_what_they_missed() -> None:
     assert in_flight.changes_since(old) is None
     assert in_flight.changes_since(young) == [DELETED, DELETED]
     assert in_flight.counts == {POD_POPPED: 2, "NodeDelete": 2}
+
+
+def test_attempts_and_changes_are_told_in_the_order_in_which_they_came() -> None:
+    in_flight = InFlight()
+    start(in_flight, "z")
+    in_flight.record(DELETED)
+    start(in_flight, "a")
+    in_flight.record(ADDED)
+
+    told = [getattr(entry, "key", entry) for entry in in_flight.entries()]
+    assert told == ["default/z", DELETED, "default/a", ADDED]
+
+
+def test_at_the_bound_the_oldest_attempt_knows_all_still() -> None:
+    in_flight = InFlight(changes_max=2)
+    old = start(in_flight, "old")
+    in_flight.record(ADDED)
+    in_flight.record(DELETED)
+    assert in_flight.changes_since(old) == [ADDED, DELETED]

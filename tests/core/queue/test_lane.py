@@ -1,5 +1,7 @@
 """Lanes: order, ties, and leaving from the middle."""
 
+import random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -68,3 +70,40 @@ def test_it_takes_in_the_order_of_a_sorted_list(pushes: list[tuple[int, bool]]) 
 
     assert taken == [queued for _, _, queued in sorted(expected, key=lambda e: e[:2])]
     assert lane.pop() is None
+
+
+def test_who_is_left_keeps_the_order_when_many_have_gone() -> None:
+    """Stale entries are thrown out together, and what is left is a heap again."""
+    lane = PodHeap()
+    pods = [a_queued(str(number)) for number in range(8 * STALE_MIN)]
+    for number, queued in enumerate(pods):
+        lane.push(queued, number * 7919 % 1009)
+    gone = random.Random(1).sample(pods, 6 * STALE_MIN)
+    for queued in gone:
+        lane.discard(queued)
+        assert len(lane._heap) <= 2 * len(lane) + STALE_MIN
+    assert len(lane._heap) < len(pods), "some were thrown out"
+    left = [queued for queued in pods if queued not in gone]
+    left.sort(key=lambda queued: int(queued.pod.metadata.name) * 7919 % 1009)
+    assert [lane.pop() for _ in left] == left
+    assert (len(lane), lane.head(), lane._heap) == (0, None, [])
+
+
+def test_entries_are_thrown_out_only_where_many_are_stale() -> None:
+    lane = PodHeap()
+    pods = [a_queued(str(number)) for number in range(3 * STALE_MIN)]
+    for queued in pods:
+        lane.push(queued, 0)
+    for queued in pods[: STALE_MIN + 1]:
+        lane.discard(queued)
+    assert len(lane._heap) == 3 * STALE_MIN
+
+
+def test_everybody_leaves_in_order_and_may_come_back() -> None:
+    lane, first, second = PodHeap(), a_queued("first"), a_queued("second")
+    lane.push(second, 2)
+    lane.push(first, 1)
+    assert lane.empty() == [first, second]
+    assert (len(lane), lane.pop()) == (0, None)
+    lane.push(first, 1)
+    assert (len(lane), lane.pop()) == (1, first)

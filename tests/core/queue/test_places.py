@@ -31,8 +31,10 @@ def test_a_pod_moves_from_place_to_place() -> None:
         ("unschedulable", (0, 0, 1, 0)),
     ]
     assert len(places) == 1
+    assert "default/web" in places
     places.leave(queued)
     assert len(places) == 0
+    assert "default/web" not in places
     places.leave(queued)  # it stands nowhere, which is no harm
 
 
@@ -71,3 +73,24 @@ def test_resting_pods_are_filed_anew_when_their_gate_changes() -> None:
 
     assert not places.to_rest(queued)
     assert (places.pending().unschedulable, places.pending().gated) == (0, 1)
+
+
+def test_of_equals_in_backoff_who_came_first_is_before() -> None:
+    places = SubQueues(by_priority)
+    first, second = a_queued("first", 4, 1), a_queued("second", 4, 1)
+    first.arrival, second.arrival = 1, 2
+    assert places.is_before_backoff(first)
+    places.into(first, places.backoff)
+    assert not places.is_before_backoff(second)
+    assert not places.is_before_backoff(first), "nobody is before himself"
+    assert places.is_before_backoff(a_queued("early", 3, 0))
+
+
+def test_whoever_comes_to_rest_from_elsewhere_is_told_from_whoever_is_filed_anew() -> None:
+    places, queued = SubQueues(by_priority), a_queued("web")
+    assert places.to_rest(queued)
+    assert not places.to_rest(queued), "nothing has changed"
+    queued.rejected_by = frozenset({"Fit"})
+    assert not places.to_rest(queued)
+    (group,) = places.unschedulable.groups()
+    assert group.rejectors == {"Fit"}

@@ -6,9 +6,9 @@ from asched.core.queue.gangs import Gangs
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import SchedulingQueue
 from asched.core.queue.reprofile import reprofile
-from asched.core.state.changes import Action, Trigger
+from asched.core.state.changes import Action, Change, Trigger
 from asched.core.state.nominated import Nominator
-from tests.builders import a_pod
+from tests.builders import a_node, a_pod
 
 NODE_ADD = (Registration(Trigger("Node", Action.ADD)),)
 NOW_S = 1_000.0
@@ -90,3 +90,63 @@ def test_pods_that_are_tried_together_from_now_on_are_of_one_class_then():
 
     (group,) = queue.places.unschedulable.groups()
     assert [len(equals) for equals in group.classes.values()] == [2]
+
+
+def test_pauses_are_those_of_the_new_configuration():
+    queue = a_queue("one")
+    reprofile(queue, {"one": a_profile()}, Backoff(100, 100), NOW_S)
+    reject(queue, of("a"))
+
+    queue.move(Change(NODE_ADD[0].trigger, None, a_node("n").build()), NOW_S + 50)
+    assert names(queue.places.listing().backoff) == ["a"]
+
+
+def test_profiles_are_those_of_the_new_configuration():
+    queue = a_queue("one")
+    reprofile(queue, {"one": a_profile(), "two": a_profile()}, Backoff(), NOW_S)
+    reject(queue, of("a", "two"))
+    assert names(queue.places.listing().unschedulable) == ["a"]
+
+
+def test_pods_that_rest_are_grouped_as_the_new_configuration_tries_them():
+    queue = a_queue("one")
+    for name in ("a", "b"):
+        group = {"podGroupName": "crew"}
+        reject(queue, a_pod(name).spec(schedulerName="one", schedulingGroup=group).build())
+    queue.gangs = Gangs(tries_groups=True)
+
+    queue.places.regroup(queue.gangs.key_of)
+
+    (group,) = queue.places.unschedulable.groups()
+    assert [len(equals) for equals in group.classes.values()] == [2]
+    assert {queued.gang for queued in queue.places.unschedulable} == {"default/crew"}
+    queue.gangs = Gangs(tries_groups=False)
+    queue.places.regroup(queue.gangs.key_of)
+    assert {queued.gang for queued in queue.places.unschedulable} == {""}
+    (group,) = queue.places.unschedulable.groups()
+    assert [len(equals) for equals in group.classes.values()] == [1, 1]
+
+
+def test_pods_that_are_active_know_with_whom_they_are_tried_from_now_on():
+    queue = a_queue("one")
+    group = {"podGroupName": "crew"}
+    queue.add(a_pod("a").spec(schedulerName="one", schedulingGroup=group).build(), NOW_S)
+    queue.gangs = Gangs(tries_groups=True)
+
+    reprofile(queue, {"one": a_profile()}, Backoff(), NOW_S)
+
+    assert queue.pop(NOW_S).gang == "default/crew"
+
+
+def test_rooms_that_are_promised_to_pods_of_a_profile_that_went_stay_promised():
+    """They may be another scheduler's by now, whose nominations count like ours."""
+    queue = a_queue("one", "two")
+    pod = a_pod("a").spec(schedulerName="two").status(nominatedNodeName="n1").build()
+    queue.nominator = Nominator({pod.key: pod}.get)
+    queue.add(pod, NOW_S)
+    assert queue.nominator.node_of(pod.metadata.uid) == "n1"
+
+    reprofile(queue, {"one": a_profile()}, Backoff(), NOW_S)
+
+    assert len(queue.places) == 0
+    assert queue.nominator.node_of(pod.metadata.uid) == "n1"

@@ -1,8 +1,9 @@
 """Seeded choices: equal seeds choose alike, consecutive ones evenly."""
 
 from collections import Counter
+from itertools import pairwise
 
-from asched.core.framework.results.draw import draw, draw_above, draw_again
+from asched.core.framework.results.draw import draw, draw_above, draw_again, scattered
 
 
 def above(seed: int, count: int) -> int:
@@ -26,3 +27,17 @@ def test_consecutive_seeds_are_spread_evenly() -> None:
 def test_the_second_choice_is_another_one() -> None:
     same = sum(draw(seed, 10) == draw_again(seed, 10) for seed in range(1000))
     assert 60 < same < 140, "about one in ten is the same by chance"
+
+
+def test_choices_by_counters_are_as_those_of_coins() -> None:
+    """Of small numbers in a row, at any place among several."""
+    by_first = [scattered(n) % 4 for n in range(400)]
+    by_second = [scattered(7, n) % 2 for n in range(400)]
+    by_both = [scattered(n, n) % 2 for n in range(400)]
+    assert all(70 <= by_first.count(one) <= 130 for one in range(4))
+    for coins in (by_second, by_both):
+        assert 160 <= sum(coins) <= 240
+        assert 160 <= sum(a == b for a, b in pairwise(coins)) <= 240
+        assert 160 <= sum(a == b for a, b in zip(coins, coins[4:], strict=False)) <= 240
+    assert scattered(1, 2) != scattered(2, 1)
+    assert 0 <= scattered(2**70) < 2**64
