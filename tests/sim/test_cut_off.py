@@ -4,11 +4,15 @@ from collections.abc import Callable
 
 import pytest
 
+from asched.edge.host.hearing import HAND_OVER_S
 from asched.lab.sim.faults import LostAnswers
+from asched.lab.sim.museum.incident import break_watches
 from asched.lab.sim.process import LEASE_S
 from asched.lab.sim.steps import AddNodes, AddPods
 from asched.lab.sim.world import World
 
+#: No stream lives long enough for a bookmark.
+BREAK_EVERY_S = 8.0
 #: Seeds of one case.
 LIVES = 12
 #: What the trial on a real control plane asks for, at these leases: 10 s of 15.
@@ -23,6 +27,16 @@ def nothing_passes(world: World, seconds: float) -> None:
 def answers_are_lost(world: World, seconds: float) -> None:
     world.troubles.begin(LostAnswers(rate=1.0, applied_share=1.0))
     world.clock.after(seconds, lambda: world.troubles.end(LostAnswers))
+
+
+def nothing_passes_to_the_deaf(world: World, seconds: float) -> None:
+    """Streams broke for so long that nobody knows whether they tell everything; then the leader
+    gives up because it does not hear, too.
+    """
+    for _ in range(round(HAND_OVER_S / BREAK_EVERY_S)):
+        break_watches(world)
+        world.run_for(BREAK_EVERY_S)
+    nothing_passes(world, seconds)
 
 
 def recovery_s(seed: int, trouble: Callable[[World, float], None]) -> float:
@@ -42,7 +56,7 @@ def recovery_s(seed: int, trouble: Callable[[World, float], None]) -> float:
         return bound_s[0] - healed_s
 
 
-@pytest.mark.parametrize("trouble", [nothing_passes, answers_are_lost])
+@pytest.mark.parametrize("trouble", [nothing_passes, answers_are_lost, nothing_passes_to_the_deaf])
 def test_whoever_lost_the_lease_gives_it_back_when_it_can(
     trouble: Callable[[World, float], None],
 ) -> None:

@@ -15,6 +15,7 @@ from typing import Final
 from asched import names
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.history import Step
+from asched.core.cycle.queue_steps import room_is_free
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Effect, PatchPodStatus, ref_of
 from asched.core.framework.points import Nomination
@@ -99,7 +100,10 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
             is_patient=failure.is_patient,
             is_promised=bool(nomination.node) or failure.comes_back,
         )
+        promised = context.nominator.node_of(now.uid)
         context.nominator.add(now, nomination.node)
+        if promised is not None and promised != context.nominator.node_of(now.uid):
+            room_is_free(context, now, promised)
     else:  # it went with a reload: nobody would ever take the pod from the queue
         context.queue.done(now.uid)
         nomination = CLEARED

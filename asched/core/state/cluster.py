@@ -235,12 +235,12 @@ class Cluster(Objects):
         self.pods_seen[pod.key] = pod
         self.pod_groups.see(pod, old)
         if cls is not None:
-            self._settle(pod, cls)
+            sights += self._settle(pod, cls)
         return [*sights, Sight(POD, old, pod)]
 
-    def _settle(self, pod: Pod, cls: PodClass) -> None:
-        """The API says where the pod is; whatever was assumed gives way."""
-        info = self.placed.get(pod.uid)
+    def _settle(self, pod: Pod, cls: PodClass) -> list[Sight]:
+        """The API says where the pod is; whatever was assumed gives way, and others hear of it."""
+        info, gives_way = self.placed.get(pod.uid), list[Sight]()
         if info is not None:
             stays = (
                 info.node_name == pod.spec.node_name
@@ -251,17 +251,18 @@ class Cluster(Objects):
                 if info.row >= 0 and info.pod.status.start_time != pod.status.start_time:
                     self.nodes.log.add(info.row, START_TIMES)
                 info.pod, info.assumed = pod, False
-                return
+                return []
+            if info.assumed:
+                gives_way.append(Sight(POD, info.pod.on(info.node_name), None))
             self._unplace(info)
         fresh = PodInfo(pod, cls)
         self._put(fresh, pod.spec.node_name)
         if info is None:
             self.refusals.stranger(fresh, self.wall_clock_s)
+        return gives_way
 
     def _relabel(self, info: PodInfo, cls: PodClass) -> bool:
-        """Count a placed pod by other labels, if that is all that is new: API servers copy labels
-        of the node to each pod as they bind it.
-        """
+        """Count a placed pod by other labels, if that is all that is new, as after each binding."""
         old = info.cls
         if not old.is_relabelled(cls):
             return False

@@ -163,12 +163,15 @@ class Campaign:
         self._metrics.leads(self._stand.name, is_leader=False)
 
     async def hand_on(self, client: LeaseClient, *, is_settled: bool) -> None:
-        """After `run`: give back what was lost because nobody answered, once somebody does.
+        """Lead no more, and give back what was lost because nobody answered, once somebody does;
+        `run` must not run any more.
 
         Whoever was cut off, too, would see a record that is new to them, and wait for its whole
         length. Unless `is_settled` something of ours may still be carried out: then the lease ends
         by itself first, as for whoever saw all of it.
         """
+        self.election.resign()
+        self._metrics.leads(self._stand.name, is_leader=False)
         if not is_settled:
             await asyncio.sleep(max(self.election.ends_s - self._now_s(), 0.0))
         until_s = self._now_s() + HAND_ON_S
@@ -315,9 +318,17 @@ class Candidate:
         """Hand the lease on at an orderly end; `run` must not run any more."""
         await self.campaign.release(self._stand.client(self._session))
 
-    async def hand_on(self, *, is_settled: bool) -> None:
-        """After `run`: give back what was lost, as soon as that can be done."""
-        await self.campaign.hand_on(self._stand.client(self._session), is_settled=is_settled)
+    async def hand_on(self, stop: asyncio.Event, *, is_settled: bool) -> None:
+        """Give back what was or shall be lost, as soon as that can be done."""
+        client = self._stand.client(self._session)
+        giving = asyncio.ensure_future(self.campaign.hand_on(client, is_settled=is_settled))
+        told = asyncio.ensure_future(stop.wait())
+        try:
+            await asyncio.wait((giving, told), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            giving.cancel()
+            told.cancel()
+            await asyncio.gather(giving, told, return_exceptions=True)
 
     def _began(self) -> None:
         self.is_leading.set()

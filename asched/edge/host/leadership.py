@@ -36,7 +36,7 @@ class Leadership(Protocol):
     async def release(self) -> None:
         """Hand the lease on."""
 
-    async def hand_on(self, *, is_settled: bool) -> None:
-        """After `run`: give back what was lost, as soon as that can be done. `is_settled`: nothing
-        that was asked for can still be carried out.
+    async def hand_on(self, stop: asyncio.Event, *, is_settled: bool) -> None:
+        """After `run`: lead no more, and hand the lease on as soon as that can be done, or until
+        told to stop. `is_settled`: nothing that was asked for can still be carried out.
         """

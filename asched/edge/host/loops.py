@@ -196,7 +196,7 @@ class Scheduler:
                     self._wake()
                 await self._first(self._stop.wait(), self.tasks.failed)
                 await self._drain()
-                await self._hand_over(self._unsettled)
+                await self._hand_over()
                 turns.cancel()
             except (DeafError, HistoryChanged) as error:
                 await self._give_up(error)
@@ -235,9 +235,7 @@ class Scheduler:
 
     def may_act(self) -> bool:
         """Whether nobody else can be leading."""
-        if self._is_void:
-            return False
-        return self._leadership is None or self._leadership.may_act()
+        return not self._is_void and (self._leadership is None or self._leadership.may_act())
 
     async def _turn(self, timeout_s: float | None = None) -> None:
         """Wait until the machine has had its next turn."""
@@ -350,7 +348,7 @@ class Scheduler:
         self._is_open = self.machine.is_active = False
         is_settled = not self._unsettled
         await self.tasks.cancel("dispatcher")
-        await leadership.hand_on(is_settled=is_settled)
+        await leadership.hand_on(self._stop, is_settled=is_settled)
         raise LostLeadershipError("another process may lead now")
 
     # --- end -------------------------------------------------------------------------------------
@@ -371,10 +369,11 @@ class Scheduler:
         """Bindings that may still be carried out."""
         return sum(pod.stage is Stage.BINDING for pod in self.machine.context.waiting)
 
-    async def _hand_over(self, unsettled: int = 0) -> None:
+    async def _hand_over(self) -> None:
         """The lease goes to whoever waits for it, or runs out if the next leader cannot know of a
         binding that may still be carried out: it would fill that place.
         """
+        unsettled = self._unsettled
         await self.tasks.cancel("election")
         if self._leadership is not None and not unsettled:
             await self._leadership.release()
@@ -384,8 +383,9 @@ class Scheduler:
     async def _give_up(self, why: Exception) -> None:
         """Nothing leaves any more, also not what waits in its lane; somebody else may lead."""
         self._is_void, self._is_open, self.machine.is_active = True, False, False
-        await self.tasks.cancel("dispatcher")
-        await self._hand_over()
+        await self.tasks.cancel("dispatcher", "election")
+        if self._leadership is not None:
+            await self._leadership.hand_on(self._stop, is_settled=True)
         if not self._stop.is_set():
             raise StartOverError(str(why)) from why
 

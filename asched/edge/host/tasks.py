@@ -78,9 +78,9 @@ class Tasks:
         """Whether a task of this name runs."""
         return any(task.get_name() == name for task in self._tasks)
 
-    async def cancel(self, name: str) -> None:
-        """End the tasks of this name, and wait for them."""
-        named = [task for task in self._tasks if task.get_name() == name]
+    async def cancel(self, *names: str) -> None:
+        """End the tasks of these names, and wait for them."""
+        named = [task for task in self._tasks if task.get_name() in names]
         for task in named:
             task.cancel()
         await asyncio.gather(*named, return_exceptions=True)

@@ -138,22 +138,24 @@ def fitting_at_rest(world: World) -> Iterator[tuple[QueuedPod, str]]:
 
 def _gang_fits(world: World, runner: Any, queued: QueuedPod) -> bool:
     """Whether so many pods of the gang find nodes, one after the other, that it may start."""
-    cluster = world.parts.cluster
+    cluster, nominator = world.parts.cluster, world.parts.nominator
     key = group_key(queued.pod)
     gang = gang_of(cluster, key) if key else None
     if gang is None or not world.machine.context.gangs.has(queued.pod):
         return True
     pods = cluster.pod_groups.get(key)
     lacking: int = max(gang.min_count - len(pods.placed), 1)
-    found: list[PodInfo] = []
+    found: list[tuple[PodInfo, str]] = []
     for pod in tuple(pods.unplaced.values()):
         info = cluster.classes.info_of(pod)
         answer = world.judged(runner.schedule(info, 0))
         if not isinstance(answer, Rejection):
+            found.append((info, nominator.node_of(pod.uid) or ""))
+            nominator.delete(pod.uid)  # as whoever is assumed
             cluster.assume(info, answer.node)
-            found.append(info)
-    for info in found:
+    for info, promised in found:
         cluster.forget(info)
+        nominator.add(info.pod, promised)
     return len(found) >= lacking
 
 

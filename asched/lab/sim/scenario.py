@@ -92,6 +92,9 @@ class Scenario:
     #: Whoever changes its mind without a change in the cluster: pods that rest because of these
     #: alone are only tried again by the sweep.
     moody: ClassVar[frozenset[str]] = frozenset()
+    #: Plugins that keep room for others who wait: whom they reject the pods' specs alone do not
+    #: place.
+    keepers: ClassVar[frozenset[str]] = frozenset()
 
     def setup(self, world: World) -> None:
         """What is there before the scheduler begins to be tried."""
@@ -177,7 +180,7 @@ def _unfinished(scenario: Scenario, world: World, moody: frozenset[str] = frozen
     excused = {
         queued.pod.metadata.name
         for queued in world.machine.context.queue.places.unschedulable
-        if queued.rejectors and queued.rejectors <= moody
+        if (queued.rejectors and queued.rejectors <= moody) or queued.rejectors & scenario.keepers
     }
     return [
         *sleepers(world, moody),

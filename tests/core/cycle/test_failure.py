@@ -166,6 +166,19 @@ def test_a_nomination_is_noted_before_it_is_written() -> None:
     assert attempted.context.nominator.node_of("uid-web") == "n1"
 
 
+@pytest.mark.parametrize(
+    ("nomination", "freed"), [(CLEARED, ["n1"]), (Nomination("n2"), ["n1"]), (Nomination("n1"), [])]
+)
+def test_others_hear_of_room_that_a_failure_gives_back(
+    nomination: Nomination, freed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempted, told = Attempted(), list[Any]()
+    attempted.context.nominator.add(attempted.pod, "n1")
+    monkeypatch.setattr(attempted.context.queue, "move", lambda change, _now_s: told.append(change))
+    attempted.fails(Failure("no room", "Unschedulable", nomination=nomination))
+    assert [change.old.spec.node_name for change in told] == freed
+
+
 @pytest.mark.parametrize("end", ["gone", "anew", "placed", "assumed"])
 def test_a_pod_that_is_nobody_s_business_any_more_is_left_alone(end: str) -> None:
     attempted = Attempted()

@@ -2,7 +2,10 @@
 
 from typing import Any
 
+import pytest
+
 from asched.core.cycle.queue_steps import room_is_free, take_step
+from asched.core.framework.effects import Bind
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.model.kinds import POD
 from asched.core.queue import event_handlers
@@ -200,3 +203,20 @@ def test_a_pod_that_is_placed_for_good_stays() -> None:
     steps.take(Release(info.pod))
     assert steps.told() == []
     assert "uid-high" in steps.cluster.placed
+
+
+@pytest.mark.parametrize(
+    "seen", [a_pod().requests(cpu="2").on("n2"), a_pod().requests(cpu="1").on("n1")]
+)
+def test_a_place_that_the_api_does_not_confirm_is_free_for_others_at_once(seen: PodBuilder) -> None:
+    """Somebody else bound it elsewhere, or it has become smaller meanwhile."""
+    play = Play(a_node("n1").allocatable(cpu="2"), a_node("n2").allocatable(cpu="500m"))
+    play.see(a_pod().requests(cpu="2"))
+    assert play.the(Bind).node == "n1"
+    play.see(a_pod("late").requests(cpu="1"))
+    assert not play.of(Bind)
+
+    play.see(seen)
+    play.turn(after_s=10.0)
+
+    assert play.node_of("uid-late") == "n1"

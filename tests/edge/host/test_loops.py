@@ -113,8 +113,8 @@ class Lead:
     async def release(self):
         self.is_released = True
 
-    async def hand_on(self, *, is_settled):
-        pass
+    async def hand_on(self, stop, *, is_settled):
+        self.is_released = True
 
 
 async def test_nothing_is_decided_behind_the_fence(server, tmp_path):

@@ -33,8 +33,8 @@ MISTAKES: Final = (
         "nobody asks whether it may act",
         "LeaderChanges",
         "edge/host/loops.py",
-        "        return self._leadership is None or self._leadership.may_act()",
-        "        return True",
+        "not self._is_void and (self._leadership is None or self._leadership.may_act())",
+        "True",
     ),
     Mistake(
         "fences",

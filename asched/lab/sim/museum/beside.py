@@ -148,7 +148,7 @@ class IncidentN2(Incident):
         yield Wait(wait_s=world.rng.uniform(5.0, 60.0))
         yield Do(name="the promise is kept", act=lambda w: self._keep(w, node), wait_s=1.0)
         yield over(self, wait_s=0.0)
-        yield AddNodes(count=1, cpu=(16,), pods=(60,))
+        yield AddNodes(count=1, cpu=(16,), pods=(60,), wait_s=0.0)
         yield AddPods(count=1, cpu=("100m",))
 
     def _keep(self, world: World, node: str) -> None:

@@ -231,7 +231,7 @@ class IncidentN7(Incident):
         yield AddPods(count=2, cpu=(cpu,), priority=1_000_000_000, wait_s=30.0)
         yield AddPods(count=3, cpu=("1",), priority=100, wait_s=30.0)
         yield over(self, wait_s=0.0)
-        yield AddNodes(count=1, cpu=(16,), pods=(60,))
+        yield AddNodes(count=1, cpu=(16,), pods=(60,), wait_s=0.0)
         yield AddPods(count=1, cpu=("100m",), priority=1_000_000_000)
 
     def _place_own(self, world: World, name: str, node: str) -> None:

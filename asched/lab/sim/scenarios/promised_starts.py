@@ -51,6 +51,7 @@ class PromisedStarts(Scenario):
         ]
     }
     settle_s = 900.0
+    keepers = frozenset({"Backfill"})
 
     def __init__(self) -> None:
         self.promised = 0
