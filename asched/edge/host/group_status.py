@@ -63,6 +63,7 @@ class GroupStatus:
         self._written = written
         self._members: dict[str, dict[str, Member]] = {}  # group's key -> pod's uid -> member
         self._group_of: dict[str, str] = {}  # pod's uid -> group's key
+        self._listed: set[str] = set()  # uids in the parts of a list that came so far
         #: what was written and is not shown by the watch yet: group's uid -> status
         self._ahead: dict[str, CoschedulingStatus] = {}
         self._due: dict[str, None] = {}
@@ -98,12 +99,16 @@ class GroupStatus:
                 assert isinstance(fact.obj, Pod)
                 self._drop(fact.obj.uid)
             case Listed():
-                listed = {obj.uid for obj in fact.objects if isinstance(obj, Pod)}
-                for uid in self._group_of.keys() - listed:
-                    self._drop(uid)
+                if not fact.part:
+                    self._listed.clear()
                 for obj in fact.objects:
                     assert isinstance(obj, Pod)
+                    self._listed.add(obj.uid)
                     self._take(obj)
+                if not fact.has_more:
+                    for uid in self._group_of.keys() - self._listed:
+                        self._drop(uid)
+                    self._listed.clear()
 
     def _take(self, pod: Pod) -> None:
         name = pod.labels.get(COSCHEDULING_LABEL, "")

@@ -7,9 +7,12 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
+import pytest
+
 from asched.core.config.args import CoschedulingArgs
 from asched.core.model.kinds import COSCHEDULING_GROUP
 from asched.core.state.cluster import Cluster
+from asched.edge.client import lists
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.watch import Reflector
 from asched.edge.host import group_status
@@ -85,15 +88,22 @@ class World:
         await self.until(lambda: self.status(name).get("phase") == phase)
 
 
+    def follow(self) -> None:
+        """Begin to watch, and to write."""
+        put = self.controller.hearing(self.cluster.apply)
+        watch = Reflector(COSCHEDULING_GROUP, self.session.general, put)
+        works = (watch.run(), self.controller.run())
+        self.tasks += [asyncio.create_task(work) for work in works]
+
+
 @asynccontextmanager
-async def a_world() -> AsyncIterator[World]:
+async def a_world(*, follows: bool = True) -> AsyncIterator[World]:
     server = ApiServer(kubelet=False, options=Options(alpha=POD_GROUPS))
     await server.start()
     session = await connect(ConnectionOptions(master=server.url))
     world = World(server, session)
-    put = world.controller.hearing(world.cluster.apply)
-    watch = Reflector(COSCHEDULING_GROUP, session.general, put)
-    world.tasks += [asyncio.create_task(watch.run()), asyncio.create_task(world.controller.run())]
+    if follows:
+        world.follow()
     try:
         yield world
     finally:
@@ -133,6 +143,19 @@ async def test_a_failed_pod_that_no_other_watch_shows_fails_its_group() -> None:
         await world.phase("crew", "Running")
         await world.tell("a", "Failed")
         await world.phase("crew", "Failed")
+
+
+async def test_a_list_in_parts_is_one_list(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that starts beside many pods that run."""
+    monkeypatch.setattr(lists, "PART", 2)
+    async with a_world(follows=False) as world:
+        world.group("crew", 5)
+        for at in range(5):
+            world.pod(f"p{at}", "crew")
+            await world.tell(f"p{at}", "Running")
+        world.follow()
+        await world.phase("crew", "Running")
+        assert world.status("crew")["running"] == 5
 
 
 async def test_pods_of_other_namespaces_do_not_count() -> None:
