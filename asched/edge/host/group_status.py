@@ -1,6 +1,6 @@
 """The status controller of PodGroups of scheduling.x-k8s.io, as scheduler-plugins has one.
 
-    PodGroups, as the scheduler follows them ─┐
+    PodGroups, as their watch shows them ─────┐
     labelled pods, finished ones included ────┴─> groups to look at ─> phases.next_status ─> PATCH
 
 The scheduler's own watch knows no finished pods, so the labelled ones are followed here once more.
@@ -15,16 +15,18 @@ import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from asched.core.config.args import CoschedulingArgs
 from asched.core.gang.phases import Member, next_status
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
-from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.core.state.pod_groups import COSCHEDULING_LABEL
 from asched.edge.client.errors import ClientError, NotFound
 from asched.edge.client.pace import ReflectorOptions
+from asched.edge.client.reading import runs_backwards
 from asched.edge.client.session import Session
 from asched.edge.client.watch import Reflector
 from asched.edge.host.status_patch import patch_status
@@ -47,7 +49,6 @@ class GroupStatus:
     def __init__(
         self,
         session: Session,
-        cluster: Cluster,
         *,
         coscheduled: Callable[[], Mapping[str, CoschedulingArgs]],
         may_act: Callable[[], bool],
@@ -56,16 +57,16 @@ class GroupStatus:
     ) -> None:
         """`written` is told the phase of each status that was written, or "error"."""
         self._session = session
-        self._cluster = cluster
         self._coscheduled = coscheduled
         self._may_act = may_act
         self._spawn = spawn
         self._written = written
+        self._groups: dict[str, CoschedulingGroup] = {}
         self._members: dict[str, dict[str, Member]] = {}  # group's key -> pod's uid -> member
         self._group_of: dict[str, str] = {}  # pod's uid -> group's key
         self._listed: set[str] = set()  # uids in the parts of a list that came so far
-        #: what was written and is not shown by the watch yet: group's uid -> status
-        self._ahead: dict[str, CoschedulingStatus] = {}
+        #: what was written and may not be shown by the watch yet: group's uid -> status, version
+        self._ahead: dict[str, tuple[CoschedulingStatus, str]] = {}
         self._due: dict[str, None] = {}
         self._woken = asyncio.Event()
 
@@ -81,11 +82,17 @@ class GroupStatus:
         def hear(fact: Fact) -> None:
             put(fact)
             match fact:
-                case Seen() | Gone():
-                    self._look_at(fact.obj.metadata.key)  # type: ignore[attr-defined]
+                case Seen(obj=CoschedulingGroup() as group):
+                    self._groups[group.metadata.key] = group
+                    self._look_at(group.metadata.key)
+                case Gone(obj=CoschedulingGroup() as group):
+                    self._groups.pop(group.metadata.key, None)
+                    self._ahead.pop(group.metadata.uid, None)
                 case Listed():
-                    for obj in fact.objects:
-                        self._look_at(obj.metadata.key)  # type: ignore[attr-defined]
+                    groups = [obj for obj in fact.objects if isinstance(obj, CoschedulingGroup)]
+                    self._groups = {group.metadata.key: group for group in groups}
+                    for key in self._groups:
+                        self._look_at(key)
 
         return hear
 
@@ -174,22 +181,29 @@ class GroupStatus:
                 await asyncio.sleep(RETRY_S)
 
     async def _write(self, key: str) -> None:
-        group: CoschedulingGroup | None = self._cluster.told(COSCHEDULING_GROUP, key)
+        group = self._as_written(key)
         if group is None:
             return
         status = next_status(group, tuple(self._members.get(key, {}).values()))
-        uid = group.metadata.uid
         if status == group.status:
-            self._ahead.pop(uid, None)
             return
-        if self._ahead.get(uid) == status:
-            return  # the watch will show it, and that is the next look
         fields = _fields(group.status, status)
-        await patch_status(self._session, COSCHEDULING_GROUP, group.metadata, fields)
+        version = await patch_status(self._session, COSCHEDULING_GROUP, group.metadata, fields)
         if len(self._ahead) >= AHEAD_MAX:
             self._ahead.clear()
-        self._ahead[uid] = status
+        self._ahead[group.metadata.uid] = status, version
         self._written(status.phase)
+
+    def _as_written(self, key: str) -> CoschedulingGroup | None:
+        """A group as the watch shows it, or as it was written if the watch is behind that."""
+        group = self._groups.get(key)
+        if group is None:
+            return None
+        status, version = self._ahead.get(group.metadata.uid, (group.status, ""))
+        if runs_backwards(version, group.metadata.resource_version):
+            return replace(group, status=status)
+        self._ahead.pop(group.metadata.uid, None)
+        return group
 
 
 def _fields(old: CoschedulingStatus, new: CoschedulingStatus) -> dict[str, object]:

@@ -61,7 +61,6 @@ def listeners_of(
     )
     groups = GroupStatus(
         session,
-        context.cluster,
         coscheduled=lambda: context.gangs.coscheduled,
         may_act=may_act,
         spawn=spawn,

@@ -11,7 +11,7 @@ import pytest
 
 from asched.core.config.args import CoschedulingArgs
 from asched.core.model.kinds import COSCHEDULING_GROUP
-from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Fact
 from asched.edge.client import lists
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.watch import Reflector
@@ -35,11 +35,11 @@ class World:
         self.written: Counter[str] = Counter()
         self.may_act = True
         self.args = CoschedulingArgs()
-        self.cluster = Cluster()
+        #: facts about groups that are late
+        self.late: list[Fact] | None = None
         self.tasks: list[asyncio.Task[Any]] = []
         self.controller = GroupStatus(
             session,
-            self.cluster,
             coscheduled=lambda: {"asched": self.args},
             may_act=lambda: self.may_act,
             spawn=lambda name, work: self.tasks.append(asyncio.create_task(work, name=name)),
@@ -74,6 +74,12 @@ class World:
         reply = await self.session.general.request("PATCH", path, body, content_type=MERGE)
         assert reply.status == 200, reply.body
 
+    async def delete(self, name: str) -> None:
+        body = json.dumps({"gracePeriodSeconds": 0}).encode()
+        path = f"/api/v1/namespaces/default/pods/{name}"
+        reply = await self.session.general.request("DELETE", path, body)
+        assert reply.status == 200, reply.body
+
     def status(self, name: str, namespace: str = "default") -> dict[str, Any]:
         group = self.server.get(GROUPS, namespace, name)
         assert group is not None
@@ -87,11 +93,16 @@ class World:
     async def phase(self, name: str, phase: str) -> None:
         await self.until(lambda: self.status(name).get("phase") == phase)
 
+    def put(self, fact: Fact) -> None:
+        if self.late is None:
+            self.hear(fact)
+        else:
+            self.late.append(fact)
 
     def follow(self) -> None:
         """Begin to watch, and to write."""
-        put = self.controller.hearing(self.cluster.apply)
-        watch = Reflector(COSCHEDULING_GROUP, self.session.general, put)
+        self.hear = self.controller.hearing(lambda _: None)
+        watch = Reflector(COSCHEDULING_GROUP, self.session.general, self.put)
         works = (watch.run(), self.controller.run())
         self.tasks += [asyncio.create_task(work) for work in works]
 
@@ -133,6 +144,30 @@ async def test_a_group_is_told_its_phases_from_the_first_pod_to_the_last() -> No
         await world.phase("crew", "Finished")
         assert world.status("crew")["succeeded"] == 2
         assert world.status("crew").get("running", 0) == 0
+
+
+async def test_what_was_written_counts_although_its_watch_is_late() -> None:
+    """A group that has finished stays so, also if its pods go at once."""
+    async with a_world() as world:
+        world.group("crew", 2)
+        for name in ("a", "b"):
+            world.pod(name, "crew")
+            await world.tell(name, "Running")
+        await world.phase("crew", "Running")
+        world.late = []
+        await world.tell("a", "Succeeded")
+        await world.until(lambda: world.status("crew").get("succeeded") == 1)
+        await world.tell("b", "Succeeded")
+        await world.phase("crew", "Finished")
+        for name in ("a", "b"):
+            await world.delete(name)
+        await world.until(lambda: not world.controller._members)
+        late, world.late = world.late, None
+        for fact in late:
+            world.hear(fact)
+            await asyncio.sleep(0.05)
+        assert world.status("crew")["phase"] == "Finished"
+        assert (world.status("crew").get("running", 0), world.status("crew")["succeeded"]) == (0, 2)
 
 
 async def test_a_failed_pod_that_no_other_watch_shows_fails_its_group() -> None:
