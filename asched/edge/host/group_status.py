@@ -7,7 +7,7 @@ The scheduler's own watch knows no finished pods, so the labelled ones are follo
 Only a leader writes. Whoever runs the controller of scheduler-plugins switches this one off (args
 of Coscheduling, `statusController: false`): two writers would undo each other's counts.
 
-Bounds  one small entry per labelled pod; one request at a time; RETRY_S after one that failed.
+Bounds  one small entry per labelled pod; one request at a time; RETRY_S after some that failed.
 """
 
 import asyncio
@@ -164,6 +164,7 @@ class GroupStatus:
             await self._write_all()
 
     async def _write_all(self) -> None:
+        refused: dict[str, None] = {}
         while self._due:
             if not (self.is_on and self._may_act()):
                 await asyncio.sleep(LOOK_S)
@@ -177,8 +178,11 @@ class GroupStatus:
             except ClientError as error:
                 self._written("error")
                 log.warning("The status of PodGroup %s cannot be written: %s", key, error)
-                self._due[key] = None
-                await asyncio.sleep(RETRY_S)
+                refused[key] = None
+        if refused:
+            await asyncio.sleep(RETRY_S)
+            for key in refused:
+                self._look_at(key)
 
     async def _write(self, key: str) -> None:
         group = self._as_written(key)

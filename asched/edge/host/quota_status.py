@@ -8,7 +8,7 @@ Only a leader writes. Whoever runs the controller of scheduler-plugins switches 
 of CapacityScheduling, `statusController: false`).
 
 Bounds  an entry per running pod of a namespace with a quota; a namespace is written once every
-        PERIOD_S at most; one request at a time; RETRY_S after one that failed.
+        PERIOD_S at most; one request at a time; RETRY_S after some that failed.
 Source  kubernetes-sigs/scheduler-plugins pkg/controllers/elasticquota_controller.go
 """
 
@@ -158,8 +158,8 @@ class QuotaStatus:
             self._woken.clear()
             self._look_through()
             due, self._due = self._due, {}
-            for namespace in due:
-                await self._write_all(namespace)
+            if not await self._write_all(due):
+                await asyncio.sleep(RETRY_S)
 
     def _look_through(self) -> None:
         """Count the pods of namespaces that were not looked at yet, all of them in one go."""
@@ -170,29 +170,42 @@ class QuotaStatus:
             if pod.metadata.namespace in new:
                 self._take(pod)
 
-    async def _write_all(self, namespace: str) -> None:
-        quotas: Mapping[str, ElasticQuota] = self._cluster.all(ELASTIC_QUOTA)
-        pods, placed = self._running.get(namespace, {}), self._cluster.placed
-        for uid in [uid for uid in pods if uid not in placed]:
-            del pods[uid]
-        mine = [one for one in quotas.values() if one.metadata.namespace == namespace]
-        if not mine:
-            self._running.pop(namespace, None)
-        for quota in mine:
-            try:
-                await self._write(quota)
-            except NotFound:
-                log.debug("ElasticQuota %s is gone", quota.metadata.key)
-            except ClientError as error:
-                self._wrote("error")
-                log.warning(
-                    "The status of ElasticQuota %s cannot be written: %s", quota.metadata.key, error
-                )
-                self._look_at(namespace)
-                await asyncio.sleep(RETRY_S)
+    async def _write_all(self, due: Iterable[str]) -> bool:
+        """Those of these namespaces; whether all that had to be written was."""
+        quotas: dict[str, list[ElasticQuota]] = {namespace: [] for namespace in due}
+        for quota in self._cluster.all(ELASTIC_QUOTA).values():
+            if quota.metadata.namespace in quotas:
+                quotas[quota.metadata.namespace].append(quota)
+        is_done, placed = True, self._cluster.placed
+        for namespace, mine in quotas.items():
+            pods = self._running.get(namespace, {})
+            for uid in [uid for uid in pods if uid not in placed]:
+                del pods[uid]
+            if not mine:
+                self._running.pop(namespace, None)
+            asked = _sum(pods.values())
+            for quota in mine:
+                is_done &= await self._try_to_write(quota, asked)
+            await asyncio.sleep(0)
+        return is_done
 
-    async def _write(self, quota: ElasticQuota) -> None:
-        used = _used(quota, self._running.get(quota.metadata.namespace, {}).values())
+    async def _try_to_write(self, quota: ElasticQuota, asked: Amounts) -> bool:
+        try:
+            await self._write(quota, asked)
+        except NotFound:
+            log.debug("ElasticQuota %s is gone", quota.metadata.key)
+        except ClientError as error:
+            self._wrote("error")
+            log.warning(
+                "The status of ElasticQuota %s cannot be written: %s", quota.metadata.key, error
+            )
+            self._look_at(quota.metadata.namespace)
+            return False
+        return True
+
+    async def _write(self, quota: ElasticQuota, asked: Amounts) -> None:
+        named = (*(quota.spec.min or {}), *(quota.spec.max or {}))
+        used = {**dict.fromkeys(named, 0), **asked}
         before = quota.status.used or {}
         if used == _exact(before):
             return
@@ -202,8 +215,8 @@ class QuotaStatus:
         self._wrote("success")
 
 
-def _used(quota: ElasticQuota, pods: Iterable[Amounts]) -> Amounts:
-    found: Amounts = dict.fromkeys((*(quota.spec.min or {}), *(quota.spec.max or {})), 0)
+def _sum(pods: Iterable[Amounts]) -> Amounts:
+    found: Amounts = {}
     for asked in pods:
         for name, amount in asked.items():
             found[name] = found.get(name, 0) + amount

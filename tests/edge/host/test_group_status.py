@@ -242,3 +242,26 @@ async def test_nothing_is_written_twice_while_the_watch_is_behind() -> None:
         await world.until(lambda: world.written["Pending"] >= 20)
         await asyncio.sleep(0.1)
         assert world.written == {"Pending": 20}
+
+
+async def test_one_that_cannot_be_written_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(group_status, "RETRY_S", 10 * HANG_S)
+    monkeypatch.setattr(group_status, "LOOK_S", 0.01)
+    async with a_world() as world:
+        request = world.session.general.request
+
+        async def failing(method: str, path: str, *args: Any, **more: Any) -> Any:
+            reply = await request(method, path, *args, **more)
+            return type(reply)(503, b"{}") if path.endswith("/theirs/status") else reply
+
+        monkeypatch.setattr(world.session.general, "request", failing)
+        world.may_act = False
+        world.group("theirs", 1)
+        world.group("ours", 1)
+        await world.until(lambda: len(world.controller._groups) == 2)
+        world.may_act = True
+
+        await world.phase("ours", "Pending")
+        assert world.written["error"] == 1

@@ -212,6 +212,30 @@ async def test_what_could_not_be_written_is_written_later(monkeypatch: pytest.Mo
         await world.until(lambda: world.used("team") == {"cpu": "1"})
 
 
+async def test_one_that_cannot_be_written_holds_up_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with a_world(monkeypatch) as world:
+        monkeypatch.setattr(quota_status, "RETRY_S", 10 * HANG_S)
+        request = world.session.general.request
+
+        async def failing(method: str, path: str, *args: Any, **more: Any) -> Any:
+            reply = await request(method, path, *args, **more)
+            return (
+                type(reply)(503, b"{}") if method == "PATCH" and "/kube-system/" in path else reply
+            )
+
+        monkeypatch.setattr(world.session.general, "request", failing)
+        world.may_act = False
+        world.quota("theirs", "kube-system", min={"cpu": "2"})
+        world.quota("ours", min={"cpu": "2"})
+        await world.until(lambda: len(world.cluster.all(ELASTIC_QUOTA)) == 2)
+        world.may_act = True
+
+        await world.until(lambda: world.used("ours") == {"cpu": "0"})
+        assert world.wrote["error"] == 1
+
+
 async def test_what_was_missed_is_found_by_looking_through_all_pods_now_and_then(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
