@@ -79,7 +79,7 @@ class Looking:
         """
         due = self._resting.due
         self.is_unfinished = False
-        if self._look is None or not len(due):
+        if not len(due):
             return
         for _ in range(LOOKS_MAX):
             equals = due.first(now_s)

@@ -216,3 +216,25 @@ def test_an_error_of_a_hint_is_told_once_and_counted_always() -> None:
         errors[0] = ValueError(f"senseless {number}")
         judge.worth(queued, Change(NODE_ADD))
     assert len(witness.raised) == CAUSES_MAX
+
+
+def test_one_hint_of_several_for_what_is_overlooked_is_enough() -> None:
+    said = {"Fit": [Registration(NODE_LABEL, always(hint)) for hint in (Hint.SKIP, Hint.QUEUE)]}
+    judge = Judge({}, Witness(), lambda: 0.0, {PROFILE: Interest(said)})
+    queued = QueuedPod(a_pod("web"), 0.0)
+    queued.rejected_by = frozenset({"Fit"})
+    change = Change(NODE_LABEL, None, a_node("n"))
+    assert judge.profits(queued, change)
+    no = {"Fit": [Registration(NODE_LABEL, always(Hint.SKIP))] * 2}
+    assert not Judge({}, Witness(), lambda: 0.0, {PROFILE: Interest(no)}).profits(queued, change)
+
+
+def test_a_gated_pod_hears_what_its_gate_registered_for_alone() -> None:
+    judge = Judge({PROFILE: Interest(REGISTRATIONS)}, Witness(), lambda: 0.0)
+    fit = frozenset({"Yes"})
+    assert judge.may_hear(GroupKey(PROFILE, fit, frozenset(), "NoFunction"), NODE_ADD)
+    assert not judge.may_hear(GroupKey(PROFILE, fit, frozenset(), "Elsewhere"), NODE_ADD)
+    assert judge.may_hear(GroupKey(PROFILE, fit, frozenset(), ""), NODE_ADD)
+    extra = Judge({}, Witness(), lambda: 0.0, {PROFILE: Interest(REGISTRATIONS)})
+    assert extra.may_profit(GroupKey(PROFILE, fit, frozenset(), "NoFunction"), NODE_ADD)
+    assert not extra.may_profit(GroupKey(PROFILE, fit, frozenset(), "Elsewhere"), NODE_ADD)

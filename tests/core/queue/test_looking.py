@@ -349,3 +349,71 @@ def test_who_is_due_already_is_not_asked_about_again_before_it_was_looked_at() -
     one.move(NODE_ADDED, now_s=LATER_S)
     assert asked == ["a", "b", "a", "b"]
     assert taken(one, rooms) == ["a", "b"]
+
+
+class Own(PodHeap):
+    """A plugin's own queue."""
+
+
+def test_what_a_plugin_s_own_queue_gives_out_is_tried_if_it_would_be_told_something_new() -> None:
+    rooms = Rooms("Ports")
+    one = scene(rooms, active_queue=Own)
+    one.add(a_pod("a"))
+    one.reject("Fit", now_s=1.0)
+    one.move(NODE_ADDED, now_s=LATER_S)
+
+    assert one.pop(LATER_S).pod.metadata.name == "a"
+    assert (one.queue.looking.tried, one.queue.looking.left) == (1, 0)
+
+
+def test_who_was_laid_to_rest_by_a_look_is_tried_unseen_when_somebody_asks_for_that() -> None:
+    rooms = Rooms()
+    one = scene(rooms, active_queue=Own)
+    one.add(a_pod("a"))
+    one.reject("Fit", now_s=1.0)
+    one.move(NODE_ADDED, now_s=LATER_S)
+    assert one.queue.pop(LATER_S) is None
+
+    one.queue.activate([one.api["default/a"]], LATER_S)
+
+    assert one.pop(LATER_S).pod.metadata.name == "a"
+    assert rooms.looked_at == ["a"]
+
+
+def test_a_verdict_on_one_alone_that_is_new_to_it_is_told_by_an_attempt() -> None:
+    """Though others of its class rest for the same reason."""
+    rooms = Rooms("Ports", is_of_class=False)
+    one = scene(rooms)
+    one.add(a_pod("known"), a_pod("new"))
+    one.reject("Ports", now_s=1.0)
+    one.reject("Fit", now_s=1.0)
+    one.move(NODE_ADDED, now_s=LATER_S)
+
+    assert one.pop(LATER_S).pod.metadata.name == "new"
+    other = scene(Rooms("Ports"))
+    other.add(a_pod("known"), a_pod("new"))
+    other.reject("Ports", now_s=1.0)
+    other.reject("Fit", now_s=1.0)
+    other.move(NODE_ADDED, now_s=LATER_S)
+    assert other.queue.pop(LATER_S) is None, "of the whole class the reason is known"
+    assert other.witness.waiting_for == {"Fit": 0, "Ports": 2}
+
+
+def test_how_a_pod_came_to_be_active_is_told() -> None:
+    for now_s, label in ((1.5, "PopFromBackoffQ"), (LATER_S, NODE_ADDED.label)):
+        rooms = Rooms(places=1)
+        one = at_rest(rooms, count=1)
+        one.move(NODE_ADDED, now_s=now_s)
+        assert one.pop(now_s).woken_by == NODE_ADDED.label
+        assert one.witness.entered["active", label] == 1
+
+
+def test_who_is_due_after_its_backoff_is_due_at_once_by_a_change_that_is_worth_it() -> None:
+    rooms = Rooms(places=1)
+    one = scene(rooms)
+    one.add(a_pod("pending", priority=9), a_pod("other", labels={"index": "1"}))
+    one.reject("Fit", pending=["Ports"], now_s=1.0)  # it backs off until 2
+    one.move(NODE_ADDED, now_s=1.1)
+    one.move(VOLUME_ADDED, now_s=1.2)
+
+    assert one.pop(1.3).pod.metadata.name == "pending"

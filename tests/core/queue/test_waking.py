@@ -4,6 +4,7 @@ import pytest
 
 from asched.core.framework.expecting import Expecting
 from asched.core.framework.points import Hint, Registration
+from asched.core.framework.status import SUCCESS, Status, unresolvable
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.profile import QueueProfile
@@ -275,3 +276,79 @@ def departed(look: Looked, gate: MakingRoom, *, by_class: bool) -> Scene:
 
 def group_pods(group: RejectorGroup) -> list[QueuedPod]:
     return [queued for equals in group.classes.values() for queued in equals]
+
+
+def test_who_is_blamed_for_what_a_pod_missed_is_heard_from_then_on() -> None:
+    one = scene(Looked(web="Ports"))
+    one.add(a_pod("web"))
+    queued = one.pop(1.0)
+    one.move(NODE_LABEL, now_s=1.1)
+    one.fail(queued, "Fit", now_s=1.2)
+
+    assert unschedulable(one) == ["web"]
+    assert queued.also_blamed == {"Ports"}
+    (group,) = one.queue.places.unschedulable.groups()
+    assert group.key.also_blamed == {"Ports"}
+
+
+def one_goes(look: Looked, gate: MakingRoom, *names: str, overlooked: bool) -> Scene:
+    """Pods rest for which there will be room, or nobody knows; a pod leaves node n1."""
+    one = scene(look)
+    heard = {"Fit": [Registration(ASSIGNED_POD_DELETE)]}
+    hints, extra = ({"Fit": []}, heard) if overlooked else (heard, {})
+    profile = QueueProfile(by_priority, hints, (gate,), extra_events=extra, blame=look)
+    one.queue.learn({PROFILE: profile}, Backoff(1, 10))
+    one.add(*map(a_pod, names))
+    for _ in names:
+        queued = one.pop(1.2)
+        one.queue.return_failed(queued, queued.pod, ("Fit",), (), 1.2, is_promised=True)
+    one.queue.move(Change(ASSIGNED_POD_DELETE, a_pod("gone", node="n1"), None), 1.3)
+    return one
+
+
+def test_pods_without_a_class_are_looked_at_each_for_itself() -> None:
+    look = Looked(first="Ports")
+    gate = MakingRoom(first="n2", second="n2")
+    one = one_goes(look, gate, "first", "second", overlooked=False)
+
+    assert one.names() == {"backoff": ["second"], "unschedulable": ["first"]}
+    assert look.asked == ["first", "second"]
+
+
+def test_where_hints_overlook_a_departure_only_room_elsewhere_waits_for_more_of_it() -> None:
+    gate = MakingRoom(here="n1", elsewhere="n2")
+    one = one_goes(Looked(), gate, "here", "elsewhere", "nowhere", overlooked=True)
+
+    assert one.names() == {"backoff": ["here", "nowhere"], "unschedulable": ["elsewhere"]}
+
+
+class Holding(Gate):
+    """Refuses those of its name, and knows some of them by heart."""
+
+    def __init__(self, *names: str) -> None:
+        super().__init__("Gates")
+        self.names = {f"default/{name}" for name in names}
+
+    def holding(self) -> set[str]:
+        return self.names
+
+    def pre_enqueue(self, pod: Pod) -> Status:
+        self.asked.append(pod.key)
+        return unresolvable("held") if pod.key in self.names else SUCCESS
+
+
+@pytest.mark.parametrize("held", ["", "a", "b", "ab"])
+def test_of_equal_pods_behind_a_gate_those_are_asked_about_whom_it_may_let_go(held: str) -> None:
+    gate = Holding("a", "b")
+    one = scene(Looked(), by_class=True)
+    heard = {"Gates": [Registration(NODE_ADDED)]}
+    one.queue.learn({PROFILE: QueueProfile(by_priority, heard, (gate,))}, Backoff(1, 10))
+    one.add(a_pod("a"), a_pod("b"))
+    gate.names = {f"default/{name}" for name in held}
+    gate.asked.clear()
+
+    one.move(NODE_ADDED, now_s=1.3)
+
+    free = [name for name in "ab" if name not in held]
+    assert one.names().get("active", []) == free
+    assert gate.asked == [f"default/{name}" for name in free]
