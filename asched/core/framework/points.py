@@ -171,6 +171,9 @@ class CachedPlugin(Plugin):
     #: Whether `stamp` reads counts of pods (affinity, spread, claims in use): it is then looked at
     #: after every placement that moved any count.
     reads_counts: ClassVar[bool] = False
+    #: So many rows that changed are asked about one by one, more together, unless it has no rule
+    #: for one (`filter_one`, `score_one`): what takes less time, as measured
+    rows_few: ClassVar[int] = 8
     #: the error of Filter or Score where their first half is not enabled; "": they do without
     without_pre_filter: ClassVar[str] = ""
     without_pre_score: ClassVar[str] = ""

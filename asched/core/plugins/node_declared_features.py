@@ -77,7 +77,7 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
         return (Registration(node, _node_changed), Registration(pod, _pod_changed))
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        return self._need(pod.cls).features or IDLE
+        return required_features(pod.cls.example) or IDLE
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         return PreFilterResult() if self._need(pod.cls).features else PreFilterResult(SKIP)
@@ -91,14 +91,11 @@ class NodeDeclaredFeatures(PreFilterPlugin, FilterPlugin):
 def required_features(pod: Pod) -> Features:
     """Features of the kubelet that a pod's spec implies."""
     spec = pod.spec
-    containers = (*(spec.containers or ()), *(spec.init_containers or ()))
     found = set()
-    if any(
-        rule.action == "RestartAllContainers"
-        for container in containers
-        for rule in container.restart_policy_rules or ()
-    ):
-        found.add(RESTART_ALL_CONTAINERS)
+    for container in (*(spec.containers or ()), *(spec.init_containers or ())):
+        for rule in container.restart_policy_rules or ():
+            if rule.action == "RestartAllContainers":
+                found.add(RESTART_ALL_CONTAINERS)
     if spec.host_network and spec.host_users is False:
         found.add(USER_NAMESPACES_HOST_NETWORK)
     return frozenset(found)

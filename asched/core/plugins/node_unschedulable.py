@@ -53,7 +53,7 @@ class NodeUnschedulable(FilterPlugin):
         return (Registration(node, _node_changed), Registration(pod, self._pod_changed))
 
     def share_key(self, pod: PodInfo) -> Hashable:
-        return self._tolerates(pod.cls)
+        return bool(pod.cls.example.spec.tolerations) and self._tolerates(pod.cls)
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:  # noqa: ARG002
         if self._tolerates(pod.cls):

@@ -152,14 +152,14 @@ class PodClass:
     @cached_property
     def host_ports(self) -> tuple[HostPort, ...]:
         """Of containers and sidecars; a missing address is any address, a missing protocol TCP."""
-        spec = self.example.spec
-        sidecars = (c for c in spec.init_containers or () if c.restart_policy == "Always")
-        return tuple(
-            HostPort(port.host_ip or "0.0.0.0", port.protocol or "TCP", port.host_port)  # noqa: S104
-            for container in (*(spec.containers or ()), *sidecars)
-            for port in container.ports or ()
-            if port.host_port > 0
-        )
+        spec, found = self.example.spec, list[HostPort]()
+        sidecars = [c for c in spec.init_containers or () if c.restart_policy == "Always"]
+        for container in (*(spec.containers or ()), *sidecars):
+            for port in container.ports or ():
+                if port.host_port > 0:
+                    ip, protocol = port.host_ip or "0.0.0.0", port.protocol or "TCP"  # noqa: S104
+                    found.append(HostPort(ip, protocol, port.host_port))
+        return tuple(found)
 
     @cached_property
     def terms_of(self) -> TermsOf:

@@ -25,8 +25,7 @@ Rows = tuple[int, ...]
 #: Beyond this share of all rows a full pass is cheaper than gathering the changed ones. Measured
 #: with the resource kernels at 5,000 rows: gathering costs three times the pass over these.
 FULL_PASS_SHARE: Final = 0.3
-#: So few rows are made one by one, wholly or not. Measured with the resource kernels: a row alone
-#: takes 1 to 2 µs, gathered ones 15 µs and more together.
+#: So few rows are never made wholly.
 ROWS_FEW: Final = 8
 
 _NO_ENDS: Final[list[int]] = []

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from asched.core.framework.domain_codes import DomainCodes
 from asched.core.framework.points import CachedPlugin, FilterPlugin, ScorePlugin
-from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
+from asched.core.framework.results.by_row import ByRow, Rows
 from asched.core.framework.results.prepared import Prepared, PreparedScores, Work
 from asched.core.framework.status import PluginError
 from asched.core.state.nodes import ALL_ASPECTS, AMOUNTS, NodeTable
@@ -84,7 +84,7 @@ class CachedResult(ByRow[PodInfo]):
         work, values = self._work, self.values
         work.row_passes += 1
         work.rows += len(rows)
-        if len(rows) <= ROWS_FEW:
+        if len(rows) <= self.plugin.rows_few:
             rule, data, meter = self._rule_of_one, self.prepared.result.data, work.meter
             for row in rows:
                 if meter is not None and meter.is_sampled:

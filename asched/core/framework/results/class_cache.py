@@ -8,10 +8,10 @@ in the processor's cache.
 from collections import OrderedDict
 from collections.abc import Hashable
 from itertools import count
-from typing import Final
+from typing import Final, NamedTuple
 from weakref import ref
 
-from asched.core.framework.points import IDLE
+from asched.core.framework.points import IDLE, PreFilterPlugin
 from asched.core.framework.profile import Filterer, Profile, Scorer
 from asched.core.framework.results.active_plugins import ActivePlugins, cached_plugins, without
 from asched.core.framework.results.cached import CachedScores, CachedVerdict
@@ -73,6 +73,16 @@ class _Kept:
 Line = OrderedDict[_Kept, None]
 
 
+class _TakingPart(NamedTuple):
+    """Who takes part in the state of a class, and at which of its keys each of them looks."""
+
+    active_plugins: ActivePlugins
+    filters: tuple[tuple[Filterer, int], ...]
+    scorers: tuple[tuple[Scorer, int], ...]
+    pre_filters: tuple[PreFilterPlugin, ...]  # those without a filter
+    own: int  # bytes a row of its own
+
+
 class ClassCache:
     """Makes the states of classes, and shares the answers of single plugins between them."""
 
@@ -87,7 +97,7 @@ class ClassCache:
         self._again: Line = OrderedDict()
         self._plugins = cached_plugins(profile)
         self._names = tuple(plugin.name for plugin in self._plugins)
-        self._active_plugins_by_key: dict[tuple[str, ...], ActivePlugins] = {}
+        self._taking_part_by_idle: dict[tuple[str, ...], _TakingPart] = {}
         self._own_bytes = 0  # a row, of the states themselves
         self._shared = SharedResults()
 
@@ -157,49 +167,45 @@ class ClassCache:
         self._shared.drop_unused(UNUSED_SHARE * BYTES_MAX, self.cluster.nodes.height)
 
     def _make(self, kept: _Kept) -> ClassState:
-        keys = kept.keys
-        profile = self.profile
-        key_of = dict(zip(self._names, keys, strict=True))
-        active_plugins = self._active_plugins(
-            tuple([name for name, key in key_of.items() if key is IDLE])
-        )
-        nodes = self.cluster.nodes
+        keys, nodes = kept.keys, self.cluster.nodes
+        idle = [name for name, key in zip(self._names, keys, strict=True) if key is IDLE]
+        part = self._taking_part(tuple(idle))
         held = kept.held = []
-        verdicts = [self._verdict(f, key_of[f.plugin.name], held) for f in active_plugins.filters]
+        verdicts = [self._verdict(f, keys[at], held) for f, at in part.filters]
         feasible = Feasible(nodes)
         points = [
-            WeightedPoints(nodes, self._cached_scores(s, key_of[s.plugin.name], held), s, feasible)
-            for s in active_plugins.scorers
+            WeightedPoints(nodes, self._cached_scores(s, keys[at], held), s, feasible)
+            for s, at in part.scorers
         ]
-        # a row: what no other state uses
-        unshared = len(verdicts) + len(points) - len(held)
-        normalised = sum(one.plugin.normalizes for one in points)
-        kept.own = STATE_BYTES + SCORE_BYTES * (unshared + normalised)
+        kept.own = part.own
         self._own_bytes += kept.own
-        floor = 0 if profile.scorers else 1
-        noughts = active_plugins.noughts
-        ranking = Ranking(self.cluster, feasible, points, noughts=noughts, floor=floor)
-        judged = {f.plugin.name for f in active_plugins.filters if f.pre_filter is not None}
-        prepared = [
-            PreparedFilter(plugin, self.cluster, self.work)
-            for plugin in active_plugins.pre_filters
-            if plugin.name not in judged
-        ]
+        noughts, floor = part.active_plugins.noughts, 0 if self.profile.scorers else 1
         return ClassState(
             self.cluster,
-            active_plugins,
+            part.active_plugins,
             verdicts,
-            prepared,
-            ranking,
+            [PreparedFilter(plugin, self.cluster, self.work) for plugin in part.pre_filters],
+            Ranking(self.cluster, feasible, points, noughts=noughts, floor=floor),
             feasible,
-            asks_all=profile.always_check_all_filters,
+            asks_all=self.profile.always_check_all_filters,
         )
 
-    def _active_plugins(self, idle: tuple[str, ...]) -> ActivePlugins:
-        active_plugins = self._active_plugins_by_key.get(idle)
-        if active_plugins is None:
-            active_plugins = self._active_plugins_by_key[idle] = without(self.profile, idle)
-        return active_plugins
+    def _taking_part(self, idle: tuple[str, ...]) -> _TakingPart:
+        part = self._taking_part_by_idle.get(idle)
+        if part is None:
+            active_plugins = without(self.profile, idle)
+            filters, scorers = active_plugins.filters, active_plugins.scorers
+            judged = {f.plugin.name for f in filters if f.pre_filter is not None}
+            # a row: what no other state uses
+            own = sum(s.plugin.reads_feasible + s.plugin.normalizes for s in scorers)
+            part = self._taking_part_by_idle[idle] = _TakingPart(
+                active_plugins,
+                tuple([(f, self._names.index(f.plugin.name)) for f in filters]),
+                tuple([(s, self._names.index(s.plugin.name)) for s in scorers]),
+                tuple([p for p in active_plugins.pre_filters if p.name not in judged]),
+                STATE_BYTES + SCORE_BYTES * own,
+            )
+        return part
 
     def _verdict(self, filterer: Filterer, key: Hashable, held: list[Hashable]) -> CachedVerdict:
         held.append(("Filter", filterer.plugin.name, key))

@@ -44,6 +44,7 @@ from asched.core.state.view import NodeView
 class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
     name = names.NODE_RESOURCES_BALANCED_ALLOCATION
     depends_on = Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE
+    rows_few = 18  # a row alone takes 1 to 2 µs, gathered ones 35 to 45
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs | None, cluster: Cluster) -> None:
         self._resources = (args or NodeResourcesBalancedAllocationArgs()).resources
