@@ -30,7 +30,7 @@ import numpy.typing as npt
 from asched.core.framework.domain_codes import DomainCodes
 from asched.core.framework.effects import Effect
 from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
-from asched.core.framework.status import SUCCESS, Code, Reason, Status
+from asched.core.framework.status import SUCCESS, Reason, Status
 from asched.core.model.kinds import Kind
 from asched.core.model.pod import Pod
 from asched.core.state.change_log import RowLog
@@ -371,33 +371,3 @@ class BindPlugin(Plugin):
 class PostBindPlugin(Plugin):
     @abstractmethod
     def post_bind(self, pod: PodInfo, node: str) -> Late | None: ...
-
-
-__all__ = [
-    "I64",
-    "IDLE",
-    "BindPlugin",
-    "CachedPlugin",
-    "Code",
-    "Codes",
-    "FilterPlugin",
-    "Hint",
-    "HintFunction",
-    "Late",
-    "Mask",
-    "Nomination",
-    "PermitPlugin",
-    "Plugin",
-    "PostBindPlugin",
-    "PostFilterPlugin",
-    "PostFilterResult",
-    "PreBindPlugin",
-    "PreEnqueuePlugin",
-    "PreFilterPlugin",
-    "PreFilterResult",
-    "PreScorePlugin",
-    "QueueSortPlugin",
-    "Registration",
-    "ReservePlugin",
-    "ScorePlugin",
-]
