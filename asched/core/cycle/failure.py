@@ -103,7 +103,7 @@ def fail(context: SchedulerContext, attempt: Attempt, failure: Failure) -> Itera
         promised = context.nominator.node_of(now.uid)
         context.nominator.add(now, nomination.node)
         if promised is not None and promised != context.nominator.node_of(now.uid):
-            room_is_free(context, now, promised)
+            room_is_free(context, now, promised, except_uid=now.uid)
     else:  # it went with a reload: nobody would ever take the pod from the queue
         context.queue.done(now.uid)
         nomination = CLEARED

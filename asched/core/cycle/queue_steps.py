@@ -66,12 +66,12 @@ def _withdraw(context: SchedulerContext, pod: Pod) -> None:
         room_is_free(context, pod, node)
 
 
-def room_is_free(context: SchedulerContext, pod: Pod, node: str) -> None:
+def room_is_free(context: SchedulerContext, pod: Pod, node: str, *, except_uid: str = "") -> None:
     """Pods that had to respect a promise to another hear of it, upstream's silence or not."""
     freed = Change(
         ASSIGNED_POD_DELETE, pod.on(node), priority_at_most=pod.priority, only_if_fits=True
     )
-    context.queue.move(freed, context.now_s)
+    context.queue.move(freed, context.now_s, except_uid=except_uid)
 
 
 def _release(context: SchedulerContext, uid: str) -> None:

@@ -146,6 +146,14 @@ def test_event_and_condition_may_end_with_how_to_ask() -> None:
     assert patch.condition["message"] == message + advice
 
 
+def test_long_words_count_in_the_history() -> None:
+    """An extender may say anything, at each attempt."""
+    attempted = Attempted()
+    before = attempted.context.histories._bytes
+    attempted.fails(error("x" * 100_000))
+    assert attempted.context.histories._bytes - before >= 100_000
+
+
 def test_an_event_about_an_error_has_no_advice() -> None:
     attempted = Attempted()
     attempted.context.advises = True
@@ -174,7 +182,12 @@ def test_others_hear_of_room_that_a_failure_gives_back(
 ) -> None:
     attempted, told = Attempted(), list[Any]()
     attempted.context.nominator.add(attempted.pod, "n1")
-    monkeypatch.setattr(attempted.context.queue, "move", lambda change, _now_s: told.append(change))
+
+    def move(change: Any, _now_s: float, *, except_uid: str) -> None:
+        assert except_uid == attempted.pod.uid, "its own promise was never in its way"
+        told.append(change)
+
+    monkeypatch.setattr(attempted.context.queue, "move", move)
     attempted.fails(Failure("no room", "Unschedulable", nomination=nomination))
     assert [change.old.spec.node_name for change in told] == freed
 

@@ -33,7 +33,8 @@ class Ear:
     def delete(self, pod: Any) -> None:
         self.calls.append(("delete", pod.metadata.name))
 
-    def move(self, change: Change, _now_s: float) -> None:
+    def move(self, change: Change, _now_s: float, *, except_uid: str = "") -> None:
+        assert not except_uid
         seen: Any = change.old or change.new
         node = seen.spec.node_name if hasattr(seen.spec, "node_name") else seen.metadata.name
         self.calls.append((change.trigger.label, node))
