@@ -255,7 +255,7 @@ class Binding:
             return status
 
     def _tell_lost(self, message: str) -> None:
-        self.context.tell(self.attempt, Step.UNKNOWN, message)
+        self.context.tell(self.attempt, Step.UNKNOWN, message, len(message))
 
     def _still_fits(self) -> bool:
         """Whether the binding may be sent once more. For a pod that went, anything settles it."""
@@ -303,7 +303,7 @@ class Binding:
     def _failed(self, status: Status) -> Steps:
         context, attempt = self.context, self.attempt
         context.observer.binding_failed(attempt.pod.key, self.node, status.message)
-        context.tell(attempt, Step.FAILED, status.message)
+        context.tell(attempt, Step.FAILED, status.message, len(status.message))
         held = attempt.info.pod.on(self.node)
         given_back = yield from give_back(context, attempt, self.node)
         freed = Change(ASSIGNED_POD_DELETE, held, None)
@@ -344,7 +344,7 @@ def give_back(
             if steps is not None:
                 status = yield from driven(steps, plugin.name, "reserve")
                 if not status.is_success:
-                    context.tell(attempt, Step.FAILED, status.message)
+                    context.tell(attempt, Step.FAILED, status.message, len(status.message))
         except Exception as error:  # noqa: BLE001 - the others must give back theirs, too
             context.contain(error, "reserve")
     return context.cluster.forget(attempt.info)

@@ -257,7 +257,7 @@ class Patterns:
     ) -> tuple[tuple[Any, ...], int]:
         """(the parts of a `Refused`, how many bytes this one adds)."""
         summary = rejection.summary()
-        size = _OBJECT_BYTES * (2 + len(summary))
+        size = _OBJECT_BYTES * (2 + len(summary)) + sum([len(said[2]) for said in summary])
         rows = np.zeros(len(rejection.live), dtype=np.uint8)
         verdicts = 0
         for _, members in rejection.groups:

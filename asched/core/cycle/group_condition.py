@@ -83,11 +83,12 @@ def condition_patch(cluster: Cluster, key: str, outcome: Outcome, now_s: float) 
     if types:  # a first condition needs no order
         types += [] if old is not None else [wanted.type]
         body = {"$setElementOrder/conditions": [{"type": type_} for type_ in types], **body}
+    uid = group.metadata.uid  # one made anew under the name is another
     patch = Patch(
         kind=POD_GROUP,
         namespace=group.metadata.namespace,
         name=group.metadata.name,
-        body={"status": body},
+        body={"metadata": {"uid": uid}, "status": body} if uid else {"status": body},
         subresource="status",
         content_type=STRATEGIC_MERGE,
         wants_answer=False,

@@ -44,6 +44,8 @@ Mask = npt.NDArray[np.bool_]
 
 #: MaxNodeScore / MaxExtenderPriority: extenders give 0 to 10, nodes have 0 to 100.
 PRIORITY_FACTOR: Final = 10
+#: Of an extender's word for an error: it is told in conditions, events and logs.
+ERROR_CHARS_MAX: Final = 4_096
 #: A guess: more pods at once do not fit behind one refusing extender.
 IN_VAIN_MAX: Final = 10_000
 #: How long nobody is evicted for a pod after extenders refused the room that was made for it. As
@@ -143,7 +145,7 @@ class Chain:
         except WireError as error:
             raise PointError(str(error)) from None
         if result.error:
-            raise PointError(result.error)
+            raise PointError(result.error[:ERROR_CHARS_MAX])
         passed = result.nodes or ()
         if config.node_cache_capable and result.node_names is not None:
             passed = result.node_names

@@ -144,6 +144,20 @@ def test_a_group_that_was_scheduled_stays_so_before_the_watch_shows_it() -> None
     assert condition_patch(cluster, "default/crew", late, NOON_S) is None
 
 
+def test_it_is_written_for_this_very_group() -> None:
+    """One made anew under the name has not been tried."""
+    cluster = Cluster()
+    metadata = {"namespace": "default", "name": "crew", "uid": "u1"}
+    spec = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+    group = decode(PodGroup, {"metadata": metadata, "spec": spec})
+    cluster.apply(Seen(POD_GROUP, group))
+
+    patch = condition_patch(cluster, "default/crew", Outcome(Result.ERROR, "failed"), NOON_S)
+
+    assert patch is not None
+    assert patch.body["metadata"] == {"uid": "u1"}
+
+
 def test_a_group_of_the_same_name_starts_anew() -> None:
     cluster = a_cluster_with([])
     condition_patch(cluster, "default/crew", Outcome(Result.SCHEDULED, ""), NOON_S)
