@@ -274,6 +274,8 @@ class Crowd:
     waiting: tuple[tuple[Maker, int], ...]
     placed: tuple[Maker, int] | None = None
     also: tuple[JsonObject, ...] = field(default=())
+    #: of the waiting pods; "": each says its own
+    namespace: str = "bench"
 
     def waiting_pods(self) -> Iterator[JsonObject]:
         for maker, count in self.waiting:

@@ -58,7 +58,7 @@ async def measure(name: str, crowd: Crowd) -> Row:
     before, started_s = world.pods.scheduled_count, world.now_s
     world.machine.is_active = False
     waiting = (scheduled_by(pod, SCHEDULER) for pod in crowd.waiting_pods())
-    await _create(world, waiting, "bench")
+    await _create(world, waiting, crowd.namespace)
     world.take_in()
     intake_s = world.now_s - started_s
     world.machine.is_active = True

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from tests.bench import engine, measure
+from tests.bench import engine, measure, shapes
 from tests.bench.crowds import (
     HIGH,
     SHAPES,
@@ -148,6 +148,7 @@ DECIDED: dict[str, Callable[[str], Awaitable[Row]]] = {
         }.items()
     },
     "decide-freed-places-gangs": lambda name: engine.measure_freed_gangs(name, 1000, 10, rounds=10),
+    **shapes.ROWS,
     "decide-100k-nodes": _decide(Crowd(100_000, ((plain, 20_000),))),
     "decide-150k-running": _decide(Crowd(5000, ((plain, 10_000),), placed=(running, 150_000))),
 }

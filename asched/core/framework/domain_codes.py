@@ -33,9 +33,9 @@ class DomainCodes:
         #: moves whenever a domain has another code
         self.version = 0
 
-    def tell(self, column: LabelColumn, codes: I32) -> None:
-        """These, from now on: `codes` may be written to if `version` is moved, too."""
-        if column is not self.column or not np.array_equal(codes, self.codes):
+    def tell(self, column: LabelColumn | None, codes: I32) -> None:
+        """These, from now on."""
+        if column is not self.column or codes.tobytes() != self.codes.tobytes():
             self.version += 1
         self.column, self.codes = column, codes
 

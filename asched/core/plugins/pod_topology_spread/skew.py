@@ -38,7 +38,15 @@ CODE_SKEWED: Final = 2
 class HardSide(Side):
     """The hard constraints of a class of pods, with each domain judged for the newest counts."""
 
-    __slots__ = ("_judged", "_judged_at", "_labels", "_least", "_self_matches", "by_domain")
+    __slots__ = (
+        "_judged",
+        "_judged_at",
+        "_judged_version",
+        "_labels",
+        "_least",
+        "_self_matches",
+        "by_domain",
+    )
 
     def __init__(
         self, cluster: Cluster, memory: DomainsMemory, cls: PodClass, constraints: Constraints
@@ -51,6 +59,7 @@ class HardSide(Side):
         #: of each constraint: the smallest number it was judged with
         self._least: list[int] = []
         self._judged_at = -1  # a layout of the nodes
+        self._judged_version = -1  # of its only counter, where there are few domains
         self.by_domain = DomainCodes()
 
     def find_reach(self) -> int:
@@ -92,7 +101,11 @@ class HardSide(Side):
         """Judge the domains again in which counts have moved; or all of them, if nobody knows which
         these are, if the smallest number is another, or other nodes count.
         """
-        layout, rows = self._memory.layout(), self.moved_rows()
+        layout = self._memory.layout()
+        if layout == self._judged_at and self.by_domain.column is not None:
+            self._judge_few()
+            return
+        rows = self.moved_rows()
         if layout == self._judged_at and rows is not None and all(map(self._judge_row, rows)):
             return
         for index in range(self.reach):
@@ -112,6 +125,24 @@ class HardSide(Side):
                 column = self._cluster.nodes.label_column(constraint.topology_key)
                 self.moved.turn(column, turned.tolist())
 
+    def _judge_few(self) -> None:
+        """A single constraint with few domains: all of them, if any count moved."""
+        version = self._version()
+        if version == self._judged_version:
+            return
+        counts, least = self._counts(0)
+        allowed = self._allowed(0, least)
+        codes = [CODE_SKEWED if number > allowed else 0 for number in counts.tolist()]
+        codes[0] = CODE_NO_LABEL
+        self._judged_version, self._least[0] = version, least
+        if codes != self._judged[0].tolist():
+            self._judged[0] = np.array(codes, dtype=np.int32)
+            self.by_domain.tell(self.by_domain.column, self._judged[0])
+
+    def _version(self) -> int:
+        counter = self.counter(0)
+        return 0 if counter is None else counter.version
+
     def _judge_row(self, row: int) -> bool:
         """Judge its domains. False if others have to be, too."""
         for index, judged in enumerate(self._judged):
@@ -123,19 +154,15 @@ class HardSide(Side):
             code = CODE_SKEWED if id_ and counts.item(id_) > self._allowed(index, least) else 0
             if id_ and code != judged.item(id_):
                 judged[id_] = code
-                if self.by_domain.column is None:
-                    self.moved.turn_row(row, column, id_)
-                else:
-                    self.by_domain.version += 1
+                self.moved.turn_row(row, column, id_)
         return True
 
     def _tell_domains(self) -> bool:
         """Of a single constraint: its domains, if they are few."""
         told = self.by_domain
         if len(self._judged) == 1 and len(self._judged[0]) <= 1 + DOMAINS_MAX:
-            told.tell(
-                self._cluster.nodes.label_column(self.constraints[0].topology_key), self._judged[0]
-            )
+            key, self._judged_version = self.constraints[0].topology_key, self._version()
+            told.tell(self._cluster.nodes.label_column(key), self._judged[0])
             return True
         told.column = None
         return False
