@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
+from tests.gangs.controllers import complete
 from tests.gangs.instances import Instance, read, small
 from tests.gangs.planted import planted
 from tests.gangs.playing import Played, play
@@ -51,9 +52,10 @@ def main(arguments: list[str] | None = None) -> int:
 def decided(seed: int) -> Instance:
     """A small instance with brute force's answer."""
     drawn = small(seed)
+    complete(drawn)
     world = drawn.namespaces, drawn.objects
     can = is_placeable(drawn.nodes, drawn.others, drawn.gang, drawn.needed, *world)
-    drawn.expected = "feasible" if can else "infeasible"
+    drawn.expected = {None: "", True: "feasible", False: "infeasible"}[can]
     return drawn
 
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from tests.gangs import claims
+
 Json = dict[str, Any]
 ZONE, HOST = "topology.kubernetes.io/zone", "kubernetes.io/hostname"
 
@@ -125,52 +127,9 @@ def small(seed: int) -> Instance:
         pod["spec"]["schedulingGroup"] = {"podGroupName": "gang"}
         gang.append(pod)
     needed = size if rng.random() < 0.7 else rng.randint(1, size)
-    objects = _small_claims(rng, gang)
+    objects = claims.draw(rng, nodes, others, gang)
     whole = [*others, *gang]
     return Instance(f"small-{seed}", nodes, whole, a_group(needed), objects=objects)
-
-
-def _small_claims(rng: random.Random, gang: list[Json]) -> list[Json]:
-    """Claims for some pods, bound to volumes of one zone or of all; some may be used by one pod at
-    a time. Pods may share them.
-    """
-    if rng.random() < 0.75:
-        return []
-    found: list[Json] = []
-    for number in range(rng.randint(1, 2)):
-        name, mode = f"data{number}", rng.choice(("ReadWriteMany", "ReadWriteOncePod"))
-        volume: Json = {"accessModes": [mode], "capacity": {"storage": "1Gi"}}
-        volume["claimRef"] = {"namespace": "default", "name": name, "uid": f"uid-{name}"}
-        if rng.random() < 0.7:
-            zones = {"key": ZONE, "operator": "In", "values": [rng.choice("xyz")]}
-            terms = [{"matchExpressions": [zones]}]
-            volume["nodeAffinity"] = {"required": {"nodeSelectorTerms": terms}}
-        claim: Json = {"accessModes": [mode], "volumeName": f"pv-{name}"}
-        claim["resources"] = {"requests": {"storage": "1Gi"}}
-        bound = {"pv.kubernetes.io/bind-completed": "yes"}
-        found += [
-            {
-                "kind": "PersistentVolume",
-                "metadata": {"name": f"pv-{name}", "uid": f"uid-pv-{name}"},
-                "spec": volume,
-                "status": {"phase": "Bound"},
-            },
-            {
-                "kind": "PersistentVolumeClaim",
-                "metadata": {
-                    "name": name,
-                    "namespace": "default",
-                    "uid": f"uid-{name}",
-                    "annotations": bound,
-                },
-                "spec": claim,
-                "status": {"phase": "Bound"},
-            },
-        ]
-        for pod in rng.sample(gang, rng.randint(1, min(2, len(gang)))):
-            used = pod["spec"].setdefault("volumes", [])
-            used.append({"name": name, "persistentVolumeClaim": {"claimName": name}})
-    return found
 
 
 def _small_node(rng: random.Random, name: str) -> Json:

@@ -6,14 +6,15 @@ from typing import Any
 
 from asched.core.framework.effects import Bind, Patch
 from asched.core.model.decode import decode
-from asched.core.model.kinds import KINDS, NAMESPACE, NODE, POD, POD_GROUP
+from asched.core.model.kinds import NAMESPACE, NODE, POD, POD_GROUP
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace, PodGroup
 from asched.core.state.facts import Seen
 from tests.core.cycle.playbook import Play
+from tests.gangs.controllers import Api, complete, seen
 from tests.gangs.instances import Instance
-from tests.twins.gang import can_come_to
+from tests.twins.gang import can_come_to, claims_broken
 
 PROFILE: dict[str, Any] = {
     "schedulerName": "default-scheduler",
@@ -47,11 +48,12 @@ class Played:
 
 def play(instance: Instance, *, search: bool = True, judge: bool = True) -> Played:
     """One attempt at the gang. `search`: not only one pod after the other."""
-    table = Play(profiles=[PROFILE])
+    complete(instance)
+    table, api = Play(profiles=[PROFILE]), Api(instance)
     if not search:
         table.machine.context.gang_search_steps = 0
     table.turn(*(Seen(NAMESPACE, decode(Namespace, one)) for one in instance.namespaces))
-    table.turn(*(_seen(one) for one in instance.objects))
+    table.turn(*(seen(one) for one in instance.objects))
     table.turn(*(Seen(NODE, decode(Node, one)) for one in instance.nodes))
     table.turn(*(Seen(POD, decode(Pod, one)) for one in instance.others))
     gang = [decode(Pod, one) for one in instance.gang]
@@ -59,10 +61,13 @@ def play(instance: Instance, *, search: bool = True, judge: bool = True) -> Play
     started = time.process_time()
     table.turn(Seen(POD_GROUP, decode(PodGroup, instance.group)))
     effects = list(table.effects)
+    answers = api.answers(effects)
     for _ in range(TURNS_MAX):
-        if table.machine.next_deadline_s() != 0.0:
+        if table.machine.next_deadline_s() != 0.0 and not answers:
             break
-        effects += table.turn()
+        more = table.turn(*answers)
+        effects += more
+        answers = api.answers(more)
     seconds = time.process_time() - started
     places = {e.pod.name: e.node for e in effects if isinstance(e, Bind)}
     said = [
@@ -74,22 +79,17 @@ def play(instance: Instance, *, search: bool = True, judge: bool = True) -> Play
     result = "placed" if places else "infeasible" if "there is no place" in text else "unknown"
     played = Played(instance.name, result, text, seconds, instance.expected, places)
     if places and judge:
-        played.broken = _broken(instance, places)
+        played.broken = _broken(instance, places, list(api.objects.values()))
     return played
 
 
-def _seen(obj: dict[str, Any]) -> Seen:
-    """Raises KeyError for a kind that no scheduler follows."""
-    kind = {kind.name: kind for kind in KINDS}[obj["kind"]]
-    return Seen(kind, decode(kind.record, obj))
-
-
-def _broken(instance: Instance, places: dict[str, str]) -> str:
+def _broken(instance: Instance, places: dict[str, str], objects: list[dict[str, Any]]) -> str:
     if len(places) < instance.needed:
         return f"{len(places)} of {instance.needed} pods were bound"
     put = [(pod, places[n]) for pod in instance.gang if (n := pod["metadata"]["name"]) in places]
     order = list(places)
     put.sort(key=lambda one: order.index(one[0]["metadata"]["name"]))
-    namespaces, objects = instance.namespaces, instance.objects
-    stuck = can_come_to(instance.nodes, instance.others, put, namespaces, objects)
-    return f"against the rules: {', '.join(stuck)}" if stuck else ""
+    stuck = can_come_to(instance.nodes, instance.others, put, instance.namespaces, objects)
+    if stuck:
+        return f"against the rules: {', '.join(stuck)}"
+    return "; ".join(claims_broken(instance.nodes, put, objects))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.gangs.__main__ import decided, main
+from tests.gangs.claims import ANY_DEVICE, DRIVER, a_class, exactly
 from tests.gangs.instances import HOST, ZONE, Instance, Json, a_group, a_node, a_pod
 from tests.gangs.planted import planted
 from tests.gangs.playing import play
@@ -39,10 +40,53 @@ def test_small_gangs_are_placed_if_and_only_if_brute_force_can(first: int) -> No
         instance = decided(seed)
         played = play(instance)
         assert not played.is_wrong, played
-        assert played.result == {"feasible": "placed"}.get(instance.expected, "infeasible"), played
+        expected = {"feasible": "placed"}.get(instance.expected, "infeasible")
+        assert played.result in (expected, "unknown" if instance.objects else expected), played
         plain = play(instance, search=False)
         if plain.places:
             assert plain.places == played.places
+
+
+@pytest.mark.parametrize(
+    ("seed", "result"),
+    [
+        (640, "infeasible"),  # two pods want a claim for one pod: proved without trying all orders
+        (660, "unknown"),  # a volume is chosen for a claim and made for another pod elsewhere
+        (744, "unknown"),  # what was prepared for a pod in another state of the search
+        (1282, "unknown"),  # the shared claim would have to get another device than the first
+    ],
+)
+def test_gangs_with_claims_that_were_judged_wrongly_once(seed: int, result: str) -> None:
+    played = play(decided(seed))
+
+    assert (played.result, played.broken) == (result, "")
+
+
+def test_pods_of_a_gang_share_a_claim_and_have_claims_of_their_own() -> None:
+    """Three on one node, by the device they share; each has one of its own beside it."""
+    nodes = [room("n1", "4"), room("n2", "4")]
+    objects: list[Json] = [a_class("any", ANY_DEVICE)]
+    for node, count in (("n1", 4), ("n2", 3)):
+        devices = [{"name": f"d{n}", "attributes": {"size": {"int": 1}}} for n in range(count)]
+        pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
+        spec = {"driver": DRIVER, "nodeName": node, "pool": pool, "devices": devices}
+        objects.append({"kind": "ResourceSlice", "metadata": {"name": node}, "spec": spec})
+    one = {"devices": {"requests": [exactly("one", "any", 1)]}}
+    named = {"name": "shared", "namespace": "default", "uid": "uid-shared", "resourceVersion": "1"}
+    objects.append({"kind": "ResourceClaim", "metadata": named, "spec": one})
+    own = {"name": "own", "namespace": "default"}
+    objects.append({"kind": "ResourceClaimTemplate", "metadata": own, "spec": {"spec": one}})
+    claims = [
+        {"name": "shared", "resourceClaimName": "shared"},
+        {"name": "own", "resourceClaimTemplateName": "own"},
+    ]
+    pods = [size("1", resourceClaims=claims)(name) for name in "abc"]
+    instance = gang_of(nodes, pods)
+    instance.objects = objects
+
+    played = play(instance)
+
+    assert (set(played.places.values()), played.broken) == ({"n1"}, "")
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -38,6 +38,9 @@ FOUND: Final = [
     ("NodeFlapping", 24),  # ... or whose room a stranger had taken
     ("SideBySide", 27),
     ("BusyDevices", 61),  # devices were given back while it was unknown who got them
+    ("BusyDevices", 62),  # what was in doubt was given back, and nobody heard of it
+    ("BusyDevices", 73),  # a claim that an attempt of its own had left was gone, and it slept
+    ("Gangs", 13),  # the judge counted a nominated pod of a gang twice
     ("StrangersApart", 301),  # a pod came near one that wanted to be alone
     ("IncidentN4", 300),  # a claim was bound to a volume on another node than its pod's
 ]

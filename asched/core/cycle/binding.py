@@ -306,6 +306,8 @@ class Binding:
         context.tell(attempt, Step.FAILED, status.message, len(status.message))
         held = attempt.info.pod.on(self.node)
         given_back = yield from give_back(context, attempt, self.node)
+        # Of a pod that went meanwhile the place was free at once, and what PreBind held is now.
+        given_back |= bool(attempt.pre_binds)
         freed = Change(ASSIGNED_POD_DELETE, held, None)
         if status.is_rejection and status.plugin:
             message = fit_error(1, "", {status.message: 1}, "")

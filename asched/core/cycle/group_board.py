@@ -1,15 +1,21 @@
 """The board of a gang's search: pods are tried on the columns themselves, by the profile's filters.
 
-A class is what no rule tells apart: pods of one `PodClass` and one priority. Its pods are taken in
-the order of the group's attempts. Places are counted and reserved as in any attempt, and taken back
-before the search has told what it found.
+A class is what no rule tells apart: pods of one `PodClass` and one priority, whose resource claims
+ask for the same and have the same. Its pods are taken in the order of the group's attempts, and
+what it is asked is asked of the next one: claims are each pod's own. Places are counted and
+reserved as in any attempt, and taken back before the search has told what it found.
+
+What Reserve chooses for a pod (devices, volumes) it chooses as ever, while other choices might
+leave others more. So a search over such pods alone proves nothing, and another one is made over the
+same board, `is_relaxed`: nothing is reserved there, and all find what is free at the beginning.
 """
 
-from collections import defaultdict
-from collections.abc import Generator, Sequence
-from typing import Final
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Hashable, Sequence
+from typing import Final, TypeVar
 
 import numpy as np
+from msgspec.json import encode
 
 from asched.core.cycle.binding import give_back
 from asched.core.cycle.context import Attempt, SchedulerContext
@@ -22,7 +28,11 @@ from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import ignores_pods
 from asched.core.gang.problem import I64, Unknown
 from asched.core.gang.search import MOVED, SPENT
+from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.node import Node
+from asched.core.model.pod import Pod
+from asched.core.state.budget import OutOfTurn
+from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
@@ -31,6 +41,9 @@ from asched.names import LABEL_HOSTNAME
 #: Steps of the budget for one state of the search, and the rows for which another one is charged.
 STATE_STEPS: Final = 6
 ROWS_A_STEP: Final = 500
+
+
+T = TypeVar("T")
 
 
 class GroupBoard:
@@ -50,20 +63,24 @@ class GroupBoard:
         self.needed = needed
         self.cluster = context.cluster
         self.within = Placement("", within).mask(self.cluster.nodes)
-        members: defaultdict[tuple[int, int], list[Attempt]] = defaultdict(list)
+        members: defaultdict[Hashable, list[Attempt]] = defaultdict(list)
         for attempt in group.attempts:
-            members[attempt.info.cls.number, attempt.pod.priority].append(attempt)
+            look = claims_look(self.cluster, attempt.pod)
+            members[attempt.info.cls.number, attempt.pod.priority, look].append(attempt)
         self.members = list(members.values())
         self.counts = tuple(len(attempts) for attempts in self.members)
         self._used = [0] * len(self.members)
         self.placed: list[tuple[int, Attempt]] = []
+        #: whether nothing is reserved; whether anything was, that could have been chosen otherwise
+        self.is_relaxed = self.has_chosen = False
         #: (attempt, node) that others may have seen taken, and given back
         self.shown: dict[str, tuple[Attempt, str]] = {}
         #: whether anything else happened meanwhile: then nothing is proved any more
         self.was_moved = False
 
     def example(self, c: int) -> PodInfo:
-        return self.members[c][0].info
+        """The next of its pods to be placed, or the last one."""
+        return self.members[c][min(self._used[c], self.counts[c] - 1)].info
 
     def state(self, c: int) -> ClassState:
         return self._group.runner.cache.state_of(self.example(c))
@@ -81,7 +98,7 @@ class GroupBoard:
     def is_order_free(self, c: int) -> bool:
         """Of the class as it is now: whom others speak of may change with them."""
         pod, state = self.example(c), self.state(c)
-        return not state.active_plugins.reserves and all(
+        return not self.chooses(c) and all(
             is_order_free(filterer.plugin, pod) for filterer in state.active_plugins.filters
         )
 
@@ -105,8 +122,26 @@ class GroupBoard:
             np.minimum(most, free // need, out=most)
         return most
 
+    def chooses(self, c: int) -> bool:
+        pod = self.example(c)
+        return not self.is_relaxed and any(
+            plugin.chooses(pod) for plugin in self.state(c).active_plugins.reserves
+        )
+
+    def chosen(self) -> Hashable:
+        found = Counter(
+            (c, attempt.info.row, plugin.name, what)
+            for c, attempt in self.placed
+            for plugin in self.state(c).active_plugins.reserves
+            if plugin.chooses(attempt.info) and (what := plugin.chosen(attempt.info)) != ()
+        )
+        return frozenset(found.items()) if found else ()
+
     def put(self, c: int, row: int) -> bool:
-        """Whatever it says, the pod is on the board afterwards."""
+        """Whatever it says, the pod is on the board afterwards. Raises OutOfTurn before that."""
+        if self.chooses(c):
+            self.has_chosen = True
+            self.feasible(c)  # what its plugins prepared may be of another state
         node = self.cluster.nodes.node_at[row]
         assert node is not None
         attempt = self.members[c][self._used[c]]
@@ -114,7 +149,7 @@ class GroupBoard:
         self.cluster.assume(attempt.info, node.name)
         self._used[c] += 1
         self.placed.append((c, attempt))
-        return all(
+        return self.is_relaxed or all(
             plugin.reserve(attempt.info, node.name, state.data_of(plugin.name)).is_success
             for plugin in state.active_plugins.reserves
         )
@@ -122,7 +157,9 @@ class GroupBoard:
     def take_back(self) -> Generator[Effect, Answer, None]:
         c, attempt = self.placed.pop()
         self._used[c] -= 1
-        if self._group.runner.profile.reserves and self.state(c).active_plugins.reserves:
+        if self.is_relaxed:
+            self.cluster.forget(attempt.info)
+        elif self._group.runner.profile.reserves and self.state(c).active_plugins.reserves:
             yield from give_back(self._context, attempt, attempt.info.node_name)
         else:
             self.cluster.forget(attempt.info)
@@ -152,6 +189,15 @@ class GroupBoard:
         budget.note(steps)
         return None
 
+    def patiently(self, ask: Callable[[], T]) -> Generator[Effect, Answer, T | Unknown]:
+        while True:
+            try:
+                return ask()
+            except OutOfTurn:  # what was found until then is kept
+                stop = yield from self.charge(STATE_STEPS)
+                if stop is not None:
+                    return stop
+
     def _version(self) -> tuple[int, int, int, int]:
         cluster = self.cluster
         return (
@@ -171,7 +217,7 @@ class GroupBoard:
         if not all(self._ignores_names(c) for c in range(len(self.members))):
             return tuple(range(height))
         codes = [
-            [verdict.codes for verdict in self.state(c).active if ignores_pods(verdict.plugin)]
+            [verdict.codes for verdict in self.state(c).active]
             for c in range(len(self.members))
             if not self.state(c).update(self.example(c)).rejection
         ]
@@ -190,7 +236,7 @@ class GroupBoard:
 
     def _ignores_names(self, c: int) -> bool:
         plugins = self.state(c).active_plugins
-        return not plugins.reserves and all(
+        return not self.chooses(c) and all(
             isinstance(f.plugin, OrderFree) or ignores_pods(f.plugin) for f in plugins.filters
         )
 
@@ -206,6 +252,19 @@ class GroupBoard:
         spec, status = node.spec, node.status
         shown = (spec.unschedulable, spec.taints, status.declared_features, _amounts(node))
         return _labels(node, hosts), shown, tuple(pods), bool(self.within[row])
+
+
+def claims_look(cluster: Cluster, pod: Pod) -> Hashable:
+    """What is told of claims that were made for a pod from templates: those that ask for the same
+    and have the same may change places. () if there are none.
+    """
+    found = []
+    for status in pod.status.resource_claim_statuses or ():
+        key = f"{pod.metadata.namespace}/{status.resource_claim_name}"
+        claim = cluster.get(RESOURCE_CLAIM, key)
+        if claim is not None:
+            found.append((status.name, encode(claim.spec), encode(claim.status)))
+    return tuple(found)
 
 
 def free_of(nodes: NodeView, places: Sequence[int]) -> I64:

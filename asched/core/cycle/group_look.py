@@ -133,7 +133,11 @@ def _read(
     infos = tuple([context.cluster.classes.info_of(pod) for pod in pods])
     states = [runner.cache.state_of(info) for info in infos]
     evictors = [pod.priority for pod in pods if pod.spec.preemption_policy != "Never"]
-    takers = [f.plugin for f in runner.profile.filters if isinstance(f.plugin, OrderFree)]
+    takers = [
+        f.plugin
+        for f in runner.profile.filters
+        if isinstance(f.plugin, OrderFree) and type(f.plugin).takes is not OrderFree.takes
+    ]
     amounts: dict[int, list[int]] = {}
     for info in infos:
         needs: dict[int, int] = {}

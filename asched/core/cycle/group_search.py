@@ -48,6 +48,8 @@ CELLS_A_STEP: Final = 200
 
 TOO_LARGE: Final = Unknown("no plan came out even, and it is too large to be tried in all orders")
 
+CHOSEN: Final = Unknown("there might be one with other devices or volumes than the first ones")
+
 Found = Outcome | Infeasible | Unknown
 
 
@@ -137,7 +139,9 @@ def search_places(
 def _found(
     context: SchedulerContext, group: GroupAttempt, board: GroupBoard, within: Mask | None
 ) -> Generator[Effect, Answer, Found]:
-    described_as = described(board)
+    described_as = yield from board.patiently(lambda: described(board))
+    if isinstance(described_as, Unknown):
+        return described_as
     if described_as is not None:
         problem, hopeful, rules, names, resources = described_as
         steps = 1 + problem.rows.size // CELLS_A_STEP
@@ -169,7 +173,18 @@ def _found(
             return outcome
         yield from undo(context, group, outcome)
         return Unknown("what was found was refused at Reserve or Permit")
+    if isinstance(found, Infeasible) and board.has_chosen:
+        return (yield from _proof_at_any_choice(board))
     return found
+
+
+def _proof_at_any_choice(board: GroupBoard) -> Generator[Effect, Answer, Infeasible | Unknown]:
+    """Whether the gang has no place whatever is chosen for its claims."""
+    board.is_relaxed = True
+    found = yield from search(board)
+    yield from board.clear()
+    board.is_relaxed = False
+    return CHOSEN if isinstance(found, list) else found
 
 
 def _proof(

@@ -5,11 +5,14 @@
     classes ──> by name, and by the extended resource they stand for
 
 An allocation is *in flight* from Reserve until the API has it. It counts as taken all that time,
-whatever versions of the claim the watch delivers meanwhile.
+whatever versions of the claim the watch delivers meanwhile. Pods of one group hand it on: it stays
+as long as one of them holds it, and each of them can write it.
+
+Bounds  RESERVED_FOR_MAX pods hold one, as many as the API lets a claim have.
 """
 
 from collections.abc import Collection, Mapping
-from typing import Final
+from typing import Final, NamedTuple
 
 from asched.core.dra.extended import classes_by_resource
 from asched.core.dra.inventory import Inventory
@@ -17,6 +20,7 @@ from asched.core.dra.taint_rules import tainted
 from asched.core.dra.taken import Taken
 from asched.core.model.claim import (
     EXTENDED_RESOURCE_CLAIM,
+    RESERVED_FOR_MAX,
     AllocationResult,
     DeviceClass,
     DeviceTaintRule,
@@ -29,9 +33,21 @@ from asched.core.model.kinds import (
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
 )
+from asched.core.model.pod import Pod
 from asched.core.state.cluster import Cluster
+from asched.core.state.pod_groups import group_key
 
 _KINDS: Final = (RESOURCE_CLAIM, RESOURCE_SLICE, DEVICE_CLASS, DEVICE_TAINT_RULE)
+
+
+class InFlight(NamedTuple):
+    """An allocation on its way to the API, and the pods that have it reserved, by uid: those of
+    `group` ("" if it is one pod's alone).
+    """
+
+    allocation: AllocationResult
+    holders: dict[str, None]
+    group: str
 
 
 class DeviceLedger:
@@ -42,7 +58,7 @@ class DeviceLedger:
         self.budget = cluster.budget
         self._cursor = -1
         self._uids: dict[str, str] = {}  # claim key -> uid as entered
-        self._in_flight: dict[str, AllocationResult] = {}
+        self._in_flight: dict[str, InFlight] = {}
         self._extended: dict[str, str] = {}  # pod uid -> key of the claim made for it
         self._owners: dict[str, str] = {}  # and the other way round
         self._classes: Mapping[str, DeviceClass] = {}
@@ -104,15 +120,36 @@ class DeviceLedger:
 
     # --- allocations in flight -------------------------------------------------------------------
 
-    def reserve(self, uid: str, allocation: AllocationResult) -> None:
+    def reserve(self, uid: str, allocation: AllocationResult, pod: Pod | None = None) -> None:
         """Count an allocation as taken until `release`."""
-        self._in_flight[uid] = allocation
-        self.taken.put(uid, allocation)
+        known = self._in_flight.get(uid)
+        if known is None or known.allocation is not allocation:
+            group = group_key(pod) if pod is not None else ""
+            known = self._in_flight[uid] = InFlight(allocation, {}, group)
+            self.taken.put(uid, allocation)
+        if pod is not None:
+            known.holders[pod.uid] = None
 
-    def release(self, uid: str, key: str = "") -> bool:
-        """From now on the claim itself says what it holds. False if nothing was in flight."""
-        if self._in_flight.pop(uid, None) is None:
+    def handed_on(self, claim: ResourceClaim, pod: Pod) -> AllocationResult | None:
+        """What others of the pod's group have reserved for a claim, and it may use as well."""
+        known = self._in_flight.get(claim.uid)
+        if known is None or not known.group or known.group != group_key(pod):
+            return None
+        consumers = len(claim.status.reserved_for or ()) + len(known.holders.keys() - {pod.uid})
+        return known.allocation if consumers < RESERVED_FOR_MAX else None
+
+    def release(self, uid: str, key: str = "", pod_uid: str = "") -> bool:
+        """From now on the claim itself says what it holds, unless it is a pod that lets go, and
+        others hold it. False if nothing is released.
+        """
+        known = self._in_flight.get(uid)
+        if known is None:
             return False
+        if pod_uid:
+            known.holders.pop(pod_uid, None)
+            if known.holders:
+                return False
+        del self._in_flight[uid]
         claim = self._cluster.get(RESOURCE_CLAIM, key) if key else None
         holds = claim.status.allocation if claim is not None and claim.uid == uid else None
         self.taken.put(uid, holds)
@@ -134,17 +171,21 @@ class DeviceLedger:
         old = self._uids.get(key)
         if old is not None and (claim is None or claim.uid != old):
             del self._uids[key]
-            self.taken.put(old, self._in_flight.get(old))
+            self.taken.put(old, self._allocation_of(old, None))
             self._extended.pop(self._owners.pop(key, ""), None)
         if claim is None:
             return
         self._uids[key] = claim.uid
-        self.taken.put(claim.uid, self._in_flight.get(claim.uid, claim.status.allocation))
+        self.taken.put(claim.uid, self._allocation_of(claim.uid, claim.status.allocation))
         if (claim.metadata.annotations or {}).get(EXTENDED_RESOURCE_CLAIM) == "true":
             owner = claim.metadata.controller
             if owner is not None:
                 self._extended[owner.uid] = key
                 self._owners[key] = owner.uid
+
+    def _allocation_of(self, uid: str, told: AllocationResult | None) -> AllocationResult | None:
+        known = self._in_flight.get(uid)
+        return known.allocation if known is not None else told
 
     def _slice(self, name: str) -> None:
         record = self._cluster.get(RESOURCE_SLICE, name)

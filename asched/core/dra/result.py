@@ -1,6 +1,7 @@
 """A solution as the API writes it: results, configuration, and where an allocation is good."""
 
 import hashlib
+from collections.abc import Iterable
 
 from asched.core.dra.allocator import Chosen, Solution
 from asched.core.dra.plan import ClaimPlan, Request
@@ -9,6 +10,7 @@ from asched.core.model.claim import (
     DeviceAllocationConfiguration,
     DeviceAllocationResult,
     DeviceRequestAllocationResult,
+    ResourceClaim,
 )
 from asched.core.model.meta import LabelSelectorRequirement
 from asched.core.model.selector import NodeSelector, NodeSelectorTerm
@@ -30,6 +32,17 @@ def allocation_results(
         )
         results.append(AllocationResult(devices=devices, node_selector=_nodes(chosen, node)))
     return tuple(results)
+
+
+def devices_in(
+    allocations: Iterable[tuple[ResourceClaim, AllocationResult]],
+) -> tuple[tuple[object, ...], ...]:
+    """Which devices, and how much of them, in the order of claims."""
+    return tuple(
+        (r.driver, r.pool, r.device, tuple(sorted((r.consumed_capacity or {}).items())))
+        for _, allocation in allocations
+        for r in allocation.devices.results or ()
+    )
 
 
 def _result(plan: ClaimPlan, index: int, chosen: Chosen) -> DeviceRequestAllocationResult:

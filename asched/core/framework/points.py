@@ -340,6 +340,16 @@ class ReservePlugin(Plugin):
     def unreserve(self, pod: PodInfo, node: str) -> Late | None:
         """Idempotent, also without `reserve`, and never fails. Effects undo what is outside."""
 
+    def chooses(self, pod: PodInfo) -> bool:  # noqa: ARG002
+        """Whether there is anything to be reserved for a pod."""
+        return True
+
+    def chosen(self, pod: PodInfo) -> Hashable:  # noqa: ARG002
+        """What `reserve` chose for a pod of all that it could have. The search for gangs tells
+        states apart by it; unless a plugin says more, no two of them are the same.
+        """
+        return object()
+
 
 class PermitPlugin(Plugin):
     @abstractmethod

@@ -1,7 +1,8 @@
 """The search through all orders: which pod goes where next, asked of the rules themselves.
 
-It walks over states: how many pods of each class stand on which rows. A state is entered once,
-however it was come to, and rows that nobody can tell apart stand for each other. Where the order
+It walks over states: how many pods of each class stand on which rows, and what was chosen for them
+there (devices, volumes). A state is entered once, however it was come to, and rows that nobody can
+tell apart stand for each other. Where the order
 does not matter to any class left (`Board.is_order_free`), one class is placed before the next, and
 bounds cut off what cannot come to an end. Where it does, every class may be next. So what was
 walked through without success has no place for the gang, in no order.
@@ -9,9 +10,9 @@ walked through without success has no place for the gang, in no order.
 Bounds  the board says when it is enough (`Board.goes_on`); one remembered state for each step.
 """
 
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Hashable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Unknown
 
 SPENT: Final = Unknown("the budget of work for the gang is used up")
 MOVED: Final = Unknown("the cluster changed during the search")
+
+T = TypeVar("T")
 
 #: A pod of this class goes without a place, in a `_Move`.
 NOWHERE: Final = -1
@@ -42,14 +45,25 @@ class Board(Protocol):
     def alike(self) -> tuple[int, ...]:
         """Rows with equal numbers could change places, as things were at the beginning."""
 
+    def chooses(self, c: int) -> bool:
+        """Whether more than the row is chosen for a pod of the class as it is put there."""
+
+    def chosen(self) -> Hashable:
+        """All that was chosen for pods on the board beside their rows."""
+
     def put(self, c: int, row: int) -> bool:
-        """Place a pod of a class. False: something refuses to have it there; take it back."""
+        """Place a pod of a class. False: something refuses to have it there; take it back. May be
+        asked `patiently`.
+        """
 
     def take_back(self) -> Generator[Any, Any, None]:
         """Take the pod back that was placed last."""
 
     def goes_on(self) -> Generator[Any, Any, Unknown | None]:
         """Whether there may be one more step."""
+
+    def patiently(self, ask: Callable[[], T]) -> Generator[Any, Any, T | Unknown]:
+        """What is asked of the board, in as many turns as that takes."""
 
 
 @dataclass(slots=True)
@@ -76,14 +90,20 @@ class _Walk:
 def search(board: Board) -> Generator[Any, Any, Plan | Infeasible | Unknown]:
     """Places for `needed` pods, left on the board; or all taken back, and why."""
     walk = _Walk(board, list(board.counts))
-    alike = board.alike()
-    stack = [_Frame(iter(_moves(walk, alike)))]
-    while stack and len(walk.placed) < board.needed:
+    alike = yield from board.patiently(board.alike)
+    if isinstance(alike, Unknown):
+        return alike
+    stack: list[_Frame] = []
+    is_ahead = True  # where the walk stands, it has not looked what may come next
+    while (stack or is_ahead) and len(walk.placed) < board.needed:
         stop = yield from board.goes_on()
+        if stop is None and is_ahead:
+            moves = yield from board.patiently(lambda: _moves(walk, alike))
+            stop = moves if isinstance(moves, Unknown) else None
+            stack.append(_Frame(iter(() if isinstance(moves, Unknown) else moves)))
+            is_ahead = False
         if stop is not None:
-            while walk.placed:
-                walk.placed.pop()
-                yield from board.take_back()
+            yield from _take_all_back(walk)
             return stop
         frame = stack[-1]
         if frame.made is not None:
@@ -92,33 +112,58 @@ def search(board: Board) -> Generator[Any, Any, Plan | Infeasible | Unknown]:
         move = next(frame.moves, None)
         if move is None:
             stack.pop()
-        elif (yield from _make(walk, move, alike)):
+            continue
+        is_made = yield from _make(walk, move, alike)
+        if isinstance(is_made, Unknown):
+            yield from _take_all_back(walk)
+            return is_made
+        if is_made:
             frame.made = move
-            stack.append(_Frame(iter(_moves(walk, alike))))
-    if stack:
+            is_ahead = True
+    if len(walk.placed) >= board.needed:
         return [(c, row, 1) for c, row in walk.placed]
     if walk.refused:
         return Unknown("a plugin that promises resources refused some of the places")
     return Infeasible(f"all {len(walk.seen) + 1} ways to place its pods were tried")
 
 
-def _make(walk: _Walk, move: tuple[int, int], alike: tuple[int, ...]) -> Generator[Any, Any, bool]:
+def _take_all_back(walk: _Walk) -> Generator[Any, Any, None]:
+    while walk.placed:
+        walk.placed.pop()
+        yield from walk.board.take_back()
+
+
+def _make(
+    walk: _Walk, move: tuple[int, int], alike: tuple[int, ...]
+) -> Generator[Any, Any, bool | Unknown]:
     c, row = move
     walk.left[c] -= 1
     if row != NOWHERE:
         walk.held.setdefault(row, [0] * len(walk.left))[c] += 1
-    state = _state(walk, alike)
-    if state not in walk.seen:
-        walk.seen.add(state)
-        if row == NOWHERE:
+    if row == NOWHERE:
+        if _is_new(walk, alike):
             return True
-        if walk.board.put(c, row):
+    elif (chooses := walk.board.chooses(c)) or _is_new(walk, alike):
+        is_taken = yield from walk.board.patiently(lambda: walk.board.put(c, row))
+        if isinstance(is_taken, Unknown):
+            return is_taken
+        if is_taken and (not chooses or _is_new(walk, alike)):
             walk.placed.append(move)
             return True
-        walk.refused = True
+        walk.refused |= not is_taken
         yield from walk.board.take_back()
     _unmake(walk, move)
     return False
+
+
+def _is_new(walk: _Walk, alike: tuple[int, ...]) -> bool:
+    """Whether the walk has not come here before; it has now."""
+    rows = sorted((alike[row], tuple(held)) for row, held in walk.held.items())
+    state = tuple(walk.left), tuple(rows), walk.board.chosen()
+    if state in walk.seen:
+        return False
+    walk.seen.add(state)
+    return True
 
 
 def _unmake(walk: _Walk, move: tuple[int, int]) -> None:
@@ -135,11 +180,6 @@ def _back(walk: _Walk, move: tuple[int, int]) -> Generator[Any, Any, None]:
         walk.placed.pop()
         yield from walk.board.take_back()
     _unmake(walk, move)
-
-
-def _state(walk: _Walk, alike: tuple[int, ...]) -> Any:
-    rows = sorted((alike[row], tuple(held)) for row, held in walk.held.items())
-    return tuple(walk.left), tuple(rows)
 
 
 def _moves(walk: _Walk, alike: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -3,9 +3,10 @@
 from typing import Any
 
 from asched.core.dra.ledger import DeviceLedger
-from asched.core.model.claim import ResourceClaim
+from asched.core.model.claim import RESERVED_FOR_MAX, ResourceClaim
 from asched.core.model.decode import decode
 from asched.core.model.kinds import DEVICE_CLASS, RESOURCE_CLAIM, RESOURCE_SLICE, Kind
+from asched.core.model.pod import Pod
 from asched.core.state.change_log import LOG_ENTRIES_MAX
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Gone, Listed, Seen
@@ -122,3 +123,46 @@ def test_a_reader_that_lost_its_place_in_the_log_compares_everything() -> None:
     world.ledger.catch_up()
     assert world.taken == ["b"]
     assert list(world.ledger.inventory.names()) == []
+
+
+def a_member(name: str, group: str = "gang") -> Pod:
+    spec = {"schedulingGroup": {"podGroupName": group}} if group else {}
+    metadata = {"name": name, "namespace": "d", "uid": f"uid-{name}"}
+    return decode(Pod, {"metadata": metadata, "spec": spec})
+
+
+def test_an_allocation_in_flight_is_handed_on_within_a_group_and_stays_for_the_last() -> None:
+    world, claim = World(), a_claim()
+    world.see(RESOURCE_CLAIM, claim)
+    given = held("a")
+    world.ledger.reserve("uid-c", given, a_member("one"))
+
+    assert world.ledger.handed_on(claim, a_member("two")) is given
+    assert world.ledger.handed_on(claim, a_member("other", "others")) is None
+    assert world.ledger.handed_on(claim, a_member("alone", "")) is None
+    world.ledger.reserve("uid-c", given, a_member("two"))
+
+    assert not world.ledger.release("uid-c", "d/c", "uid-one")
+    assert world.taken == ["a"]
+    assert world.ledger.release("uid-c", "d/c", "uid-two")
+    assert world.taken == []
+
+
+def test_no_more_pods_hold_one_than_the_api_lets_a_claim_have() -> None:
+    world, claim = World(), a_claim()
+    world.see(RESOURCE_CLAIM, claim)
+    given = held("a")
+    for number in range(RESERVED_FOR_MAX):
+        assert number == 0 or world.ledger.handed_on(claim, a_member(f"p{number}")) is given
+        world.ledger.reserve("uid-c", given, a_member(f"p{number}"))
+
+    assert world.ledger.handed_on(claim, a_member("one too many")) is None
+    assert world.ledger.handed_on(claim, a_member("p3")) is given
+
+
+def test_what_a_pod_of_no_group_reserved_is_its_own() -> None:
+    world, claim = World(), a_claim()
+    world.see(RESOURCE_CLAIM, claim)
+    world.ledger.reserve("uid-c", held("a"), a_member("one", ""))
+
+    assert world.ledger.handed_on(claim, a_member("two", "")) is None

@@ -42,6 +42,16 @@ class Shelf:
     def alike(self) -> tuple[int, ...]:
         return tuple(self.room.index(r) for r in self.room)
 
+    def patiently(self, ask: Any) -> Generator[Any, Any, Any]:
+        yield from ()
+        return ask()
+
+    def chooses(self, c: int) -> bool:
+        return False
+
+    def chosen(self) -> Any:
+        return ()
+
     def put(self, c: int, row: int) -> bool:
         self.placed.append((c, row))
         self.room[row] -= self.sizes[c]

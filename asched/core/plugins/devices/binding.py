@@ -39,6 +39,7 @@ from asched.core.model.kinds import POD, RESOURCE_CLAIM
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices.deallocation import patch
 from asched.core.plugins.devices.places import BindingFailed, is_ready
+from asched.core.plugins.devices.writers import Writers
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer, Done, Refused, TimedOut, Unknown
 
@@ -90,6 +91,7 @@ class ClaimBinding:
         self._cluster = cluster
         self._ledger = ledger
         self._timeout_s = timeout_s
+        self._writers = Writers()
         self._reports = cluster.singleton(PluginReports)
 
     def bind(self, pod: Pod, node: str, reserved: Reserved) -> Late:
@@ -106,7 +108,11 @@ class ClaimBinding:
                     return failure(outcome.message)
                 written.append(outcome)
             else:
-                outcome = yield from self._write(pod, claim, reserved.allocation_of(claim))
+                yield from self._writers.begin(claim, pod)
+                try:
+                    outcome = yield from self._write(pod, claim, reserved.allocation_of(claim))
+                finally:
+                    self._writers.end(claim, pod)
                 if isinstance(outcome, Failed):
                     return failure(outcome.message)
                 written.append(outcome)

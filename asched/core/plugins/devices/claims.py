@@ -4,6 +4,9 @@ A claim is named by the pod, or made for it from a template; the pod's status te
 pod waits while one of its claims is missing, is being deleted or belongs to somebody else.
 """
 
+from msgspec import structs
+
+from asched.core.dra.ledger import DeviceLedger
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.kinds import RESOURCE_CLAIM
 from asched.core.model.pod import Pod, PodResourceClaim
@@ -41,6 +44,16 @@ def claims_of(pod: Pod, cluster: Cluster) -> tuple[ResourceClaim, ...]:
     """All claims of a pod, in its order; one that it names twice counts once. Raises ClaimError."""
     found = (claim_of(pod, r, cluster) for r in pod.spec.resource_claims or ())
     return tuple({claim.uid: claim for claim in found if claim is not None}.values())
+
+
+def as_handed_on(pod: Pod, claim: ResourceClaim, ledger: DeviceLedger) -> ResourceClaim:
+    """With the allocation that others of the pod's group have reserved for it, if they have."""
+    if claim.status.allocation is not None or not ledger.is_in_flight(claim.uid):
+        return claim
+    allocation = ledger.handed_on(claim, pod)
+    if allocation is None:
+        return claim
+    return structs.replace(claim, status=structs.replace(claim.status, allocation=allocation))
 
 
 def _generated_name(pod: Pod, reference: PodResourceClaim) -> str | None:

@@ -60,13 +60,20 @@ class ClaimHints:
         )
 
     def claim_gone(self, pod: Pod, old: ResourceClaim, new: None) -> Hint:  # noqa: ARG002
-        """Its devices are free, if it held any."""
-        return Hint.SKIP if old.status.allocation is None else Hint.QUEUE
+        """Its devices are free, if it held any; the pod may have another one made, if it was left
+        from an attempt of its own.
+        """
+        owner = old.metadata.controller
+        is_own = owner is not None and owner.uid == pod.uid
+        return Hint.QUEUE if is_own or old.status.allocation is not None else Hint.SKIP
 
     def pod_gone(self, pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG002
         """Devices that a pod on its way was promised; one that ran leaves them to its claims."""
         known = self._cluster.pods_seen.get(old.key)
-        on_its_way = known is not None and not known.spec.node_name
+        if known is None or known.uid != old.uid:
+            on_its_way = old.status.start_time is None
+        else:
+            on_its_way = not known.spec.node_name
         return Hint.QUEUE if on_its_way else Hint.SKIP
 
     def claim_changed(self, pod: Pod, old: ResourceClaim | None, new: ResourceClaim) -> Hint:

@@ -25,7 +25,7 @@ from asched.core.dra.demand import DeviceDemand, in_memory_claim
 from asched.core.dra.extended import is_delegable
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.dra.plan import AllocationError
-from asched.core.dra.result import allocation_results
+from asched.core.dra.result import allocation_results, devices_in
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import (
     I64,
@@ -50,7 +50,7 @@ from asched.core.model.kinds import DEVICE_TAINT_RULE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.plugins.devices.binding import ClaimBinding, Reserved
-from asched.core.plugins.devices.claims import ClaimError, claims_of
+from asched.core.plugins.devices.claims import ClaimError, as_handed_on, claims_of
 from asched.core.plugins.devices.deallocation import deallocate, delete_extended
 from asched.core.plugins.devices.hints import ClaimHints
 from asched.core.plugins.devices.places import DevicePlaces
@@ -151,9 +151,10 @@ class DynamicResources(
             return PreFilterResult(SKIP)
         self._ledger.catch_up()
         try:
-            claims = claims_of(pod.pod, self._cluster)
+            found = claims_of(pod.pod, self._cluster)
         except ClaimError as error:
             return PreFilterResult(unresolvable(str(error)))
+        claims = tuple(as_handed_on(pod.pod, claim, self._ledger) for claim in found)
         extended = self._extended_claim(pod)
         if not claims and extended is None:
             return PreFilterResult(SKIP)
@@ -269,7 +270,7 @@ class DynamicResources(
             return False
         if prepared.demand.extended is not None and prepared.demand.is_stale:
             return True
-        return any(claim.status.allocation is not None for claim in prepared.claims)
+        return any(self._is_told_allocated(claim) for claim in prepared.claims)
 
     def post_filter(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> PostFilterResult:  # noqa: ARG002
         if not rejection.pre_filter_ran(self.name):
@@ -302,10 +303,15 @@ class DynamicResources(
         told = (rejection.judge == positions[0] + 1) & (rejection.codes == answers.UNAVAILABLE)
         rows = np.flatnonzero(told & rejection.live)
         for claim in prepared.claims:
-            if claim.status.allocation is None or claim is prepared.demand.extended:
+            if not self._is_told_allocated(claim) or claim is prepared.demand.extended:
                 continue
             if self._places.outside(claim)[rows].any():
                 yield claim
+
+    def _is_told_allocated(self, claim: ResourceClaim) -> bool:
+        """Whether the API has its allocation."""
+        is_allocated = claim.status.allocation is not None
+        return is_allocated and not self._ledger.is_in_flight(claim.uid)
 
     # --- Score -----------------------------------------------------------------------------------
 
@@ -332,7 +338,7 @@ class DynamicResources(
         if reserved is None:
             return status
         for claim, allocation in reserved.allocations:
-            self._ledger.reserve(claim.uid, allocation)
+            self._ledger.reserve(claim.uid, allocation, pod.pod)
         self._reserved[pod.pod.uid] = reserved
         return SUCCESS
 
@@ -351,13 +357,22 @@ class DynamicResources(
         served = demand.served(node) or frozenset()
         requests = demand.variant(served)[1] if demand.extended is not None and served else None
         allocations = tuple((p.claim, r) for p, r in zip(plans, results, strict=True))
+        allocations += tuple(
+            (claim, claim.status.allocation)
+            for claim in prepared.claims
+            if claim.status.allocation is not None and self._ledger.is_in_flight(claim.uid)
+        )
         return SUCCESS, Reserved(prepared.claims, allocations, demand.extended, requests)
+
+    def chosen(self, pod: PodInfo) -> Hashable:
+        reserved = self._reserved.get(pod.pod.uid)
+        return () if reserved is None else devices_in(reserved.allocations)
 
     def unreserve(self, pod: PodInfo, node: str) -> Late | None:  # noqa: ARG002
         reserved = self._reserved.pop(pod.pod.uid, None)
         if reserved is not None:
             for claim, _ in reserved.allocations:
-                self._ledger.release(claim.uid, claim.metadata.key)
+                self._ledger.release(claim.uid, claim.metadata.key, pod.pod.uid)
         return unreserve(self._cluster, self._ledger, pod.pod) if _may_need_devices(pod) else None
 
     def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:  # noqa: ARG002

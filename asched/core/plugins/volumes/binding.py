@@ -19,6 +19,7 @@ import numpy as np
 
 from asched import names
 from asched.core.config.args import VolumeBindingArgs
+from asched.core.framework.order_free import OrderFree
 from asched.core.framework.plugin_reports import PluginReports
 from asched.core.framework.points import (
     I64,
@@ -81,7 +82,13 @@ SEARCHED: Final = (PERSISTENT_VOLUME, STORAGE_CLASS, CSI_DRIVER, CSI_STORAGE_CAP
 
 
 class VolumeBinding(
-    PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin, ReservePlugin, PreBindPlugin
+    OrderFree,
+    PreFilterPlugin,
+    FilterPlugin,
+    PreScorePlugin,
+    ScorePlugin,
+    ReservePlugin,
+    PreBindPlugin,
 ):
     name = names.VOLUME_BINDING
     without_pre_filter = "not found"
@@ -187,6 +194,17 @@ class VolumeBinding(
             chosen = volume_reservation.reserve(self._cluster, choice, node)
             self._reserved[pod.pod.uid] = chosen
         return SUCCESS
+
+    def is_order_free(self, pod: PodInfo) -> bool:
+        return not self.chooses(pod)
+
+    def chooses(self, pod: PodInfo) -> bool:
+        claims = self._claims(pod)
+        return not isinstance(claims, Status) and bool(claims.delayed)
+
+    def chosen(self, pod: PodInfo) -> Hashable:
+        chosen = self._reserved.get(pod.pod.uid)
+        return () if chosen is None else tuple((w.kind.resource, w.key) for w in chosen.writes)
 
     def unreserve(self, pod: PodInfo, node: str) -> None:  # noqa: ARG002
         chosen = self._reserved.pop(pod.pod.uid, None)

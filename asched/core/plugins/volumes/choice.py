@@ -14,12 +14,13 @@ from typing import NamedTuple
 import numpy as np
 
 from asched.core.framework.points import Codes, Mask
+from asched.core.model.kinds import PERSISTENT_VOLUME
 from asched.core.model.storage import SELECTED_NODE
 from asched.core.model.volume import PersistentVolumeClaim
 from asched.core.plugins.volumes.claims import PodClaims, VolumeAffinity, accepts
 from asched.core.plugins.volumes.matching import Match, match_claims
 from asched.core.plugins.volumes.provisioning import Provision, provision
-from asched.core.plugins.volumes.store import VolumeStore
+from asched.core.plugins.volumes.store import VolumeStore, is_made_for
 from asched.core.state.cluster import Cluster
 from asched.core.state.view import NodeView
 
@@ -59,6 +60,10 @@ def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> Choice:
     matches: list[Match] = []
     if unselected:
         matches = match_claims(unselected, cluster.singleton(VolumeStore), nodes)
+    for match in matches:
+        if _is_being_bound(cluster, match):
+            codes[here & ~match.found] |= Reject.UNBINDABLE
+            here &= match.found
     wanted = [(claim, here) for claim in selected]
     wanted += [(match.claim, here & ~match.found) for match in matches]
     makings = []
@@ -75,6 +80,17 @@ def choose(cluster: Cluster, claims: PodClaims, nodes: NodeView) -> Choice:
         codes[full] |= Reject.NO_ROOM
         left &= ~full
     return Choice(codes, tuple(matches), tuple(makings))
+
+
+def _is_being_bound(cluster: Cluster, match: Match) -> bool:
+    """Whether another pod that uses the claim has a volume for it, which is not written yet: none
+    is to be made elsewhere.
+    """
+    if len(match.volumes) != 1:
+        return False
+    (volume,) = match.volumes
+    told = cluster.told(PERSISTENT_VOLUME, volume.metadata.name)
+    return told is not volume and is_made_for(volume, match.claim)
 
 
 def _judge_bound(cluster: Cluster, bound: tuple[VolumeAffinity, ...], nodes: NodeView) -> Codes:

@@ -18,6 +18,7 @@ import numpy as np
 
 from asched import names
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.framework.order_free import OrderFree
 from asched.core.framework.points import (
     IDLE,
     Codes,
@@ -71,7 +72,7 @@ class Wanted(NamedTuple):
         return tuple(driver for driver, _ in self.volumes)
 
 
-class NodeVolumeLimits(PreFilterPlugin, FilterPlugin):
+class NodeVolumeLimits(OrderFree, PreFilterPlugin, FilterPlugin):
     """Under VolumeLimitScaling a driver may insist on being installed."""
 
     name = names.NODE_VOLUME_LIMITS

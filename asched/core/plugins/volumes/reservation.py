@@ -40,12 +40,14 @@ DEADLINE_EXCEEDED: Final = "context deadline exceeded"
 
 @dataclass(slots=True)
 class VolumeWrite:
-    """One object to be changed. `version` is what the server made of it."""
+    """One object to be changed. `version` is what the server made of it. `body` None: it says so
+    already, or will once another pod of the group, which shares the claim, has written it.
+    """
 
     kind: Kind
     namespace: str
     name: str
-    body: Mapping[str, Any] | None  # None: it already says what we would write
+    body: Mapping[str, Any] | None
     version: str
 
     @property
@@ -82,15 +84,24 @@ def reserve(cluster: Cluster, choice: Choice, node: str) -> Reservation:
     for making in choice.makings:
         if making.needed[0]:
             placed, write = select_node(making.claim, node)
-            cluster.assume_object(PERSISTENT_VOLUME_CLAIM, placed)
+            if _is_told(cluster, write):
+                cluster.assume_object(PERSISTENT_VOLUME_CLAIM, placed)
+            else:
+                write.body = None
             provisions.append(write)
     return Reservation(node, tuple(bindings), tuple(provisions))
 
 
 def take_back(cluster: Cluster, writes: tuple[VolumeWrite, ...]) -> None:
-    """Go back to what the API told of these objects."""
+    """Go back to what the API told of these objects, but for what others assumed."""
     for write in writes:
-        cluster.restore_object(write.kind, write.key)
+        if write.body is not None:
+            cluster.restore_object(write.kind, write.key)
+
+
+def _is_told(cluster: Cluster, write: VolumeWrite) -> bool:
+    """Whether nobody has assumed anything else of an object than the API tells."""
+    return cluster.get(write.kind, write.key) is cluster.told(write.kind, write.key)
 
 
 def bind_volume(
@@ -225,6 +236,8 @@ class Check:
         if not self._is_reachable(volume, node):
             return False
         if volume.spec.claim_ref is None or not volume.spec.claim_ref.uid:
+            if self._is_left_to_others(write):
+                return False
             return self._fail(f'ClaimRef got reset for pv "{write.name}"')
         if claim.spec.volume_name not in ("", write.name):  # upstream would wait for that one
             return self._fail(f'pvc "{claim_key}" was bound to pv "{claim.spec.volume_name}"')
@@ -238,6 +251,8 @@ class Check:
         if _is_older(claim.metadata, write.version):
             return False
         annotations = claim.metadata.annotations
+        if self._is_left_to_others(write):
+            return False
         if not annotations:
             return self._fail(f'selectedNode annotation reset for PVC "{write.name}"')
         if annotations.get(SELECTED_NODE, "") != node.name:
@@ -248,6 +263,10 @@ class Check:
             if volume is None or not self._is_reachable(volume, node):
                 return False
         return is_fully_bound(claim)
+
+    def _is_left_to_others(self, write: VolumeWrite) -> bool:
+        """Whether another pod of the group is about to write it."""
+        return write.body is None and not _is_told(self._cluster, write)
 
     def _is_reachable(self, volume: PersistentVolume, node: Node) -> bool:
         row = self._cluster.nodes.row_of[node.name]

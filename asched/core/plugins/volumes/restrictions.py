@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from asched import names
+from asched.core.framework.order_free import OrderFree
 from asched.core.framework.points import (
     IDLE,
     Codes,
@@ -74,7 +75,7 @@ class Exclusive(NamedTuple):
 _NOTHING: Final = Exclusive()
 
 
-class VolumeRestrictions(PreFilterPlugin, FilterPlugin):
+class VolumeRestrictions(OrderFree, PreFilterPlugin, FilterPlugin):
     name = names.VOLUME_RESTRICTIONS
     without_pre_filter = 'cannot read "PreFilterVolumeRestrictions" from cycleState'
     reasons = (DISK_TAKEN, CLAIM_IN_USE)

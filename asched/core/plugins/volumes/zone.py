@@ -15,6 +15,7 @@ from typing import Any, Final
 import numpy as np
 
 from asched import names
+from asched.core.framework.order_free import OrderFree
 from asched.core.framework.points import (
     IDLE,
     Codes,
@@ -63,7 +64,7 @@ ZONE_DELIMITER: Final = "__"
 Zones = tuple[tuple[str, frozenset[str]], ...]
 
 
-class VolumeZone(PreFilterPlugin, FilterPlugin):
+class VolumeZone(OrderFree, PreFilterPlugin, FilterPlugin):
     name = names.VOLUME_ZONE
     reasons = (WRONG_ZONE,)
     depends_on = Aspect.LABELS | Aspect.LIVE

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from asched.core.framework.points import Hint
 from asched.core.model.claim import ResourceClaim
@@ -69,8 +70,22 @@ def test_so_are_devices_promised_to_a_pod_whose_binding_failed() -> None:
     world = DraWorld(WAITING)
     failed = a_pod("o", name="q")
     hints = ClaimHints(world.cluster)
-    assert hints.pod_gone(a_pod("c"), failed, None) is Hint.SKIP, "nobody knows it any more"
+    ran = structs.replace(failed, status=structs.replace(failed.status, start_time="2026-01-01"))
+    assert hints.pod_gone(a_pod("c"), ran, None) is Hint.SKIP, "its claims say what is free"
+    assert hints.pod_gone(a_pod("c"), failed, None) is Hint.QUEUE, "it went while it was bound"
 
     world.see(POD, failed)
 
     assert hints.pod_gone(a_pod("c"), failed, None) is Hint.QUEUE
+    world.see(POD, structs.replace(failed, spec=structs.replace(failed.spec, node_name="n1")))
+    assert hints.pod_gone(a_pod("c"), failed, None) is Hint.SKIP
+
+
+def test_a_pod_hears_of_the_end_of_a_claim_that_an_attempt_of_its_own_left() -> None:
+    hints = ClaimHints(DraWorld(WAITING).cluster)
+    left = a_claim_object("left")
+    owner = {"kind": "Pod", "name": "p", "uid": "uid-p", "controller": True}
+    left["metadata"]["ownerReferences"] = [owner]
+
+    assert hints.claim_gone(a_pod(), decode(ResourceClaim, left), None) is Hint.QUEUE
+    assert hints.claim_gone(a_pod(name="q"), decode(ResourceClaim, left), None) is Hint.SKIP
