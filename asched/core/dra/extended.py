@@ -7,10 +7,13 @@ claim; an init container that ends before others start uses their devices first.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicresources/extended
 """
 
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from typing import Final, NamedTuple
 
 from asched.core.model.claim import (
+    ALLOCATION_RESULTS_MAX,
     EXACT_COUNT,
     DeviceClass,
     DeviceRequest,
@@ -99,19 +102,25 @@ def _for_resource(
 ) -> Requests:
     lasting: dict[int, _Asked] = {}
     mappings: list[RequestMapping] = []
-    passing = [
-        i for i, c in enumerate(containers) if i < init_count and c.restart_policy != "Always"
-    ]
-    for index in (i for i in range(len(containers)) if i not in passing):
-        asked = _need(index, containers[index], resource, device_class, [], mappings)
+    passing: list[int] = []
+    for index, container in enumerate(containers):
+        if index < init_count and container.restart_policy != "Always":
+            passing.append(index)
+            continue
+        asked = _need(index, container, resource, device_class, (), 0, mappings)
         if asked is not None:
             lasting[index] = asked
     largest: _Asked | None = None
     replaced: set[str] = set()
     later: list[RequestMapping] = []
+    ahead = deque(lasting)
+    usable = deque(lasting.values())
+    offered = sum(asked.count for asked in usable)
     for index in passing:
-        usable = [asked for at, asked in lasting.items() if at >= index]
-        asked = _need(index, containers[index], resource, device_class, usable, later)
+        while ahead and ahead[0] < index:
+            ahead.popleft()
+            offered -= usable.popleft().count
+        asked = _need(index, containers[index], resource, device_class, usable, offered, later)
         if asked is not None:
             replaced.add(asked.name)
             if largest is None or largest.count < asked.count:
@@ -128,20 +137,27 @@ def _need(
     container: Container,
     resource: str,
     device_class: str,
-    usable: list[_Asked],
+    usable: Collection[_Asked],
+    offered: int,
     mappings: list[RequestMapping],
 ) -> _Asked | None:
-    """What a container needs beyond the devices of others; notes which requests serve it."""
+    """What a container needs beyond the `offered` devices of others; notes what serves it.
+
+    A claim of more than ALLOCATION_RESULTS_MAX requests is never allocated: of more than so many
+    others nobody reads which of them serve a container.
+    """
     amounts = container.resources.requests or {}
     wanted = whole(amounts[resource]) if resource in amounts else 0
     if not wanted:
         return None
     covered = 0
-    for other in usable:
+    for other in islice(usable, ALLOCATION_RESULTS_MAX):
         covered += other.count
         mappings.append(RequestMapping(container.name, resource, other.name))
         if covered >= wanted:
             return None
+    if offered >= wanted:
+        return None
     name = f"container-{index}-request-{sorted(amounts).index(resource)}"
     mappings.append(RequestMapping(container.name, resource, name))
-    return _Asked(name, wanted - covered, device_class)
+    return _Asked(name, wanted - offered, device_class)

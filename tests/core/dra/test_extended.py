@@ -63,6 +63,15 @@ def test_a_sidecar_before_an_init_container_keeps_its_devices() -> None:
     assert counts == {"container-0-request-1": 1, "container-2-request-1": 1}
 
 
+def test_init_containers_before_many_others_name_few_of_them_and_count_all() -> None:
+    inits: dict[str, Any] = {f"i{i}": ("500", "init") for i in range(300)}
+    sidecars: dict[str, Any] = {f"s{i}": ("1", "sidecar") for i in range(300)}
+    counts, mappings = made(a_pod(**inits, **sidecars))
+    assert counts.pop("container-0-request-1") == 200
+    assert len(counts) == 300
+    assert len(mappings) < 300 * 40  # not 300 * 300: no such claim is ever allocated
+
+
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
