@@ -54,12 +54,14 @@ run: compiled
 # The suite on the oldest Python that is promised and installed here; on the others what depends on the interpreter and on
 # libraries: the client and its TLS, pages, codecs, commands, and the machine. Which were missing is said.
 PYTHONS := $(shell sed -n 's/.*Python :: \(3\.[0-9]*\)".*/\1/p' pyproject.toml)
+VERSION := import sys; print("%d.%d" % sys.version_info[:2])
 PARTS := tests/cli tests/core/cycle tests/core/model tests/edge/client tests/edge/serve
 test-pythons:
 	@parts=; for version in $(PYTHONS); do \
 	  if python=$$(.ci/python $$version); then \
 	    echo "Python $$version ($$python): $${parts:-all tests}"; \
-	    $(MAKE) test PYTHON=$$python VENV=.venv-$$version TESTS="$$parts" || exit 1; parts="$(PARTS)"; \
+	    [ "$$($(BIN)/python -c '$(VERSION)' 2>/dev/null)" = $$version ] && venv=$(VENV) || venv=.venv-$$version; \
+	    $(MAKE) test PYTHON=$$python VENV=$$venv TESTS="$$parts" || exit 1; parts="$(PARTS)"; \
 	  else missing="$$missing $$version"; fi; \
 	done; [ -z "$$missing" ] || echo "not tested, because not installed: Python$$missing"
 
