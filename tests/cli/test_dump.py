@@ -2,17 +2,23 @@
 
 import asyncio
 import gzip
+import io
 import json
 from pathlib import Path
 
+import orjson
 import pytest
 import yaml
 
+from asched.core.model.kinds import POD_GROUP, PROVISIONING_REQUEST
 from asched.lab.apiserver.auth import ADMIN
 from asched.lab.apiserver.call import User
+from asched.lab.apiserver.context import Options
 from asched.lab.apiserver.server import ApiServer
+from asched.lab.whatif.snapshot import read
 from tests.cli.test_explain import asched
 from tests.e2e.inside import a_node, a_pod
+from tests.lab.whatif.test_world import a_request
 
 
 async def a_server(folder: Path) -> tuple[ApiServer, str]:
@@ -55,6 +61,42 @@ async def test_what_was_dumped_can_be_asked(form: str, tmp_path: Path) -> None:
     assert (ended, err) == (0, "")
     told = yaml.safe_load(out)
     assert told["pods"] == [{"pod": "default/web", "node": "n1"}]
+
+
+async def test_kinds_are_read_in_the_version_that_the_server_has(tmp_path: Path) -> None:
+    """Here older ones and newer ones than the clients' own; and the file may be of any."""
+    served = {"autoscaling.x-k8s.io/v1beta1", "scheduling.k8s.io/v1beta1"}
+    server = ApiServer(kubelet=False, options=Options(alpha=frozenset(served)))
+    await server.start()
+    template, request = a_request("2999-01-01T00:00:00.000000Z")
+    request["apiVersion"] = "autoscaling.x-k8s.io/v1beta1"
+    group = {"apiVersion": "scheduling.k8s.io/v1beta1", "kind": "PodGroup"}
+    group |= {"metadata": {"name": "crew"}, "spec": {"schedulingPolicy": {"gang": {"minCount": 2}}}}
+    for plural, obj in (
+        ("nodes", a_node("n1")),
+        ("podtemplates", template),
+        ("provisioningrequests", request),
+        ("podgroups", group),
+    ):
+        server.create(plural, obj)
+    file = tmp_path / "kubeconfig"
+    file.write_text(server.kubeconfig(), encoding="utf-8")
+    dump = tmp_path / "cluster.json"
+    try:
+        ended, _, err = await asched("dump", str(dump), f"--kubeconfig={file}", "-o", "json")
+    finally:
+        await server.stop()
+    assert ended == 0
+    assert "PodGroup" not in err
+
+    items = json.loads(dump.read_bytes())["items"]
+    kept = {obj["kind"]: obj for obj in items}
+    assert kept["ProvisioningRequest"]["spec"] == request["spec"]
+    assert kept["PodTemplate"]["metadata"]["name"] == "worker"
+    assert kept["PodGroup"]["metadata"]["name"] == "crew"
+    again = read(io.BytesIO(orjson.dumps({"kind": "List", "items": [request, group]})), "file")
+    assert again.of(PROVISIONING_REQUEST)
+    assert again.of(POD_GROUP)
 
 
 async def test_who_may_list_nothing_is_told_so_in_one_line(tmp_path: Path) -> None:

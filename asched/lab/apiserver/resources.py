@@ -129,6 +129,8 @@ elasticquotas ElasticQuota N eq,eqs - * status
 localqueues LocalQueue N queue,queues,lq - * status
 [autoscaling.x-k8s.io/v1]
 provisioningrequests ProvisioningRequest N provreq,provreqs - * status
+[autoscaling.x-k8s.io/v1beta1]
+provisioningrequests ProvisioningRequest N provreq,provreqs - * status
 """
 #: Groups of custom resources: kept as they were sent, and no strategic merge patch for them.
 CUSTOM: Final = frozenset({"scheduling.x-k8s.io", "autoscaling.x-k8s.io", "kueue.x-k8s.io"})

@@ -1,8 +1,9 @@
 """A snapshot of a live cluster, with the rights of whoever asks: it only lists.
 
-All kinds are listed at the version of the first list, so that the snapshot is of one moment; where
-a server cannot look back so far, the newest is taken and the snapshot has no version. A kind that
-is not served, or may not be listed, is left out and named, but for nodes and pods.
+All kinds are listed at the resourceVersion of the first list, so that the snapshot is of one
+moment; where a server cannot look back so far, the newest is taken and the snapshot has no version.
+A kind that is not served in any version that we read, or may not be listed, is left out and named,
+but for nodes and pods.
 
 Bounds  PAGE_TIMEOUT_S a page, PAGES_MAX pages of a kind.
 """
@@ -32,6 +33,7 @@ from asched.edge.client.codec import KindCodec, peek_continue
 from asched.edge.client.errors import ApiError, ClientError, Expired, api_error
 from asched.edge.client.lists import PAGE_SIZE, PAGE_TIMEOUT_S
 from asched.edge.client.session import ConnectionOptions, Session, connect
+from asched.edge.client.versions import versions_of
 from asched.edge.client.watch import POD_FIELD_SELECTOR
 from asched.lab.whatif.snapshot import ADMISSION, Json, Snapshot, SnapshotError, cleaned, of_records
 
@@ -73,16 +75,15 @@ async def listed(session: Session) -> Snapshot:
     for kind in order:
         if kind is POD_TEMPLATE and not snapshot.of(PROVISIONING_REQUEST):
             continue  # nobody asks for pods that look so
-        lister = _Lister(session, kind)
         try:
-            version = await lister.all(version)
+            version, found = await _served(session, kind, version)
         except ClientError as error:
             if kind in NEEDED:
                 raise SnapshotError(f"{kind.plural} cannot be listed: {error}") from error
-            if not (kind in RARE and isinstance(error, ApiError) and error.code == 404):
+            if not (kind in RARE and _is_absent(error)):
                 snapshot.left_out[kind.resource] = str(error)
             continue
-        snapshot.objects[kind.group_version, kind.name] = lister.found
+        snapshot.objects[kind.group_version, kind.name] = found
     for (group_version, name), (plural, _) in ADMISSION.items():
         try:
             found = await _whole(session, group_version, name, plural)
@@ -94,6 +95,29 @@ async def listed(session: Session) -> Snapshot:
     return snapshot
 
 
+def _is_absent(error: ClientError) -> bool:
+    return isinstance(error, ApiError) and error.code == 404
+
+
+async def _served(
+    session: Session, kind: Kind, version: str | None
+) -> tuple[str | None, list[Json]]:
+    """A kind in whichever of its versions the server has: (the resourceVersion to list others at,
+    its objects). Raises ClientError.
+    """
+    for served in versions_of(kind):
+        lister = _Lister(session, served)
+        try:
+            version = await lister.all(version)
+        except ClientError as error:
+            absent = error
+            if not _is_absent(error):
+                raise
+        else:
+            return version, of_records(kind, lister.found)
+    raise absent
+
+
 class _Lister:
     """One kind, page by page, as records."""
 
@@ -101,7 +125,7 @@ class _Lister:
         self._session = session
         self._kind = kind
         self._codec = KindCodec(kind, lambda *_: None)
-        self.found: list[Json] = []
+        self.found: list[Any] = []
 
     async def all(self, version: str | None) -> str | None:
         """List at this version, or, if it is "", at the newest; returns the version to list others
@@ -130,7 +154,7 @@ class _Lister:
             body = await _get(self._session, f"{self._kind.path}?{urlencode(query)}")
             page = self._codec.page(body)
             version = version or page.version
-            self.found += of_records(self._kind, page.objects)
+            self.found += page.objects
             token = peek_continue(body)
             if not token:
                 return version

@@ -25,7 +25,7 @@ import orjson
 import yaml
 
 from asched.core.model.decode import MalformedObjectError, decode
-from asched.core.model.kinds import BY_RESOURCE, POD, Kind
+from asched.core.model.kinds import BY_RESOURCE, POD, VERSIONS, Kind
 
 Json = dict[str, Any]
 
@@ -34,9 +34,12 @@ FILE_BYTES_MAX: Final = 4 << 30
 HEADER: Final = "asched.dev/v1"
 HEADER_KIND: Final = "ClusterDump"
 
-#: (apiVersion, kind) -> what a scheduler watches.
+#: (apiVersion, kind) -> what a scheduler watches. Kinds that servers have in one version or another
+#: are kept in one.
 WATCHED: Final[Mapping[tuple[str, str], Kind]] = {
-    (kind.group_version, kind.name): kind for kind in BY_RESOURCE.values()
+    (version.group_version, version.name): kind
+    for kind in BY_RESOURCE.values()
+    for version in VERSIONS.get(kind.resource, (kind,))
 }
 #: (apiVersion, kind) -> plural, and the fields that are kept of what admission reads.
 ADMISSION: Final[Mapping[tuple[str, str], tuple[str, tuple[str, ...]]]] = {
@@ -87,11 +90,10 @@ class Snapshot:
         """Take in what is kept of an object; False if nobody reads its kind. Raises
         MalformedObjectError.
         """
-        key = (str(obj.get("apiVersion", "")), str(obj.get("kind", "")))
         kept = cleaned(obj)
         if kept is None:
             return False
-        self.objects.setdefault(key, []).append(kept)
+        self.objects.setdefault((kept["apiVersion"], kept["kind"]), []).append(kept)
         return True
 
     def __iter__(self) -> Iterator[Json]:
