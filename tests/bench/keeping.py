@@ -28,8 +28,8 @@ from asched.core.config.defaults import default_configuration
 from asched.core.cycle import scheduling
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.decided import Patterns
-from asched.core.cycle.history import Histories
 from asched.core.framework.runner import Decision
+from asched.edge.host.recording.pages import Asked
 from asched.edge.host.recording.recorder import REST_S
 from asched.lab.bench.manifests import scheduled_by
 from asched.lab.bench.run_decide import DecideWorld
@@ -48,14 +48,18 @@ def _keeping() -> Callable[[bool], None]:
     def tell_node(_: SchedulerContext, attempt: Attempt, decision: Decision) -> None:
         attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
 
-    def nothing(*_: Any, **__: Any) -> tuple[tuple[()], int]:
+    def nothing(*_: Any) -> None:
+        return
+
+    def refused(*_: Any) -> tuple[tuple[()], int]:
         return (), 0
 
-    real = scheduling.tell_node, Histories.tell, Patterns.refused
+    context = SchedulerContext
+    real = scheduling.tell_node, context.tell, context.tell_bound, Patterns.refused
 
     def turn(on: bool) -> None:
-        done = real if on else (tell_node, nothing, nothing)
-        scheduling.tell_node, Histories.tell, Patterns.refused = done  # type: ignore[assignment,method-assign]
+        done = real if on else (tell_node, nothing, nothing, refused)
+        scheduling.tell_node, context.tell, context.tell_bound, Patterns.refused = done  # type: ignore[assignment,method-assign]
 
     return turn
 
@@ -81,7 +85,9 @@ async def measure(shape: str, turns: int) -> tuple[dict[str, list[float]], float
         for _ in range(turns):
             for kind in order.sample(KINDS, len(KINDS)):
                 keep(kind != "forgotten")
-                world._told = recording if kind == "recorded" else world.machine
+                is_recorded = kind == "recorded"
+                world._told = recording if is_recorded else world.machine
+                world.machine.new_effects = Asked if is_recorded else list
                 await world.create(list(islice(waiting, PODS)), "bench")
                 started_s, done = world.engine_s, done + PODS
                 await world.until(

@@ -268,7 +268,7 @@ class Binding:
     def _bound(self) -> Steps:
         context, attempt = self.context, self.attempt
         queued = attempt.queued
-        context.tell(attempt, Step.BOUND, self.node)
+        context.tell_bound(attempt, self.node)
         profile = attempt.profile
         context.observer.attempt_ended(
             "scheduled", profile, context.counter_s() - attempt.started_s

@@ -124,7 +124,12 @@ class SchedulerContext:
     ) -> None:
         """Add a line to the history of the attempt's pod."""
         key = attempt.queued.key
-        self.histories.tell(key, self.now_s, attempt.id, step, details, size_bytes)
+        attempt.line = self.histories.tell(key, self.now_s, attempt.id, step, details, size_bytes)
+
+    def tell_bound(self, attempt: "Attempt", node: str) -> None:
+        """The last line of an attempt that succeeded."""
+        if not self.histories.bound(attempt.line, self.now_s):
+            self.tell(attempt, Step.BOUND, node)
 
     def contain(self, error: Exception, point: str) -> str:
         """Report what a plugin raised at a point (or nearby); returns what its pod is told."""
@@ -170,6 +175,7 @@ class Attempt:
     slices: int = 0  # of the budget that it has used up
     pre_binds: tuple[PreBindPlugin, ...] = ()  # those that may have work to do
     company: Company | None = None  # of pods that are only supposed; None for real ones
+    line: int = -1  # its newest one in the history
 
     @property
     def pod(self) -> Pod:

@@ -20,16 +20,17 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from asched.core.cycle.history import Line, Step
+from asched.core.cycle.history import Kept, Line, Step
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.results.ranking import Ranking
 from asched.core.framework.results.weighted import Share, paired
 from asched.core.framework.runner import Decision
+from asched.core.queue.queued import QueuedPod
 from asched.core.state.nodes import NodeTable
 
 BEST_MAX: Final = 5
 #: Looking for the best of 5,000 costs some 70 µs, two thirds of a decision.
-BEST_EVERY: Final = 128
+BEST_EVERY: Final = 256
 BEST_APART_S: Final = 0.01
 PATTERNS_MAX: Final = 64
 VERDICTS_MAX: Final = 255
@@ -139,34 +140,51 @@ class FirstLooks:
 def chosen(
     decision: Decision,
     attempt: int,
-    woken_by: str,
+    queued: QueuedPod,
     nodes: NodeTable,
     looks: FirstLooks,
     now_s: float,
     position: int = 0,
-) -> tuple[tuple[Any, ...], int]:
-    """(the parts of a `Chosen`, about how many bytes these add), before the pod counts on its node.
+) -> Kept:
+    """The line of a history with the parts of a `Chosen`, before the pod counts on its node.
 
     Later ones share the best nodes. It is called for each pod, so it calls little.
     """
-    score, size = decision.score, _CHOSEN_BYTES
+    score = decision.score
     shares: tuple[Share, ...] = ()
     numbers: tuple[int, ...] = ()
     best: tuple[Any, ...] | None = None
+    size = _CHOSEN_BYTES
     if score is not None:
         ranking = decision.state.ranking
-        shares, numbers = ranking.numbers_of(decision.row)
+        if ranking.reading is None:
+            shares, numbers = ranking.numbers_of(decision.row)
+        else:
+            shares, read_numbers = ranking.reading
+            numbers = read_numbers(decision.row)
         size += _NUMBER_BYTES * len(numbers)
         best = ranking.best
-        ranking.told += 1
-        if ranking.told >= BEST_EVERY or (best is None and looks.may_look(now_s)):
+        ranking.told = told = ranking.told + 1
+        if told >= BEST_EVERY or (best is None and looks.may_look(now_s)):
             best = ranking.best = _best(ranking, attempt, nodes)
             ranking.told = 0
             if best is not None:
                 size += (3 * _OBJECT_BYTES + _NUMBER_BYTES * len(numbers)) * len(best[2])
-    feasible, evaluated = decision.feasible, decision.evaluated
-    node = decision.node
-    return (node, score, feasible, evaluated, woken_by, shares, numbers, best, position), size
+    return (
+        queued.key,
+        now_s,
+        attempt,
+        size,
+        decision.node,
+        score,
+        decision.feasible,
+        decision.evaluated,
+        queued.woken_by,
+        shares,
+        numbers,
+        best,
+        position,
+    )
 
 
 def _best(ranking: Ranking, attempt: int, nodes: NodeTable) -> tuple[Any, ...] | None:

@@ -192,11 +192,10 @@ def _reserve(
 
 def tell_node(context: SchedulerContext, attempt: Attempt, decision: Decision) -> None:
     attempt.evaluated, attempt.feasible = decision.evaluated, decision.feasible
-    woken_by = attempt.queued.woken_by
-    nodes, looks = context.cluster.nodes, context.first_looks
-    position = context.cluster.journal.end
-    kept, size = chosen(decision, attempt.id, woken_by, nodes, looks, context.now_s, position)
-    context.tell(attempt, Step.NODE, kept, size)
+    queued, cluster = attempt.queued, context.cluster
+    looks, position = context.first_looks, cluster.journal.end
+    line = chosen(decision, attempt.id, queued, cluster.nodes, looks, context.now_s, position)
+    attempt.line = context.histories.add(line, Step.NODE)
     if context.on_decision is not None:
         context.on_decision(attempt, decision)
 

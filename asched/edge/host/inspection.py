@@ -37,6 +37,7 @@ from asched.edge.host.loops import Scheduler
 from asched.edge.host.past import Past
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.host.view.holds import holds_for
+from asched.edge.host.view.slices import linked
 from asched.edge.host.view.starts import start_of_pod, starts_of_others
 
 #: Nodes named in an explanation, the nearest misses first.
@@ -113,8 +114,8 @@ class Inspection:
         turn between two kinds of changes.
         """
         key = f"{namespace}/{name}"
+        history = (await linked(self._context.histories)).of(key)
         pod = self._context.cluster.pods_seen.get(key)
-        history = self._context.histories.of(key)
         if pod is None and not history:
             return None
         told: dict[str, Any] = {"pod": key, "story": [_line(line) for line in history]}
@@ -139,8 +140,9 @@ class Inspection:
         self, namespace: str, name: str, against_node: str
     ) -> Mapping[str, Any] | None:
         key = f"{namespace}/{name}"
+        history = (await linked(self._context.histories)).of(key)
         pod = self._context.cluster.pods_seen.get(key)
-        lines = (_line(line) for line in reversed(self._context.histories.of(key)))
+        lines = (_line(line) for line in reversed(history))
         chosen = next((line for line in lines if "feasible" in line), None)
         if pod is None or chosen is None:
             return None

@@ -132,8 +132,8 @@ def test_an_event_speaks_for_the_attempt_s_profile() -> None:
 def test_a_story_is_told_under_the_attempt_s_number() -> None:
     context, attempt = a_context()
     context.now_s = 12.0
-    context.tell(attempt, Step.NODE, "n1")
-    assert context.histories.of("default/web") == ((12.0, 3, Step.NODE, "n1"),)
+    context.tell(attempt, Step.ERROR, "no")
+    assert context.histories.of("default/web") == ((12.0, 3, Step.ERROR, "no"),)
 
 
 def test_whose_a_pod_is_follows_the_profiles() -> None:

@@ -17,10 +17,11 @@ from asched.core.cycle.decided import (
     chosen,
     read,
 )
-from asched.core.cycle.history import Histories, Step
+from asched.core.cycle.history import HEAD, Histories, Step
 from asched.core.framework.effects import Bind
 from asched.core.framework.runner import run_alone
 from asched.core.model.kinds import NODE
+from asched.core.queue.queued import QueuedPod
 from asched.core.state.facts import Gone, Seen
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
@@ -145,11 +146,12 @@ def test_a_choice_among_part_of_the_nodes_names_no_best() -> None:
     info = context.cluster.classes.info_of(a_pod().build())
     within = np.array([True, True, False, False])
     one = run_alone(runner.schedule(info, 1, within))
-    kept = Chosen(*chosen(one, 1, "", nodes, FirstLooks(), 0.0)[0])
+    queued = QueuedPod(info.pod, 0.0)
+    kept = Chosen(*chosen(one, 1, queued, nodes, FirstLooks(), 0.0)[HEAD:])
     assert kept.best is None
     assert sum(kept.points[1::2]) == kept.score
     one = run_alone(runner.schedule(info, 1))
-    kept = Chosen(*chosen(one, 2, "", nodes, FirstLooks(), 0.0)[0])
+    kept = Chosen(*chosen(one, 2, queued, nodes, FirstLooks(), 0.0)[HEAD:])
     assert kept.best is not None
 
 
@@ -161,19 +163,20 @@ def test_what_a_choice_takes_is_counted_for_the_most_part(monkeypatch: pytest.Mo
     play = Play(*sizes)
     histories, counted = play.machine.context.histories, list[tuple[Any, int]]()
 
-    def tell(*told: Any) -> None:
-        if told[3] is Step.NODE:
-            counted.append((told[4], told[5]))
-        Histories.tell(histories, *told)
+    def add(line: Any, step: Step) -> int:
+        if step is Step.NODE:
+            counted.append((line, line[HEAD - 1]))
+        return Histories.add(histories, line, step)
 
-    monkeypatch.setattr(histories, "tell", tell)
+    monkeypatch.setattr(histories, "add", add)
     for number in range(20):
         play.see(a_pod(f"p{number}").requests(cpu=f"{100 + number}m"))
     assert len(counted) == 20
     seen_best: set[int] = set()
-    for details, size in counted:
-        own = [details, details[6], *details[6]]
-        best = details[7]
+    for line, size in counted:
+        kept = Chosen(*line[HEAD:])
+        own = [line, kept.numbers, *kept.numbers]
+        best = kept.best
         if best is not None and id(best) not in seen_best:
             seen_best.add(id(best))
             own += [best, best[2], *best[2]]

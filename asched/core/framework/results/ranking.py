@@ -15,7 +15,14 @@ from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
 from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.moves import FEASIBLE, PLACEMENTS, Moves
 from asched.core.framework.results.peaks import NOT_FEASIBLE, Peaks, PeaksByDomain
-from asched.core.framework.results.weighted import Item, Points, Share, WeightedPoints, paired
+from asched.core.framework.results.weighted import (
+    Points,
+    Reader,
+    Share,
+    WeightedPoints,
+    paired,
+    reader,
+)
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
@@ -60,7 +67,8 @@ class Ranking(ByRow[None]):
         #: whether the last one was over all feasible rows
         self.is_whole = True
         self._asked: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-        self._reading: tuple[tuple[Share, ...], list[Item]] | None = None
+        #: how the points of a row are read, if somebody did since they were made
+        self.reading: tuple[tuple[Share, ...], Reader] | None = None
         #: whether it was read since it was made anew, and the shares of which nothing is alike
         self._was_read = False
         self._alone: tuple[list[WeightedPoints], tuple[Share, ...]] = ([], ())
@@ -89,7 +97,7 @@ class Ranking(ByRow[None]):
         self._mask_seen = feasible.version
         self.is_whole = True
         if self._once is not None:
-            self._once = self._asked = self._reading = None
+            self._once = self._asked = self.reading = None
         return self.totals
 
     def choose(self, pod: PodInfo, seed: int, among: Mask | None = None) -> tuple[int, int]:
@@ -113,7 +121,7 @@ class Ranking(ByRow[None]):
         made = [(points, points.once(pod, feasible)) for points in self.points]
         self._once = [(points, given) for points, given in made if given is not None]
         self._mask_seen = -1  # some of them read the mask
-        self._asked = self._reading = None
+        self._asked = self.reading = None
         total = np.full(len(feasible), self._floor, dtype=np.int64)
         for _, given in self._once:
             total += given.final
@@ -140,7 +148,7 @@ class Ranking(ByRow[None]):
         """What is the same for all rows, and what this one has of its own: `paired` makes its
         points of both.
         """
-        if self._reading is None:
+        if self.reading is None:
             if not self._was_read and self._once is None:
                 return self._at_once(row)
             if self._once is not None:
@@ -148,9 +156,9 @@ class Ranking(ByRow[None]):
             else:
                 made = [points.reading() for points in self.points if points.is_active]
             items = [item for _, items in made for item in items]
-            self._reading = tuple([share for share, _ in made]), items
-        shares, items = self._reading
-        return shares, tuple([item(row) for item in items])
+            self.reading = tuple([share for share, _ in made]), reader(items)
+        shares, numbers_of = self.reading
+        return shares, numbers_of(row)
 
     def _at_once(self, row: int) -> tuple[tuple[Share, ...], tuple[int, ...]]:
         """The same, of a ranking that may be made anew before anybody asks again."""
@@ -204,7 +212,7 @@ class Ranking(ByRow[None]):
         self.totals = total
         is_plain = feasible.by_domain is None
         self.peaks = Peaks(total) if is_plain else PeaksByDomain(total, feasible)
-        self._asked = self._reading = None
+        self._asked = self.reading = None
         self._was_read = False
 
     def _make_rows(self, _: None, rows: Rows) -> bool:

@@ -33,8 +33,21 @@ MAX_NODE_SCORE: Final = 100
 #: points that every row has, None where each has its own, and whether the final ones are the raw
 #: ones times the weight. The garbage collector learns to leave plain tuples alone.
 Share = tuple[str, int, int | None, int | None, bool]
-#: Reads what a row has of its own.
+#: Reads what a row has of its own: one number, and all of them.
 Item = Callable[[int], int]
+Reader = Callable[[int], tuple[int, ...]]
+
+
+def reader(items: Sequence[Item]) -> Reader:
+    """All at once. It is asked for each pod, and to loop over two takes longer than they do."""
+    match items:
+        case [one]:
+            return lambda row: (one(row),)
+        case [one, two]:
+            return lambda row: (one(row), two(row))
+        case [one, two, three]:
+            return lambda row: (one(row), two(row), three(row))
+    return lambda row: tuple([item(row) for item in items])
 
 
 def paired(shares: Sequence[Share], numbers: Sequence[int]) -> tuple[int, ...]:

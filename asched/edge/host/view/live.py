@@ -19,6 +19,7 @@ from asched.edge.host.loops import Scheduler
 from asched.edge.host.view.cells import cells, one_node
 from asched.edge.host.view.gangs import one_gang, waiting_gangs
 from asched.edge.host.view.pulse import Pulse
+from asched.edge.host.view.slices import linked
 from asched.edge.host.view.waiting import grouped
 from asched.edge.telemetry.metrics import Metrics
 
@@ -88,9 +89,9 @@ class LiveView:
             begun_s = counter_s()
             if begun_s >= self._due_s:
                 context = self._context
-                now_s = self._scheduler.clock.now_s()
+                now_s, histories = self._scheduler.clock.now_s(), await linked(context.histories)
                 self._long = {
-                    "waiting": await grouped(context.queue, context.histories, now_s),
+                    "waiting": await grouped(context.queue, histories, now_s),
                     "gangs": await waiting_gangs(context),
                     "nodes": await cells(context.cluster),
                 }

@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, TypeVar
 
+from asched.core.cycle.history import Histories
+
 T = TypeVar("T")
 
 #: Of what takes two microseconds each: a millisecond.
@@ -23,3 +25,10 @@ async def in_slices(copied: Sequence[T], size: int = 0) -> AsyncIterator[Sequenc
         if start:
             await asyncio.sleep(0)
         yield copied[start : start + size]
+
+
+async def linked(histories: Histories) -> Histories:
+    """The same, to be read at once: else the first reader links all lines that are kept."""
+    while histories.link():  # noqa: ASYNC110 - the others' turn: there is no event to wait for
+        await asyncio.sleep(0)
+    return histories

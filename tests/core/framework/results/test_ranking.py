@@ -82,7 +82,7 @@ async def test_the_points_of_a_row_are_the_same_however_often_they_are_read(
     state.update(info)
     totals, ranking = state.rank(info), state.ranking
     for row in np.flatnonzero(totals != NOT_FEASIBLE).tolist():
-        ranking._reading, ranking._was_read = None, False
+        ranking.reading, ranking._was_read = None, False
         first, second = ranking.numbers_of(row), ranking.numbers_of(row)
         points = paired(*first)
         assert points == paired(*second)

@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from asched.core.framework.effects import Bind
-from asched.core.model.kinds import NODE
-from asched.core.state.facts import Fact, Seen
+from asched.core.model.kinds import NODE, POD
+from asched.core.state.facts import Fact, Listed, Seen
+from asched.edge.host.recording import pages
 from asched.edge.host.recording import recorder as recording
 from asched.edge.host.recording.file import RecordingFile, numbered
-from asched.edge.host.recording.reading import Recording
-from asched.edge.host.recording.recorder import Recorder
+from asched.edge.host.recording.lines import FactReader
+from asched.edge.host.recording.reading import RecordedTurn, Recording
+from asched.edge.host.recording.recorder import PAGES_KEPT, Recorder
 from tests.builders import a_node, a_pod
 from tests.edge.host.recording.recorded import a_head, a_machine, ours
 from tests.patience import HANG_S
@@ -183,11 +185,12 @@ def test_it_ends_at_its_bound_and_can_be_read(
     assert tape.path.stat().st_size <= 6_000
 
 
+@pytest.mark.parametrize("half", ["told_part", "turn_line"])
 def test_a_bug_of_ours_costs_the_recording_and_no_pod(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    half: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tape = Tape(tmp_path)
-    monkeypatch.setattr(recording, "turn_line", lambda _: 1 / 0)
+    monkeypatch.setattr(recording, half, lambda *_, **__: 1 / 0)
 
     assert tape.turn(*sights(5)) == 5
     assert tape.has_ended.wait(HANG_S)
@@ -213,6 +216,42 @@ def test_each_life_has_its_file(tmp_path: Path) -> None:
         for path in (tape.path, numbered(tape.path, 1))
     ]
     assert facts == [[3], [2]]
+
+
+def keys_of(turn: RecordedTurn) -> list[str]:
+    """Of the pods that it was told."""
+    found = []
+    for raw in turn.facts:
+        fact = FactReader().fact(raw, turn.lists)
+        assert isinstance(fact, Seen | Listed)
+        found += [fact.obj.key] if isinstance(fact, Seen) else [pod.key for pod in fact.objects]
+    return found
+
+
+def test_what_takes_several_pages_and_lists_comes_in_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Pages serve again while turns are written to others, and lists go between them."""
+    monkeypatch.setattr(pages, "PAGE_BYTES", 600)
+    monkeypatch.setattr(recording, "REST_S", 0.001)
+    tape = Tape(tmp_path)
+    told: list[list[str]] = []
+    for number in range(60):
+        pods = [a_pod(f"p{number}-{k}").build() for k in range(number % 4)]
+        told.append([pod.key for pod in pods])
+        if number % 7 == 3:
+            tape.turn(Listed(POD, tuple(pods)))
+        else:
+            tape.turn(*(Seen(POD, pod) for pod in pods))
+        if number % 10 == 9:
+            tape.has_ended.wait(0.003)  # the thread has its turn
+    tape.recorder.close()
+
+    turns = list(Recording(tape.path))
+
+    assert [turn.at_s for turn in turns] == [1001.0 + number for number in range(60)]
+    assert [keys_of(turn) for turn in turns] == told
+    assert len(tape.recorder._free) <= PAGES_KEPT
 
 
 def test_the_loop_waits_for_no_write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
