@@ -32,11 +32,11 @@ LABELS: Final = {
 
 def is_of_gang(pod: Pod) -> bool:
     """Whether a pod says that it belongs to a gang, whoever's."""
-    annotations, labels = pod.metadata.annotations, pod.metadata.labels
+    annotations, labels = pod.metadata.annotations or (), pod.metadata.labels or ()
     return (
         bool(group_key(pod))
-        or (bool(annotations) and not ANNOTATIONS.keys().isdisjoint(annotations or ()))
-        or (bool(labels) and not LABELS.keys().isdisjoint(labels or ()))
+        or not ANNOTATIONS.keys().isdisjoint(annotations)
+        or not LABELS.keys().isdisjoint(labels)
     )
 
 

@@ -53,3 +53,37 @@ def test_a_bounded_number_of_preemptors_is_remembered() -> None:
     for number in range(PREEMPTORS_MAX + 5):
         duels.makes_room(f"uid-{number}", ["n1"])
     assert len(duels) == PREEMPTORS_MAX
+
+
+def test_who_rests_is_told_so_until_the_very_moment_and_forgotten_then() -> None:
+    cluster, duels = a_duel()
+    assert not duels.is_resting("high")
+    duels.makes_room("high", ["n1"])
+    assert not duels.is_resting("high")
+    a_stranger_comes(cluster, "thief-0")
+    assert not duels.rests("high")
+    duels.makes_room("high", ["n1"])
+    a_stranger_comes(cluster, "thief-1")
+    assert duels.rests("high")
+    cluster.begin_turn(999.0 + REST_S, is_quiet=True)
+    assert duels.is_resting("high")
+    assert duels.rests("high"), "a second lost room of the same making counts once"
+    cluster.begin_turn(1000.0 + REST_S, is_quiet=True)
+    assert not duels.is_resting("high")
+    assert not duels.rests("high")
+    assert len(duels) == 0
+
+
+def test_the_preemptor_that_made_room_longest_ago_is_forgotten_first() -> None:
+    cluster, duels = a_duel()
+    for number in range(PREEMPTORS_MAX):
+        duels.makes_room(f"uid-{number}", ["n1"])
+    duels.makes_room("uid-0", ["n1"])
+    duels.makes_room("new", ["n1"])
+    a_stranger_comes(cluster, "thief")
+    for uid in ("uid-0", "uid-1"):
+        duels.rests(uid)
+        duels.makes_room(uid, ["n1"])
+        a_stranger_comes(cluster, f"thief-of-{uid}")
+    assert duels.rests("uid-0"), "it lost two rooms"
+    assert not duels.rests("uid-1"), "of whom only the last one is known"

@@ -2,7 +2,11 @@
 
 import pytest
 
+from asched.core.model.decode import decode
+from asched.core.model.kinds import POD_DISRUPTION_BUDGET
+from asched.core.model.workload import PodDisruptionBudget
 from asched.core.preemption.gangs import GangBudgets, is_of_gang
+from asched.core.state.facts import Seen
 from tests.builders import PodBuilder, a_cluster, a_pod, pending
 
 
@@ -34,3 +38,21 @@ def test_each_gang_allows_nobody_to_go() -> None:
     assert len(budgets) == 1
     assert budgets.violations([alone, member]) == [False, True]
     assert budgets.violated_by([[alone], [alone, member], []]) == [False, True, False]
+
+
+def test_budgets_speak_for_pods_of_gangs_and_others_as_ever() -> None:
+    """Once a gang's pod is over, the others are judged by their own budgets still."""
+    selector = {"selector": {"matchLabels": {"app": "a"}}}
+    metadata = {"name": "b", "namespace": "default", "uid": "b"}
+    budget = {"metadata": metadata, "spec": selector, "status": {"disruptionsAllowed": 1}}
+    cluster = a_cluster()
+    cluster.apply(Seen(POD_DISRUPTION_BUDGET, decode(PodDisruptionBudget, budget)))
+    budgets = GangBudgets(cluster)
+    budgets.catch_up()
+    assert len(budgets) == 2
+    first, second = (pending(cluster, a_pod(name).labels(app="a")) for name in ("a", "b"))
+    member = pending(
+        cluster, a_pod("m").labels(app="c").spec(schedulingGroup={"podGroupName": "crew"})
+    )
+    assert budgets.violations([member, first, second]) == [True, False, True]
+    assert budgets.violated_by([[first], [member], [second]]) == [False, True, True]
