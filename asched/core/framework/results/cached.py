@@ -198,7 +198,7 @@ class CachedVerdict(CachedResult):
         return answer if answer.flags.writeable else answer.copy()
 
     def _look_for_difference(self) -> None:
-        self.is_uniform = not self.values.any()
+        self.is_uniform = not np.count_nonzero(self.values)
 
 
 class CachedScores(CachedResult):
@@ -251,4 +251,4 @@ class CachedScores(CachedResult):
         same = raw == self.alike
         if nodes.count < nodes.height:
             same |= ~live
-        self.is_uniform = bool(same.all())
+        self.is_uniform = np.count_nonzero(same) == len(same)

@@ -155,7 +155,7 @@ class NodeResourcesFit(
         for row, amount, bit in demand.plain:
             offered = nodes.allocatable(row)
             short: Mask = offered - nodes.requested(row) < amount
-            if short.any():
+            if np.count_nonzero(short):
                 at = short.nonzero()[0]
                 codes[at] |= np.where(offered[at] < amount, bit | HOPELESS_BIT, bit)
         for resource, amount, bit in demand.scalars:

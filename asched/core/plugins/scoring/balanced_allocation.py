@@ -30,7 +30,10 @@ def balanced_allocation(requested: I64, amounts: I64, allocatable: I64) -> I64:
 def gain_in_balance(with_pod: I64, without_pod: I64) -> I64:
     """int64[M] in 50..100 from the balance of both states."""
     # The bracket is never negative, so that halving by a shift truncates toward zero.
-    points: I64 = 50 + ((50 + with_pod - without_pod) >> 1)
+    points = with_pod - without_pod
+    points += 50
+    points >>= 1
+    points += 50
     return points
 
 
@@ -65,7 +68,7 @@ def balance_of_two(requested: F64, allocatable: F64, more: Sequence[float]) -> I
     first, second = requested[0] + more[0], requested[1] + more[1]
     for fraction, offered in ((first, allocatable[0]), (second, allocatable[1])):
         np.divide(fraction, offered, out=fraction)
-        if fraction.size and fraction.max() > 1.0:
+        if np.maximum.reduce(fraction, initial=0.0) > 1.0:
             np.minimum(fraction, 1.0, out=fraction)
     first -= second
     np.abs(first, out=first)
