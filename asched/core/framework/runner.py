@@ -26,10 +26,11 @@ from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.fitting import Fitting
 from asched.core.framework.meter import Meter
 from asched.core.framework.per_node.late import driven
-from asched.core.framework.placements import Placement, is_within, narrowed
+from asched.core.framework.placements import is_within, narrowed
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
-from asched.core.framework.results.active_plugins import ActivePlugins, up_to
+from asched.core.framework.rejections import Rejections
+from asched.core.framework.results.active_plugins import ActivePlugins
 from asched.core.framework.results.class_cache import ClassCache
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import (
@@ -37,7 +38,6 @@ from asched.core.framework.results.nominated_filter import (
     RefusedRows,
 )
 from asched.core.framework.results.peaks import NOT_FEASIBLE, Peaks
-from asched.core.framework.results.pre_filter import not_satisfying
 from asched.core.framework.results.sampling import Sampler
 from asched.core.framework.status import Code, PointError, Status, failure
 from asched.core.framework.trial import Trial
@@ -86,7 +86,7 @@ class Runner:
         self._nominator = nominator
         self._fixes_ties = any(scorer.plugin.fixes_ties for scorer in profile.scorers)
         self._extenders = extenders
-        self._pre_filter_names = frozenset(plugin.name for plugin in profile.pre_filters)
+        self._rejections = Rejections(profile, cluster, self.nominated_pods)
         self._sampler = Sampler(profile.percentage_of_nodes_to_score)
 
     @property
@@ -116,7 +116,7 @@ class Runner:
         if outcome.rejection is not None:
             if meter is not None:
                 meter.pre_filtered(outcome.asked, outcome.rejection.code.text)
-            return self._pre_filter_rejection(pod, state, within)
+            return self._rejections.of_pre_filter(pod, state, within)
         if nominated:
             decision = yield from self._on_nominated(pod, state, nominated, within)
             if decision is not None:
@@ -298,53 +298,7 @@ class Runner:
         """Why the class fits nowhere, with the rows that were judged apart, and who is to blame
         for rows that went without a word.
         """
-        if state.outcome.rejection is not None:  # since an extender was asked
-            return self._pre_filter_rejection(pod, state, within)
-        judge, codes, plugins = state.judges()
-        all_speak = self.profile.always_check_all_filters
-        told_apart = self.nominated_pods.explain(pod, state, judge, codes, in_place=not all_speak)
-        nodes = self.cluster.nodes
-        looked_at = None
-        outcome = state.outcome
-        absent, overrides = outcome.absent, {**told_apart, **refused}
-        if outcome.rows is not None:
-            looked_at = np.zeros(nodes.height, dtype=np.bool_)
-            looked_at[list(outcome.rows)] = True
-            row = nodes.row_of.get(self.nominated_node(pod))
-            if row is not None:  # it was tried before PreFilter's node names were looked at
-                looked_at[row] = True
-                by = plugins[judge[row] - 1].name if judge[row] else ""
-                by = overrides[row].plugin if row in overrides else by
-                absent = not_satisfying({*outcome.plugins, by} - {""})
-        return Rejection(
-            pod,
-            plugins=plugins,
-            judge=judge,
-            codes=codes,
-            live=Placement("", within).mask(nodes),
-            looked_at=looked_at,
-            absent=absent,
-            pre_filter_ran=self._pre_filter_names,
-            pre_filter_plugins=outcome.plugins | blamed,
-            overrides=overrides,
-            all_codes=[verdict.codes for verdict in state.active] if all_speak else None,
-        )
-
-    def _pre_filter_rejection(
-        self, pod: PodInfo, state: ClassState, within: Mask | None
-    ) -> Rejection:
-        nodes = self.cluster.nodes
-        empty = np.zeros(nodes.height, dtype=np.int32)
-        return Rejection(
-            pod,
-            plugins=(),
-            judge=empty,
-            codes=empty,
-            live=Placement("", within).mask(nodes),
-            pre_filter=state.outcome.rejection,
-            pre_filter_ran=up_to(self.profile.pre_filters, state.outcome.stopped_by),
-            pre_filter_plugins=state.outcome.plugins,
-        )
+        return self._rejections.of(pod, state, self.nominated_node(pod), refused, blamed, within)
 
     def nominated_node(self, pod: PodInfo) -> str:
         """Where the pod was nominated to, in memory or as written; "" if nowhere."""

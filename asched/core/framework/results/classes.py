@@ -21,7 +21,7 @@ from asched.core.framework.results.active_plugins import ActivePlugins
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.filter_errors import end_on_errors
-from asched.core.framework.results.moves import COUNTS, PLACEMENTS, Moves
+from asched.core.framework.results.moves import ALWAYS, COUNTS, PLACEMENTS, Moves
 from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.results.pre_filter import PreFilterOutcome, pre_filter
 from asched.core.framework.results.prepared import Prepared
@@ -81,6 +81,11 @@ class ClassState:
     @property
     def feasible_count(self) -> int:
         return self.mask.count
+
+    @property
+    def holds(self) -> bool:
+        """Whether what the filters say is the same for all equals until something moves."""
+        return not self._repeats & ALWAYS
 
     @property
     def filters(self) -> tuple[str, ...]:

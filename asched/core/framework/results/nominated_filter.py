@@ -111,6 +111,11 @@ class NominatedPods:
         self.nominated_amounts = NominatedAmounts(cluster, nominator)
         self._tried: OrderedDict[bytes, TriedRows] = OrderedDict()
 
+    @property
+    def are_any(self) -> bool:
+        """Whether room is promised to anybody at all."""
+        return bool(self._nominator)
+
     def refused(self, pod: PodInfo, state: ClassState) -> RefusedRows:
         """The feasible rows that are not feasible with their nominated pods, or whose kubelet has
         just refused such a pod.
