@@ -96,16 +96,16 @@ class Pauses:
         pauses do not grow: whoever is turned away often would be taken for deaf (`hearing.py`). Nor
         does a pause outlast by more than INITIAL_S that nobody answers.
         """
-        sleep, some_s = self._options.sleep, INITIAL_S * self._options.rng.random()
+        sleep, rng = self._options.sleep, self._options.rng
         told_s: float | None = getattr(error, "retry_after_s", None)
         if told_s is not None:
-            await sleep(min(max(told_s, INITIAL_S), PAUSE_S_MAX) + some_s)
+            await sleep(min(max(told_s, INITIAL_S), PAUSE_S_MAX) + INITIAL_S * rng.random())
             return
         pause = sleep(self._failures.next_s())
         if not isinstance(error, TransportError):
             await pause
         elif await self._company.until_answered(pause):
-            await sleep(some_s)
+            await sleep(INITIAL_S * rng.random())
 
     async def before_list(self) -> None:
         """Until it is this reflector's turn to list what it has listed before."""

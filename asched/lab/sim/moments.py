@@ -12,6 +12,10 @@ from typing import Final
 
 from asched import names
 from asched.core.framework.effects import Effect, EmitEvent
+from asched.core.framework.profile import Profile
+from asched.core.model.kinds import PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM
+from asched.core.state.changes import ASSIGNED_POD_ADD
+from asched.core.state.pod_groups import group_key
 from asched.lab.sim.judgement import fitting_at_rest
 from asched.lab.sim.process import Process
 from asched.lab.sim.world import World
@@ -22,6 +26,11 @@ LOOK_EVERY_S: Final = 20.0
 WOKEN_WITHIN_S: Final = 0.5
 #: Share of failed attempts after which it is looked at once: what happened meanwhile may be lost.
 AFTER_FAILURE: Final = 0.1
+
+#: What a pod on its way may bring along.
+BROUGHT: Final = frozenset(
+    kind.resource for kind in (PERSISTENT_VOLUME, PERSISTENT_VOLUME_CLAIM, RESOURCE_CLAIM)
+)
 
 #: A pod at rest and which of its attempts it was: what is wrong with that.
 Resting = dict[tuple[str, int], str]
@@ -67,8 +76,7 @@ class Moments:
         """Who was rejected by filters alone, rests, is not due to be looked at, and would find a
         node.
         """
-        if any(info.assumed for info in self._world.parts.cluster.placed.values()):
-            return {}  # who waits for somebody's company hears of it once the watch has told
+        cluster = self._world.parts.cluster
         runners = self._world.machine.context.runners
         filters = {
             filterer.plugin.name
@@ -76,6 +84,10 @@ class Moments:
             for filterer in runner.profile.filters
             if filterer.plugin.name not in self._moody
         }
+        # Who waits for somebody's company hears of it once the watch has told.
+        if coming := [info for info in cluster.placed.values() if info.assumed]:
+            filters -= {name for runner in runners.values() for name in helped(runner.profile)}
+        gangs = {group_key(info.pod) for info in coming} - {""}
         due = {
             queued.pod.uid
             for equals in self._world.machine.context.queue.places.unschedulable.due
@@ -85,7 +97,9 @@ class Moments:
             (queued.pod.uid, queued.attempts): f"{queued.key} was not woken, rejected by"
             f" {sorted(queued.rejectors)}, and fits {node}"
             for queued, node in fitting_at_rest(self._world)
-            if queued.pod.uid not in due and queued.rejectors <= filters
+            if queued.pod.uid not in due
+            and queued.rejectors <= filters
+            and group_key(queued.pod) not in gangs
         }
 
     def _hear(self, process: Process, effect: Effect) -> None:
@@ -106,6 +120,20 @@ class Moments:
         node = pod["spec"].get("nodeName", "")
         if not effect.note.endswith(f" to {node}"):
             world.ledger.complain(f"{process.name} says {effect.note!r}, it is on {node!r}")
+
+
+def helped(profile: Profile) -> set[str]:
+    """Plugins to which one more pod on a node may be good news: they hear of arrivals, or of things
+    that pods bring along. To all others it only takes room.
+    """
+    return {
+        name
+        for name, registrations in profile.registrations.items()
+        if any(
+            one.trigger.resource in BROUGHT or one.trigger.matches(ASSIGNED_POD_ADD)
+            for one in registrations
+        )
+    }
 
 
 def _is_awake(process: Process) -> bool:

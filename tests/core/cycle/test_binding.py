@@ -277,6 +277,21 @@ def test_a_pod_that_is_turned_away_wakes_who_may_have_its_place() -> None:
     assert queued.rejected_by == {"Flow"}
 
 
+def test_who_goes_while_it_is_bound_wakes_others_again_when_its_reserve_is_undone() -> None:
+    """Its place is free at once; what Reserve holds only when PreBind is through."""
+    wait = WaitFor(ready=lambda: False, timeout_s=60.0, on=(("PersistentVolume", "pv"),))
+    scene = Scene(pre_flight=SUCCESS, pre_bind=wait)
+    told = []
+    real = scene.context.queue.move
+    scene.context.queue.move = lambda change, *rest, **more: (  # type: ignore[method-assign]
+        told.append((scene.asked[-1], change.only_if_fits)) or real(change, *rest, **more)
+    )
+    scene.play.lose(scene.pod)
+    scene.play.turn(after_s=61.0)
+    assert told[0] == ("Flow.pre_bind", False)
+    assert told[-1] == ("Flow.unreserve", False)
+
+
 def test_an_error_while_it_waits_is_told_as_one() -> None:
     scene = Scene(permit=WAITS)
     waiting(scene).preempt("Other")
