@@ -53,7 +53,7 @@ class Company:
 
     def __init__(self, clock: Callable[[], float] = monotonic) -> None:
         self.relists = TokenBucket(RELISTS_PER_S, RELISTS_SAVED, clock)
-        self._pausing: set[asyncio.Future[None]] = set()
+        self._pausing: dict[asyncio.Future[None], None] = {}  # in their order
 
     def answered(self) -> None:
         """The server is there."""
@@ -65,11 +65,11 @@ class Company:
         """Whether anybody was answered before the pause was over."""
         answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         over = asyncio.ensure_future(pause)
-        self._pausing.add(answer)
+        self._pausing[answer] = None
         try:
             await asyncio.wait((answer, over), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._pausing.discard(answer)
+            del self._pausing[answer]
             over.cancel()
         return answer.done()
 
