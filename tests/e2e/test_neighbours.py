@@ -1,6 +1,6 @@
 """asched as a process on a real API server at 95 % full, and somebody else who binds there, too.
 
-ASCHED_E2E_BINDINGS enlarges it.
+ASCHED_E2E_BINDINGS enlarges it; with ASCHED_E2E_HEADROOM=0 no room is left to neighbours.
 """
 
 import asyncio
@@ -21,6 +21,12 @@ from tests.e2e.test_shadow import kube_scheduler
 pytestmark = pytest.mark.real
 
 BINDINGS: Final = int(os.environ.get("ASCHED_E2E_BINDINGS", "300"))
+HEADROOM: Final = os.environ.get("ASCHED_E2E_HEADROOM", "1") != "0"
+#: Read by Python as the process starts.
+NO_HEADROOM: Final = """
+from asched.core.state.refusals import Refusals
+Refusals.crowded = lambda *_: []
+"""
 NODES, CPU = 10, 16
 #: Pods that are made at once, one of each side.
 PAIR_S: Final = 0.05
@@ -36,7 +42,11 @@ async def test_no_pod_of_ours_is_left_refused_beside(neighbour: str, tmp_path: P
             "--secure-port=0",
             f"--scheduler-name={SCHEDULER}",
         )
-        process = await stack.enter_async_context(a_process(tmp_path, *flags))
+        if not HEADROOM:
+            (tmp_path / "sitecustomize.py").write_text(NO_HEADROOM)
+        process = await stack.enter_async_context(
+            a_process(tmp_path, *flags, environment={"PYTHONPATH": str(tmp_path)})
+        )
         await process.says("synced")
         town = Neighbourhood(plane, NODES, CPU, neighbour, seed=1)
         if neighbour == "default-scheduler":
