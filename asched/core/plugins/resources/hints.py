@@ -3,25 +3,34 @@
 A pod that goes always may; one that shrinks if it gives back something the waiting pod wants. A
 node may if the pod would fit it were it empty, and it is new or has grown in what the pod wants.
 Ignored resources are not ignored here, as upstream has it; `overlooked` makes up for that.
+Of thousands of waiting pods, a node concerns those that ask for no more CPU and memory than it has,
+told by the size of both (`_sizes_sought`).
 
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from itertools import product
+from typing import Final
 
-from asched.core.framework.points import Hint, Registration
+from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.claim import DeviceClass
 from asched.core.model.kinds import DEVICE_CLASS, NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.quantity import milli, whole
-from asched.core.model.requests import CPU, PODS, accounted_requests, is_scalar
+from asched.core.model.requests import CPU, MEMORY, PODS, accounted_requests, is_scalar
 from asched.core.plugins.resources.delegation import Delegation, names_of
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.nodes import FIXED_RESOURCES
 from asched.core.state.pod_classes import PodClasses
 
 Amounts = Mapping[str, int]
+#: Powers of two of milli-CPU, and of four of bytes.
+Size = tuple[int, int]
+
+#: What pods seek that request something ignored.
+_IGNORED: Final = ("ignored",)
 
 
 class FitHints:
@@ -36,6 +45,8 @@ class FitHints:
         self._classes = classes
         self._delegation = delegation
         self._is_ignored = is_ignored
+        self._of_sizes = Concerns(self._sizes_sought, self._sizes_offered)
+        self._of_ignored = Concerns(self._ignored_sought, lambda *_: _IGNORED)
 
     def registrations(self) -> Sequence[Registration]:
         pod = Trigger(POD.resource, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)
@@ -43,18 +54,31 @@ class FitHints:
         device_class = Trigger(DEVICE_CLASS.resource, Action.ADD | Action.UPDATE)
         return (
             Registration(pod, self._pod_changed),
-            Registration(node, self._node_changed),
+            Registration(node, self._node_changed, self._of_sizes),
             Registration(device_class, self._device_class_changed),
         )
 
     def extra_events(self) -> Sequence[Registration]:
         node = Trigger(NODE.resource, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
-        return (Registration(node, self._wants_ignored),)
+        return (Registration(node, self._wants_ignored, self._of_ignored),)
 
     def _wants_ignored(self, pod: Pod, old: Node | None, new: Node) -> Hint:  # noqa: ARG002
         """The node lacks something that does not count."""
         wants = any(map(self._is_ignored, self._requests_of(pod)))
         return Hint.QUEUE if wants else Hint.SKIP
+
+    def _ignored_sought(self, pod: Pod) -> Collection[str]:
+        return _IGNORED if any(map(self._is_ignored, self._requests_of(pod))) else ()
+
+    def _sizes_sought(self, pod: Pod) -> Collection[Size]:
+        wanted = self._requests_of(pod)
+        return (_size(wanted.get(CPU, 0), wanted.get(MEMORY, 0)),)
+
+    def _sizes_offered(self, _: Node | None, new: Node) -> Collection[Size]:
+        """Sizes up to the node's own."""
+        offered = new.status.allocatable or {}
+        cpu, memory = _size(_amount(offered, CPU), _amount(offered, MEMORY))
+        return tuple(product(range(cpu + 1), range(memory + 1)))
 
     def _pod_changed(self, pod: Pod, old: Pod, new: Pod | None) -> Hint:
         if new is None:
@@ -94,6 +118,11 @@ class FitHints:
             for name, amount in self._classes.class_of(pod).requests.items()
             if amount > 0 and (name in FIXED_RESOURCES or is_scalar(name))
         }
+
+
+def _size(milli_cpu: int, memory_bytes: int) -> Size:
+    """Never larger in anything for a smaller amount of it."""
+    return milli_cpu.bit_length(), memory_bytes.bit_length() // 2
 
 
 def _amount(allocatable: Mapping[str, str | int | float], name: str) -> int:
