@@ -44,6 +44,8 @@ TAINTS_LINES: Final = 5
 NAMED_MAX: Final = 3
 #: Of the longest plugin's name.
 NAME_WIDTH: Final = 32
+#: Changes whose words name the node.
+NAMING: Final = ("node", "label", "eviction")
 
 
 def add_parser(subparsers: Any) -> None:
@@ -96,10 +98,10 @@ def run(args: argparse.Namespace) -> int:
         )
     if status == 404:
         what = f"{'podgroup' if group else 'pod'} {namespace and namespace + '/'}{name}"
+        whose = "" if namespace else " in the namespace of your context"
+        ask = ", and ask the replica that holds the lease" if args.server else ""
         return _fail(
-            f"the scheduler knows nothing of {what}; check name and namespace, and"
-            " with --server ask the replica that holds the lease",
-            1,
+            f"the scheduler knows nothing of {what}{whose}; check name and namespace{ask}", 1
         )
     if status != 200:
         said = api_error(status, body).message[:200]
@@ -170,13 +172,13 @@ def explanation(
             most = f"{one['mostFree']} on {one['node']}"
             yield f"needs {one['asked']} {one['resource']}, the most that is free is {most}"
         for one in told.get("taints", ())[:TAINTS_LINES]:
-            yield f"taint {one['taint']} on {one['nodes']} nodes is not tolerated"
+            yield f"taint {one['taint']} on {_nodes(one['nodes'])} is not tolerated"
         for one in told.get("holds", ()):
             whose = "the pod's own " if one["own"] else ""
-            where = f"{one['places']} places on {one['nodes']} nodes"
+            where = f"{one['places']} places on {_nodes(one['nodes'])}"
             yield f"held for {whose}{one['owner']}: {where}, {one['seconds']} s more"
         for one in told.get("promised", ()):
-            yield f"promised to {one['owner']} from {one['at']} on: room on {one['nodes']} nodes"
+            yield f"promised to {one['owner']} from {one['at']} on: room on {_nodes(one['nodes'])}"
     if told.get("start"):
         yield from start_lines(told["start"])
     yield from _changes(told)
@@ -192,12 +194,16 @@ def _attempts(number: int) -> str:
     return "1 attempt" if number == 1 else f"{number} attempts"
 
 
+def _nodes(number: int) -> str:
+    return "1 node" if number == 1 else f"{number} nodes"
+
+
 def _reasons(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for one in sorted(reasons, key=lambda one: -one["nodes"]):
         named = one.get("named", ())[:NAMED_MAX]
         which = f" ({', '.join(named)}{', ...' if len(named) < one['nodes'] else ''})"
         said = f"{one['plugin'] or 'PreFilter'}: {one['reason']}{which if named else ''}"
-        yield f"  {one['nodes']:7d} nodes  {said}"
+        yield f"  {one['nodes']:7d} {'node ' if one['nodes'] == 1 else 'nodes'}  {said}"
 
 
 def _now(now: Mapping[str, Any]) -> Iterator[str]:
@@ -241,9 +247,12 @@ def _changes(told: Mapping[str, Any]) -> Iterator[str]:
     yield f"any of these alone makes it {gang}fit"
     width = max(len(one["kind"]) for one in told["changes"])
     for one in told["changes"]:
-        where = f"on {one['node']}" if one["nodes"] == 1 else f"on {one['nodes']} nodes"
-        company = f", with it {one['takes']} of {one['of']} that wait" if "takes" in one else ""
-        yield f"  {one['kind']:{width}}  {one['text']}  ({where}{company})"
+        where = f"on {one['node'] if one['nodes'] == 1 else _nodes(one['nodes'])}"
+        about = [] if one["kind"] in NAMING else [where]
+        if "takes" in one:
+            about.append(f"with it {one['takes']} of {one['of']} that wait")
+        said = f"  ({', '.join(about)})" if about else ""
+        yield f"  {one['kind']:{width}}  {one['text']}{said}"
 
 
 def _scores(told: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
@@ -252,26 +261,30 @@ def _scores(told: Mapping[str, Any], *, is_wide: bool) -> Iterator[str]:
     against = told.get("against")
     if line is not None and (is_wide or against is not None):
         yield ""
-        yield f"{line['node']} was chosen with {line['score']} of {line['feasible']} that fit"
+        others = f"of the {line['feasible']} nodes that fit"
+        yield f"{line['node']} was chosen with {line['score']} points, {others}"
         yield f"  {'':{NAME_WIDTH}}  raw, normalized, weighted"
         yield from _points(line["scores"])
         for one in line.get("best", ()):
             if is_wide and one["node"] != line["node"]:
-                yield f"  {one['node']} had {one['score']} at attempt #{line['bestAsOf']}"
+                yield f"  {one['node']} had {one['score']} points at attempt #{line['bestAsOf']}"
                 yield from _points(one["scores"])
     if against is not None:
         yield ""
+        if line is not None and against["node"] == line["node"]:
+            yield f"{line['node']} is the node that was chosen; --against another one compares both"
+            return
         yield from _then(against["node"], against.get("then") or {})
         said = against.get("refused")
         yield f"{against['node']} would {f'not take it now: {said}' if said else 'take it now'}"
-        if "score" in (against.get("then") or {}):
+        if {"score", "refused"} & (against.get("then") or {}).keys():
             return
         if against.get("scored"):
             assert line is not None
-            yield f"  it had {against['scored']['score']} at attempt #{line['bestAsOf']}"
+            yield f"  it had {against['scored']['score']} points at attempt #{line['bestAsOf']}"
             yield from _points(against["scored"]["scores"])
         elif "below" in against:
-            yield f"  it was not among the best, the last of which had {against['below']}"
+            yield f"  it was not among the best, the last of which had {against['below']} points"
 
 
 def _then(node: str, then: Mapping[str, Any]) -> Iterator[str]:
@@ -282,7 +295,7 @@ def _then(node: str, then: Mapping[str, Any]) -> Iterator[str]:
     if "refused" in then:
         yield f"{node} did not fit when the node was chosen: {then['refused']}"
     elif "score" in then:
-        yield f"{node} had {then['score']} when the node was chosen"
+        yield f"{node} had {then['score']} points when the node was chosen"
         yield from _points(then["scores"])
     if then.get("why"):
         yield f"  not surely: {then['why']}"
@@ -297,7 +310,7 @@ def _points(scores: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 def _details(line: Mapping[str, Any]) -> str:
     if "reasons" in line:
         count = sum(one["nodes"] for one in line["reasons"])
-        return f": {count} nodes said no"
+        return f": {_nodes(count)} said no"
     if "victims" in line:
         leaving = ", ".join(f"{one['pod']} ({one['priority']})" for one in line["victims"])
         return f" to {line['node']}" + (f", for which go: {leaving}" if leaving else "")
@@ -310,7 +323,10 @@ def _details(line: Mapping[str, Any]) -> str:
 
 
 def _time(at_s: float) -> str:
-    return datetime.fromtimestamp(at_s, UTC).strftime("%H:%M:%S.%f")[:-3] + "Z"
+    """With its day, unless that is today."""
+    at = datetime.fromtimestamp(at_s, UTC)
+    day = "" if at.date() == datetime.now(UTC).date() else f"{at:%Y-%m-%d} "
+    return day + at.strftime("%H:%M:%S.%f")[:-3] + "Z"
 
 
 def _fail(message: str, status: int) -> int:

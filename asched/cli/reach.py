@@ -37,7 +37,10 @@ FOUND_S: Final = 10.0
 NEVER_S: Final = float("-inf")
 PORT: Final = 10259
 PORT_NAME: Final = "https"
-COMPONENT: Final = "deploy/components/explain grants it (docs/operations.md, Asking why)"
+COMPONENT: Final = (
+    "the Role asched-explain of deploy/components/explain grants it to whom it is bound"
+    " (docs/operations.md, Asking why)"
+)
 #: What a scheduler without a lease is known by.
 SELECTOR: Final = "app.kubernetes.io%2Fname%3Dasched"
 
@@ -195,7 +198,7 @@ async def _token(session: Session, namespace: str) -> str:
     except NotFound:
         raise PageError(
             f"there is no serviceaccount {namespace}/{READER}, whose token opens the page;"
-            f" {COMPONENT}"
+            " it comes with deploy/components/explain (docs/operations.md, Asking why)"
         ) from None
 
 

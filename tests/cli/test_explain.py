@@ -55,7 +55,7 @@ def test_a_pod_that_fits_nowhere_gets_its_funnel():
         "pod default/web: unschedulable",
         "  3 attempts, rejected by NodeResourcesFit, TaintToleration, profile asched, priority 7",
         "",
-        "last rejection, 00:00:02.500Z",
+        "last rejection, 1970-01-01 00:00:02.500Z",
         "       17 nodes  NodeResourcesFit: no cpu",
         "        3 nodes  TaintToleration: tainted",
         "",
@@ -66,8 +66,8 @@ def test_a_pod_that_fits_nowhere_gets_its_funnel():
         "  n7: NodeResourcesFit: no cpu",
         "",
         "story",
-        "  00:00:01.000Z  #4  node chosen: n1, 300, 2",
-        "  00:00:02.500Z  #9  no node: 20 nodes said no",
+        "  1970-01-01 00:00:01.000Z  #4  node chosen: n1, 300, 2",
+        "  1970-01-01 00:00:02.500Z  #9  no node: 20 nodes said no",
     ]
 
 
@@ -102,7 +102,7 @@ def test_what_is_missing_and_what_would_help_stands_below_the_funnel():
         "taint team=a:NoSchedule on 3 nodes is not tolerated",
         "",
         "any of these alone makes it fit",
-        "  node        one more node like n2  (on n2)",
+        "  node        one more node like n2",
         "  toleration  tolerate team=a:NoSchedule  (on 3 nodes)",
     ]
 
@@ -123,23 +123,23 @@ def test_a_choice_is_told_plugin_by_plugin_beside_the_node_asked_about():
     told = {"pod": "a/b", "place": "bound", "node": "n1", "story": [line]}
     about = {"node": "n2", "scored": best[1]}
     assert list(explanation({**told, "against": about}))[3:10] == [
-        "n1 was chosen with 80 of 12 that fit",
+        "n1 was chosen with 80 points, of the 12 nodes that fit",
         "                                    raw, normalized, weighted",
         "  Fit                               40, 40, 80",
         "",
         "n2 would take it now",
-        "  it had 60 at attempt #7",
+        "  it had 60 points at attempt #7",
         "  Fit                               30, 30, 60",
     ]
     about = {"node": "n3", "refused": "Fit: no cpu", "scored": None, "below": 60}
     assert list(explanation({**told, "against": about}))[7:9] == [
         "n3 would not take it now: Fit: no cpu",
-        "  it was not among the best, the last of which had 60",
+        "  it was not among the best, the last of which had 60 points",
     ]
     then = {"score": 62, "scores": scores(31), "exact": True}
     about = {"node": "n2", "scored": best[1], "then": then}
     assert list(explanation({**told, "against": about}))[7:10] == [
-        "n2 had 62 when the node was chosen",
+        "n2 had 62 points when the node was chosen",
         "  Fit                               31, 31, 62",
         "n2 would take it now",
     ]
@@ -149,14 +149,24 @@ def test_a_choice_is_told_plugin_by_plugin_beside_the_node_asked_about():
         "  not surely: held room",
         "n2 would take it now",
     ]
+    about = {"node": "n3", "then": {"refused": "Fit: no cpu", "exact": True}, "below": 60}
+    assert list(explanation({**told, "against": about}))[7:10] == [
+        "n3 did not fit when the node was chosen: Fit: no cpu",
+        "n3 would take it now",
+        "",
+    ]
+    assert list(explanation({**told, "against": {"node": "n1", "then": then}}))[7:9] == [
+        "n1 is the node that was chosen; --against another one compares both",
+        "",
+    ]
     about = {"node": "n2", "scored": best[1], "then": {"unknown": "too long ago"}}
     assert list(explanation({**told, "against": about}))[7:10] == [
         "what n2 came to at the decision is not known: too long ago",
         "n2 would take it now",
-        "  it had 60 at attempt #7",
+        "  it had 60 points at attempt #7",
     ]
     wide = "\n".join(explanation(told, is_wide=True))
-    assert "n2 had 60 at attempt #7" in wide
+    assert "n2 had 60 points at attempt #7" in wide
     assert "was chosen with" not in "\n".join(explanation(told))
 
 

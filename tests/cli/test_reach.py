@@ -130,11 +130,19 @@ CLOSED = (503, status(503, "ServiceUnavailable", "error trying to reach service:
         (LEASE, (200, {"spec": {"holderIdentity": "node-a_1"}}), "is held by 'node-a_1', which is"),
         (POD, FORBIDDEN, "you may not read pod asched-7f-x"),
         (TOKEN, FORBIDDEN, "you may not make a token"),
-        (TOKEN, (404, status(404, "NotFound", "not found")), "deploy/components/explain grants it"),
+        (
+            TOKEN,
+            (404, status(404, "NotFound", "not found")),
+            "it comes with deploy/components/explain",
+        ),
         (PAGE, FORBIDDEN, "you may not reach pod asched-7f-x through the API server"),
         (PAGE, ANONYMOUS, "does not show this to you"),
         (PAGE, CLOSED, "cannot reach pod asched-7f-x (error trying to reach service: timeout)"),
-        (PAGE, (404, b"404 page not found\n"), "knows nothing of pod web"),
+        (
+            PAGE,
+            (404, b"404 page not found\n"),
+            "knows nothing of pod web in the namespace of your context; check",
+        ),
         (PAGE, (200, b"<html>"), "the port of the pod that leads is no asched"),
     ],
 )

@@ -258,7 +258,8 @@ def _evicting(
     row, leaving, broken = found
     node = cluster.nodes.node_at[row]
     assert node is not None
-    text = f"evict what has priority {level} or less on node {node.name} ({len(leaving)} pods)"
+    pods = "1 pod" if len(leaving) == 1 else f"{len(leaving)} pods"
+    text = f"evict what has priority {level} or less on node {node.name} ({pods})"
     if broken:
         text += f", which {'budget' if len(broken) == 1 else 'budgets'} {', '.join(broken)} forbids"
     keys = [info.pod.key for info in leaving[:TRIES_MAX]]

@@ -66,7 +66,7 @@ def test_a_budget_in_the_way_is_named_and_a_node_without_one_preferred() -> None
     web = a_pod("web").requests(cpu="3").build()
     told = found(play, web)["eviction"]
     assert told.details["budgets"] == ["default/all"]
-    assert told.text.endswith("(1 pods), which budget default/all forbids")
+    assert told.text.endswith("(1 pod), which budget default/all forbids")
 
     play.see(a_pod("one").requests(cpu="2").on("n3"))
     play.see(a_pod("two").requests(cpu="2").on("n3"))

@@ -183,7 +183,7 @@ def test_the_lowest_priority_that_does_and_the_fewest_pods() -> None:
     )
     found = Scene(wants("2"), room("n1"), room("n2"), placed=placed).change(evictions)
     assert found is not None
-    assert found.text == "evict what has priority 0 or less on node n1 (1 pods)"
+    assert found.text == "evict what has priority 0 or less on node n1 (1 pod)"
     assert found.details == {"node": "n1", "priority": 0, "pods": ["default/b"], "budgets": []}
     more = Scene(wants("4"), room("n1"), room("n2"), placed=placed).change(evictions)
     assert more is not None
@@ -221,7 +221,7 @@ def test_budgets_that_forbid_it_are_named() -> None:
         scene.cluster.apply(Seen(POD_DISRUPTION_BUDGET, one))
     found = scene.change(evictions)
     assert found is not None
-    assert found.text.endswith("(1 pods), which budget default/spare forbids")
+    assert found.text.endswith("(1 pod), which budget default/spare forbids")
     assert found.details["budgets"] == ["default/spare"]
 
 
