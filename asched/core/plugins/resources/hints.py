@@ -29,6 +29,8 @@ Amounts = Mapping[str, int]
 #: Powers of two of milli-CPU, and of four of bytes.
 Size = tuple[int, int]
 
+#: Pods whose requests are remembered: some 500 bytes each.
+KNOWN_MAX: Final = 8192
 #: What pods seek that request something ignored.
 _IGNORED: Final = ("ignored",)
 
@@ -45,6 +47,8 @@ class FitHints:
         self._classes = classes
         self._delegation = delegation
         self._is_ignored = is_ignored
+        #: by uid and version of the pod: to make it a class takes longer than all else about a hint
+        self._known: dict[tuple[str, str], Amounts] = {}
         self._of_sizes = Concerns(self._sizes_sought, self._sizes_offered)
         self._of_ignored = Concerns(self._ignored_sought, lambda *_: _IGNORED)
 
@@ -74,9 +78,13 @@ class FitHints:
         wanted = self._requests_of(pod)
         return (_size(wanted.get(CPU, 0), wanted.get(MEMORY, 0)),)
 
-    def _sizes_offered(self, _: Node | None, new: Node) -> Collection[Size]:
-        """Sizes up to the node's own."""
+    def _sizes_offered(self, old: Node | None, new: Node) -> Collection[Size]:
+        """Sizes up to the node's own; none of a node that has not grown."""
         offered = new.status.allocatable or {}
+        if old is not None and not self._delegation.classes:
+            before = old.status.allocatable or {}
+            if not any(_amount(offered, name) > _amount(before, name) for name in offered):
+                return ()
         cpu, memory = _size(_amount(offered, CPU), _amount(offered, MEMORY))
         return tuple(product(range(cpu + 1), range(memory + 1)))
 
@@ -113,11 +121,20 @@ class FitHints:
 
     def _requests_of(self, pod: Pod) -> Amounts:
         """What a waiting pod requests, without zeroes and names that nobody counts."""
-        return {
+        version = (pod.metadata.uid, pod.metadata.resource_version)
+        known = self._known.get(version)
+        if known is not None:
+            return known
+        found = {
             name: amount
             for name, amount in self._classes.class_of(pod).requests.items()
             if amount > 0 and (name in FIXED_RESOURCES or is_scalar(name))
         }
+        if version[1]:
+            if len(self._known) >= KNOWN_MAX:
+                self._known.clear()
+            self._known[version] = found
+        return found
 
 
 def _size(milli_cpu: int, memory_bytes: int) -> Size:

@@ -7,9 +7,11 @@ import pytest
 from asched.core.framework.points import Hint
 from asched.core.model.claim import DeviceClass
 from asched.core.model.decode import decode
+from asched.core.model.kinds import DEVICE_CLASS
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.resources.hints import FitHints
 from asched.core.state.cluster import Cluster
+from asched.core.state.facts import Seen
 from tests.builders import Json, NodeBuilder, PodBuilder, a_cluster, a_node, a_pod
 
 GPU = "example.com/gpu"
@@ -144,6 +146,20 @@ def test_whom_a_node_cannot_concern_its_hint_would_let_rest(seed: int) -> None:
         assert offered is not None
         if not set(sought) & set(offered):
             assert told.hint(pod, old, new) is Hint.SKIP
+
+
+def test_a_node_that_has_shrunk_concerns_nobody_unless_a_device_class_stands_in() -> None:
+    cluster = a_cluster()
+    hints = FitHints(cluster.classes, Delegation(cluster))
+    concerns = hints.registrations()[1].concerns
+    assert concerns is not None
+    large, small = n1(cpu="8").build(), n1(cpu="4").build()
+    assert not concerns.offered(large, small)
+    assert not concerns.offered(small, small)
+    assert concerns.offered(small, large)
+    assert concerns.offered(None, small)
+    cluster.apply(Seen(DEVICE_CLASS, decode(DeviceClass, GPUS)))
+    assert concerns.offered(large, small)
 
 
 def test_a_node_concerns_nobody_who_asks_for_far_more_than_it_has() -> None:
