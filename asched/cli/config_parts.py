@@ -7,9 +7,9 @@ Rules   a file with one document that is no ConfigMap is taken whole; otherwise 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 import yaml
 
 from asched.core.config.v1 import API_GROUP, KIND
@@ -19,8 +19,7 @@ LIST: Final = "List"
 POLICY: Final = "Policy"
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(msgspec.Struct, frozen=True):
     """One configuration; `where` says which one of the file, empty for the whole file."""
 
     text: str

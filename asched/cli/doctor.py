@@ -14,8 +14,9 @@ server cannot be reached, 2 for flags or configuration that make no sense.
 
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import Final
+
+from msgspec.structs import asdict
 
 from asched.cli import flags
 from asched.cli.flags import HelpRequested, UsageError, VersionRequested

@@ -6,12 +6,12 @@ Source  help text of kube-scheduler 1.36.2; release notes of 1.18 to 1.26 for th
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Flag:
+
+class Flag(msgspec.Struct, frozen=True):
     """One flag; `kind` is a key of `go_values.READERS`, `default` a text in that form."""
 
     name: str

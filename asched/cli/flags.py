@@ -8,8 +8,9 @@ Source  runs recorded from kube-scheduler 1.36.2 with each of its flags
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
 from typing import Any, Final
+
+import msgspec
 
 from asched.cli.flag_checks import check, check_shadow
 from asched.cli.flag_table import ALL, BY_NAME, BY_SHORT, REMOVED, Flag
@@ -45,8 +46,7 @@ class VersionRequested(Exception):  # noqa: N818 - not an error
         self.raw = raw
 
 
-@dataclass(frozen=True)
-class RunOptions:
+class RunOptions(msgspec.Struct, frozen=True):
     """Everything `asched run` was told. `given` holds only the flags that were written, by key."""
 
     config: str
@@ -75,7 +75,7 @@ class RunOptions:
     metrics: MetricsOptions
     policy: PolicyOptions
     gates: Mapping[str, bool]
-    given: Mapping[str, Any] = field(default_factory=dict)
+    given: Mapping[str, Any] = msgspec.field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
@@ -116,13 +116,13 @@ def parse(argv: Sequence[str]) -> RunOptions:
         raise UsageError(fault)
     groups: dict[str, Any] = {name: _fill(kind, values) for name, kind in _GROUPS.items()}
     named = {"gates", "given", "warnings", *_GROUPS}
-    plain = {f.name: values[f.name] for f in fields(RunOptions) if f.name not in named}
+    plain = {name: values[name] for name in RunOptions.__struct_fields__ if name not in named}
     every = (*gates.warnings, *warnings)
     return RunOptions(**plain, **groups, gates=gates.enabled, given=given, warnings=every)
 
 
 def _fill(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    return kind(**{f.name: values[f.name] for f in fields(kind)})
+    return kind(**{name: values[name] for name in kind.__struct_fields__})
 
 
 def _default(flag: Flag) -> Any:

@@ -10,10 +10,10 @@ Source  kubernetes/kubernetes v1.36 cmd/kube-scheduler/app/options
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
 
 import yaml
+from msgspec.structs import replace
 
 from asched import names
 from asched.cli.flag_checks import METRIC_AND_LABEL

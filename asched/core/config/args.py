@@ -6,8 +6,9 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from asched import names
 
@@ -18,16 +19,14 @@ SYSTEM_DEFAULTING: Final = "System"
 LIST_DEFAULTING: Final = "List"
 
 
-@dataclass(frozen=True, slots=True)
-class ResourceSpec:
+class ResourceSpec(msgspec.Struct, frozen=True):
     """A resource that takes part in a score, and how much."""
 
     name: str = ""
     weight: int = 1
 
 
-@dataclass(frozen=True, slots=True)
-class UtilizationShapePoint:
+class UtilizationShapePoint(msgspec.Struct, frozen=True):
     """One corner of a piecewise linear function: utilization 0..100 in per cent, score 0..10."""
 
     utilization: int = 0
@@ -37,15 +36,13 @@ class UtilizationShapePoint:
 CPU_AND_MEMORY: Final = (ResourceSpec("cpu", 1), ResourceSpec("memory", 1))
 
 
-@dataclass(frozen=True, slots=True)
-class RequestedToCapacityRatio:
+class RequestedToCapacityRatio(msgspec.Struct, frozen=True):
     """The function used by the strategy of that name."""
 
     shape: tuple[UtilizationShapePoint, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ScoringStrategy:
+class ScoringStrategy(msgspec.Struct, frozen=True):
     """How NodeResourcesFit scores."""
 
     type: str = LEAST_ALLOCATED
@@ -57,8 +54,7 @@ class ScoringStrategy:
 NO_STRATEGY: Final = ScoringStrategy("", ())
 
 
-@dataclass(frozen=True, slots=True)
-class NodeResourcesFitArgs:
+class NodeResourcesFitArgs(msgspec.Struct, frozen=True):
     """`ignored_resources` are full names; `ignored_resource_groups` the part before the slash."""
 
     ignored_resources: tuple[str, ...] = ()
@@ -66,22 +62,19 @@ class NodeResourcesFitArgs:
     scoring_strategy: ScoringStrategy = ScoringStrategy()
 
 
-@dataclass(frozen=True, slots=True)
-class NodeResourcesBalancedAllocationArgs:
+class NodeResourcesBalancedAllocationArgs(msgspec.Struct, frozen=True):
     """The resources whose utilization should be alike; every weight must be 1."""
 
     resources: tuple[ResourceSpec, ...] = CPU_AND_MEMORY
 
 
-@dataclass(frozen=True, slots=True)
-class NodeAffinityArgs:
+class NodeAffinityArgs(msgspec.Struct, frozen=True):
     """`added_affinity` is the v1.NodeAffinity as it was written, checked, or None."""
 
     added_affinity: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class TopologySpreadConstraint:
+class TopologySpreadConstraint(msgspec.Struct, frozen=True):
     """A default constraint; `label_selector` must stay None, it is deduced for each pod."""
 
     max_skew: int = 0
@@ -94,48 +87,42 @@ class TopologySpreadConstraint:
     match_label_keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PodTopologySpreadArgs:
+class PodTopologySpreadArgs(msgspec.Struct, frozen=True):
     """`System` stands for upstream's two built-in constraints, `List` for those given here."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = SYSTEM_DEFAULTING
 
 
-@dataclass(frozen=True, slots=True)
-class InterPodAffinityArgs:
+class InterPodAffinityArgs(msgspec.Struct, frozen=True):
     """`hard_pod_affinity_weight` 0..100 scores the symmetry of required affinity; 0 is kept."""
 
     hard_pod_affinity_weight: int = 1
     ignore_preferred_terms_of_existing_pods: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class VolumeBindingArgs:
+class VolumeBindingArgs(msgspec.Struct, frozen=True):
     """`shape` None is "not given"; it belongs to the gate StorageCapacityScoring."""
 
     bind_timeout_s: int = 600
     shape: tuple[UtilizationShapePoint, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class DynamicResourcesArgs:
+class DynamicResourcesArgs(msgspec.Struct, frozen=True):
     """Timeouts of allocation and of binding conditions; None where the feature gate is off."""
 
     filter_timeout_ns: int | None = 10_000_000_000
     binding_timeout_ns: int | None = 600_000_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class DefaultPreemptionArgs:
+class DefaultPreemptionArgs(msgspec.Struct, frozen=True):
     """How many candidate nodes a dry run looks at: the larger of a share and a number."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
 
 
-@dataclass(frozen=True, slots=True)
-class CoschedulingArgs:
+class CoschedulingArgs(msgspec.Struct, frozen=True):
     """As kubernetes-sigs/scheduler-plugins has them, and two of our own: how long what is left of a
     group's minResources is held after the last of its pods was placed, and whether asched writes
     the status of PodGroups. `pod_group_reject_percentage` changes nothing: no pod waits at Permit.
@@ -148,8 +135,7 @@ class CoschedulingArgs:
     status_controller: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class CheckAndHoldArgs:
+class CheckAndHoldArgs(msgspec.Struct, frozen=True):
     """Our own: which ProvisioningRequests are ours to answer, and for how long the places of one
     that was accepted are held if it does not say.
     """
@@ -158,8 +144,7 @@ class CheckAndHoldArgs:
     hold_s: int = 600
 
 
-@dataclass(frozen=True, slots=True)
-class BackfillArgs:
+class BackfillArgs(msgspec.Struct, frozen=True):
     """Our own: how many gangs and pods that wait are promised a start, how far away one may be, and
     whether it may rest on how long equal pods took. The largest number of all profiles counts.
     """
@@ -169,8 +154,7 @@ class BackfillArgs:
     learn_durations: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CapacitySchedulingArgs:
+class CapacitySchedulingArgs(msgspec.Struct, frozen=True):
     """Our own: whether a namespace that stays within its min is refused for nobody's borrowing, and
     whether asched writes the status of ElasticQuotas. scheduler-plugins has no such args: it
     refuses it, and has a controller of its own for the other.

@@ -9,8 +9,10 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/scheduler.go, profile/profile.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Final
+
+import msgspec
+from msgspec.structs import replace
 
 from asched import names
 from asched.core.config.args import NodeResourcesFitArgs
@@ -34,8 +36,7 @@ from asched.core.config.validate_args import node_resources_fit
 JITTER_FACTOR: Final = 1.2
 
 
-@dataclass(frozen=True, slots=True)
-class Constructed:
+class Constructed(msgspec.Struct, frozen=True):
     """What runs: the configuration as completed, its profiles, extenders in order of use."""
 
     configuration: SchedulerConfiguration

@@ -13,8 +13,10 @@ import binascii
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from asched.core.config import duration
 from asched.core.config.args import ARGS_TYPES, kind_of_args
@@ -76,15 +78,14 @@ def _pairs(value: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
     return value.pairs if isinstance(value, Repeating) else value.items()
 
 
-@dataclass
-class _Faults:
+class _Faults(msgspec.Struct):
     """Collects faults of one text; `prefix` stands before unknown fields of args."""
 
     base: Path = ()
     prefix: str = ""
     strict_prefix: str = ""
     nested: bool = False
-    found: list[Problem] = field(default_factory=list)
+    found: list[Problem] = msgspec.field(default_factory=list)
 
     def add(self, text: str, path: Path, severity: Severity, hint: str = "") -> None:
         start = self.strict_prefix if severity is Severity.STRICT else self.prefix

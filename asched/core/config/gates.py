@@ -11,8 +11,9 @@ Source  help text and start-up errors of kube-scheduler 1.36.2
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from asched.core.config.gate_table import GATES, LOCKED, PARENTS
 from asched.core.config.problem import quoted
@@ -88,8 +89,7 @@ class GateError(Exception):
     """`--feature-gates` cannot be honoured; in kube-scheduler's words where it refuses it too."""
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureGates:
+class FeatureGates(msgspec.Struct, frozen=True):
     """The state of every gate, and what is to be told to the user."""
 
     enabled: Mapping[str, bool]

@@ -13,8 +13,9 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/runtime/framework.go
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from asched.core.config.in_tree import WHOLE, KnownPlugins, default_multi_point
 from asched.core.config.problem import Path, Problem, StartStage, did_you_mean, quoted
@@ -53,20 +54,18 @@ MAX_NODE_SCORE: Final = 100
 _INT64_MAX: Final = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class WeightedPlugin:
+class WeightedPlugin(msgspec.Struct, frozen=True):
     """A plugin at one point; `weight` is 0 where the point has no weights."""
 
     name: str
     weight: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class ResolvedProfile:
+class ResolvedProfile(msgspec.Struct, frozen=True):
     """A profile whose points are final: `points[p]` is what runs at p, in order."""
 
     profile: KubeSchedulerProfile
-    points: Mapping[str, tuple[WeightedPlugin, ...]] = field(default_factory=dict)
+    points: Mapping[str, tuple[WeightedPlugin, ...]] = msgspec.field(default_factory=dict)
 
     @property
     def scheduler_name(self) -> str:

@@ -11,9 +11,10 @@ Source  k8s.io/apimachinery/pkg/util/validation/field (v1.36), recordings of kub
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any, Final
+
+import msgspec
 
 #: How similar a known name must be to be offered as the one that was meant.
 LIKENESS: Final = 0.6
@@ -57,8 +58,7 @@ class NamedString(str):
 Path = tuple[str | int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True):
     """One fault; `nested` marks those found in plugin args, after the document itself."""
 
     stage: StartStage

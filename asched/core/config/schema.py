@@ -7,9 +7,10 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1,
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 from asched import names
 from asched.core.config.v1 import KIND, MULTI_POINT, POINTS
@@ -53,29 +54,26 @@ _NAMED_TEXTS: Final = frozenset(
 INT_LIMITS: Final = {Scalar.INT32: 2**31, Scalar.INT64: 2**63}
 
 
-@dataclass(frozen=True)
-class ListOf:
+class ListOf(msgspec.Struct, frozen=True):
     """A JSON array of one type."""
 
     item: "Type"
 
 
-@dataclass(frozen=True)
-class MapOf:
+class MapOf(msgspec.Struct, frozen=True):
     """A JSON object with free keys."""
 
     item: "Type"
 
 
-@dataclass(frozen=True)
-class Struct:
+class Struct(msgspec.Struct, frozen=True):
     """A JSON object with known fields; `name` is what Go's messages call it."""
 
     name: str
-    fields: Mapping[str, "Type"] = field(hash=False)
+    fields: Mapping[str, "Type"]
     package: str = "v1"
     #: Fields that Go embeds, by the embedded struct's name; messages show it.
-    embedded: Mapping[str, str] = field(default_factory=dict, hash=False)
+    embedded: Mapping[str, str] = {}
 
 
 Type = Scalar | ListOf | MapOf | Struct

@@ -6,9 +6,11 @@ Rules   nothing is dropped in silence: each entry of the old form is kept, chang
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any
+
+import msgspec
+from msgspec.structs import replace
 
 from asched.core.config.problem import Path, Problem, Severity, StartStage, path_text
 from asched.core.config.v1 import KubeSchedulerProfile
@@ -22,8 +24,7 @@ class Fate(Enum):
     UNSUPPORTED = "unsupported"
 
 
-@dataclass(frozen=True, slots=True)
-class Note:
+class Note(msgspec.Struct, frozen=True):
     """One entry of the old form and its fate."""
 
     fate: Fate
@@ -34,8 +35,7 @@ class Note:
         return f"{path_text(self.path)}: {self.text}" if self.path else self.text
 
 
-@dataclass(frozen=True, slots=True)
-class Translation:
+class Translation(msgspec.Struct, frozen=True):
     """The v1 document an old form means; unusable if there are problems."""
 
     form: str
@@ -56,14 +56,13 @@ class Translation:
         return replace(profile, always_check_all_filters=self.always_check_all_filters)
 
 
-@dataclass
-class Draft:
+class Draft(msgspec.Struct):
     """A translation in the making."""
 
     form: str
-    document: dict[str, Any] = field(default_factory=dict)
-    notes: list[Note] = field(default_factory=list)
-    problems: list[Problem] = field(default_factory=list)
+    document: dict[str, Any] = msgspec.field(default_factory=dict)
+    notes: list[Note] = msgspec.field(default_factory=list)
+    problems: list[Problem] = msgspec.field(default_factory=list)
 
     def kept(self, path: Path, text: str = "as it was") -> None:
         self.notes.append(Note(Fate.KEPT, path, text))

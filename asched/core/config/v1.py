@@ -11,8 +11,9 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/config/v1/
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from asched import names
 from asched.core.config.args import PluginArgs
@@ -34,16 +35,14 @@ PLACEMENT_POINTS: Final = (PLACEMENT_GENERATE, PLACEMENT_SCORE)
 POINTS: Final = (*names.EXTENSION_POINTS, *PLACEMENT_POINTS)
 
 
-@dataclass(frozen=True, slots=True)
-class PluginEntry:
+class PluginEntry(msgspec.Struct, frozen=True):
     """One entry of an `enabled` or `disabled` list; weight 0 is "not given"."""
 
     name: str = ""
     weight: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class PluginSet:
+class PluginSet(msgspec.Struct, frozen=True):
     """What one extension point (or multiPoint) enables and disables, in the order written."""
 
     enabled: tuple[PluginEntry, ...] = ()
@@ -53,16 +52,14 @@ class PluginSet:
 NO_PLUGINS: Final = PluginSet()
 
 
-@dataclass(frozen=True, slots=True)
-class PluginConfig:
+class PluginConfig(msgspec.Struct, frozen=True):
     """Args of one plugin: a record of `core.config.args`, a raw mapping, or None."""
 
     name: str = ""
     args: PluginArgs | Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class KubeSchedulerProfile:
+class KubeSchedulerProfile(msgspec.Struct, frozen=True):
     """A scheduler name and the plugins that decide for its pods.
 
     `plugins` maps each of POINTS and multiPoint to its set, defaults already merged in; a point
@@ -72,7 +69,7 @@ class KubeSchedulerProfile:
     scheduler_name: str = names.DEFAULT_SCHEDULER_NAME
     #: 0..100; 0 is adaptive; None follows the configuration's own value.
     percentage_of_nodes_to_score: int | None = None
-    plugins: Mapping[str, PluginSet] = field(default_factory=dict)
+    plugins: Mapping[str, PluginSet] = msgspec.field(default_factory=dict)
     plugin_configs: tuple[PluginConfig, ...] = ()
     #: Legacy Policy's alwaysCheckAllPredicates: a rejected node is shown to the remaining filters
     #: too.
@@ -87,8 +84,7 @@ class KubeSchedulerProfile:
         return self.plugins.get(point, NO_PLUGINS)
 
 
-@dataclass(frozen=True, slots=True)
-class LeaderElection:
+class LeaderElection(msgspec.Struct, frozen=True):
     """When this process may act; the Lease it competes for."""
 
     leader_elect: bool = True
@@ -112,8 +108,7 @@ class LeaderElection:
         return self.retry_period_ns / NS_PER_SECOND
 
 
-@dataclass(frozen=True, slots=True)
-class ClientConnection:
+class ClientConnection(msgspec.Struct, frozen=True):
     """How the API server is reached."""
 
     kubeconfig: str = ""
@@ -124,8 +119,7 @@ class ClientConnection:
     burst: int = 100
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderTLSConfig:
+class ExtenderTLSConfig(msgspec.Struct, frozen=True):
     """TLS of one extender; `*_data` are the decoded bytes and win over the files."""
 
     insecure: bool = False
@@ -138,16 +132,14 @@ class ExtenderTLSConfig:
     ca_data: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class ExtenderManagedResource:
+class ExtenderManagedResource(msgspec.Struct, frozen=True):
     """An extended resource that an extender looks after."""
 
     name: str = ""
     ignored_by_scheduler: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Extender:
+class Extender(msgspec.Struct, frozen=True):
     """An HTTP extender; an empty verb switches that capability off."""
 
     url_prefix: str = ""
@@ -168,8 +160,7 @@ class Extender:
         return self.http_timeout_ns / NS_PER_SECOND
 
 
-@dataclass(frozen=True, slots=True)
-class SchedulerConfiguration:
+class SchedulerConfiguration(msgspec.Struct, frozen=True):
     """The whole document; `core.config.validate` says whether it may be used."""
 
     #: Goroutines upstream; here an upper bound for calls made at once.
@@ -186,4 +177,4 @@ class SchedulerConfiguration:
     profiles: tuple[KubeSchedulerProfile, ...] = ()
     extenders: tuple[Extender, ...] = ()
     #: The feature gates it is read under; no part of the document.
-    gates: Mapping[str, bool] = field(default_factory=lambda: DEFAULT_GATES)
+    gates: Mapping[str, bool] = msgspec.field(default_factory=lambda: DEFAULT_GATES)

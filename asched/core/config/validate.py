@@ -6,8 +6,9 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/apis/config/validation/validat
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from asched import names
 from asched.core.config import duration

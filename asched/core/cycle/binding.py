@@ -10,11 +10,10 @@ that a failure can no longer be a plain rejection.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (bindingCycle)
 """
 
-import dataclasses
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 from msgspec.structs import replace
 
 from asched import names
@@ -35,8 +34,7 @@ from asched.core.state.facts import Answer, Bound, TimedOut
 Steps = Generator[Effect, Answer, Any]
 
 
-@dataclass(slots=True)
-class Binding:
+class Binding(msgspec.Struct):
     """One pod on its way to its node."""
 
     context: SchedulerContext
@@ -325,7 +323,7 @@ class Binding:
         if given_back:
             context.queue.move(freed, context.now_s)
         told = unschedulable if status.is_rejection else error
-        failed = dataclasses.replace(told(status.message), was_nominated=self.was_nominated)
+        failed = replace(told(status.message), was_nominated=self.was_nominated)
         yield from fail(context, attempt, failed)
 
 

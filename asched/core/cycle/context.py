@@ -1,8 +1,9 @@
 """The scheduler context: what the scheduling cycle, the binding cycle and failures share."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
 
 from asched.core.cycle.company import Company
 from asched.core.cycle.decided import FirstLooks, Patterns
@@ -52,8 +53,7 @@ class Beside(Protocol):
         """What was found so far, as JSON."""
 
 
-@dataclass
-class SchedulerContext:
+class SchedulerContext(msgspec.Struct):
     """`counter_s` measures durations, `now_s` is the time of this turn (both in seconds)."""
 
     cluster: Cluster
@@ -64,10 +64,10 @@ class SchedulerContext:
     counter_s: Callable[[], float]
     seed: int = 0
     now_s: float = 0.0
-    waiting: WaitingPods = field(default_factory=WaitingPods)
-    histories: Histories = field(default_factory=Histories)
-    patterns: Patterns = field(default_factory=Patterns)
-    first_looks: FirstLooks = field(default_factory=FirstLooks)
+    waiting: WaitingPods = msgspec.field(default_factory=WaitingPods)
+    histories: Histories = msgspec.field(default_factory=Histories)
+    patterns: Patterns = msgspec.field(default_factory=Patterns)
+    first_looks: FirstLooks = msgspec.field(default_factory=FirstLooks)
     #: Whether a pod's status tells where it is going while that takes long.
     announces_places: bool = True
     #: Whether the event of a pod that fits nowhere ends with how to ask why.
@@ -161,8 +161,7 @@ class SchedulerContext:
             self.observer.plugin_ran(plugin, point, status.code.text, duration_s)
 
 
-@dataclass(slots=True)
-class Attempt:
+class Attempt(msgspec.Struct):
     """One try at one pod. The id seeds its tie-breaks; times are in seconds."""
 
     id: int

@@ -9,8 +9,9 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (handleSchedul
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from asched import names
 from asched.core.cycle.context import Attempt, SchedulerContext
@@ -34,8 +35,7 @@ CLEARED: Final = Nomination("")
 KEPT: Final = Nomination(None)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(msgspec.Struct, frozen=True):
     """Why an attempt came to nothing, in the words in which it is told.
 
     Without rejectors the queue takes it for an error, whatever the reason. `rejection` is what

@@ -6,9 +6,10 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
+
+import msgspec
 
 from asched.core.cycle.company import Company
 from asched.core.cycle.context import Attempt, SchedulerContext
@@ -28,8 +29,7 @@ WAITING_ON_PREEMPTION: Final = f"{UNSCHEDULABLE}, pod group is waiting for preem
 ASKED_TO_WAIT: Final = "one or more plugins asked to wait and no plugin rejected pod"
 
 
-@dataclass(slots=True)
-class GroupAttempt:
+class GroupAttempt(msgspec.Struct):
     """One try at all waiting pods of a group, in the order in which they are tried.
 
     `key` is "namespace/name". `id`, `pod` and `started_s` are those of the pod that was popped.
@@ -41,11 +41,11 @@ class GroupAttempt:
     id: int
     pod: Pod
     started_s: float  # of the duration counter
-    nominated: dict[str, str] = field(default_factory=dict)
+    nominated: dict[str, str] = msgspec.field(default_factory=dict)
     #: whether others had their turn meanwhile, to whom its places were taken
     was_seen: bool = False
     #: by uid and node, of the latter
-    freed: dict[tuple[str, str], Pod] = field(default_factory=dict)
+    freed: dict[tuple[str, str], Pod] = msgspec.field(default_factory=dict)
 
     @property
     def runner(self) -> Runner:
@@ -103,8 +103,7 @@ def _order(attempt: Attempt) -> tuple[int, float, str, str]:
     return -(pod.spec.priority or 0), first_s, metadata.creation_timestamp or "", metadata.name
 
 
-@dataclass(slots=True)
-class Tried:
+class Tried(msgspec.Struct):
     """What the trial of one pod came to.
 
     A pod has a place (`decision`), or a `failure`, or both: then the place is free once
@@ -147,8 +146,7 @@ class Result(Enum):
     ERROR = "error"
 
 
-@dataclass(slots=True)
-class Outcome:
+class Outcome(msgspec.Struct):
     """What the trial of a group came to. After an error, `tried` may hold fewer pods.
 
     `message` is what the pods hear if it is the group's fault. `proof`: what the search for places
@@ -158,7 +156,7 @@ class Outcome:
 
     result: Result
     message: str
-    tried: list[Tried] = field(default_factory=list)
+    tried: list[Tried] = msgspec.field(default_factory=list)
     #: some pod has a place only once others have gone
     needs_room: bool = False
     #: what keeps pods that have places from starting, where that is not for want of others

@@ -13,7 +13,8 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go (podG
 """
 
 from collections.abc import Generator
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext

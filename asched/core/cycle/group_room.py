@@ -17,7 +17,6 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one_podgroup.go
 """
 
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 from asched.core.cycle.context import SchedulerContext
@@ -137,7 +136,6 @@ class Vain:
                 self._until.pop(next(iter(self._until)))
 
 
-@dataclass(slots=True)
 class Evictions(Background):
     """The evictions for a group. They end when all victims have gone: then its pods are tried at
     once. Whoever rejected them may not have heard of those who left while they were held back, nor

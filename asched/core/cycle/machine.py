@@ -20,10 +20,10 @@ Bounds  TURN_S of cycles a turn, and none while half a list is known (`backlog.p
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import force_setattr
 
 from asched.core.cycle import group_waiting, quota_warnings, request_cycle, start_keeping
@@ -64,8 +64,7 @@ BINDINGS_MAX: Final = 512
 Steps = Generator[Effect, Answer, Any]
 
 
-@dataclass(slots=True, eq=False)
-class _Task:
+class _Task(msgspec.Struct, eq=False):
     """A generator with an open question, and who gets its result. `turn` as in `Effect`; 0 before
     the first question. `binds`: it is (part of) a binding.
     """

@@ -18,8 +18,9 @@ request has to look for another place (`request_cycle.py`).
 Bounds  PODS_MAX slots a request; one entry for each slot, and for each pod that has one.
 """
 
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 from asched.core.cycle.context import SchedulerContext
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
@@ -33,8 +34,7 @@ OWNERS: Final = "ProvisioningRequest"
 PODS_MAX: Final = 5_000
 
 
-@dataclass(slots=True, eq=False)
-class Slot:
+class Slot(msgspec.Struct, eq=False):
     """A place for one pod to come. `node` is "" while it is homeless."""
 
     owner: str
@@ -44,22 +44,21 @@ class Slot:
     taken_by: str = ""  # the pod's uid
 
 
-@dataclass(slots=True, eq=False)
-class Booking:
+class Booking(msgspec.Struct, eq=False):
     """All slots of a request, held until `until_s` (since 1970)."""
 
     key: str
     uid: str
     until_s: float
-    slots: dict[str, Slot] = field(default_factory=dict)  # by owner
+    slots: dict[str, Slot] = msgspec.field(default_factory=dict)  # by owner
     #: pod set -> owner -> slot that nobody has
-    free: dict[int, dict[str, Slot]] = field(default_factory=dict)
+    free: dict[int, dict[str, Slot]] = msgspec.field(default_factory=dict)
     #: others lie on its room, or its node went
-    homeless: dict[str, Slot] = field(default_factory=dict)
+    homeless: dict[str, Slot] = msgspec.field(default_factory=dict)
     #: pod set -> one of its pods to come
-    likes: dict[int, PodInfo] = field(default_factory=dict)
+    likes: dict[int, PodInfo] = msgspec.field(default_factory=dict)
     #: uid -> a pod that has its place where the request has none
-    elsewhere: dict[str, PodInfo] = field(default_factory=dict)
+    elsewhere: dict[str, PodInfo] = msgspec.field(default_factory=dict)
 
     @property
     def is_consumed(self) -> bool:

@@ -19,9 +19,10 @@ Bounds  one attempt at a time, one begun a turn; WRITES_MAX writes at a time; pa
 
 import math
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Final, NamedTuple
+
+import msgspec
 
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle import request_status
@@ -53,8 +54,7 @@ class Work(NamedTuple):
     decides: bool
 
 
-@dataclass(slots=True, eq=False)
-class Tracked:
+class Tracked(msgspec.Struct, eq=False):
     """A request that has not ended. Times in seconds of turns."""
 
     key: str

@@ -9,8 +9,9 @@ Source  kubernetes/autoscaler cluster-autoscaler/provisioningrequest/conditions
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from asched.core.framework.effects import Patch
 from asched.core.model.kinds import PROVISIONING_REQUEST
@@ -63,8 +64,7 @@ class Where(NamedTuple):
     times: int
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """What the status shall say. `details` None: nothing is held any more."""
 
     conditions: tuple[Told, ...]

@@ -8,7 +8,8 @@ slot that is held there, so that others who have their turn meanwhile find it ta
 import math
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from asched.core.config.args import CheckAndHoldArgs
 from asched.core.cycle import request_book, request_status
@@ -37,8 +38,7 @@ from asched.core.state.facts import Answer
 from asched.core.state.pods import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
+class Found(msgspec.Struct, frozen=True):
     """What a request is told, and whether it is tried again later, or as soon as it does not lack
     the template any more.
     """

@@ -10,8 +10,10 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go (schedulingCyc
 """
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass, replace
 from typing import NamedTuple
+
+import msgspec
+from msgspec.structs import replace
 
 from asched import names
 from asched.core.cycle.binding import Binding, give_back
@@ -34,8 +36,7 @@ from asched.core.state.cluster import CannotAssumeError
 from asched.core.state.facts import Answer
 
 
-@dataclass(slots=True)
-class Background:
+class Background(msgspec.Struct):
     """What a PostFilter plugin does after the attempt, evictions for the most part."""
 
     context: SchedulerContext

@@ -10,9 +10,10 @@ Bounds  one reservation an owner, as many as the profiles say; WAITING_MAX owner
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from math import inf
 from typing import Final
+
+import msgspec
 
 from asched.core.config.args import BackfillArgs
 from asched.core.cycle.context import SchedulerContext
@@ -45,31 +46,30 @@ REPLAN_S: Final = 30.0
 GIVE_UP_S: Final = 300.0
 
 
-@dataclass(slots=True)
-class StartTimes:
+class StartTimes(msgspec.Struct):
     """What became of promises, and who waits for one. For `Cluster.singleton`."""
 
-    args: dict[str, BackfillArgs] = field(default_factory=dict)
+    args: dict[str, BackfillArgs] = msgspec.field(default_factory=dict)
     runners: object = None
     #: by owner: its order, and the key of a pod, of those that got no reservation
-    waiting: dict[str, tuple[Order, str]] = field(default_factory=dict)
+    waiting: dict[str, tuple[Order, str]] = msgspec.field(default_factory=dict)
     numbers: int = 0
     #: by owner: the start that was promised first, and why that is lost
-    lost: dict[str, tuple[float, str]] = field(default_factory=dict)
+    lost: dict[str, tuple[float, str]] = msgspec.field(default_factory=dict)
     #: what those who wait are to be told in the next turn: that something is not promised any more,
     #: and that pods which were only tried have left their nodes. At once would be in the midst of
     #: an attempt at the very pods, which would be tried again for it.
     has_moved: bool = False
-    freed: list[Pod] = field(default_factory=list)
+    freed: list[Pod] = msgspec.field(default_factory=list)
     #: searches that are under way: their pods lie on nodes on trial, and nothing is to be concluded
     searches: int = 0
     #: by `CHANGES`
-    outcomes: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = msgspec.field(default_factory=Counter)
     #: by cause, of those that were moved back
-    causes: Counter[str] = field(default_factory=Counter)
+    causes: Counter[str] = msgspec.field(default_factory=Counter)
     #: nodes' log at the last turn; pods by row as they were known then
     cursor: int = -2
-    known: dict[int, dict[str, PodInfo]] = field(default_factory=dict)
+    known: dict[int, dict[str, PodInfo]] = msgspec.field(default_factory=dict)
     ended_early_s: float = -inf
     reservations_max: int = 0
 

@@ -18,9 +18,9 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/extender.go, schedule_one.go,
 
 from collections import OrderedDict
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -53,8 +53,7 @@ IN_VAIN_MAX: Final = 10_000
 IN_VAIN_S: Final = 300.0
 
 
-@dataclass(frozen=True, slots=True)
-class Consulted:
+class Consulted(msgspec.Struct, frozen=True):
     """One extender, with the names of the resources it looks after."""
 
     config: Extender

@@ -8,9 +8,10 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/interface.go (PodGro
 
 from abc import abstractmethod
 from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from asched.core.framework.effects import Effect
 from asched.core.framework.placements import Mask
@@ -80,15 +81,14 @@ class GroupTrial(Protocol):
         """Pause if the slice of the budget is used up, then count so many steps."""
 
 
-@dataclass(frozen=True, slots=True)
-class RoomMade:
+class RoomMade(msgspec.Struct, frozen=True):
     """`places`: by uid, where pods of the group may go once those in the way have gone.
 
     `background` evicts them; None if all are on their way out. `victims` by key.
     """
 
     status: Status
-    places: Mapping[str, str] = field(default_factory=dict)
+    places: Mapping[str, str] = msgspec.field(default_factory=dict)
     background: Late | None = None
     victims: tuple[str, ...] = ()
 

@@ -20,10 +20,10 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/kube-scheduler/framework/
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Generator, Hashable, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -295,15 +295,13 @@ class ScorePlugin(CachedPlugin):
         return self.scaled(raw, self.bounds(raw, data), data)
 
 
-@dataclass(frozen=True, slots=True)
-class Nomination:
+class Nomination(msgspec.Struct, frozen=True):
     """What becomes of status.nominatedNodeName: None leaves it, "" clears it, a name sets it."""
 
     node: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PostFilterResult:
+class PostFilterResult(msgspec.Struct, frozen=True):
     """`background` goes on after the attempt (evictions); if it fails, or answers SKIP because
     nothing was left to be done, the pod is tried again at once. `withdraw` takes back what was
     noted for it, if it must not go on after all: the pod's group does not fit even so.

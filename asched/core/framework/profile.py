@@ -5,8 +5,9 @@ plugin and profile, and checks that each implements the points it was put at.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from asched.core.config.merge import ResolvedProfile
 from asched.core.framework.placements import PlacementGeneratePlugin, PlacementScorer
@@ -42,23 +43,20 @@ class CannotBuildError(Exception):
     """A profile that names a plugin nobody knows, or a plugin whose arguments do not make sense."""
 
 
-@dataclass(frozen=True, slots=True)
-class Scorer:
+class Scorer(msgspec.Struct, frozen=True):
     plugin: ScorePlugin
     weight: int
     pre_score: PreScorePlugin | None
 
 
-@dataclass(frozen=True, slots=True)
-class Filterer:
+class Filterer(msgspec.Struct, frozen=True):
     """A filter with the PreFilter half of the same plugin, if that is enabled too."""
 
     plugin: FilterPlugin
     pre_filter: PreFilterPlugin | None
 
 
-@dataclass(frozen=True)
-class Profile:
+class Profile(msgspec.Struct, frozen=True):
     """One scheduler name and everything that runs for its pods."""
 
     scheduler_name: str
@@ -78,8 +76,8 @@ class Profile:
     post_binds: tuple[PostBindPlugin, ...] = ()
     placement_generators: tuple[PlacementGeneratePlugin, ...] = ()
     placement_scorers: tuple[PlacementScorer, ...] = ()
-    registrations: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
-    extra_events: Mapping[str, tuple[Registration, ...]] = field(default_factory=dict)
+    registrations: Mapping[str, tuple[Registration, ...]] = msgspec.field(default_factory=dict)
+    extra_events: Mapping[str, tuple[Registration, ...]] = msgspec.field(default_factory=dict)
 
     @property
     def kinds(self) -> tuple[Kind, ...]:

@@ -13,11 +13,12 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go
 """
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from asched import names
 from asched.core.framework.attempt import Rejection
@@ -56,8 +57,7 @@ class NoNodesError(Exception):
     """The cluster has no node at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True):
     """The node of a pod. `evaluated` and `feasible` count nodes; `score` is the winner's total."""
 
     node: str

@@ -4,8 +4,9 @@ It is the narrow door for making room: reading is free, taking pods away happens
 `Cluster.supposing` and undoes itself, and everything else leaves as effects.
 """
 
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import NominatedPods
@@ -16,8 +17,7 @@ from asched.core.state.nominated import Nominator
 from asched.core.state.pods import PodInfo
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(msgspec.Struct, frozen=True):
     """A node that would have room without its victims, the most important one first.
 
     `violations`: how many of them a disruption budget does not allow to go.
@@ -29,8 +29,7 @@ class Candidate:
     violations: int
 
 
-@dataclass(frozen=True, slots=True)
-class Trial:
+class Trial(msgspec.Struct, frozen=True):
     """`seed` decides between equals; `extenders` is the chain of `core/extender`
     (`runner.ExtenderChain`), None if none is set. `in_placements`: the pod's group is tried in
     parts of the cluster, one after the other. `is_of_group`: room is made for the group alone, as a

@@ -11,12 +11,13 @@ Bounds  VARIANTS_MAX guesses.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from itertools import islice, product
 from typing import Final, Literal
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from asched.core.gang.plan import by_prices, by_size
 from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Problem
@@ -26,8 +27,7 @@ VARIANTS_MAX: Final = 24
 ROWS_A_STEP: Final = 50
 
 
-@dataclass(frozen=True)
-class Rule:
+class Rule(msgspec.Struct, frozen=True):
     """`owner` must be together with, apart from, or evenly spread with pods of the classes
     `about`. `domains` int[N]: the domain of each row, 0 for none.
 
@@ -42,8 +42,7 @@ class Rule:
     there: I64
 
 
-@dataclass(frozen=True)
-class Variant:
+class Variant(msgspec.Struct, frozen=True):
     """A problem whose classes are parts of others: `parents[c]` is the class that c was."""
 
     problem: Problem

@@ -8,9 +8,9 @@ that scheduler-plugins asks for.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -78,8 +78,7 @@ def _fill(held: I64, free: I64, wanted: int, part: npt.NDArray[np.float64], tier
     return left
 
 
-@dataclass(slots=True)
-class Room:
+class Room(msgspec.Struct):
     """What of a cluster can be held for somebody: `names` of resources by axis, `free` of them on
     each row, and the names that no node has.
     """
@@ -87,7 +86,7 @@ class Room:
     names: list[str]
     wanted: I64
     free: I64
-    unknown: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = msgspec.field(default_factory=dict)
 
     @classmethod
     def of(cls, cluster: Cluster, wanted: Mapping[str, int]) -> "Room":

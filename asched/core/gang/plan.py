@@ -16,9 +16,9 @@ Bounds  PATTERNS_MAX patterns, CELLS_MAX of the table of patterns by rows (beyon
 """
 
 from collections.abc import Generator
-from dataclasses import dataclass
 from typing import Final, TypeVar
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -61,8 +61,7 @@ SAME_CHANGES: Final = 3
 PRICE_MAX: Final = 1_000_000
 
 
-@dataclass(frozen=True)
-class Patterns:
+class Patterns(msgspec.Struct, frozen=True):
     """What a row may hold. `times` int64[K]: rows of a kind; `kind` intp[N] of each row.
 
     All of it: `counts` int64[P, C], and `fit` bool[P, K], which of them a kind takes and could not

@@ -5,19 +5,19 @@ It says less than the rules do. What is impossible here is impossible; what is p
 still to be asked of the filters.
 """
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Self
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 
-@dataclass(frozen=True)
-class Problem:
+class Problem(msgspec.Struct, frozen=True, dict=True):
     """C classes of pods, N rows, R amounts (the last one counts pods).
 
     counts   how many pods a class has
@@ -68,15 +68,13 @@ class Problem:
         return replace(self, counts=counts, needed=sum(counts))
 
 
-@dataclass(frozen=True)
-class Infeasible:
+class Infeasible(msgspec.Struct, frozen=True):
     """Proved: there is no place for the gang. `why` is the certificate, in words."""
 
     why: str
 
 
-@dataclass(frozen=True)
-class Unknown:
+class Unknown(msgspec.Struct, frozen=True):
     """Nothing was found, nothing was proved."""
 
     why: str

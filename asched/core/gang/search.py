@@ -11,9 +11,9 @@ Bounds  the board says when it is enough (`Board.goes_on`); one remembered state
 """
 
 from collections.abc import Callable, Generator, Hashable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final, Protocol, TypeVar
 
+import msgspec
 import numpy as np
 
 from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Unknown
@@ -66,8 +66,7 @@ class Board(Protocol):
         """What is asked of the board, in as many turns as that takes."""
 
 
-@dataclass(slots=True)
-class _Frame:
+class _Frame(msgspec.Struct):
     """`moves` that are left to be tried from a state, each (class, row)."""
 
     moves: Iterator[tuple[int, int]]
@@ -75,14 +74,13 @@ class _Frame:
     made: tuple[int, int] | None = None
 
 
-@dataclass
-class _Walk:
+class _Walk(msgspec.Struct):
     board: Board
     left: list[int]
-    placed: list[tuple[int, int]] = field(default_factory=list)
+    placed: list[tuple[int, int]] = msgspec.field(default_factory=list)
     #: row -> how many of each class stand there
-    held: dict[int, list[int]] = field(default_factory=dict)
-    seen: set[Any] = field(default_factory=set)
+    held: dict[int, list[int]] = msgspec.field(default_factory=dict)
+    seen: set[Any] = msgspec.field(default_factory=set)
     #: proofs hold only if nothing else was refused than what the rules refuse
     refused: bool = False
 

@@ -6,9 +6,9 @@ Nothing here knows a rule: what fits by these amounts is tried by all rules afte
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -40,8 +40,7 @@ class Promised(NamedTuple):
         return self.start_s <= at_s < self.end_s
 
 
-@dataclass(frozen=True, slots=True)
-class Demand:
+class Demand(msgspec.Struct, frozen=True):
     """`count` equal pods that need `amounts` int64[R+1] each, on rows of `within` bool[N]."""
 
     amounts: I64

@@ -19,9 +19,11 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/client-go/tools/leaderele
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from asched.core.model.timestamp import micro_time, microseconds
 
@@ -36,8 +38,7 @@ RELEASED_DURATION_S: Final = 1
 YOUNG_S: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class Rules:
+class Rules(msgspec.Struct, frozen=True):
     """Times in seconds. `lease_s` > `renew_s` > `retry_s` x JITTER_FACTOR."""
 
     identity: str
@@ -51,8 +52,7 @@ class Rules:
         return max(int(self.lease_s), 1)
 
 
-@dataclass(frozen=True, slots=True)
-class LeaseRecord:
+class LeaseRecord(msgspec.Struct, frozen=True):
     """A Lease's spec, as far as the election reads or writes it; times as the API spells them."""
 
     holder: str = ""
@@ -96,35 +96,30 @@ class LeaseRecord:
 # --- what is asked of the outside -----------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
+class Read(msgspec.Struct, frozen=True):
     """GET the lease; answer with `found` or `failed`."""
 
 
-@dataclass(frozen=True, slots=True)
-class CreateLease:
+class CreateLease(msgspec.Struct, frozen=True):
     """POST the lease; answer with `written` or `failed`."""
 
     record: LeaseRecord
 
 
-@dataclass(frozen=True, slots=True)
-class WriteLease:
+class WriteLease(msgspec.Struct, frozen=True):
     """PUT over `lease`, whose version guards; answer with `written` or `failed`."""
 
     lease: Mapping[str, Any]
     record: LeaseRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(msgspec.Struct, frozen=True):
     """Call `woke` at this time."""
 
     until_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Lost:
+class Lost(msgspec.Struct, frozen=True):
     """Leadership is over for this process."""
 
 

@@ -9,7 +9,8 @@ which one pod came early and the last one late would go before one that was comp
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from asched.core.config.args import CoschedulingArgs
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD_GROUP, Kind
@@ -19,8 +20,7 @@ from asched.core.queue.waking import Woken
 from asched.core.state.pod_groups import group_key
 
 
-@dataclass(frozen=True, slots=True)
-class Gangs:
+class Gangs(msgspec.Struct, frozen=True):
     """Whether pods of groups are tried as one, and whether in several placements. Those of groups
     that a label tells are where their profile, one of `coscheduled` by name, says so.
     `makes_room`: others leave for a group as a whole, not for one of its pods after the other.
@@ -28,7 +28,7 @@ class Gangs:
 
     tries_groups: bool = False
     tries_placements: bool = False
-    coscheduled: Mapping[str, CoschedulingArgs] = field(default_factory=dict)
+    coscheduled: Mapping[str, CoschedulingArgs] = msgspec.field(default_factory=dict)
     makes_room: bool = False
 
     @property

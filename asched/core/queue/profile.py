@@ -1,8 +1,9 @@
 """What the queue knows of a profile."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from asched.core.framework.points import Registration
 from asched.core.model.pod import Pod
@@ -13,8 +14,7 @@ if TYPE_CHECKING:
     from asched.core.framework.points import PreEnqueuePlugin
 
 
-@dataclass(frozen=True, slots=True)
-class QueueProfile:
+class QueueProfile(msgspec.Struct, frozen=True):
     """What the queue knows of a profile: data, never a plugin by name.
 
     `registrations` are resolved (`hints.registered`). All profiles sort alike: the first one's key
@@ -26,6 +26,6 @@ class QueueProfile:
     sort_key: Callable[[Pod, float], Any]
     registrations: Mapping[str, Sequence[Registration]]
     pre_enqueue: Sequence["PreEnqueuePlugin"] = ()
-    extra_events: Mapping[str, Sequence[Registration]] = field(default_factory=dict)
+    extra_events: Mapping[str, Sequence[Registration]] = msgspec.field(default_factory=dict)
     blame: Callable[[Pod, str], frozenset[str] | None] = lambda _pod, _left: None
     active_queue: MakeQueue = PodHeap

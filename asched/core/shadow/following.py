@@ -19,9 +19,11 @@ Bounds  AGAIN_MAX decisions wait for a second look, further ones keep what the f
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from asched import names
 from asched.core.cycle.context import SchedulerContext
@@ -47,8 +49,7 @@ LOOKS: Final = 4
 LOOKS_ENDING: Final = 32
 
 
-@dataclass(slots=True)
-class _Doubt:
+class _Doubt(msgspec.Struct):
     """A decision that differed. `until_s`: when it is due at the latest."""
 
     pod: Pod

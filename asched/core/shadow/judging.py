@@ -10,10 +10,10 @@ Bounds  STEPS_MAX of the cluster's budget a judgement: what costs more is not ju
 """
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.scheduling import failure_of, rejected

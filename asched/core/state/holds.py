@@ -18,9 +18,10 @@ Bounds  one hold per owner, one place per owner, node and pod or set of amounts.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Final, NamedTuple
+
+import msgspec
 
 from asched.core.state.nodes import NodeTable
 from asched.core.state.pods import PodInfo
@@ -46,8 +47,7 @@ class HeldPlace(NamedTuple):
     node_name: str
 
 
-@dataclass(slots=True)
-class Hold:
+class Hold(msgspec.Struct):
     """`places` that an owner holds until `until_s`, by the time that turns are told."""
 
     owner: str

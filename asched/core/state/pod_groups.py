@@ -10,9 +10,10 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/cache (state of pod gr
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from heapq import heapify, heappop
 from typing import Final
+
+import msgspec
 
 from asched.core.model.kinds import COSCHEDULING_GROUP, Kind
 from asched.core.model.pod import Pod
@@ -47,8 +48,7 @@ def coscheduled_key(key: str) -> str:
     return COSCHEDULED + key
 
 
-@dataclass(frozen=True, slots=True)
-class Gang:
+class Gang(msgspec.Struct, frozen=True):
     """`min_count` of the pods start together. `min_resources` are promised to all of them, and
     `timeout_s` is how long they wait for each other at most, where the object says so.
     """

@@ -16,10 +16,10 @@ Bounds  RESERVATIONS_MAX of `validate_args.py`; one entry per node of each.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -56,8 +56,7 @@ class Order(NamedTuple):
     number: int
 
 
-@dataclass(slots=True, eq=False)
-class Reservation:
+class Reservation(msgspec.Struct, eq=False):
     """Times in seconds since 1970. `needs` by name of node; `likes`: a pod of each of its classes.
     `is_hard`: every end that it rests on is. `first_s`: the start it was promised first, and
     `cause` why it is later than that. `there`: uids of pods on its nodes when it was made, of which
@@ -80,7 +79,7 @@ class Reservation:
     made_s: float = 0.0
     seen: int = -2
     woken_s: float | None = None
-    left: "Left | None" = field(default=None, repr=False)
+    left: "Left | None" = None
 
     @property
     def priority(self) -> int:

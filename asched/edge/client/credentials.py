@@ -15,12 +15,14 @@ import os
 import ssl
 from base64 import b64encode
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 from urllib.parse import urlsplit
+
+import msgspec
+from msgspec.structs import replace
 
 from asched.edge.certificates import Rotating, client_context, load_pem
 from asched.edge.client import exec_plugin
@@ -48,8 +50,7 @@ IN_CLUSTER_VARIABLE: Final = HOST_VARIABLE
 _SCHEMES: Final = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Source:
+class Source(msgspec.Struct, frozen=True):
     """Which configuration to load; empty strings are "not given"."""
 
     kubeconfig: str = ""

@@ -16,9 +16,9 @@ import random
 import socket
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from typing import Final
 
+import msgspec
 from msgspec.structs import replace
 
 from asched.core.framework.effects import COURTESY_LANES, AskExtender, Bind, Effect, EmitEvent, Lane
@@ -49,12 +49,11 @@ CONCURRENCY: Final[Mapping[Lane, int]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchOptions:
+class DispatchOptions(msgspec.Struct, frozen=True):
     """Bounds that a test or a configuration may change."""
 
-    concurrency: Mapping[Lane, int] = field(default_factory=lambda: CONCURRENCY)
-    queue_max: Mapping[Lane, int] = field(default_factory=lambda: QUEUE_MAX)
+    concurrency: Mapping[Lane, int] = msgspec.field(default_factory=lambda: CONCURRENCY)
+    queue_max: Mapping[Lane, int] = msgspec.field(default_factory=lambda: QUEUE_MAX)
     attempt_timeout_s: float = ATTEMPT_TIMEOUT_S
     seed: int = 0
 

@@ -12,13 +12,13 @@ import os
 from base64 import b64decode
 from binascii import Error as Base64Error
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
 import yaml
+from msgspec.structs import replace
 
 from asched import names
 from asched.edge.client import oidc
@@ -105,8 +105,7 @@ class _File(msgspec.Struct, rename="kebab"):
     contexts: list[_NamedContext] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Login:
+class Login(msgspec.Struct, frozen=True):
     """Where a server is and who we are to it, as configured. PEM in bytes; empty: not given."""
 
     server: str = ""

@@ -9,11 +9,11 @@ the next one of the same pod waits, so that an older one never lands after a new
 
 from collections import OrderedDict, deque
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
 from asched import names
@@ -31,8 +31,7 @@ QUEUE_MAX: Final[Mapping[Lane, int]] = {
 }
 
 
-@dataclass(slots=True, eq=False)
-class Job:
+class Job(msgspec.Struct, eq=False):
     """One effect on its way; `ids` are the effects that its outcome answers."""
 
     lane: Lane
@@ -48,7 +47,7 @@ class Job:
     #: The method of the last attempt.
     method: str = ""
     #: Where the folded patch of a pod is filed.
-    key: tuple[str, str] = field(default=("", ""))
+    key: tuple[str, str] = msgspec.field(default=("", ""))
 
 
 class JobQueue:

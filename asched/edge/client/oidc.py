@@ -15,7 +15,6 @@ import logging
 from base64 import b64decode, b64encode, urlsafe_b64decode
 from binascii import Error as Base64Error
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -47,8 +46,7 @@ DROPPED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Issuer:
+class Issuer(msgspec.Struct, frozen=True):
     """Where tokens come from, and who asks for them. `authorities` PEM; empty: the system's."""
 
     url: str
@@ -57,8 +55,7 @@ class Issuer:
     authorities: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
-class Provider:
+class Provider(msgspec.Struct, frozen=True):
     """As it stands in a kubeconfig."""
 
     issuer: Issuer

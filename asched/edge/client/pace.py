@@ -5,9 +5,10 @@ reflectors of one process share: turns with lists, and the news that the server 
 import asyncio
 import random
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import Final
+
+import msgspec
 
 from asched.edge.client.backoff import INITIAL_S, Backoff
 from asched.edge.client.errors import TransportError
@@ -33,15 +34,14 @@ RELISTS_PER_S: Final = 1.0
 RELISTS_SAVED: Final = 20
 
 
-@dataclass(slots=True)
-class ReflectorOptions:
+class ReflectorOptions(msgspec.Struct):
     """What the host hands in; the defaults are production's."""
 
     field_selector: str = ""
     label_selector: str = ""
     #: Try streaming lists first.
     streaming: bool = True
-    rng: random.Random = field(default_factory=random.Random)
+    rng: random.Random = msgspec.field(default_factory=random.Random)
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     clock: Callable[[], float] = monotonic
 

@@ -17,9 +17,10 @@ Refused. Status patches end after STATUS_ATTEMPTS, events after EVENT_ATTEMPTS (
 figures).
 """
 
-from dataclasses import dataclass
 from random import Random
 from typing import Final
+
+import msgspec
 
 from asched.core.framework.effects import (
     Bind,
@@ -63,8 +64,7 @@ _CONFLICT: Final = 409
 _OVERLOADED: Final = 429
 
 
-@dataclass(frozen=True, slots=True)
-class Again:
+class Again(msgspec.Struct, frozen=True):
     """Try again after a wait. `pause`: the lane, and those below it, wait as well."""
 
     wait_s: float

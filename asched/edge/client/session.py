@@ -7,7 +7,6 @@ in `watch.py`.
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from math import inf
 from typing import Any, Final, TypeVar
 
@@ -47,8 +46,7 @@ class ConfigData(msgspec.Struct):
     data: dict[str, str] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ConnectionOptions:
+class ConnectionOptions(msgspec.Struct, frozen=True):
     """How to reach the cluster. Empty strings are "not given"."""
 
     kubeconfig: str = ""

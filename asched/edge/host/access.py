@@ -14,11 +14,11 @@ import json
 import logging
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
+from msgspec.structs import replace
 
 from asched.edge.client.credentials import IN_CLUSTER_VARIABLE
 from asched.edge.client.errors import ApiError, ClientError, ConnectError, TransportError

@@ -12,12 +12,12 @@ import asyncio
 import logging
 import ssl
 from collections.abc import Generator
-from dataclasses import dataclass, field, replace
 from functools import partial
 from ipaddress import ip_address
 from typing import Any
 
-from msgspec.structs import force_setattr
+import msgspec
+from msgspec.structs import force_setattr, replace
 
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.confirmation import settle
@@ -47,14 +47,13 @@ from asched.edge.serve.tls import Certificates
 log = logging.getLogger("asched.extender")
 
 
-@dataclass(frozen=True, slots=True)
-class AdvisingPlan:
+class AdvisingPlan(msgspec.Struct, frozen=True):
     """`serving` names address, port and certificate; `client_ca_file` who may ask over TLS."""
 
     configuration: SchedulerConfiguration
     serving: ServingOptions
-    connection: ConnectionOptions = field(default_factory=ConnectionOptions)
-    plugins: Catalogue = field(default_factory=Catalogue)
+    connection: ConnectionOptions = msgspec.field(default_factory=ConnectionOptions)
+    plugins: Catalogue = msgspec.field(default_factory=Catalogue)
     follows: bool = True
     tls: bool = False
     client_ca_file: str = ""

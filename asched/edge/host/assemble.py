@@ -5,9 +5,10 @@ assemble here, so they run the same code.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
+
+import msgspec
 
 from asched import names
 from asched.core.config.construct import in_order_of_use
@@ -43,8 +44,7 @@ from asched.core.state.consumers import request_of
 from asched.core.state.nominated import Nominator
 
 
-@dataclass(frozen=True, slots=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True):
     """What surrounds the profiles: everything that a reload of the configuration leaves in
     place.
     """

@@ -17,8 +17,9 @@ import socket
 import uuid
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import Any, Final
+
+import msgspec
 
 from asched.core.cycle.orders import LeaderDied
 from asched.core.leader.election import (
@@ -63,8 +64,7 @@ def identity() -> str:
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
-@dataclass(frozen=True, slots=True)
-class Stand:
+class Stand(msgspec.Struct, frozen=True):
     """What is stood for: a lease, by its rules. `component` is named in events."""
 
     rules: Rules

@@ -12,10 +12,11 @@ import logging
 import signal
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
 
 from asched.core.config.gate_table import GATES
 from asched.core.config.v1 import SchedulerConfiguration
@@ -63,39 +64,37 @@ log = logging.getLogger("asched.process")
 LAG_EVERY_S: Final = 1.0
 
 
-@dataclass(frozen=True, slots=True)
-class RecordPlan:
+class RecordPlan(msgspec.Struct, frozen=True):
     """A recording to be."""
 
     path: Path
     bytes_max: int
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """Everything a process is told before it starts."""
 
     configuration: SchedulerConfiguration
-    connection: ConnectionOptions = field(default_factory=ConnectionOptions)
+    connection: ConnectionOptions = msgspec.field(default_factory=ConnectionOptions)
     bind_concurrency: int = CONCURRENCY[Lane.BINDING]
     #: Whether events of pods that fit nowhere end with how to ask why.
     advises: bool = False
     max_in_unschedulable_s: float = MAX_IN_UNSCHEDULABLE_S
     #: In how long all that is known is compared with the API server once; 0: only on demand.
     audit_period_s: float = AUDIT_PERIOD_S
-    dispatch: DispatchOptions = field(default_factory=DispatchOptions)
-    plugins: Catalogue = field(default_factory=Catalogue)
-    serving: ServingPlan = field(default_factory=ServingPlan)
+    dispatch: DispatchOptions = msgspec.field(default_factory=DispatchOptions)
+    plugins: Catalogue = msgspec.field(default_factory=Catalogue)
+    serving: ServingPlan = msgspec.field(default_factory=ServingPlan)
     #: Reads configuration and plugins anew; None if there is nothing to be read.
     reload: Callable[[], Wanted] | None = None
     #: The files it would read just now.
     files: Callable[[], Iterable[str]] = tuple
-    gates: Mapping[str, bool] = field(default_factory=dict)
+    gates: Mapping[str, bool] = msgspec.field(default_factory=dict)
     #: Where everything that decides is kept, and at most how many bytes of it; None for nowhere.
     record: RecordPlan | None = None
     #: Look on while another scheduler decides, and do nothing else.
     shadow: ShadowPlan | None = None
-    exposition: Exposition = field(default_factory=Exposition)
+    exposition: Exposition = msgspec.field(default_factory=Exposition)
     #: Asked when somebody wants to know.
     version: Callable[[], str] = str
 

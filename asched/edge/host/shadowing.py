@@ -13,9 +13,10 @@ import json
 import logging
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
+
+import msgspec
 
 from asched.core.cycle.machine import Machine
 from asched.core.shadow.following import Shadow
@@ -31,12 +32,11 @@ LOOK_S: Final = 0.1
 END_S: Final = 60.0
 
 
-@dataclass(frozen=True, slots=True)
-class ShadowPlan:
+class ShadowPlan(msgspec.Struct, frozen=True):
     """Where the report goes: a file as JSON, or standard output as text."""
 
     report: Path | None = None
-    tally: Tally = field(default_factory=Tally)
+    tally: Tally = msgspec.field(default_factory=Tally)
 
     def tell(self) -> None:
         """Write the report."""

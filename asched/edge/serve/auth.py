@@ -16,10 +16,12 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver plugin/pkg/{aut
 import asyncio
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from hashlib import sha256
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+import msgspec
+from msgspec.structs import replace
 
 from asched.edge.serve.identity import (
     ANONYMOUS,
@@ -84,8 +86,7 @@ class Remembered(Generic[V]):
             self._answers.popitem(last=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(msgspec.Struct, frozen=True):
     """What a request shows of its sender; header names in lower case."""
 
     headers: Sequence[tuple[str, str]] = ()

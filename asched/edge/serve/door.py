@@ -21,9 +21,10 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final, cast
+
+import msgspec
 
 from asched.edge.late_aiohttp import web
 
@@ -54,8 +55,7 @@ def connections_max() -> int:
     return max(min(CONNECTIONS_MAX, soft // DESCRIPTORS_SHARE), 1)
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(msgspec.Struct, frozen=True):
     """`in_all` 0: what `connections_max` says."""
 
     in_all: int = 0

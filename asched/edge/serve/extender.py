@@ -18,9 +18,9 @@ Bounds  NODES_BYTES_MAX of questions with whole nodes, NAMES_BYTES_MAX where the
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
+import msgspec
 import orjson
 
 from asched.core.extender import wire
@@ -55,8 +55,7 @@ class AdvisorFor(Protocol):
     def __call__(self, question: wire.Arguments | None) -> Advisor: ...
 
 
-@dataclass(frozen=True, slots=True)
-class Opinion:
+class Opinion(msgspec.Struct, frozen=True):
     """What the port needs: `is_ready` tells what is missing, empty for nothing."""
 
     advisor_for: AdvisorFor

@@ -13,8 +13,9 @@ Source  pages recorded from kube-scheduler 1.36.2 (component-base/metrics/promet
 import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
+
+import msgspec
 
 from asched.edge.serve.pages import NOSNIFF, NOT_FOUND, TEXT, Asked, Page
 
@@ -26,8 +27,7 @@ Probe = Callable[[], str]
 ROOTS: Final = ("healthz", "livez", "readyz")
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(msgspec.Struct, frozen=True):
     name: str
     probe: Probe
 

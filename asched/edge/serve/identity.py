@@ -7,10 +7,11 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/apiserver pkg/authenticat
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Final
 from urllib.parse import unquote
+
+import msgspec
 
 if TYPE_CHECKING:  # 40 ms, and whoever comes without a certificate needs none of it
     from cryptography import x509
@@ -20,14 +21,16 @@ AUTHENTICATED: Final = "system:authenticated"
 UNAUTHENTICATED: Final = "system:unauthenticated"
 
 
-@dataclass(frozen=True, slots=True)
-class User:
+class User(msgspec.Struct, frozen=True):
     """Somebody known, or `ANONYMOUS`."""
 
     name: str
     groups: tuple[str, ...] = ()
     uid: str = ""
-    extra: Mapping[str, tuple[str, ...]] = field(default_factory=dict, hash=False)
+    extra: Mapping[str, tuple[str, ...]] = {}
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.groups, self.uid))
 
 
 ANONYMOUS: Final = User(ANONYMOUS_NAME, (UNAUTHENTICATED,))
@@ -44,8 +47,7 @@ def known(
     return User(name, every, uid, dict(extra or {}))
 
 
-@dataclass(frozen=True, slots=True)
-class RequestHeaders:
+class RequestHeaders(msgspec.Struct, frozen=True):
     """Which headers a trusted proxy writes; names in lower case. `allowed_names` empty: any."""
 
     authorities: str = ""

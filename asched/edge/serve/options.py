@@ -4,8 +4,9 @@ The names are those of kube-scheduler's flags; times are in seconds, empty means
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final
+
+import msgspec
 
 #: kube-scheduler's default port, HTTPS only.
 SECURE_PORT: Final = 10259
@@ -17,8 +18,7 @@ class CannotServeError(Exception):
     """A certificate, key, address or port that cannot be used: one clear line."""
 
 
-@dataclass(frozen=True)
-class ServingOptions:
+class ServingOptions(msgspec.Struct, frozen=True):
     """The HTTPS port; 0 serves nothing. `tls_sni_cert_key` are (certificate file, key file,
     names).
     """
@@ -34,8 +34,7 @@ class ServingOptions:
     tls_sni_cert_key: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
 
 
-@dataclass(frozen=True)
-class AuthenticationOptions:
+class AuthenticationOptions(msgspec.Struct, frozen=True):
     """Who is asking."""
 
     authentication_kubeconfig: str = ""
@@ -51,8 +50,7 @@ class AuthenticationOptions:
     requestheader_username_headers: tuple[str, ...] = ("x-remote-user",)
 
 
-@dataclass(frozen=True)
-class AuthorizationOptions:
+class AuthorizationOptions(msgspec.Struct, frozen=True):
     """What they may see."""
 
     authorization_always_allow_paths: tuple[str, ...] = ALWAYS_ALLOWED
@@ -61,23 +59,21 @@ class AuthorizationOptions:
     authorization_webhook_cache_unauthorized_ttl: float = CACHE_TTL_S
 
 
-@dataclass(frozen=True)
-class AccessOptions:
+class AccessOptions(msgspec.Struct, frozen=True):
     """Both halves of the question who may see what."""
 
-    authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
-    authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
+    authentication: AuthenticationOptions = msgspec.field(default_factory=AuthenticationOptions)
+    authorization: AuthorizationOptions = msgspec.field(default_factory=AuthorizationOptions)
 
 
-@dataclass(frozen=True)
-class ServingPlan:
+class ServingPlan(msgspec.Struct, frozen=True):
     """What to serve; `flags` are shown on /flagz, the version in the live view, paths in `hidden`
     are not found.
     """
 
-    options: ServingOptions = field(default_factory=lambda: ServingOptions(secure_port=0))
-    access: AccessOptions = field(default_factory=AccessOptions)
-    flags: Mapping[str, str] = field(default_factory=dict)
+    options: ServingOptions = msgspec.field(default_factory=lambda: ServingOptions(secure_port=0))
+    access: AccessOptions = msgspec.field(default_factory=AccessOptions)
+    flags: Mapping[str, str] = msgspec.field(default_factory=dict)
     hidden: frozenset[str] = frozenset()
     version: str = ""
 

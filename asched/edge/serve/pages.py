@@ -4,9 +4,9 @@ Source  pages recorded from kube-scheduler 1.36.2
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 TEXT: Final = "text/plain; charset=utf-8"
@@ -15,23 +15,21 @@ JSON: Final = "application/json"
 NOSNIFF: Final[Mapping[str, str]] = {"X-Content-Type-Options": "nosniff"}
 
 
-@dataclass(frozen=True, slots=True)
-class Page:
+class Page(msgspec.Struct, frozen=True):
     """A status, a body and what the headers say of it."""
 
     body: bytes = b""
     status: int = 200
     content_type: str = TEXT
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = msgspec.field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
+class Asked(msgspec.Struct, frozen=True):
     """A request, as far as a page may depend on it. The query maps a name to all its values."""
 
     method: str
     path: str
-    query: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    query: Mapping[str, tuple[str, ...]] = msgspec.field(default_factory=dict)
     accept: str = ""
     body: bytes = b""
 

@@ -5,15 +5,15 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-base/metrics (o
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class Exposition:
+class Exposition(msgspec.Struct, frozen=True):
     """What was asked for: names of metrics, and by metric and label the values to be shown."""
 
     disabled: frozenset[str] = frozenset()
-    allowed: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
+    allowed: Mapping[str, Mapping[str, frozenset[str]]] = msgspec.field(default_factory=dict)
 
     @staticmethod
     def of(disabled: Iterable[str], allow_lists: Mapping[str, str]) -> "Exposition":

@@ -8,8 +8,9 @@ Rules   without a file every schedulerName that waiting pods and manifests name 
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from asched import names
 from asched.core.config.gates import DEFAULT_GATES

@@ -1,26 +1,23 @@
 """The tree of an expression. Macros are still calls here; the evaluator knows their shapes."""
 
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 
-@dataclass(frozen=True, slots=True)
-class Expression:
+
+class Expression(msgspec.Struct, frozen=True):
     position: int
 
 
-@dataclass(frozen=True, slots=True)
-class Literal(Expression):
+class Literal(Expression, frozen=True):
     value: Any
 
 
-@dataclass(frozen=True, slots=True)
-class Name(Expression):
+class Name(Expression, frozen=True):
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Select(Expression):
+class Select(Expression, frozen=True):
     """`operand.field`, or `operand.?field` where `optional`."""
 
     operand: Expression
@@ -28,8 +25,7 @@ class Select(Expression):
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Index(Expression):
+class Index(Expression, frozen=True):
     """`operand[key]`, or `operand[?key]` where `optional`."""
 
     operand: Expression
@@ -37,8 +33,7 @@ class Index(Expression):
     optional: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Call(Expression):
+class Call(Expression, frozen=True):
     """A function, method or operator; `target` is what stands before the dot."""
 
     function: str
@@ -46,16 +41,14 @@ class Call(Expression):
     arguments: tuple[Expression, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class ListLiteral(Expression):
+class ListLiteral(Expression, frozen=True):
     """`optional[i]` marks elements written `?element`."""
 
     items: tuple[Expression, ...]
     optional: tuple[bool, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class MapLiteral(Expression):
+class MapLiteral(Expression, frozen=True):
     keys: tuple[Expression, ...]
     values: tuple[Expression, ...]
     optional: tuple[bool, ...]

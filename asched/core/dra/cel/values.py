@@ -5,10 +5,11 @@ Equality holds between numbers of different kinds and is otherwise false between
 """
 
 import re
-from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
+
+import msgspec
 
 from asched.core.dra.cel.errors import CelRuntimeError
 from asched.core.model import quantity as quantities
@@ -28,15 +29,13 @@ class Uint(int):
     __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Quantity:
+class Quantity(msgspec.Struct, frozen=True):
     """A Kubernetes quantity, compared exactly."""
 
     value: Fraction
 
 
-@dataclass(frozen=True, slots=True)
-class Semver:
+class Semver(msgspec.Struct, frozen=True):
     """A semantic version 2.0.0; `build` takes no part in comparisons."""
 
     major: int
@@ -51,8 +50,7 @@ class Semver:
         return self.major, self.minor, self.patch, not self.prerelease, marks
 
 
-@dataclass(frozen=True, slots=True)
-class Optional:
+class Optional(msgspec.Struct, frozen=True):
     """`optional.of(x)`, or nothing where `is_present` is false."""
 
     is_present: bool
@@ -62,8 +60,7 @@ class Optional:
 NOTHING: Final = Optional(is_present=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Type:
+class Type(msgspec.Struct, frozen=True):
     """What `type(x)` answers."""
 
     name: str

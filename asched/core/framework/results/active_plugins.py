@@ -9,7 +9,8 @@ nobody walks past them at every point for every pod.
 """
 
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+
+import msgspec
 
 from asched.core.framework.points import (
     CachedPlugin,
@@ -20,8 +21,7 @@ from asched.core.framework.points import (
 from asched.core.framework.profile import Filterer, Profile, Scorer
 
 
-@dataclass(frozen=True, slots=True)
-class ActivePlugins:
+class ActivePlugins(msgspec.Struct, frozen=True):
     """Each point's plugins in profile order. `idle` are the names of those left out."""
 
     idle: frozenset[str]

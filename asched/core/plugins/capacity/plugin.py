@@ -18,8 +18,9 @@ Source    kubernetes-sigs/scheduler-plugins pkg/capacityscheduling
 
 from collections import Counter, OrderedDict
 from collections.abc import Generator, Hashable, Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar, Final
+
+import msgspec
 
 from asched import names
 from asched.core.config.args import CapacitySchedulingArgs
@@ -184,13 +185,12 @@ class CapacityScheduling(PreFilterPlugin, PostFilterPlugin):
         return self._tried.pop(pod.pod.uid)
 
 
-@dataclass(slots=True)
-class _Tried:
+class _Tried(msgspec.Struct):
     """Of an attempt that may pause: rows that were tried, and what came of it."""
 
-    rows: set[int] = field(default_factory=set)
-    candidates: dict[int, Candidate] = field(default_factory=dict)
-    told: Counter[str] = field(default_factory=Counter)
+    rows: set[int] = msgspec.field(default_factory=set)
+    candidates: dict[int, Candidate] = msgspec.field(default_factory=dict)
+    told: Counter[str] = msgspec.field(default_factory=Counter)
 
 
 def _still(tried: _Tried, victims: Victims, trial: Trial) -> Candidate | None:

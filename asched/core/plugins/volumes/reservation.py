@@ -13,7 +13,6 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/volumebindin
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 import msgspec
@@ -38,8 +37,7 @@ from asched.core.state.view import NodeView
 DEADLINE_EXCEEDED: Final = "context deadline exceeded"
 
 
-@dataclass(slots=True)
-class VolumeWrite:
+class VolumeWrite(msgspec.Struct):
     """One object to be changed. `version` is what the server made of it. `body` None: it says so
     already, or will once another pod of the group, which shares the claim, has written it.
     """
@@ -55,8 +53,7 @@ class VolumeWrite:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(msgspec.Struct, frozen=True):
     """Everything assumed for one pod on one node."""
 
     node: str

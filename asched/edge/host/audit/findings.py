@@ -5,9 +5,10 @@ Bounds  KEPT_MAX differences, the newest; a line for each part of the audit.
 
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from asched.core.model.timestamp import rfc3339
 
@@ -43,8 +44,7 @@ class Difference(NamedTuple):
         return told
 
 
-@dataclass(slots=True)
-class Ended:
+class Ended(msgspec.Struct):
     """How a part of the audit ended last: when (seconds since 1970, by a clock that is not set),
     how many objects it looked at, and what kept it from looking at all of them.
     """
@@ -55,12 +55,11 @@ class Ended:
     error: str = ""
 
 
-@dataclass(slots=True)
-class Report:
+class Report(msgspec.Struct):
     """What is known of audits so far."""
 
-    ended: dict[str, Ended] = field(default_factory=dict)
-    differences: deque[tuple[float, Difference]] = field(
+    ended: dict[str, Ended] = msgspec.field(default_factory=dict)
+    differences: deque[tuple[float, Difference]] = msgspec.field(
         default_factory=lambda: deque(maxlen=KEPT_MAX)
     )
     found: int = 0

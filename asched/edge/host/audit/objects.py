@@ -16,8 +16,9 @@ Bounds  the keys that are known of the kind; SUSPECTS_MAX suspects, beyond which
 
 import asyncio
 import logging
-from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
+
+import msgspec
 
 from asched.core.model.kinds import Kind
 from asched.core.state.audit import known, known_as
@@ -56,14 +57,13 @@ class Suspicion(NamedTuple):
 Suspects = dict[str, Suspicion]
 
 
-@dataclass(slots=True)
-class Compared:
+class Compared(msgspec.Struct):
     """What came of one comparison: objects looked at, differences, and suspects that nobody could
     decide about this time.
     """
 
     objects: int = 0
-    differences: list[Difference] = field(default_factory=list)
+    differences: list[Difference] = msgspec.field(default_factory=list)
     undecided: int = 0
 
 

@@ -10,9 +10,11 @@ Bounds  FILE_BYTES_MAX: a configuration is a ConfigMap at most.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from asched import names
 from asched.core.config.construct import Constructed, construct, election_faults
@@ -39,8 +41,7 @@ LINE_CHARS_MAX: Final = 1000
 LINES_MAX: Final = 100
 
 
-@dataclass(frozen=True, slots=True)
-class Located:
+class Located(msgspec.Struct, frozen=True):
     """A fault and its place; lines and columns count from 1."""
 
     file: str
@@ -78,8 +79,7 @@ class UnreadableFileError(Exception):
     """The file itself cannot be had; the text is one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedConfig:
+class LoadedConfig(msgspec.Struct, frozen=True):
     """A usable configuration. `profiles` and `extenders` are in the order of use."""
 
     configuration: SchedulerConfiguration
@@ -88,7 +88,7 @@ class LoadedConfig:
     warnings: tuple[str, ...] = ()
     #: What an old form became, line by line; None for a v1 file.
     translation: Translation | None = None
-    source: Source = field(default_factory=lambda: Source(""), repr=False)
+    source: Source = msgspec.field(default_factory=lambda: Source(""))
 
 
 def read_text(path: FilePath | str) -> str:

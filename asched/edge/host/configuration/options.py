@@ -1,11 +1,11 @@
 """What a process is told apart from its configuration, grouped as kube-scheduler's flags are."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+import msgspec
 
 
-@dataclass(frozen=True)
-class LogOptions:
+class LogOptions(msgspec.Struct, frozen=True):
     """Text or JSON, how much, and where; `vmodule` is (pattern, verbosity)."""
 
     logging_format: str
@@ -21,8 +21,7 @@ class LogOptions:
         return self.log_json_split_stream if as_json else self.log_text_split_stream
 
 
-@dataclass(frozen=True)
-class MetricsOptions:
+class MetricsOptions(msgspec.Struct, frozen=True):
     """Which metrics and labels are shown."""
 
     allow_metric_labels: Mapping[str, str]
@@ -30,8 +29,7 @@ class MetricsOptions:
     disabled_metrics: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class PolicyOptions:
+class PolicyOptions(msgspec.Struct, frozen=True):
     """Where a legacy Policy comes from."""
 
     policy_config_file: str

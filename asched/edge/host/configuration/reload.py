@@ -20,9 +20,11 @@ Bounds  the files are looked at every LOOK_S; lists are waited for LIST_S.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
 
 from asched.core.config.text import effective
 from asched.core.config.v1 import SchedulerConfiguration
@@ -76,12 +78,11 @@ REFUSALS: Final[tuple[type[Exception], ...]] = (
 Version = tuple[int, int, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(msgspec.Struct, frozen=True):
     """What files and flags say. `qps` <= 0 is no limit: kube-scheduler's default is none here."""
 
     configuration: SchedulerConfiguration
-    plugins: Catalogue = field(default_factory=Catalogue)
+    plugins: Catalogue = msgspec.field(default_factory=Catalogue)
     qps: float = 0.0
     burst: int = 0
 

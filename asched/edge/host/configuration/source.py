@@ -11,9 +11,9 @@ Source  sigs.k8s.io/yaml (v1.6), recordings of kube-scheduler 1.36.2
 import base64
 import json
 import math
-from dataclasses import dataclass, field
 from typing import Any, Final
 
+import msgspec
 import yaml
 
 from asched.core.config.decode import Repeating
@@ -45,14 +45,13 @@ _STRING_TAG: Final = "tag:yaml.org,2002:str"
 _MERGE_TAG: Final = "tag:yaml.org,2002:merge"
 
 
-@dataclass
-class Source:
+class Source(msgspec.Struct):
     """What a text holds. `places` are lines and columns, from 1, of every key and list item."""
 
     text: str
     document: Any = None
-    places: dict[Path, tuple[int, int]] = field(default_factory=dict)
-    problems: list[Problem] = field(default_factory=list)
+    places: dict[Path, tuple[int, int]] = msgspec.field(default_factory=dict)
+    problems: list[Problem] = msgspec.field(default_factory=list)
 
     def place(self, path: Path) -> tuple[int, int]:
         """Where a path stands, or the nearest part of it that is written in the file."""

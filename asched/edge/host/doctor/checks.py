@@ -9,10 +9,11 @@ import asyncio
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
+
+import msgspec
 
 from asched import names
 from asched.core.config.in_tree import KnownPlugins
@@ -65,8 +66,7 @@ OF_PLUGINS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Examination:
+class Examination(msgspec.Struct, frozen=True):
     """What is examined: a configuration, a way to the cluster, and for whom."""
 
     configuration: SchedulerConfiguration
@@ -78,7 +78,7 @@ class Examination:
     tries_groups: bool = False
     #: Whether rules that put taints on devices are (DRADeviceTaintRules).
     heeds_taint_rules: bool = False
-    known: KnownPlugins = field(default_factory=lambda: IN_TREE_POINTS)
+    known: KnownPlugins = msgspec.field(default_factory=lambda: IN_TREE_POINTS)
     #: What a user's plugin declares that it needs, by its name.
     rights_of: Callable[[str], Sequence[Right]] = lambda _name: ()
     clock_s: Callable[[], float] = time.time

@@ -7,11 +7,11 @@ Bounds  LIST_MAX objects of a list are looked at; READ_TIMEOUT_S for one request
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from asched.edge.client.errors import ApiError, Forbidden, NotFound
@@ -36,8 +36,7 @@ class State(StrEnum):
     SKIPPED = "skipped"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(msgspec.Struct, frozen=True):
     """One line: which check, how it stands, what was seen, and what to do about it."""
 
     check: str
@@ -46,8 +45,7 @@ class Finding:
     cure: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Identity:
+class Identity(msgspec.Struct, frozen=True):
     """Whose rights are looked at."""
 
     user: str

@@ -14,12 +14,13 @@ Bounds  EVENT_AGE_S; LIST_MAX objects of each list.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import quote
 
+import msgspec
 import yaml
+from msgspec.structs import replace
 
 from asched import names
 from asched.core.config.v1 import LeaderElection, SchedulerConfiguration
@@ -46,8 +47,7 @@ OURS: Final = "asched"
 Lease = tuple[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
+class Served(msgspec.Struct, frozen=True):
     """A workload that runs a scheduler: which names, under which lease (None: none)."""
 
     workload: str  # namespace/name

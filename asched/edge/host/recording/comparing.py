@@ -13,7 +13,6 @@ Bounds  WITHIN_S for a counterpart; NAMED_MAX differences keep their words, all 
 
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 import msgspec
@@ -48,19 +47,18 @@ class Difference(NamedTuple):
     why: str
 
 
-@dataclass
-class Findings:
+class Findings(msgspec.Struct):
     """`first`: the turn in which anything differed first, None if nothing did. `moved`: requests
     that were made in another turn, else equal.
     """
 
     first: int | None = None
     first_at_s: float = 0.0
-    then: list[str] = field(default_factory=list)
-    now: list[str] = field(default_factory=list)
+    then: list[str] = msgspec.field(default_factory=list)
+    now: list[str] = msgspec.field(default_factory=list)
     moved: int = 0
-    counts: Counter[str] = field(default_factory=Counter)
-    differences: list[Difference] = field(default_factory=list)
+    counts: Counter[str] = msgspec.field(default_factory=Counter)
+    differences: list[Difference] = msgspec.field(default_factory=list)
 
 
 class _Open(NamedTuple):

@@ -8,7 +8,8 @@ the reason why it fell otherwise.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+
+import msgspec
 
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.edge.host.clock import counter_s
@@ -22,8 +23,7 @@ from asched.edge.host.recording.rebuilt import Rebuilt
 from asched.edge.host.user_plugins.catalogue import Catalogue
 
 
-@dataclass
-class Replayed:
+class Replayed(msgspec.Struct):
     """What a replay found. Durations in seconds; `took_s` is that of the last run."""
 
     turns: int = 0

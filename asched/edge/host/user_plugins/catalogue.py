@@ -18,11 +18,12 @@ import re
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
+
+import msgspec
 
 from asched.core.config.problem import Problem, StartStage, did_you_mean
 from asched.core.framework.per_node.adapter import UnusablePluginError, adapt, methods_of
@@ -49,8 +50,7 @@ class PluginLoadError(Exception):
     """A plugin that cannot be loaded: one clear line; the cause has the traceback."""
 
 
-@dataclass(frozen=True)
-class UserPlugin:
+class UserPlugin(msgspec.Struct, frozen=True, dict=True):
     """A plugin of a user. `origin` says where it comes from, `given` whether by flag."""
 
     name: str

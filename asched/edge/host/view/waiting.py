@@ -8,8 +8,9 @@ Bounds  GROUPS_MAX groups are told, and EXAMPLES_MAX pods of each; REASONS_MAX d
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
+
+import msgspec
 
 from asched.core.cycle.decided import Refused
 from asched.core.cycle.history import Histories, Step
@@ -33,11 +34,10 @@ OTHERS: Final = ("", "other reasons")
 Why = tuple[tuple[str, str], ...]
 
 
-@dataclass(slots=True)
-class _Group:
+class _Group(msgspec.Struct):
     pods: int = 0
     oldest_s: float = 0.0
-    examples: list[str] = field(default_factory=list)
+    examples: list[str] = msgspec.field(default_factory=list)
 
 
 def why_of(queued: QueuedPod, histories: Histories) -> Why:

@@ -1,13 +1,13 @@
 """The doctor against an embedded API server: each ailment, its line and its cure."""
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from msgspec.structs import replace
 
 from asched.core.config.defaults import configuration, default_configuration
 from asched.core.config.v1 import LeaderElection
