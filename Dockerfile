@@ -43,6 +43,8 @@ RUN printf '#!/bin/sh\nexec /asched/bin/asched run "$@"\n' > /usr/local/bin/kube
  && chmod 0755 /usr/local/bin/kube-scheduler
 COPY --from=build /asched /asched
 COPY config /etc/asched/examples
+# The code of what a start imports, in one file; Python's own modules come without any.
+RUN /asched/bin/python -m asched.cli.packed_code
 # Numeric, so that runAsNonRoot can be checked. Nothing is written: the root may be read-only.
 USER 65532:65532
 EXPOSE 10259

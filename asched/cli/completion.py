@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 from typing import Any, Final
 
+from asched.cli.commands import COMMANDS, OWN_FLAGS, base_parser
 from asched.cli.flag_table import ALL
-from asched.cli.main import COMMANDS, OWN_FLAGS, base_parser
 
 SHELLS: Final = ("bash", "zsh")
 #: cobra's directives, as bits: the shell may offer files, or must not.

@@ -44,7 +44,7 @@ def main(argv: Sequence[str]) -> int:
         print(_help())
         return EXIT_OK
     except VersionRequested:
-        from asched.cli.main import installed_version
+        from asched.cli.commands import installed_version
 
         print(f"asched {installed_version()}")
         return EXIT_OK

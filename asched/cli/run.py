@@ -36,7 +36,7 @@ GATED_PAGES: Final = {"ComponentFlagz": "/flagz", "ComponentStatusz": "/statusz"
 
 def installed_version() -> str:
     """The version of the installed package."""
-    from asched.cli.main import installed_version as version
+    from asched.cli.commands import installed_version as version
 
     return version()
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from asched.cli.main import COMMANDS
+from asched.cli.commands import COMMANDS
 from tests.deploy.manifests import DEPLOY, container, documents, one, overlay, program, rendered
 from tests.shared import ROOT
 

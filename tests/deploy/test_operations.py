@@ -6,7 +6,7 @@ from pathlib import Path
 
 import yaml
 
-from asched.cli.main import COMMANDS
+from asched.cli.commands import COMMANDS
 from tests.deploy.manifests import DEPLOY, container, documents, one, rendered
 from tests.shared import ROOT
 

@@ -1,0 +1,141 @@
+"""`asched`: one door per command. A command is imported only when it is asked for.
+
+Exit status: 0 success; 1 it failed while running; 2 wrong usage or configuration; 130 interrupted.
+docs/operations.md lists them command by command. As `kubectl-asched` on the PATH it is the kubectl
+plugin `kubectl asched`.
+"""
+
+import argparse
+import gc
+import importlib
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import Any, Final
+
+#: Command -> the module that holds it. `run` reads kube-scheduler's flags itself.
+COMMANDS: Final = {
+    "run": "schedule pods of the current cluster (kube-scheduler's flags; see asched run --help)",
+    "demo": "place thousands of pods on an embedded API server, and watch",
+    "apiserver": "run an in-memory Kubernetes API server for trying things out",
+    "bench": "measure throughput with scheduler_perf's workload files",
+    "simulate": "what would be: more pods, more or fewer nodes, another configuration",
+    "plan": "decide where pods go, write it down, and have it so later, or not at all",
+    "dump": "write a cluster's objects to a file, without secrets, for simulate",
+    "sim": "live through simulated bad days, or repeat one by its seed",
+    "config": "check, view or migrate configuration files",
+    "replay": "repeat a recording of run --record, and compare the decisions",
+    "explain": "tell why a pod is where it is",
+    "top": "watch queues, rates, why pods wait, and nodes",
+    "ui": "the live view in a browser",
+    "shadow": "how the decisions of a shadowed scheduler compare with ours (run --shadow)",
+    "healthcheck": "ask a running scheduler whether it is well",
+    "extender": "answer a stock kube-scheduler as an HTTP extender, with plugins of your own",
+    "plugins": "list plugins, or start a new one",
+    "doctor": "what stands in the way: reach, rights, lease, rivals, each with its cure",
+    "completion": "print a completion script for bash or zsh",
+}
+#: Commands whose module reads its words itself, by kube-scheduler's rules for flags.
+OWN_FLAGS: Final = ("run", "doctor")
+KUBECTL_PLUGIN: Final = "kubectl-asched"
+EXIT_STATUS: Final = """\
+asched COMMAND --help tells more.
+
+exit status:
+  0    success; for run: an orderly stop
+  1    it failed while running: cluster out of reach, rights missing, leadership lost,
+       doctor found a problem, demo or bench found something broken
+  2    the command line or the configuration makes no sense
+  130  interrupted (Ctrl-C); 141: its output was no longer read, as in `| head`;
+       143: ended by SIGTERM before it was running
+"""
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Find the command and hand over. Never shows a traceback for what a user did."""
+    # Process 1 of a container never hears a signal it has no handler for: without this one, a pod
+    # that is deleted while it starts would be waited for until it is killed.
+    signal.signal(signal.SIGTERM, _end)
+    # The products here are too small for threads; starting these costs a tenth of a second of CPU.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # What imports make stays: looking through it for garbage takes a quarter of the start.
+    gc.disable()
+    try:
+        status = _command(sys.argv[1:] if arguments is None else arguments)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has read enough; nothing more can be said on it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
+    finally:
+        gc.enable()
+    return status
+
+
+def _end(*_: object) -> None:
+    sys.exit(128 + signal.SIGTERM)
+
+
+def _command(argv: list[str]) -> int:
+    """The collector is off until a command begins, for `run` until everything is listed."""
+    if argv and argv[0] in OWN_FLAGS:
+        own_status: int = importlib.import_module(f"asched.cli.{argv[0]}").main(argv[1:])
+        return own_status
+    parser = base_parser()
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    wanted = next((word for word in argv if not word.startswith("-")), "")
+    if wanted and wanted not in COMMANDS:
+        return _unknown(wanted)
+    for command, summary in COMMANDS.items():
+        if command == wanted:
+            importlib.import_module(f"asched.cli.{command}").add_parser(subparsers)
+        else:
+            subparsers.add_parser(command, help=summary)
+    args = parser.parse_args(argv)
+    gc.enable()
+    status: int = args.run(args)
+    return status
+
+
+def base_parser() -> argparse.ArgumentParser:
+    """The parser without its commands, under the name by which it was called."""
+    as_plugin = Path(sys.argv[0]).name == KUBECTL_PLUGIN
+    parser = argparse.ArgumentParser(
+        prog="kubectl asched" if as_plugin else "asched",
+        description="A second scheduler for Kubernetes.",
+        epilog=EXIT_STATUS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    return parser
+
+
+def _unknown(word: str) -> int:
+    from asched.core.config.problem import did_you_mean  # only who mistypes needs it
+
+    hint = did_you_mean(word, COMMANDS) or "asched --help lists them"
+    sys.stderr.write(f"asched: {word!r} is no command; {hint}\n")
+    return 2
+
+
+class _Version(argparse.Action):
+    """Looks the version up when it is asked for, and not before."""
+
+    def __init__(self, option_strings: list[str], dest: str, **more: Any) -> None:
+        super().__init__(option_strings, dest, nargs=0, **more)
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        parser.exit(message=f"asched {installed_version()}\n")
+
+
+def installed_version() -> str:
+    """The version of the installed package."""
+    from importlib.metadata import PackageNotFoundError, version  # 20 ms, a third of `--help`
+
+    try:
+        return version("asched")
+    except PackageNotFoundError:
+        return "unknown (not installed)"
