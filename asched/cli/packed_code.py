@@ -125,8 +125,13 @@ def main() -> int:
     """Import what a start imports, and pack it."""
     import importlib
 
-    for name in STARTS:
+    from asched.cli.late import LATE
+    from asched.core.plugins import PLUGINS, class_of
+
+    for name in (*STARTS, *LATE):
         importlib.import_module(name)
+    for name in PLUGINS:
+        class_of(name)
     count = write()
     sys.stdout.write(f"{count} modules in {PATH}\n")
     return 0

@@ -14,16 +14,16 @@ from typing import Final
 from asched.cli import flags, run_config
 from asched.cli.flag_text import flag_texts
 from asched.cli.flags import HelpRequested, RunOptions, UsageError, VersionRequested
-from asched.core.config.text import effective, to_yaml, without_keys
+from asched.core.config import text
 from asched.edge.client.errors import ConnectError
 from asched.edge.client.session import ConnectionOptions
+from asched.edge.host import shadowing
 from asched.edge.host.assemble import BUILD_ERRORS
+from asched.edge.host.configuration import policy_configmap
 from asched.edge.host.configuration.file import ConfigError, UnreadableFileError
-from asched.edge.host.configuration.policy_configmap import fetch_policy
 from asched.edge.host.configuration.reload import Wanted
 from asched.edge.host.loops import CannotStartError
 from asched.edge.host.process import Plan, RecordPlan, run_process
-from asched.edge.host.shadowing import ShadowPlan
 from asched.edge.host.user_plugins.catalogue import PluginLoadError, discover, plugin_files
 from asched.edge.serve.options import AccessOptions, CannotServeError, ServingPlan
 from asched.edge.telemetry import log
@@ -100,7 +100,7 @@ def plan_of(options: RunOptions) -> Plan:
     for warning in (*options.warnings, *warnings, *own):
         _warn(warning)
     if options.write_config_to:
-        _write(options.write_config_to, to_yaml(effective(wanted.configuration)))
+        _write(options.write_config_to, text.to_yaml(text.effective(wanted.configuration)))
     return Plan(
         configuration=wanted.configuration,
         connection=ConnectionOptions(
@@ -130,7 +130,7 @@ def plan_of(options: RunOptions) -> Plan:
         record=RecordPlan(Path(options.record), options.record_max_bytes)
         if options.record
         else None,
-        shadow=ShadowPlan(Path(options.shadow_report) if options.shadow_report else None)
+        shadow=shadowing.ShadowPlan(Path(options.shadow_report) if options.shadow_report else None)
         if options.shadow
         else None,
         exposition=exposition,
@@ -147,7 +147,9 @@ def _policy_text(options: RunOptions) -> str | None:
         kubeconfig=options.given.get("kubeconfig", ""), master=options.master
     )
     return asyncio.run(
-        fetch_policy(connection, policy.policy_configmap_namespace, policy.policy_configmap)
+        policy_configmap.fetch_policy(
+            connection, policy.policy_configmap_namespace, policy.policy_configmap
+        )
     )
 
 
@@ -160,10 +162,10 @@ def _write(path: str, text: str) -> None:
 
 def _tell(plan: Plan) -> None:
     """What this process was told, in kube-scheduler's words: flags from -v=1, all of it from 2."""
-    for name, text in sorted(plan.serving.flags.items()):
-        said.info('FLAG: --%s="%s"', name, text, extra={"v": 1})
+    for name, value in sorted(plan.serving.flags.items()):
+        said.info('FLAG: --%s="%s"', name, value, extra={"v": 1})
     if log.verbosity() >= 2:
-        document = to_yaml(without_keys(plan.configuration))
+        document = text.to_yaml(text.without_keys(plan.configuration))
         said.info("Using component config", extra={"v": 2, "config": document})
 
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from asched.cli import completion
+from asched.cli.commands import COMMANDS, main
 from asched.cli.completion import FILES, NO_FILES, candidates, full_parser
 from asched.cli.flag_table import ALL
-from asched.cli.commands import COMMANDS, main
 from tests.shared import ROOT
 
 PARSER = full_parser()

@@ -1,6 +1,8 @@
 """The plugin of docs/in-tree-plugins.md works as it is written, and the page names real files."""
 
 import re
+import sys
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -42,7 +44,10 @@ def test_the_files_it_names_exist() -> None:
 
 def test_one_line_in_the_table_makes_it_one_of_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     plugin = the_plugin()
-    monkeypatch.setattr(plugins, "PLUGINS", (*plugins.PLUGINS, plugin))
+    monkeypatch.setitem(plugins.PLUGINS, plugin.name, "team_nodes")
+    module = ModuleType("asched.core.plugins.team_nodes")
+    vars(module)[plugin.name] = plugin
+    monkeypatch.setitem(sys.modules, module.__name__, module)
     made = plugins.in_tree({})[plugin.name](None, Cluster())
     assert isinstance(made, plugin)
     assert points_of(plugin) == {"filter"}

@@ -11,10 +11,9 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from asched import names
-from asched.core.config import duration
+from asched.core.config import duration, internal_text, qualified
 from asched.core.config.args import kind_of_args
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.config.internal_text import internal_args
 from asched.core.config.problem import (
     NamedString,
     Path,
@@ -25,7 +24,6 @@ from asched.core.config.problem import (
     quoted,
     required,
 )
-from asched.core.config.qualified import is_extended_resource, qualified_name_faults
 from asched.core.config.replaced import ADVICE
 from asched.core.config.v1 import (
     API_VERSION,
@@ -193,7 +191,7 @@ def _queue_sort(profiles: Sequence[KubeSchedulerProfile]) -> list[Problem]:
         faults += [
             invalid(
                 ("profiles", i, "pluginConfig", "args"),
-                internal_args(entry.args),
+                internal_text.internal_args(entry.args),
                 "queueSort must be the same for all profiles",
             )
             for entry in profile.plugin_configs
@@ -226,7 +224,7 @@ def _extenders(extenders: Sequence[Extender]) -> list[Problem]:
 
 
 def _managed_resource(path: Path, name: str) -> list[Problem]:
-    faults = [invalid(path, name, text) for text in qualified_name_faults(name)]
-    if faults or is_extended_resource(name):
+    faults = [invalid(path, name, text) for text in qualified.qualified_name_faults(name)]
+    if faults or qualified.is_extended_resource(name):
         return faults
     return [invalid(path, name, "is an invalid extended resource name")]

@@ -13,8 +13,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.config import args as plugin_args
-from asched.core.config import duration
-from asched.core.config.internal_text import shape_points
+from asched.core.config import duration, internal_text, qualified
 from asched.core.config.problem import (
     Key,
     Path,
@@ -25,7 +24,6 @@ from asched.core.config.problem import (
     not_supported,
     required,
 )
-from asched.core.config.qualified import label_value_faults, qualified_name_faults
 from asched.core.model.timestamp import NS_PER_SECOND
 
 PERCENT_MAX: Final = 100
@@ -165,7 +163,7 @@ def _constraint(constraint: plugin_args.TopologySpreadConstraint, here: Path) ->
     if not key:
         faults.append(required(key_path, "can not be empty"))
     else:
-        faults += [invalid(key_path, key, text) for text in qualified_name_faults(key)]
+        faults += [invalid(key_path, key, text) for text in qualified.qualified_name_faults(key)]
     action, action_path = constraint.when_unsatisfiable, (*here, "whenUnsatisfiable")
     if not action:
         faults.append(required(action_path, "can not be empty"))
@@ -188,7 +186,7 @@ def volume_binding(args: plugin_args.VolumeBindingArgs, path: Path, gates: Gates
         text = (
             "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
         )
-        faults.append(invalid((*path, "shape"), shape_points(args.shape), text))
+        faults.append(invalid((*path, "shape"), internal_text.shape_points(args.shape), text))
     return faults
 
 
@@ -221,12 +219,12 @@ def node_resources_fit(args: plugin_args.NodeResourcesFitArgs, path: Path) -> li
     faults = []
     for i, name in enumerate(args.ignored_resources):
         here = (*path, "ignoredResources", i)
-        faults += [invalid(here, name, text) for text in qualified_name_faults(name)]
+        faults += [invalid(here, name, text) for text in qualified.qualified_name_faults(name)]
     for i, group in enumerate(args.ignored_resource_groups):
         here = (*path, "ignoredResourceGroups", i)
         if "/" in group:
             faults.append(invalid(here, group, "resource group name can't contain '/'"))
-        faults += [invalid(here, group, text) for text in qualified_name_faults(group)]
+        faults += [invalid(here, group, text) for text in qualified.qualified_name_faults(group)]
     strategy, here = args.scoring_strategy, (*path, "scoringStrategy")
     if strategy == plugin_args.NO_STRATEGY:
         return [*faults, required(here, "ScoringStrategy field is required")]
@@ -306,7 +304,7 @@ def _label_requirement(given: Mapping[str, Any], path: Path) -> list[Problem]:
     given_values: Sequence[str] = values or ()
     here = (*path, "values")
     faults = []
-    wrong = qualified_name_faults(key)
+    wrong = qualified.qualified_name_faults(key)
     if wrong:
         faults.append(invalid((*path, "key"), key, "; ".join(wrong)))
     if operator in ("In", "NotIn"):
@@ -326,7 +324,7 @@ def _label_requirement(given: Mapping[str, Any], path: Path) -> list[Problem]:
                 text = "for 'Gt', 'Lt' operators, the value must be an integer"
                 faults.append(invalid((*here, i), value, text))
     for i, value in enumerate(given_values):
-        wrong = label_value_faults(value)
+        wrong = qualified.label_value_faults(value)
         if wrong:
             faults.append(invalid((*here, i, Key(key)), value, "; ".join(wrong)))
     return faults

@@ -21,11 +21,11 @@ from asched.core.cycle.confirmation import settle, settle_lost
 from asched.core.cycle.context import SUCCEEDED, Attempt, SchedulerContext
 from asched.core.cycle.failure import Failure, error, fail, unschedulable
 from asched.core.cycle.history import Step
+from asched.core.framework import second_look
 from asched.core.framework.attempt import fit_error
 from asched.core.framework.effects import Bind, CallPlugin, Effect, PatchPodStatus, WaitFor, ref_of
-from asched.core.framework.per_node.late import driven
+from asched.core.framework.per_node import late
 from asched.core.framework.points import Late, PreBindPlugin
-from asched.core.framework.second_look import still_takes
 from asched.core.framework.status import SUCCESS, Code, Status, failure
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
@@ -88,7 +88,7 @@ class Binding(msgspec.Struct):
         for plugin in working:
             started_s = context.counter_s()
             steps = plugin.pre_bind(attempt.info, self.node)
-            status = yield from self._until_decided(driven(steps, plugin.name, "preBind"))
+            status = yield from self._until_decided(late.driven(steps, plugin.name, "preBind"))
             context.plugin_ran(attempt, plugin.name, "PreBind", status, started_s)
             if self.waiting.decision is not None:
                 return self.waiting.decision
@@ -172,7 +172,7 @@ class Binding(msgspec.Struct):
                 steps = plugin.permit_late(info, self.node)
             if steps is None:
                 continue
-            status = yield from self._until_decided(driven(steps, plugin.name, "permit"))
+            status = yield from self._until_decided(late.driven(steps, plugin.name, "permit"))
             if waiting.decision is not None:
                 return
             if status.is_success:
@@ -220,7 +220,7 @@ class Binding(msgspec.Struct):
             started_s = self.context.counter_s()
             status = yield from self._settled(
                 plugin.name,
-                driven(plugin.bind(self.attempt.info, self.node), plugin.name, "bind"),
+                late.driven(plugin.bind(self.attempt.info, self.node), plugin.name, "bind"),
             )
             self.context.plugin_ran(self.attempt, plugin.name, "Bind", status, started_s)
             if status.code is not Code.SKIP:
@@ -259,7 +259,7 @@ class Binding(msgspec.Struct):
         """Whether the binding may be sent once more. For a pod that went, anything settles it."""
         if not self.context.cluster.is_assumed(self.attempt.pod.uid):
             return True
-        return still_takes(self.attempt.runner, self.attempt.info)
+        return second_look.still_takes(self.attempt.runner, self.attempt.info)
 
     # --- the end ---------------------------------------------------------------------------------
 
@@ -293,7 +293,7 @@ class Binding(msgspec.Struct):
             try:
                 steps = plugin.post_bind(attempt.info, self.node)
                 if steps is not None:
-                    yield from driven(steps, plugin.name, "postBind")
+                    yield from late.driven(steps, plugin.name, "postBind")
             except Exception as error:  # noqa: BLE001 - the pod is bound, whatever comes after
                 context.contain(error, "postBind")
         context.point_ran(attempt, "PostBind", SUCCEEDED, started_s)
@@ -342,7 +342,7 @@ def give_back(
         try:
             steps = plugin.unreserve(attempt.info, node)
             if steps is not None:
-                status = yield from driven(steps, plugin.name, "reserve")
+                status = yield from late.driven(steps, plugin.name, "reserve")
                 if not status.is_success:
                     context.tell(attempt, Step.FAILED, status.message, len(status.message))
         except Exception as error:  # noqa: BLE001 - the others must give back theirs, too

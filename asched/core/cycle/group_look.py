@@ -15,13 +15,12 @@ from collections.abc import Hashable, Mapping
 from itertools import accumulate
 from typing import Final, NamedTuple
 
+from asched.core.cycle import group_board, group_problem
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.group import GroupAttempt
-from asched.core.cycle.group_board import GroupBoard
-from asched.core.cycle.group_problem import described
 from asched.core.framework.order_free import POD_PLACE, OrderFree
 from asched.core.framework.runner import Runner
-from asched.core.gang.bounds import refuted
+from asched.core.gang import bounds
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
 from asched.core.state.gang import gang_of
@@ -120,9 +119,11 @@ class GangLooks:
         if key not in self._found:
             attempts = [Attempt(0, queued, info, runner, 0.0) for info in waiting.infos]
             group = GroupAttempt(queued.gang, attempts, 0, queued.pod, 0.0)
-            description = described(GroupBoard(context, group, needed, None, 0))
+            description = group_problem.described(
+                group_board.GroupBoard(context, group, needed, None, 0)
+            )
             self._found[key] = description is not None and bool(
-                refuted(description.problem, description.names, description.resources)
+                bounds.refuted(description.problem, description.names, description.resources)
             )
         return self._found[key]
 

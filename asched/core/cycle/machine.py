@@ -19,26 +19,31 @@ Bounds  TURN_S of cycles a turn, and none while half a list is known (`backlog.p
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from functools import partial
 from typing import Any, Final
 
 import msgspec
 from msgspec.structs import force_setattr
 
-from asched.core.cycle import group_waiting, quota_warnings, request_cycle, start_keeping
+from asched.core.cycle import (
+    group_cycle,
+    group_waiting,
+    quota_warnings,
+    request_cycle,
+    start_keeping,
+    start_times,
+)
 from asched.core.cycle.backlog import Backlog
 from asched.core.cycle.binding import Binding
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.foreign_gangs import told_once
 from asched.core.cycle.group import GroupAttempt, gather
-from asched.core.cycle.group_cycle import schedule_group
 from asched.core.cycle.holding import keep
 from asched.core.cycle.orders import Order
 from asched.core.cycle.parked import Parked
 from asched.core.cycle.queue_steps import take_step
 from asched.core.cycle.scheduling import Background, schedule_one
-from asched.core.cycle.start_times import promise
 from asched.core.cycle.turn_limit import TimeLimit, TurnLimit
 from asched.core.cycle.waits import QUESTIONS, Waits
 from asched.core.framework.effects import (
@@ -80,7 +85,7 @@ class Machine:
 
     def __init__(self, context: SchedulerContext, *, bindings_max: int = BINDINGS_MAX) -> None:
         self.context = context
-        context.promise = promise
+        context.promise = _promise
         self.is_active = True
         self.limit: TurnLimit = TimeLimit(context.counter_s)
         self.bindings = 0
@@ -291,7 +296,7 @@ class Machine:
             if isinstance(attempt, GroupAttempt):
                 self._parked.open_groups.add(attempt.key)
                 ended = partial(self._group_ended, attempt.key)
-                self._advance(_Task(schedule_group(context, attempt), ended), None)
+                self._advance(_Task(group_cycle.schedule_group(context, attempt), ended), None)
                 self._follow_on()
             else:
                 self._advance(_Task(schedule_one(context, attempt), self._cycle_ended), None)
@@ -379,3 +384,10 @@ class Machine:
         status, pod = result
         if not status.is_success:
             self.context.queue.activate((pod,), self.context.now_s)
+
+
+def _promise(
+    context: SchedulerContext, attempts: Sequence[Attempt]
+) -> Generator[Effect, Answer, str]:
+    """To who found no place, if anything is promised here at all."""
+    return start_times.promise(context, attempts)

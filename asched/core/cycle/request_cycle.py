@@ -25,12 +25,10 @@ from typing import Final, NamedTuple
 import msgspec
 
 from asched.core.config.args import CheckAndHoldArgs
-from asched.core.cycle import request_status
+from asched.core.cycle import request_pods, request_status, request_trial
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.request_book import PODS_MAX, Bookings, free
-from asched.core.cycle.request_pods import UnusableRequestError, examples, numbered
 from asched.core.cycle.request_status import Wanted, patch_of, says
-from asched.core.cycle.request_trial import answer, rehouse
 from asched.core.framework.effects import Effect
 from asched.core.model.kinds import POD_TEMPLATE, PROVISIONING_REQUEST
 from asched.core.model.provisioning import ProvisioningRequest, Stage
@@ -236,8 +234,8 @@ def hold_promised(cluster: Cluster, request: ProvisioningRequest) -> tuple[str, 
     if until_s <= cluster.wall_clock_s:
         return TIME_IS_UP
     try:
-        likes = [info for info, _ in examples(cluster, request)]
-    except UnusableRequestError:
+        likes = [info for info, _ in request_pods.examples(cluster, request)]
+    except request_pods.UnusableRequestError:
         likes = []
     if any(not 0 <= place.pod_set < len(likes) for place in places):
         return LOST_PLACES
@@ -247,7 +245,7 @@ def hold_promised(cluster: Cluster, request: ProvisioningRequest) -> tuple[str, 
     for place in places:
         for _ in range(place.times):
             number = len(booking.slots)
-            what = numbered(likes[place.pod_set], request, place.pod_set, number)
+            what = request_pods.numbered(likes[place.pod_set], request, place.pod_set, number)
             bookings.add(booking, place.pod_set, what, place.node)
     bookings.adopt(booking)
     return None
@@ -297,14 +295,14 @@ def _try(context: SchedulerContext, tracked: Tracked) -> Steps:
             return
         booking = bookings.get(tracked.key)
         if booking is not None:
-            wanted = yield from rehouse(context, booking)
+            wanted = yield from request_trial.rehouse(context, booking)
             if bookings.get(tracked.key) is booking:
                 _say(context, tracked, wanted)
             return
         if tracked.seen == _now(cluster) and cluster.wall_clock_s < tracked.valid_until_s:
             _pause(context, tracked)
             return
-        found = yield from answer(context, request, served(context))
+        found = yield from request_trial.answer(context, request, served(context))
         if requests.tracked.get(tracked.key) is not tracked:
             free(context, bookings.end(tracked.key))
             return

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from asched.core.dra import capacity, constraints
+from asched.core.dra.answer_codes import INVALID_POOLS
 from asched.core.dra.candidates import Candidates
 from asched.core.dra.counters import CounterLedger
 from asched.core.dra.devices import DeviceId, ReadyDevice
@@ -65,7 +66,6 @@ class _Outcome(Enum):
 
 
 _NOTHING: Final[dict[str, Fraction]] = {}
-INVALID_POOLS: Final = "invalid resource pools were encountered"
 
 
 def allocate(

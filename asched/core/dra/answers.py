@@ -15,12 +15,22 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.dra.allocator import (
-    INVALID_POOLS,
     NodeRejected,
     OutOfSteps,
     Solution,
     allocate,
     allocating,
+)
+from asched.core.dra.answer_codes import (
+    CANNOT_ALLOCATE,
+    CANNOT_FIT,
+    FAILED,
+    FITS,
+    INVALID,
+    NODE_ASPECTS,
+    STALE_EXTENDED,
+    TIMED_OUT,
+    TIMED_OUT_TEXT,
 )
 from asched.core.dra.demand import DeviceDemand
 from asched.core.dra.effort import CHUNK_STEPS, Effort, Steps
@@ -30,7 +40,7 @@ from asched.core.dra.pools import Pool
 from asched.core.model.claim import ResourceClaim
 from asched.core.model.node import Node
 from asched.core.state.budget import OutOfTurn
-from asched.core.state.nodes import Aspect, NodeTable
+from asched.core.state.nodes import NodeTable
 
 I32 = npt.NDArray[np.int32]
 I64 = npt.NDArray[np.int64]
@@ -43,32 +53,11 @@ ROW_BYTES: Final = 12
 ANSWERS_MIN: Final = 8
 #: firstAvailable may list so many alternatives (API limit); the first scores as much.
 ALTERNATIVES_MAX: Final = 8
-#: What a node row must change in for its answer to change.
-NODE_ASPECTS: Final = Aspect.LABELS | Aspect.ALLOCATABLE | Aspect.LIVE
 _NODE_ASPECTS: Final = int(NODE_ASPECTS)
 
-FITS: Final = 0
-CANNOT_ALLOCATE: Final = 1
-UNAVAILABLE: Final = 2
-STALE_EXTENDED: Final = 3
-CANNOT_FIT: Final = 4
-INVALID: Final = 5
 #: Devices that a step of the budget pays for, and steps for a node, be it ever so simple.
 DEVICES_PER_STEP: Final = 5
 ROW_STEPS: Final = 2
-TIMED_OUT_TEXT: Final = "timed out trying to allocate devices"
-
-#: From here on a code stands for an error that ends the attempt.
-TIMED_OUT: Final = 100
-FAILED: Final = 101
-
-TEXTS: Final = {
-    CANNOT_ALLOCATE: "cannot allocate all claims",
-    UNAVAILABLE: "resourceclaim not available on the node",
-    STALE_EXTENDED: "cannot schedule extended resource claim",
-    CANNOT_FIT: "cannot fit resource",
-    INVALID: INVALID_POOLS,
-}
 
 
 class Search(NamedTuple):

@@ -14,9 +14,9 @@ Bounds  RESERVED_FOR_MAX pods hold one, as many as the API lets a claim have.
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
 
+from asched.core.dra import taint_rules
 from asched.core.dra.extended import classes_by_resource
 from asched.core.dra.inventory import Inventory
-from asched.core.dra.taint_rules import tainted
 from asched.core.dra.taken import Taken
 from asched.core.model.claim import (
     EXTENDED_RESOURCE_CLAIM,
@@ -194,14 +194,14 @@ class DeviceLedger:
             self.inventory.remove(name)
         elif record is not self._slices.get(name):
             self._slices[name] = record
-            self.inventory.put(tainted(record, self._rules))
+            self.inventory.put(taint_rules.tainted(record, self._rules))
 
     def _read_rules(self) -> None:
         """Look again at all slices whose devices have other taints by the rules of now."""
         rules = self._cluster.all(DEVICE_TAINT_RULE)
         self._rules = tuple(rules[name] for name in sorted(rules))
         for name, record in self._slices.items():
-            now = tainted(record, self._rules)
+            now = taint_rules.tainted(record, self._rules)
             if now != self.inventory.record(name):
                 self.inventory.put(now)
 

@@ -7,11 +7,15 @@ at again.
 """
 
 from fractions import Fraction
+from typing import TYPE_CHECKING
 
-from asched.core.dra.devices import DeviceId, PoolId
+from asched.core.dra import devices
 from asched.core.model.claim import AllocationResult
 from asched.core.model.quantity import parse
 from asched.core.state.change_log import ChangeLog
+
+if TYPE_CHECKING:
+    from asched.core.dra.devices import DeviceId, PoolId
 
 Capacity = dict[str, Fraction]
 
@@ -41,7 +45,7 @@ class Taken:
     def allocation_of(self, uid: str) -> AllocationResult | None:
         return self._claims.get(uid)
 
-    def is_used(self, device: DeviceId) -> bool:
+    def is_used(self, device: "DeviceId") -> bool:
         """Whether anybody holds it or a share of it."""
         return device in self.devices or device in self.shared
 
@@ -49,7 +53,7 @@ class Taken:
         for result in allocation.devices.results or ():
             if result.admin_access:
                 continue
-            device = DeviceId(result.driver, result.pool, result.device)
+            device = devices.DeviceId(result.driver, result.pool, result.device)
             counts = self.devices if result.share_id is None else self.shared
             counts[device] = counts.get(device, 0) + sign
             if not counts[device]:
@@ -59,7 +63,7 @@ class Taken:
             self.log.append((result.driver, result.pool))
 
     def _move_capacity(
-        self, device: DeviceId, used: dict[str, str | int | float], sign: int
+        self, device: "DeviceId", used: dict[str, str | int | float], sign: int
     ) -> None:
         held = self.capacity.setdefault(device, {})
         for name, amount in used.items():

@@ -26,8 +26,7 @@ import numpy.typing as npt
 
 from asched import names
 from asched.core.config.v1 import Extender
-from asched.core.extender import wire
-from asched.core.extender.binder import ExtenderBinder
+from asched.core.extender import binder, wire
 from asched.core.extender.fields import WireError
 from asched.core.framework.effects import AskExtender, Effect, Together
 from asched.core.framework.points import BindPlugin
@@ -283,7 +282,7 @@ class Chain:
         one: Consulted,
         pod: Pod,
         name: str,
-        meta: wire.MetaVictims,
+        meta: "wire.MetaVictims",
         candidates: Mapping[str, Candidate],
     ) -> Candidate:
         """The victims an extender names, as pods. Raises PointError."""
@@ -317,7 +316,7 @@ class Chain:
     def binder(self, pod: PodInfo) -> BindPlugin | None:
         for one in self._all:
             if one.config.bind_verb and one.is_interested(pod.pod):
-                return ExtenderBinder(one.config, self._cluster)
+                return binder.ExtenderBinder(one.config, self._cluster)
         return None
 
     # --- rows and names --------------------------------------------------------------------------

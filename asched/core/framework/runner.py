@@ -26,7 +26,7 @@ from asched.core.framework.effects import Effect
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.fitting import Fitting
 from asched.core.framework.meter import Meter
-from asched.core.framework.per_node.late import driven
+from asched.core.framework.per_node import late
 from asched.core.framework.placements import is_within, narrowed
 from asched.core.framework.points import BindPlugin, Nomination, PostFilterResult
 from asched.core.framework.profile import Profile
@@ -247,9 +247,9 @@ class Runner:
             if isinstance(steps, PostFilterResult):
                 result = steps
             else:
-                result = yield from driven(steps, plugin.name, "postFilter")
+                result = yield from late.driven(steps, plugin.name, "postFilter")
             if result.background is not None:
-                later = driven(result.background, plugin.name, "postFilter")
+                later = late.driven(result.background, plugin.name, "postFilter")
                 result = replace(result, background=later)
             code = result.status.code
             if code is Code.SUCCESS:

@@ -58,12 +58,10 @@ from asched.core.model.kinds import (
 from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
+from asched.core.preemption import choice, eviction, sparing
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.choice import best_of
 from asched.core.preemption.duels import Duels
-from asched.core.preemption.eviction import Eviction, is_preempted
 from asched.core.preemption.search import Findings, Limit, Search
-from asched.core.preemption.sparing import victims_for
 from asched.core.preemption.under_way import Preemptor, UnderWay
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
@@ -166,14 +164,14 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         uid = trial.group.metadata.uid
         if self._duels.rests(uid):
             return RoomMade(unschedulable(ROOM_LOST))
-        probe, victims = yield from victims_for(trial, self._budgets)
+        probe, victims = yield from sparing.victims_for(trial, self._budgets)
         if not probe.status.is_success:
             return RoomMade(probe.status)
         preemptor = Preemptor.of_group(trial.group, [info.pod for info in trial.pods])
-        eviction = Eviction(self.name, preemptor, victims, trial, self._under_way)
+        leaving = eviction.Eviction(self.name, preemptor, victims, trial, self._under_way)
         keys = tuple(info.pod.key for info in victims)
         self._duels.makes_room(uid, [info.node_name for info in victims])
-        return RoomMade(SUCCESS, probe.places, eviction.begin(), keys)
+        return RoomMade(SUCCESS, probe.places, leaving.begin(), keys)
 
     def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:
         if pod.pod.spec.preemption_policy == "Never" or self._duels.is_resting(pod.pod.uid):
@@ -207,7 +205,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             # its node, if any, is of no use any more
             return ROOM_LOST if self._duels.rests(pod.uid) else None
         for info in self._cluster.pods_on(row).values():
-            if info.pod.priority < pod.priority and is_preempted(info.pod):
+            if info.pod.priority < pod.priority and eviction.is_preempted(info.pod):
                 return VICTIMS_LEAVING
         return ROOM_LOST if self._duels.rests(pod.uid) else None
 
@@ -235,19 +233,19 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             return _said(failure(str(error)))
         if not left:
             return _said(unschedulable(NO_CANDIDATE))
-        tied = best_of(list(left.values()))
+        tied = choice.best_of(list(left.values()))
         return self._make_room(now, tied[draw(trial.seed, len(tied))], trial)
 
     def _make_room(self, now: Pod, candidate: Candidate, trial: Trial) -> PostFilterResult:
         preemptor = Preemptor.of_pod(now, candidate.node)
-        eviction = Eviction(self.name, preemptor, candidate.victims, trial, self._under_way)
+        leaving = eviction.Eviction(self.name, preemptor, candidate.victims, trial, self._under_way)
         self._duels.makes_room(now.uid, (candidate.node,))
         return PostFilterResult(
             SUCCESS,
             Nomination(candidate.node),
-            eviction.begin(),
+            leaving.begin(),
             tuple(info.pod.key for info in candidate.victims),
-            eviction.withdraw,
+            leaving.withdraw,
         )
 
 

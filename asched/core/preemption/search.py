@@ -15,17 +15,8 @@ from asched.core.framework.results.draw import draw
 from asched.core.framework.results.nominated_filter import is_blind, is_plain
 from asched.core.framework.status import Code
 from asched.core.framework.trial import Candidate, Trial
+from asched.core.preemption import candidates, choice
 from asched.core.preemption.budgets import Budgets
-from asched.core.preemption.candidates import (
-    EXHAUSTIVE_MAX,
-    NO_NEED,
-    OPEN,
-    UNKNOWN,
-    PlainProspects,
-    Prospects,
-    TrialProspects,
-)
-from asched.core.preemption.choice import cheapest
 from asched.core.preemption.pods_by_priority import PodsByPriority
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
@@ -62,7 +53,7 @@ class Limit(NamedTuple):
 class Findings(NamedTuple):
     """The open rows int32[M] with their prospects."""
 
-    prospects: Prospects
+    prospects: "candidates.Prospects"
     open: I32
     #: every row that was worth a try
     tried: I32
@@ -79,7 +70,7 @@ class Search:
         self._is_restricted = is_restricted
         self._pods_by_priority = cluster.singleton(PodsByPriority)
         self._budgets = budgets
-        self._cached: OrderedDict[Hashable, Prospects] = OrderedDict()
+        self._cached: OrderedDict[Hashable, candidates.Prospects] = OrderedDict()
 
     def find(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> Findings:
         """Try the rows that were rejected in a way that evicting pods may cure."""
@@ -91,13 +82,13 @@ class Search:
         if self._has_limit(prospects, rows):
             self._try_some(pod, rows, blocked, prospects, trial)
         else:
-            prospects.evaluate(pod, rows[prospects.outcome[rows] == UNKNOWN], trial)
-        is_open = (prospects.outcome[rows] == OPEN) & ~blocked
+            prospects.evaluate(pod, rows[prospects.outcome[rows] == candidates.UNKNOWN], trial)
+        is_open = (prospects.outcome[rows] == candidates.OPEN) & ~blocked
         return Findings(prospects, rows[is_open], rows)
 
     def best(self, pod: PodInfo, findings: Findings, trial: Trial) -> Candidate:
         """The candidate whose loss hurts least; there is one."""
-        tied = findings.open[cheapest(findings.prospects.costs[:, findings.open])]
+        tied = findings.open[choice.cheapest(findings.prospects.costs[:, findings.open])]
         row = int(tied[draw(trial.seed, len(tied))])
         return findings.prospects.candidate(pod, row, trial)
 
@@ -123,7 +114,7 @@ class Search:
             for status, _ in rejections
             if status.code is Code.ERROR
         ]
-        rows = findings.tried[findings.prospects.outcome[findings.tried] == NO_NEED]
+        rows = findings.tried[findings.prospects.outcome[findings.tried] == candidates.NO_NEED]
         blocked = self._blocked(pod, findings.prospects, rows, trial)
         nodes = self._cluster.nodes.node_at
         names = [node.name for row in rows[~blocked].tolist() if (node := nodes[row]) is not None]
@@ -142,33 +133,33 @@ class Search:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _prospects(self, pod: PodInfo, trial: Trial, *, is_fresh: bool) -> Prospects:
+    def _prospects(self, pod: PodInfo, trial: Trial, *, is_fresh: bool) -> "candidates.Prospects":
         """What is known of preemptors like this one, brought up to date."""
         self._budgets.catch_up()
         self._pods_by_priority.catch_up()
         layer = trial.nominated_pods.nominated_amounts.layer(pod.pod.priority)
         state = trial.state
         key: Hashable
-        prospects: Prospects | None
+        prospects: candidates.Prospects | None
         if is_fresh and is_plain(pod, state):
             verdicts = [v for v in state.active if v.plugin.reads_only_amounts]
             key = (pod.pod.priority, *map(id, verdicts))
             prospects = self._cached.get(key)
             if prospects is None:
                 parts = (self._cluster, self._pods_by_priority, self._budgets, verdicts)
-                prospects = self._keep(key, PlainProspects(*parts))
+                prospects = self._keep(key, candidates.PlainProspects(*parts))
         else:
             verdicts = list(state.active)
             key = (state.number, pod.cls.key)
             prospects = self._cached.get(key) if is_fresh else None
             if prospects is None:
                 parts_ = (self._cluster, self._pods_by_priority, self._budgets)
-                prospects = self._keep(key, TrialProspects(*parts_))
+                prospects = self._keep(key, candidates.TrialProspects(*parts_))
         self._cached.move_to_end(key)
         prospects.refresh(verdicts, layer)
         return prospects
 
-    def _keep(self, key: Hashable, prospects: Prospects) -> Prospects:
+    def _keep(self, key: Hashable, prospects: "candidates.Prospects") -> "candidates.Prospects":
         self._cached[key] = prospects
         cluster = self._cluster
         capacity = cluster.nodes.columns.capacity
@@ -179,11 +170,11 @@ class Search:
         return prospects
 
     def _blocked(
-        self, pod: PodInfo, prospects: Prospects, rows: I32, trial: Trial
+        self, pod: PodInfo, prospects: "candidates.Prospects", rows: I32, trial: Trial
     ) -> npt.NDArray[np.bool_]:
         """Rows which a filter that ignores pods rejects too, after the one that was heard."""
         blocked = np.zeros(len(rows), dtype=np.bool_)
-        if isinstance(prospects, PlainProspects):
+        if isinstance(prospects, candidates.PlainProspects):
             after = False
             for verdict in trial.state.active:
                 if after and is_blind(verdict.plugin, pod):
@@ -191,17 +182,20 @@ class Search:
                 after |= verdict.plugin.reads_only_amounts
         return blocked
 
-    def _has_limit(self, prospects: Prospects, rows: I32) -> bool:
+    def _has_limit(self, prospects: "candidates.Prospects", rows: I32) -> bool:
         if self._is_restricted:
             return True
-        return isinstance(prospects, TrialProspects) and len(rows) > EXHAUSTIVE_MAX
+        return (
+            isinstance(prospects, candidates.TrialProspects)
+            and len(rows) > candidates.EXHAUSTIVE_MAX
+        )
 
     def _try_some(
         self,
         pod: PodInfo,
         rows: I32,
         blocked: npt.NDArray[np.bool_],
-        prospects: Prospects,
+        prospects: "candidates.Prospects",
         trial: Trial,
     ) -> None:
         """Try rows from one that the seed chooses until there are enough candidates."""
@@ -209,9 +203,9 @@ class Search:
         start = draw(trial.seed, max(len(rows), 1))
         turned = np.roll(rows, -start)
         free = np.roll(~blocked, -start)
-        unknown = turned[prospects.outcome[turned] == UNKNOWN]
+        unknown = turned[prospects.outcome[turned] == candidates.UNKNOWN]
         while True:
-            is_open = (prospects.outcome[turned] == OPEN) & free
+            is_open = (prospects.outcome[turned] == candidates.OPEN) & free
             kind = prospects.costs[0, turned[is_open]] == 0
             if (kind.any() and len(kind) >= wanted) or not len(unknown):
                 return

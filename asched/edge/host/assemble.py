@@ -11,9 +11,9 @@ from typing import Any, Final
 import msgspec
 
 from asched import names
+from asched.core.config import text
 from asched.core.config.construct import in_order_of_use
 from asched.core.config.merge import UnusableProfileError, resolve
-from asched.core.config.text import deciding
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.look import Looks
@@ -22,20 +22,19 @@ from asched.core.cycle.observer import Observer, Silent
 from asched.core.cycle.orders import Reconfigured
 from asched.core.extender.consult import Chain
 from asched.core.framework import profile as framework
+from asched.core.framework import second_look
 from asched.core.framework.extender_chain import ExtenderChain
 from asched.core.framework.plugin_reports import PluginReports
 from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin, QueueSortPlugin, Registration
 from asched.core.framework.profile import CannotBuildError, Factory
 from asched.core.framework.runner import Runner
-from asched.core.framework.second_look import blamed
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.pod import Pod
-from asched.core.plugins import IN_TREE, IN_TREE_POINTS, in_tree
-from asched.core.plugins.coscheduling import Coscheduling
+from asched.core.plugins import IN_TREE, IN_TREE_POINTS, coscheduling, in_tree
+from asched.core.queue import guarded_key
 from asched.core.queue.backoff import Backoff
 from asched.core.queue.gangs import Gangs
-from asched.core.queue.guarded_key import Guard
 from asched.core.queue.lane import PodHeap
 from asched.core.queue.profile import QueueProfile
 from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, SchedulingQueue
@@ -145,7 +144,7 @@ def reconfigured(
         queue_profiles(runners, observer),
         Backoff(configuration.pod_initial_backoff_s, configuration.pod_max_backoff_s),
         group_rules(configuration, runners),
-        deciding(configuration),
+        text.deciding(configuration),
         tuple(sorted(edition)),
     )
 
@@ -165,7 +164,8 @@ def group_rules(configuration: SchedulerConfiguration, runners: Mapping[str, Run
     coscheduled = {
         profile.scheduler_name: plugin.args
         for profile in profiles
-        if isinstance(plugin := profile.plugins.get(names.COSCHEDULING), Coscheduling)
+        if (plugin := profile.plugins.get(names.COSCHEDULING)) is not None
+        and isinstance(plugin, coscheduling.Coscheduling)
     }
     makes_room = gates.get("WorkloadAwarePreemption", False)
     return Gangs(tries_groups, tries_placements, coscheduled, makes_room)
@@ -196,7 +196,7 @@ def queue_profiles(
             registrations=_with_extenders(runner),
             pre_enqueue=runner.profile.pre_enqueue,
             extra_events=runner.profile.extra_events,
-            blame=partial(blamed, runner),
+            blame=partial(second_look.blamed, runner),
             active_queue=runner.profile.queue_sort.active_queue or PodHeap,
         )
         for name, runner in runners.items()
@@ -215,7 +215,7 @@ def sort_key_of(plugin: QueueSortPlugin, observer: Observer) -> Callable[[Pod, f
     """A user's key goes behind a guard; the in-tree one is trusted, it is made for every pod."""
     if plugin.name in IN_TREE:
         return plugin.sort_key
-    return Guard(plugin.name, plugin.sort_key, observer)
+    return guarded_key.Guard(plugin.name, plugin.sort_key, observer)
 
 
 #: What may go wrong while profiles are built; each carries one clear line.

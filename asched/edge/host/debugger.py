@@ -13,7 +13,7 @@ import logging
 from collections.abc import Mapping
 from typing import Any, Final
 
-from asched.core.state.audit import recount
+from asched.core.state import audit
 from asched.core.state.cluster import Cluster
 from asched.edge.host.audit.auditor import Auditor
 from asched.edge.host.clock import counter_s
@@ -66,7 +66,7 @@ class Debugger:
             log.warning("Nothing was recounted: columns are on trial", extra={"waitedS": TRIAL_S})
             return
         started_s = counter_s()
-        findings = recount(cluster)
+        findings = audit.recount(cluster)
         for finding in findings:
             log.warning("Count mismatch", extra={"found": finding})
         extra = {"mismatches": len(findings), "tookS": round(counter_s() - started_s, 3)}

@@ -18,7 +18,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from asched.core.config.args import CoschedulingArgs
-from asched.core.gang.phases import Member, next_status
+from asched.core.gang import phases
 from asched.core.model.kinds import COSCHEDULING_GROUP, POD
 from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
@@ -29,7 +29,7 @@ from asched.edge.client.pace import ReflectorOptions
 from asched.edge.client.reading import runs_backwards
 from asched.edge.client.session import Session
 from asched.edge.client.watch import Reflector
-from asched.edge.host.status_patch import patch_status
+from asched.edge.host import status_patch
 
 log = logging.getLogger("asched.host")
 
@@ -62,7 +62,7 @@ class GroupStatus:
         self._spawn = spawn
         self._written = written
         self._groups: dict[str, CoschedulingGroup] = {}
-        self._members: dict[str, dict[str, Member]] = {}  # group's key -> pod's uid -> member
+        self._members: dict[str, dict[str, phases.Member]] = {}  # group's key -> uid -> member
         self._group_of: dict[str, str] = {}  # pod's uid -> group's key
         self._listed: set[str] = set()  # uids in the parts of a list that came so far
         #: what was written and may not be shown by the watch yet: group's uid -> status, version
@@ -124,7 +124,7 @@ class GroupStatus:
             self._drop(pod.uid)
         if not name:
             return
-        members, member = self._members.setdefault(key, {}), Member.of(pod)
+        members, member = self._members.setdefault(key, {}), phases.Member.of(pod)
         if members.get(pod.uid) != member:
             members[pod.uid] = member
             self._group_of[pod.uid] = key
@@ -188,11 +188,13 @@ class GroupStatus:
         group = self._as_written(key)
         if group is None:
             return
-        status = next_status(group, tuple(self._members.get(key, {}).values()))
+        status = phases.next_status(group, tuple(self._members.get(key, {}).values()))
         if status == group.status:
             return
         fields = _fields(group.status, status)
-        version = await patch_status(self._session, COSCHEDULING_GROUP, group.metadata, fields)
+        version = await status_patch.patch_status(
+            self._session, COSCHEDULING_GROUP, group.metadata, fields
+        )
         if len(self._ahead) >= AHEAD_MAX:
             self._ahead.clear()
         self._ahead[group.metadata.uid] = status, version

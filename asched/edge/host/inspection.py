@@ -10,22 +10,11 @@ from typing import Any, Final
 
 import numpy as np
 
-from asched.core.config.text import without_keys
+from asched.core.config import text
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.decided import read
 from asched.core.cycle.history import Line
-from asched.core.explain.against import against
-from asched.core.explain.changes import in_parts
-from asched.core.explain.groups import company_of
-from asched.core.explain.shortfalls import (
-    missing_everywhere,
-    missing_on,
-    missing_shares,
-    taints_in_the_way,
-    untolerated,
-)
-from asched.core.explain.ways import Change
-from asched.core.explain.words import spelt
+from asched.core.explain import against, changes, groups, shortfalls, ways, words
 from asched.core.framework.runner import Runner
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
@@ -36,9 +25,8 @@ from asched.edge.host.audit.auditor import Auditor
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.past import Past
 from asched.edge.host.user_plugins.catalogue import Catalogue
-from asched.edge.host.view.holds import holds_for
+from asched.edge.host.view import holds, starts
 from asched.edge.host.view.slices import linked
-from asched.edge.host.view.starts import start_of_pod, starts_of_others
 
 #: Nodes named in an explanation, the nearest misses first.
 MISSES_MAX: Final = 10
@@ -63,7 +51,7 @@ class Inspection:
         self.is_leader = is_leader
 
     def configuration(self) -> Mapping[str, Any]:
-        return without_keys(self.current)
+        return text.without_keys(self.current)
 
     def pods(self) -> Iterable[Pod]:
         return list(self._context.cluster.pods_seen.values())
@@ -131,7 +119,7 @@ class Inspection:
         if runner is not None and against_node:
             lines = (line for line in reversed(told["story"]) if "feasible" in line)
             nominator, chosen = self._context.nominator, next(lines, None)
-            told["against"] = against(runner, nominator, pod, against_node, chosen)
+            told["against"] = against.against(runner, nominator, pod, against_node, chosen)
         if runner is not None and not pod.spec.node_name:
             told.update(await self._prospects(pod, runner, tries_changes=tries_changes))
         return told
@@ -153,22 +141,22 @@ class Inspection:
         cluster = self._context.cluster
         info = cluster.classes.info_of(pod)
         found: dict[str, Any] = {"now": _verdicts_now(info, runner)}
-        company = company_of(cluster, pod, self._equals(pod))
+        company = groups.company_of(cluster, pod, self._equals(pod))
         needed = 1 if company is None else company.needed
         if found["now"].get("feasible") and needed == 1:
             return found
         if not found["now"].get("feasible"):
-            found["missing"] = missing_everywhere(cluster, info)
-            found["taints"] = taints_in_the_way(cluster, info)
-            found["holds"] = holds_for(self._context, pod)
-            found["start"] = start_of_pod(self._context, pod)
-            found["promised"] = starts_of_others(self._context, pod)
+            found["missing"] = shortfalls.missing_everywhere(cluster, info)
+            found["taints"] = shortfalls.taints_in_the_way(cluster, info)
+            found["holds"] = holds.holds_for(self._context, pod)
+            found["start"] = starts.start_of_pod(self._context, pod)
+            found["promised"] = starts.starts_of_others(self._context, pod)
         if needed > 1:
             found["together"] = needed
         if company is not None and tries_changes:
             found["changes"] = helping = []
             nominator = self._context.nominator
-            for some in in_parts(runner, nominator, pod, company.others, needed):
+            for some in changes.in_parts(runner, nominator, pod, company.others, needed):
                 helping += [_told(change) for change in some]
                 await asyncio.sleep(0)
         return found
@@ -198,7 +186,7 @@ class Inspection:
         return {"place": "being bound" if assumed is not None else "unknown"}
 
 
-def _told(change: Change) -> dict[str, Any]:
+def _told(change: "ways.Change") -> dict[str, Any]:
     told = change._asdict()
     if not change.of:  # nobody else waits for the same
         del told["takes"], told["of"]
@@ -257,7 +245,7 @@ def _verdicts_now(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
             }
         )
     rows = np.flatnonzero(live & (objections > 0))
-    missing = missing_shares(runner.cluster, info)[rows]
+    missing = shortfalls.missing_shares(runner.cluster, info)[rows]
     nearest = rows[np.lexsort((missing, objections[rows]))][:MISSES_MAX]
     return {
         "nodes": nodes.count,
@@ -280,6 +268,6 @@ def _miss(info: PodInfo, runner: Runner, active: Iterable[Any], row: int) -> Map
     return {
         "node": node.metadata.name,
         "objections": said,
-        "missing": missing_on(runner.cluster, info, row),
-        "taints": list(map(spelt, untolerated(node, info.pod))),
+        "missing": shortfalls.missing_on(runner.cluster, info, row),
+        "taints": list(map(words.spelt, shortfalls.untolerated(node, info.pod))),
     }

@@ -21,7 +21,7 @@ from asched.edge.host.inspection import Inspection
 from asched.edge.host.lease_thread import LeaseThread
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.tasks import in_thread
-from asched.edge.serve.listening import listen
+from asched.edge.serve import listening
 from asched.edge.serve.options import CannotServeError, ServingPlan
 from asched.edge.telemetry.metrics import Metrics
 
@@ -57,7 +57,7 @@ class Pages:
         options = self._plan.options
         if not self._plan.is_on:
             return
-        self._listening = await listen(
+        self._listening = await listening.listen(
             options.bind_address,
             options.secure_port,
             cure="choose another --secure-port, or 0 to serve nothing",

@@ -28,7 +28,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
 from asched.edge.host.assemble import BUILD_ERRORS, Parts, build_runners
 from asched.edge.host.user_plugins.catalogue import Catalogue
-from asched.edge.host.view.slices import in_slices
+from asched.edge.host.view import slices
 
 #: Some 30 µs each.
 SLICE: Final = 64
@@ -112,7 +112,7 @@ def _as_it_was(context: SchedulerContext, position: int, pod: Pod) -> list[Seen]
 
 
 async def _build(cluster: Cluster, facts: list[Seen]) -> None:
-    async for part in in_slices(facts, SLICE):
+    async for part in slices.in_slices(facts, SLICE):
         for fact in part:
             cluster.apply(fact)
 

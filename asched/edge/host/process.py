@@ -31,6 +31,7 @@ from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S
 from asched.edge.client.dispatch import CONCURRENCY, DispatchOptions
 from asched.edge.client.session import ConnectionOptions, Session, connect
 from asched.edge.client.typed import ApiAccess
+from asched.edge.host import shadowing
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.audit.auditor import PERIOD_S as AUDIT_PERIOD_S
 from asched.edge.host.audit.auditor import Auditor
@@ -48,7 +49,6 @@ from asched.edge.host.listeners import listeners_of
 from asched.edge.host.loops import Scheduler
 from asched.edge.host.measured import LANE_NAMES, MeasuredDispatcher
 from asched.edge.host.pages import Pages
-from asched.edge.host.shadowing import Shadowing, ShadowPlan
 from asched.edge.host.tasks import in_thread
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.serve.options import ServingPlan
@@ -93,7 +93,7 @@ class Plan(msgspec.Struct, frozen=True):
     #: Where everything that decides is kept, and at most how many bytes of it; None for nowhere.
     record: RecordPlan | None = None
     #: Look on while another scheduler decides, and do nothing else.
-    shadow: ShadowPlan | None = None
+    shadow: "shadowing.ShadowPlan | None" = None
     exposition: Exposition = msgspec.field(default_factory=Exposition)
     #: Asked when somebody wants to know.
     version: Callable[[], str] = str
@@ -183,18 +183,18 @@ async def _schedule(
     parts.cluster.singleton(ApiAccess).open(session.credentials)
     campaign = campaign_for(plan, session, metrics)
     recorder = _recorder(plan, machine)
-    shadowing = None if plan.shadow is None else Shadowing(plan.shadow, machine)
+    shadow = None if plan.shadow is None else shadowing.Shadowing(plan.shadow, machine)
     scheduler = _scheduler(plan, session, machine, metrics, campaign, consultants, recorder)
     try:
-        if shadowing is not None:
-            shadowing.show(metrics.families)
-            scheduler.tasks.spawn("shadow", shadowing.run(scheduler.clock.now_s))
+        if shadow is not None:
+            shadow.show(metrics.families)
+            scheduler.tasks.spawn("shadow", shadow.run(scheduler.clock.now_s))
         await _run(plan, ending, scheduler, metrics, campaign, consultants)
     finally:
         await scheduler.tasks.cancel_all()
         await session.close()
-        if shadowing is not None:
-            shadowing.end(scheduler.clock.now_s())
+        if shadow is not None:
+            shadow.end(scheduler.clock.now_s())
         if recorder is not None:
             recorder.close()
     return 0

@@ -28,7 +28,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.edge.client.errors import ClientError, NotFound
 from asched.edge.client.session import Session
-from asched.edge.host.status_patch import patch_status
+from asched.edge.host import status_patch
 
 log = logging.getLogger("asched.host")
 
@@ -211,7 +211,9 @@ class QuotaStatus:
             return
         fields: dict[str, str | None] = {name: written(name, used[name]) for name in used}
         fields.update({name: None for name in before if name not in used})
-        await patch_status(self._session, ELASTIC_QUOTA, quota.metadata, {"used": fields})
+        await status_patch.patch_status(
+            self._session, ELASTIC_QUOTA, quota.metadata, {"used": fields}
+        )
         self._wrote("success")
 
 

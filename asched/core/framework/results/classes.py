@@ -17,10 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.points import FilterPlugin, PreFilterResult
+from asched.core.framework.results import filter_errors
 from asched.core.framework.results.active_plugins import ActivePlugins
 from asched.core.framework.results.cached import CachedVerdict
 from asched.core.framework.results.feasible import Feasible
-from asched.core.framework.results.filter_errors import end_on_errors
 from asched.core.framework.results.moves import ALWAYS, COUNTS, PLACEMENTS, Moves
 from asched.core.framework.results.peaks import NOT_FEASIBLE
 from asched.core.framework.results.pre_filter import PreFilterOutcome, pre_filter
@@ -121,7 +121,7 @@ class ClassState:
         """Raises PointError if a filter failed on a node that was reached."""
         if self._may_fail:
             live = self._cluster.nodes.columns.read("live")
-            end_on_errors(pod, self.active, live, self.outcome.rows)
+            filter_errors.end_on_errors(pod, self.active, live, self.outcome.rows)
 
     # --- inside ----------------------------------------------------------------------------------
 

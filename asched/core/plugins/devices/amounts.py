@@ -12,14 +12,14 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesource
 """
 
 from collections.abc import Hashable, Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from asched.core.dra import devices
+from asched.core.dra import pools as building
 from asched.core.dra.cel.errors import CelError
-from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice
-from asched.core.dra.pools import ReadySlice
 from asched.core.dra.selector_answers import SelectorAnswers
 from asched.core.framework.points import I64
 from asched.core.model.claim import DeviceClass
@@ -28,6 +28,10 @@ from asched.core.plugins.resources.delegation import Delegation
 from asched.core.state.cluster import Cluster
 from asched.core.state.view import NodeView
 
+if TYPE_CHECKING:
+    from asched.core.dra.devices import DeviceId, DevicePlace, ReadyDevice
+    from asched.core.dra.pools import ReadySlice
+
 Rows = npt.NDArray[np.int64]
 
 
@@ -35,7 +39,7 @@ class Served(NamedTuple):
     """What devices offer of one resource, by row, and on which rows each of them counts."""
 
     offered: I64
-    rows_of: dict[DeviceId, Rows]
+    rows_of: "dict[DeviceId, Rows]"
 
 
 class DeviceTally:
@@ -96,17 +100,17 @@ class DeviceTally:
         self._taken[name] = (stamp, taken)
         return taken
 
-    def _held(self) -> set[DeviceId]:
+    def _held(self) -> "set[DeviceId]":
         """Devices that allocated claims hold, alone or shared; admin access holds nothing."""
         return {
-            DeviceId(result.driver, result.pool, result.device)
+            devices.DeviceId(result.driver, result.pool, result.device)
             for claim in self._cluster.all(RESOURCE_CLAIM).values()
             if claim.status.allocation is not None
             for result in claim.status.allocation.devices.results or ()
             if not result.admin_access
         }
 
-    def _devices(self) -> Iterator[tuple[ReadyDevice, DevicePlace]]:
+    def _devices(self) -> "Iterator[tuple[ReadyDevice, DevicePlace]]":
         """Every published device with the place that decides who sees it."""
         records = self._cluster.all(RESOURCE_SLICE)
         known, self._slices = self._slices, {}
@@ -116,12 +120,12 @@ class DeviceTally:
         for name, record in records.items():
             found = known.get(name)
             if found is None or found.record is not record:
-                found = ReadySlice(record, self._remembered)
+                found = building.ReadySlice(record, self._remembered)
             self._slices[name] = ready = found
             for device in ready.devices:
                 yield device, device.place or ready.place
 
-    def _rows(self, place: DevicePlace) -> Rows:
+    def _rows(self, place: "DevicePlace") -> Rows:
         nodes = self._cluster.nodes
         if place.node_name:
             row = nodes.row_of.get(place.node_name)
@@ -131,7 +135,7 @@ class DeviceTally:
         return np.array(found, dtype=np.int64)
 
 
-def _is_selected(device: ReadyDevice, device_class: DeviceClass) -> bool:
+def _is_selected(device: "ReadyDevice", device_class: DeviceClass) -> bool:
     """Whether all selectors of the class hold; one that fails to evaluate does not."""
     try:
         return all(

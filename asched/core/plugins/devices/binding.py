@@ -20,7 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from asched.core.dra.demand import IN_MEMORY
+from asched.core.dra import demand
 from asched.core.dra.extended import Requests
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.effects import Create, Effect, EmitEvent, Patch, WaitFor
@@ -37,7 +37,7 @@ from asched.core.model.claim import (
 from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, RESOURCE_CLAIM
 from asched.core.model.pod import Pod
-from asched.core.plugins.devices.deallocation import patch
+from asched.core.plugins.devices import deallocation
 from asched.core.plugins.devices.places import BindingFailed, is_ready
 from asched.core.plugins.devices.writers import Writers
 from asched.core.state.cluster import Cluster
@@ -182,7 +182,7 @@ class ClaimBinding:
         finalizers = claim.metadata.finalizers or ()
         if allocation is None or FINALIZER in finalizers:
             return claim
-        answer = yield patch(claim, {"finalizers": [*finalizers, FINALIZER]})
+        answer = yield deallocation.patch(claim, {"finalizers": [*finalizers, FINALIZER]})
         if isinstance(answer, Done) and answer.obj is not None:
             return decode(ResourceClaim, answer.obj)
         return _no(answer)
@@ -191,7 +191,7 @@ class ClaimBinding:
         self, pod: Pod, claim: ResourceClaim, allocation: AllocationResult | None
     ) -> Generator[Effect, Answer, ResourceClaim | Refused | Unknown]:
         status = self._status(pod, claim, allocation)
-        answer = yield patch(claim, status, subresource="status")
+        answer = yield deallocation.patch(claim, status, subresource="status")
         if isinstance(answer, Done) and answer.obj is not None:
             return decode(ResourceClaim, answer.obj)
         return _no(answer)
@@ -251,7 +251,7 @@ class ClaimBinding:
     def _bind_extended(self, pod: Pod, claim: ResourceClaim, reserved: Reserved) -> Writing:
         allocation = reserved.allocation_of(claim)
         requests = reserved.requests
-        if allocation is None or requests is None or claim.metadata.name != IN_MEMORY:
+        if allocation is None or requests is None or claim.metadata.name != demand.IN_MEMORY:
             return Failed(f"extended resource claim not found for pod {pod.key}", claim)
         answer = yield Create(
             kind=RESOURCE_CLAIM,

@@ -11,6 +11,7 @@ Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/dynamicres
 
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -18,14 +19,18 @@ import numpy as np
 from asched import names
 from asched.core.config.args import DynamicResourcesArgs
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.dra import answers
-from asched.core.dra.allocator import NodeRejected, OutOfSteps
-from asched.core.dra.answers import AnswerBook
-from asched.core.dra.demand import DeviceDemand, in_memory_claim
+from asched.core.dra import allocator, answers, demand, plan, result
+from asched.core.dra.answer_codes import (
+    FAILED,
+    FITS,
+    NODE_ASPECTS,
+    TEXTS,
+    TIMED_OUT,
+    TIMED_OUT_TEXT,
+    UNAVAILABLE,
+)
 from asched.core.dra.extended import is_delegable
 from asched.core.dra.ledger import DeviceLedger
-from asched.core.dra.plan import AllocationError
-from asched.core.dra.result import allocation_results, devices_in
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.points import (
     I64,
@@ -49,12 +54,11 @@ from asched.core.model.claim import ResourceClaim
 from asched.core.model.kinds import DEVICE_TAINT_RULE
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
+from asched.core.plugins.devices import deallocation, unreserve
 from asched.core.plugins.devices.binding import ClaimBinding, Reserved
 from asched.core.plugins.devices.claims import ClaimError, as_handed_on, claims_of
-from asched.core.plugins.devices.deallocation import deallocate, delete_extended
 from asched.core.plugins.devices.hints import ClaimHints
 from asched.core.plugins.devices.places import DevicePlaces
-from asched.core.plugins.devices.unreserve import unreserve
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
@@ -78,7 +82,7 @@ class Prepared(NamedTuple):
     """What PreFilter found: all claims of the pod, the one for extended resources last."""
 
     claims: tuple[ResourceClaim, ...]
-    demand: DeviceDemand
+    demand: "demand.DeviceDemand"
 
 
 class DynamicResources(
@@ -95,8 +99,8 @@ class DynamicResources(
     name = names.DYNAMIC_RESOURCES
     spares_equals = True
     without_pre_filter = NOT_FOUND
-    depends_on = answers.NODE_ASPECTS
-    errors_from = answers.TIMED_OUT
+    depends_on = NODE_ASPECTS
+    errors_from = TIMED_OUT
 
     def __init__(
         self,
@@ -108,8 +112,7 @@ class DynamicResources(
         self._knows_alternatives = gates["DRAPrioritizedList"]
         self._cluster = cluster
         self._ledger = cluster.singleton(DeviceLedger)
-        steps_max = (args.filter_timeout_ns or 0) * STEPS_PER_SECOND // 10**9
-        self._book = AnswerBook(self._ledger, cluster.nodes, steps_max)
+        self._steps_max = (args.filter_timeout_ns or 0) * STEPS_PER_SECOND // 10**9
         binding_ns = args.binding_timeout_ns
         binding_s = BINDING_TIMEOUT_S if binding_ns is None else binding_ns / 1e9
         self._places = DevicePlaces(cluster, binding_s)
@@ -120,6 +123,10 @@ class DynamicResources(
             self.kinds = (*type(self).kinds, DEVICE_TAINT_RULE)  # type: ignore[misc]
         self._prepared: OrderedDict[str, Prepared] = OrderedDict()  # pod uid -> of its last attempt
         self._reserved: dict[str, Reserved] = {}  # pod uid -> what PreBind has to write
+
+    @cached_property
+    def _book(self) -> "answers.AnswerBook":
+        return answers.AnswerBook(self._ledger, self._cluster.nodes, self._steps_max)
 
     def registrations(self) -> Sequence[Registration]:
         return self._hints.registrations()
@@ -163,9 +170,9 @@ class DynamicResources(
             if status is not None:
                 return PreFilterResult(status)
         unallocated = tuple(c for c in claims if c.status.allocation is None)
-        demand = DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
+        asked = demand.DeviceDemand(pod, unallocated, extended, bool(claims), self._ledger)
         everything = claims if extended is None else (*claims, extended)
-        prepared = self._prepared[pod.pod.uid] = Prepared(everything, demand)
+        prepared = self._prepared[pod.pod.uid] = Prepared(everything, asked)
         if len(self._prepared) > PREPARED_MAX:
             self._prepared.popitem(last=False)
         return PreFilterResult(data=prepared)
@@ -175,7 +182,7 @@ class DynamicResources(
         served = self._ledger.by_resource
         if not any(a and is_delegable(n) and n in served for n, a in pod.cls.requests.items()):
             return None
-        return self._ledger.extended_claim_of(pod.pod.uid) or in_memory_claim(pod.pod)
+        return self._ledger.extended_claim_of(pod.pod.uid) or demand.in_memory_claim(pod.pod)
 
     def _check(self, pod: Pod, claim: ResourceClaim, *, is_extended: bool) -> Status | None:
         if claim.status.allocation is not None:
@@ -220,7 +227,7 @@ class DynamicResources(
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         if not isinstance(data, Prepared):  # only where PreFilter is switched off
-            code = answers.FAILED if self._has_claims(pod.pod) else answers.FITS
+            code = FAILED if self._has_claims(pod.pod) else FITS
             return np.full(nodes.size, code, dtype=np.int32)
         prepared = data
         self._ledger.catch_up()
@@ -228,12 +235,12 @@ class DynamicResources(
         for claim in prepared.claims:
             if claim.status.allocation is not None:
                 outside = nodes.gather(self._places.outside(claim))
-                codes = np.where(outside & (codes == answers.FITS), answers.UNAVAILABLE, codes)
+                codes = np.where(outside & (codes == FITS), UNAVAILABLE, codes)
         return codes.astype(np.int32)
 
     def explain(self, pod: PodInfo, code: int) -> Status:
-        if code < answers.TIMED_OUT:
-            return unresolvable(answers.TEXTS[code])
+        if code < TIMED_OUT:
+            return unresolvable(TEXTS[code])
         return failure(self._error_of(pod, code))
 
     def _error_of(self, pod: PodInfo, code: int) -> str:
@@ -246,13 +253,13 @@ class DynamicResources(
             node = self._cluster.nodes.node_at[row]
             if node is None:
                 continue
-            if code == answers.TIMED_OUT:
-                return f"node {node.name}: {answers.TIMED_OUT_TEXT}"
+            if code == TIMED_OUT:
+                return f"node {node.name}: {TIMED_OUT_TEXT}"
             if known := self._book.text_of(prepared.demand, int(row)):
                 return known
             try:
                 self._book.solve(prepared.demand, node)
-            except (AllocationError, NodeRejected) as error:
+            except (plan.AllocationError, allocator.NodeRejected) as error:
                 return str(error)
         return NOT_FOUND
 
@@ -283,13 +290,13 @@ class DynamicResources(
             if not holders or (len(holders) == 1 and holders[0].uid == pod.pod.uid):
                 return PostFilterResult(
                     unschedulable("deallocation of ResourceClaim completed"),
-                    background=deallocate(claim),
+                    background=deallocation.deallocate(claim),
                 )
         extended = prepared.demand.extended
         if extended is not None and prepared.demand.is_stale:
             return PostFilterResult(
                 unschedulable("deletion of ResourceClaim completed"),
-                background=delete_extended(extended),
+                background=deallocation.delete_extended(extended),
             )
         return PostFilterResult(unschedulable("still not schedulable"))
 
@@ -300,7 +307,7 @@ class DynamicResources(
         positions = [i for i, p in enumerate(rejection.plugins) if p is self]
         if not positions:
             return
-        told = (rejection.judge == positions[0] + 1) & (rejection.codes == answers.UNAVAILABLE)
+        told = (rejection.judge == positions[0] + 1) & (rejection.codes == UNAVAILABLE)
         rows = np.flatnonzero(told & rejection.live)
         for claim in prepared.claims:
             if not self._is_told_allocated(claim) or claim is prepared.demand.extended:
@@ -343,17 +350,17 @@ class DynamicResources(
         return SUCCESS
 
     def _allocate(
-        self, prepared: Prepared, demand: DeviceDemand, node: Node
+        self, prepared: Prepared, demand: "demand.DeviceDemand", node: Node
     ) -> tuple[Status, Reserved | None]:
         try:
             plans, solution = self._book.solve(demand, node)
-        except (AllocationError, NodeRejected) as error:
+        except (plan.AllocationError, allocator.NodeRejected) as error:
             return failure(str(error)), None
-        except OutOfSteps:
-            return failure(f"node {node.name}: {answers.TIMED_OUT_TEXT}"), None
+        except allocator.OutOfSteps:
+            return failure(f"node {node.name}: {TIMED_OUT_TEXT}"), None
         if solution is None:
             return failure("claim allocation not found for node"), None
-        results = allocation_results(plans, solution, node.name)
+        results = result.allocation_results(plans, solution, node.name)
         served = demand.served(node) or frozenset()
         requests = demand.variant(served)[1] if demand.extended is not None and served else None
         allocations = tuple((p.claim, r) for p, r in zip(plans, results, strict=True))
@@ -366,14 +373,18 @@ class DynamicResources(
 
     def chosen(self, pod: PodInfo) -> Hashable:
         reserved = self._reserved.get(pod.pod.uid)
-        return () if reserved is None else devices_in(reserved.allocations)
+        return () if reserved is None else result.devices_in(reserved.allocations)
 
     def unreserve(self, pod: PodInfo, node: str) -> Late | None:  # noqa: ARG002
         reserved = self._reserved.pop(pod.pod.uid, None)
         if reserved is not None:
             for claim, _ in reserved.allocations:
                 self._ledger.release(claim.uid, claim.metadata.key, pod.pod.uid)
-        return unreserve(self._cluster, self._ledger, pod.pod) if _may_need_devices(pod) else None
+        return (
+            unreserve.unreserve(self._cluster, self._ledger, pod.pod)
+            if _may_need_devices(pod)
+            else None
+        )
 
     def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:  # noqa: ARG002
         return SUCCESS if pod.pod.uid in self._reserved else SKIP

@@ -26,20 +26,7 @@ from asched.core.model.kinds import NAMESPACE, NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
-from asched.core.plugins.inter_pod_affinity.attraction import Attraction, between
-from asched.core.plugins.inter_pod_affinity.extra_events import (
-    is_plain,
-    names_namespaces,
-    namespace_may_help,
-    pod_may_help,
-)
-from asched.core.plugins.inter_pod_affinity.hints import (
-    hint_of_itself,
-    hint_of_node,
-    hint_of_pod,
-    offered_by_pods,
-    sought_of_pods,
-)
+from asched.core.plugins.inter_pod_affinity import attraction, extra_events, hints
 from asched.core.plugins.inter_pod_affinity.nearness import (
     NOT_NEAR,
     TOO_NEAR,
@@ -70,7 +57,7 @@ class _Affinity:
     def __init__(self) -> None:
         self.epoch = -1
         self.nearness: Nearness | str = ""  # a text: why there can be none
-        self.attraction: Attraction | str = ""
+        self.attraction: attraction.Attraction | str = ""
 
 
 class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin, ScorePlugin):
@@ -126,26 +113,26 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         return nearness.code_of(row)
 
     def pre_score(self, pod: PodInfo, nodes: NodeView, feasible: Mask) -> PreFilterResult:  # noqa: ARG002
-        attraction = self._affinity_of(pod.cls).attraction
-        if isinstance(attraction, str):
-            return PreFilterResult(failure(f"failed to parse pod: {attraction}"))
-        attraction.keep()
-        status = SKIP if attraction.is_idle else SUCCESS
-        return PreFilterResult(status, None, attraction, attraction.moved.log)
+        wishes = self._affinity_of(pod.cls).attraction
+        if isinstance(wishes, str):
+            return PreFilterResult(failure(f"failed to parse pod: {wishes}"))
+        wishes.keep()
+        status = SKIP if wishes.is_idle else SUCCESS
+        return PreFilterResult(status, None, wishes, wishes.moved.log)
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        attraction: Attraction = data
-        return attraction.raw(nodes)
+        wishes: attraction.Attraction = data
+        return wishes.raw(nodes)
 
     def score_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
-        attraction: Attraction = data
-        return attraction.raw_of(row)
+        wishes: attraction.Attraction = data
+        return wishes.raw_of(row)
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
         return int(raw.min()), int(raw.max())
 
     def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
-        return between(raw, *bounds)
+        return attraction.between(raw, *bounds)
 
     def is_order_free(self, pod: PodInfo) -> bool:
         """Pods may be apart in any order, unless namespaces are selected: that is read in two ways,
@@ -168,12 +155,12 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         gone = old if new is None else None
         own, others = self._terms(pod), self._terms(gone)
         if own is None or others is None:
-            return hint_of_itself(pod, old, new)
-        return hint_of_pod(own, others, pod, old, new)
+            return hints.hint_of_itself(pod, old, new)
+        return hints.hint_of_pod(own, others, pod, old, new)
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node) -> Hint:
         terms = self._terms(pod)
-        return Hint.SKIP if terms is None else hint_of_node(terms, old, new)
+        return Hint.SKIP if terms is None else hints.hint_of_node(terms, old, new)
 
     def extra_events(self) -> Sequence[Registration]:
         moved = Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL
@@ -188,22 +175,26 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         gone = self._terms(old) if new is None else NO_TERMS
         if terms is None or gone is None:
             return Hint.QUEUE
-        if names_namespaces(terms) if old is None else is_plain(terms) and is_plain(gone):
+        if (
+            extra_events.names_namespaces(terms)
+            if old is None
+            else extra_events.is_plain(terms) and extra_events.is_plain(gone)
+        ):
             return Hint.SKIP
-        helps = pod_may_help(terms, gone, self._namespaces, pod, old, new)
+        helps = extra_events.pod_may_help(terms, gone, self._namespaces, pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _sought(self, pod: Pod) -> Collection[Hashable] | None:
         terms = self._terms(pod)
-        return None if terms is None else sought_of_pods(terms, pod)
+        return None if terms is None else hints.sought_of_pods(terms, pod)
 
     def _offered(self, old: Pod | None, new: Pod | None) -> Collection[Hashable] | None:
         gone = self._terms(old) if new is None else NO_TERMS
-        return None if gone is None else offered_by_pods(gone, old, new)
+        return None if gone is None else hints.offered_by_pods(gone, old, new)
 
     def _namespace_may_help(self, pod: Pod, old: Namespace | None, new: Namespace | None) -> Hint:
         terms = self._terms(pod)
-        helps = terms is None or namespace_may_help(terms, pod, old, new)
+        helps = terms is None or extra_events.namespace_may_help(terms, pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _terms(self, pod: Pod | None) -> AffinityTerms | None:
@@ -220,7 +211,9 @@ class InterPodAffinity(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin,
         if known.epoch != epoch:
             try:
                 known.nearness = Nearness(self._cluster, self._namespaces, cls)
-                known.attraction = Attraction(self._cluster, self._namespaces, cls, self._args)
+                known.attraction = attraction.Attraction(
+                    self._cluster, self._namespaces, cls, self._args
+                )
             except ValueError as problem:
                 known.nearness = known.attraction = str(problem)
             known.epoch = epoch

@@ -29,7 +29,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod, TopologySpreadConstraint
 from asched.core.plugins.per_pod import PerPod
-from asched.core.plugins.pod_topology_spread.balance import SoftSide, Weighted, extremes, scaled
+from asched.core.plugins.pod_topology_spread import balance, hints
 from asched.core.plugins.pod_topology_spread.constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
@@ -41,14 +41,6 @@ from asched.core.plugins.pod_topology_spread.constraints import (
     own_constraints,
 )
 from asched.core.plugins.pod_topology_spread.domains import LAYOUT, DomainsMemory
-from asched.core.plugins.pod_topology_spread.hints import (
-    hint_of_node,
-    hint_of_pod,
-    node_may_help,
-    offered_by_pods,
-    pod_may_help,
-    sought_of_pods,
-)
 from asched.core.plugins.pod_topology_spread.selectors import SOURCES, DefaultSelectors
 from asched.core.plugins.pod_topology_spread.skew import NO_LABEL, SKEWED, HardSide
 from asched.core.state.changes import Action, Trigger
@@ -87,7 +79,7 @@ class _Spread:
         #: constraints that the pods write themselves, by action, as far as they are compiled
         self.own: dict[str, Gradual[TopologySpreadConstraint, SpreadConstraint]] = {}
         self.hard: HardSide | str | None = None
-        self.soft: SoftSide | str | None = None
+        self.soft: balance.SoftSide | str | None = None
         #: another one whenever a side is another, never given twice: a class may go and come back
         self.number = 0
         self.epoch = self.cluster_epoch = -1
@@ -120,7 +112,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         self._spreads = PerKey(_what_matters, _new_spread)
         self._numbers = 0
         self._own = PerPod(cluster, lambda pod: own_constraints(pod, DO_NOT_SCHEDULE, gates))
-        self._of_pods = Concerns(self._sought, offered_by_pods)
+        self._of_pods = Concerns(self._sought, hints.offered_by_pods)
 
     # --- the scheduling cycle --------------------------------------------------------------------
 
@@ -136,7 +128,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
 
     def stamp(self, pod: PodInfo, data: Any) -> Hashable:
         spread = self._spread_of(pod.cls)
-        side = data.side if isinstance(data, Weighted) else data
+        side = data.side if isinstance(data, balance.Weighted) else data
         return (spread.number, None if side is None else side.stamp())
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
@@ -169,18 +161,18 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
         return self._spread_of(pod.cls).soft is not None
 
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
-        weighted: Weighted = data
+        weighted: balance.Weighted = data
         return weighted.side.raw(nodes, weighted.weights)
 
     def score_one(self, pod: PodInfo, row: int, data: Any) -> int:  # noqa: ARG002
-        weighted: Weighted = data
+        weighted: balance.Weighted = data
         return weighted.side.raw_of(row, weighted.weights)
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
-        return extremes(raw)
+        return balance.extremes(raw)
 
     def scaled(self, raw: I64, bounds: Any, data: Any) -> I64:  # noqa: ARG002
-        return scaled(raw, *bounds)
+        return balance.scaled(raw, *bounds)
 
     def is_order_free(self, pod: PodInfo) -> bool:
         return self._spread_of(pod.cls).hard is None
@@ -196,12 +188,12 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
     def _pod_changed(self, pod: Pod, old: Pod | None, new: Pod | None) -> Hint:
         if _has_many(pod):
             return Hint.QUEUE
-        return hint_of_pod(self._hard_constraints(pod), pod, old, new)
+        return hints.hint_of_pod(self._hard_constraints(pod), pod, old, new)
 
     def _node_changed(self, pod: Pod, old: Node | None, new: Node | None) -> Hint:
         if _has_many(pod):
             return Hint.QUEUE
-        return hint_of_node(self._hard_constraints(pod), old, new)
+        return hints.hint_of_node(self._hard_constraints(pod), old, new)
 
     def extra_events(self) -> Sequence[Registration]:
         found = [
@@ -218,13 +210,15 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
     def _pod_may_help(self, pod: Pod, old: Pod, new: Pod) -> Hint:
         if _has_many(pod):
             return Hint.QUEUE
-        helps = pod_may_help(self._hard_constraints(pod), pod, old, new)
+        helps = hints.pod_may_help(self._hard_constraints(pod), pod, old, new)
         return Hint.QUEUE if helps else Hint.SKIP
 
     def _node_may_help(self, pod: Pod, old: Node, new: Node) -> Hint:
         if _has_many(pod):
             return Hint.QUEUE
-        return Hint.QUEUE if node_may_help(self._hard_constraints(pod), old, new) else Hint.SKIP
+        return (
+            Hint.QUEUE if hints.node_may_help(self._hard_constraints(pod), old, new) else Hint.SKIP
+        )
 
     def _source_may_help(self, pod: Pod, old: Any, new: Any) -> Hint:
         """What default constraints get their selector from."""
@@ -238,7 +232,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
             return None
         if not pod.spec.topology_spread_constraints:
             return (pod.metadata.namespace,)
-        return sought_of_pods(self._own(pod), pod)
+        return hints.sought_of_pods(self._own(pod), pod)
 
     def _hard_constraints(self, pod: Pod) -> Constraints:
         if pod.spec.topology_spread_constraints:
@@ -298,7 +292,7 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
             return old
         return HardSide(self._cluster, self._memory, cls, constraints) if constraints else None
 
-    def _soft_side(self, cls: PodClass, spread: _Spread) -> SoftSide | str | None:
+    def _soft_side(self, cls: PodClass, spread: _Spread) -> "balance.SoftSide | str | None":
         old = spread.soft
         try:
             constraints = self._compiled(cls, spread, SCHEDULE_ANYWAY)
@@ -307,13 +301,13 @@ class PodTopologySpread(OrderFree, PreFilterPlugin, FilterPlugin, PreScorePlugin
                 "calculating preScoreState: "
                 f"obtaining pod's soft topology spread constraints: {problem}"
             )
-        if isinstance(old, SoftSide) and old.constraints == constraints:
+        if isinstance(old, balance.SoftSide) and old.constraints == constraints:
             return old
         if not constraints:
             return None
         has_own = bool(cls.example.spec.topology_spread_constraints)
         is_strict = has_own or not self._defaults_are_systems
-        return SoftSide(self._cluster, self._memory, cls, constraints, is_strict=is_strict)
+        return balance.SoftSide(self._cluster, self._memory, cls, constraints, is_strict=is_strict)
 
 
 def _has_many(pod: Pod) -> bool:

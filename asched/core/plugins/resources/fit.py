@@ -40,15 +40,12 @@ from asched.core.model.requests import CPU, MEMORY, container_requests, is_exten
 from asched.core.plugins.devices.amounts import DeviceTally
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.resources.hints import FitHints
+from asched.core.plugins.scoring import requested_to_capacity_ratio as by_ratio
 from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
 from asched.core.plugins.scoring.as_floats import AsFloats
 from asched.core.plugins.scoring.blocks import by_blocks
 from asched.core.plugins.scoring.least_allocated import least_allocated, least_allocated_one
 from asched.core.plugins.scoring.most_allocated import most_allocated, most_allocated_one
-from asched.core.plugins.scoring.requested_to_capacity_ratio import (
-    curve,
-    requested_to_capacity_ratio,
-)
 from asched.core.plugins.scoring.weighted import mean_of_two
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import FIXED_RESOURCES, Aspect
@@ -351,6 +348,8 @@ def _kernel(strategy: config.ScoringStrategy) -> Kernel:
             ratio = strategy.requested_to_capacity_ratio
             if ratio is None or not ratio.shape:
                 raise ValueError("scoringStrategy.requestedToCapacityRatio.shape must not be empty")
-            points_by_percent = curve(ratio.shape)
-            return partial(requested_to_capacity_ratio, points_by_percent=points_by_percent)
+            points_by_percent = by_ratio.curve(ratio.shape)
+            return partial(
+                by_ratio.requested_to_capacity_ratio, points_by_percent=points_by_percent
+            )
     raise ValueError(f"scoring strategy {strategy.type!r} is unknown")

@@ -50,13 +50,13 @@ from asched.core.model.kinds import (
 from asched.core.model.selector import compile_selector
 from asched.core.model.storage import SELECTED_NODE
 from asched.core.plugins.latest import Latest
-from asched.core.plugins.scoring.requested_to_capacity_ratio import curve
+from asched.core.plugins.scoring import requested_to_capacity_ratio as by_ratio
 from asched.core.plugins.volumes import hints as volume_hints
 from asched.core.plugins.volumes import reservation as volume_reservation
+from asched.core.plugins.volumes import scoring as volume_scoring
 from asched.core.plugins.volumes.choice import Reject, choose
 from asched.core.plugins.volumes.claims import PodClaims, sort_claims
 from asched.core.plugins.volumes.reservation import Reservation
-from asched.core.plugins.volumes.scoring import storage_scores
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.nodes import Aspect
@@ -100,7 +100,7 @@ class VolumeBinding(
         self._cluster = cluster
         self._timeout_s = args.bind_timeout_s
         self._reports = cluster.singleton(PluginReports)
-        self._points = curve(args.shape) if args.shape else None
+        self._points = by_ratio.curve(args.shape) if args.shape else None
         self._claims = Latest(cluster, self._sort)
         self._reserved: dict[str, Reservation] = {}  # uid -> until bound or unreserved
 
@@ -179,7 +179,7 @@ class VolumeBinding(
     def score(self, pod: PodInfo, nodes: NodeView, data: Any) -> I64:  # noqa: ARG002
         if self._points is None or isinstance(data, Status) or not data.delayed:
             return np.zeros(nodes.size, dtype=np.int64)
-        return storage_scores(choose(self._cluster, data, nodes), self._points)
+        return volume_scoring.storage_scores(choose(self._cluster, data, nodes), self._points)
 
     # --- reserve and bind ------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ from asched.core.model.storage import (
     is_owned,
 )
 from asched.core.model.volume import PersistentVolume, PersistentVolumeClaim, StorageClass
-from asched.core.plugins.volumes.topology import Reach
+from asched.core.plugins.volumes import topology
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
@@ -73,7 +73,7 @@ def affinity_of(volume: PersistentVolume | None) -> VolumeAffinity:
 
 def accepts(affinity: VolumeAffinity, nodes: NodeView, cluster: Cluster) -> Mask:
     """bool[M]: rows from which the volume can be reached; it exists. Raises OutOfTurn."""
-    reach = cluster.singleton(Reach)
+    reach = cluster.singleton(topology.Reach)
     mask = reach.of(nodes, affinity.required)
     if affinity.plugin:
         moved = cluster.volumes.moved(affinity.plugin)

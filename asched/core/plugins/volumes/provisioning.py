@@ -13,7 +13,7 @@ from asched.core.model.kinds import CSI_DRIVER, CSI_STORAGE_CAPACITY, STORAGE_CL
 from asched.core.model.quantity import Quantity, whole
 from asched.core.model.storage import STORAGE, claim_class
 from asched.core.model.volume import CsiStorageCapacity, PersistentVolumeClaim, StorageClass
-from asched.core.plugins.volumes.topology import allowed, selected
+from asched.core.plugins.volumes import topology
 from asched.core.state.cluster import Cluster
 from asched.core.state.view import NodeView
 
@@ -37,7 +37,7 @@ def provision(cluster: Cluster, claim: PersistentVolumeClaim, nodes: NodeView) -
     nowhere: Mask = np.zeros(nodes.size, dtype=np.bool_)
     if found is None or found.provisioner in ("", NO_PROVISIONER):
         return Provision(nowhere, nowhere, None)
-    possible = allowed(nodes, found.allowed_topologies)
+    possible = topology.allowed(nodes, found.allowed_topologies)
     requested = storage_request(claim)
     driver = cluster.told(CSI_DRIVER, found.provisioner)
     if requested is None or driver is None or not driver.spec.storage_capacity:
@@ -50,7 +50,7 @@ def provision(cluster: Cluster, claim: PersistentVolumeClaim, nodes: NodeView) -
             continue
         if volume_limit_bytes(capacity) < wanted_bytes:
             continue
-        fresh = selected(nodes, capacity.node_topology) & ~roomy
+        fresh = topology.selected(nodes, capacity.node_topology) & ~roomy
         capacity_bytes[fresh] = whole(capacity.capacity or 0)
         roomy = roomy | fresh
     return Provision(possible, roomy, capacity_bytes)

@@ -21,9 +21,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from asched.core.model.kinds import Kind
-from asched.core.state.audit import known, known_as
+from asched.core.state import audit
 from asched.core.state.facts import Gone, Seen
-from asched.edge.client.heads import Head, Heads
+from asched.edge.client import heads
 from asched.edge.client.lists import PAGE_SIZE
 from asched.edge.client.reading import runs_backwards
 from asched.edge.client.watch import Reflector
@@ -50,7 +50,7 @@ class Suspicion(NamedTuple):
     to have told before that means anything.
     """
 
-    head: Head | None
+    head: "heads.Head | None"
     at: str
 
 
@@ -78,7 +78,7 @@ class _Comparison:
         self._reflector = reflector
         self._kind: Kind = reflector.kind
         self._cluster = scheduler.machine.context.cluster
-        self._heads = Heads(reflector)
+        self._heads = heads.Heads(reflector)
         self._hastes = hastes
         self._compared = Compared()
 
@@ -100,27 +100,27 @@ class _Comparison:
 
     async def _suspects(self) -> Suspects:
         """Objects that a list shows otherwise than they are known, by key."""
-        unseen = set(known(self._cluster, self._kind))
+        unseen = set(audit.known(self._cluster, self._kind))
         pause_s = 0.0
         if not self._hastes:
             pause_s = min(PAUSE_S_MAX, WALK_S * PAGE_SIZE / max(len(unseen), PAGE_SIZE))
         suspects: Suspects = {}
         version = ""
-        async for heads, version in self._heads.pages(pause_s):  # noqa: B007 - of all pages one
-            for head in heads:
+        async for page, version in self._heads.pages(pause_s):  # noqa: B007 - of all pages one
+            for head in page:
                 key = head.key
                 unseen.discard(key)
                 if len(suspects) < SUSPECTS_MAX and self._differs(key, head):
                     suspects[key] = Suspicion(head, head.resource_version)
-            self._compared.objects += len(heads)
+            self._compared.objects += len(page)
         for key in sorted(unseen):
             if len(suspects) < SUSPECTS_MAX and self._differs(key, None):
                 suspects[key] = Suspicion(None, version)
         return suspects
 
-    def _differs(self, key: str, head: Head | None) -> bool:
+    def _differs(self, key: str, head: "heads.Head | None") -> bool:
         """Whether an object is not known as a list showed it; what is known may be newer."""
-        mine = known_as(self._cluster, self._kind, key)
+        mine = audit.known_as(self._cluster, self._kind, key)
         if mine is None or head is None:
             return mine is not head
         return _is_older(mine.metadata, head)
@@ -167,7 +167,7 @@ class _Comparison:
             return Suspicion(None, found.version)
         if not await self._taken_in():
             return suspicion
-        mine, real = known_as(self._cluster, self._kind, key), found.obj
+        mine, real = audit.known_as(self._cluster, self._kind, key), found.obj
         difference = self._difference(key, mine, real)
         if difference is not None:
             self._deliver(mine, real)

@@ -16,7 +16,7 @@ from typing import Final
 from asched.core.cycle.orders import QueueAmended
 from asched.core.cycle.standing import OF_QUEUE, Fault, fault_of, fault_of_count
 from asched.core.model.kinds import NODE, POD
-from asched.core.state.audit import recount_row
+from asched.core.state import audit
 from asched.core.state.facts import Gone, Seen
 from asched.edge.host.audit.findings import Difference, What
 from asched.edge.host.audit.objects import SETTLE_S, TURNS_MAX, Compared
@@ -143,7 +143,7 @@ class Places:
         row = self._cluster.nodes.row_of.get(name)
         if row is None or self._cluster.topology.on_trial or self._pods_on(name) > ROW_PODS_MAX:
             return []
-        return recount_row(self._cluster, row)
+        return audit.recount_row(self._cluster, row)
 
     async def _renew(self, name: str) -> bool:
         """The node goes and comes back, with its pods: its row is written anew."""

@@ -30,7 +30,7 @@ from asched.core.config.translation import Translation
 from asched.core.config.v1 import Extender, SchedulerConfiguration
 from asched.core.config.validate import validate
 from asched.core.plugins import IN_TREE_POINTS
-from asched.edge.host.configuration.extender_tls import fault_of
+from asched.edge.host.configuration import extender_tls
 from asched.edge.host.configuration.source import Source, read
 
 #: etcd refuses larger objects, so no ConfigMap can hold more (1.5 MiB is its default limit).
@@ -156,7 +156,7 @@ def load_config(
     faults += validate(effective, gates)
     if not goes_on:
         stop_if(faults)
-    constructed, problems = construct(effective, known, fault_of)
+    constructed, problems = construct(effective, known, extender_tls.fault_of)
     faults += problems
     stop_if(faults)
     if constructed is None:

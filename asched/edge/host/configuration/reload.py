@@ -26,7 +26,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from asched.core.config.text import effective
+from asched.core.config import text
 from asched.core.config.v1 import SchedulerConfiguration
 from asched.core.cycle.context import kinds_read
 from asched.core.framework.extender_chain import ExtenderChain
@@ -89,7 +89,7 @@ class Wanted(msgspec.Struct, frozen=True):
     def is_like(self, other: "Wanted") -> bool:
         """Whether nothing would change."""
         return (
-            effective(self.configuration) == effective(other.configuration)
+            text.effective(self.configuration) == text.effective(other.configuration)
             and self.plugins.edition == other.plugins.edition
             and (self.qps, self.burst) == (other.qps, other.burst)
         )
@@ -157,7 +157,7 @@ class Reloader:
     def _followed(self, wanted: Wanted) -> Wanted:
         """The part that a running process can follow; the rest is named."""
         now, then = wanted.configuration, self._current.configuration
-        fixed = _changed(effective(then), effective(now))
+        fixed = _changed(text.effective(then), text.effective(now))
         if fixed:
             log.warning("a change of %s takes effect with the next start", ", ".join(fixed))
         return replace(

@@ -26,7 +26,7 @@ from typing import Any, Final
 import msgspec
 
 from asched.core.config.problem import Problem, StartStage, did_you_mean
-from asched.core.framework.per_node.adapter import UnusablePluginError, adapt, methods_of
+from asched.core.framework.per_node import adapter
 from asched.core.framework.point_table import points_of
 from asched.core.framework.points import Plugin
 from asched.core.framework.profile import Factory
@@ -34,10 +34,8 @@ from asched.core.plugins import IN_TREE, IN_TREE_POINTS
 from asched.core.state.cluster import Cluster
 from asched.edge.host.configuration.file import ConfigError, LoadedConfig, located
 from asched.edge.host.doctor.permissions import Right
-from asched.edge.host.user_plugins import entry_points
-from asched.edge.host.user_plugins.arguments import ArgsError, arguments, instance_of
+from asched.edge.host.user_plugins import arguments, entry_points, rights
 from asched.edge.host.user_plugins.entry_points import Offer
-from asched.edge.host.user_plugins.rights import RulesError, rights_of
 
 GROUP: Final = "asched.plugins"
 #: Ten times what the largest libraries take to import on a busy machine; beyond it something waits.
@@ -71,16 +69,16 @@ class UserPlugin(msgspec.Struct, frozen=True, dict=True):
         if issubclass(own, Plugin):
             return type(own.__name__, (own,), {"name": self.name})
         try:
-            return adapt(own, self.name)
-        except UnusablePluginError as error:
+            return adapter.adapt(own, self.name)
+        except adapter.UnusablePluginError as error:
             raise PluginLoadError(f"plugin {self.name} of {self.origin}: {error}") from error
 
     @cached_property
     def rights(self) -> tuple[Right, ...]:
         """What it says it needs at the API server. Raises PluginLoadError."""
         try:
-            return rights_of(self.own)
-        except RulesError as error:
+            return rights.rights_of(self.own)
+        except rights.RulesError as error:
             raise PluginLoadError(f"plugin {self.name} of {self.origin}: {error}") from error
 
     @cached_property
@@ -92,9 +90,9 @@ class UserPlugin(msgspec.Struct, frozen=True, dict=True):
         """An instance. Raises ValueError with one line."""
         adapted: Any = self.adapted
         if issubclass(self.own, Plugin):
-            columns: Plugin = instance_of(adapted, args, cluster)
+            columns: Plugin = arguments.instance_of(adapted, args, cluster)
             return columns
-        plain: Plugin = adapted(instance_of(self.own, args, cluster), cluster)
+        plain: Plugin = adapted(arguments.instance_of(self.own, args, cluster), cluster)
         return plain
 
 
@@ -163,8 +161,8 @@ class Catalogue:
             for plugin in filter(None, map(self.plugins.get, resolved.plugin_names)):
                 place, args = written.get(plugin.name, (0, None))
                 try:
-                    arguments(plugin.own, args)
-                except ArgsError as error:
+                    arguments.arguments(plugin.own, args)
+                except arguments.ArgsError as error:
                     text = f'initializing plugin "{plugin.name}": {error}'
                     path = ("profiles", number, "pluginConfig", place, "args")
                     problems.append(Problem(StartStage.CONSTRUCT, text, path))
@@ -280,7 +278,7 @@ def _of_module(module: ModuleType, origin: str) -> list[UserPlugin]:
 def _is_plugin(name: str, cls: type[Any]) -> bool:
     if name.startswith("_"):
         return False
-    return issubclass(cls, Plugin) or bool(methods_of(cls))
+    return issubclass(cls, Plugin) or bool(adapter.methods_of(cls))
 
 
 def _of_directory(folder: Path) -> Iterator[UserPlugin]:

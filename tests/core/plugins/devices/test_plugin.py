@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from asched.core.dra import answers
+from asched.core.dra import answer_codes
 from asched.core.framework.attempt import Rejection
 from asched.core.framework.effects import Patch
 from asched.core.framework.points import IDLE, PostFilterResult, PreFilterResult
@@ -223,7 +223,7 @@ def test_a_claim_left_from_an_earlier_attempt_is_deleted() -> None:
     stale = "cannot schedule extended resource claim"
     assert world.attempt(pod) == dict.fromkeys(("n1", "n2", "plugin"), stale)
 
-    found = post_filter(world, pod, dict.fromkeys(("n1", "n2"), answers.STALE_EXTENDED))
+    found = post_filter(world, pod, dict.fromkeys(("n1", "n2"), answer_codes.STALE_EXTENDED))
 
     assert found.status.message == "deletion of ResourceClaim completed"
     assert found.background is not None
@@ -248,7 +248,7 @@ def test_a_claim_of_our_own_on_the_wrong_node_is_deallocated() -> None:
     pod = a_pod("c")
     world.attempt(pod)
 
-    found = post_filter(world, pod, {"n2": answers.UNAVAILABLE})
+    found = post_filter(world, pod, {"n2": answer_codes.UNAVAILABLE})
 
     assert found.status.code is Code.UNSCHEDULABLE
     assert found.status.message == "deallocation of ResourceClaim completed"
@@ -265,7 +265,7 @@ def test_a_claim_that_others_use_is_kept() -> None:
     world = DraWorld(a_claim_object("c", **allocated(reservedFor=other)))
     pod = a_pod("c")
     world.attempt(pod)
-    found = post_filter(world, pod, {"n2": answers.UNAVAILABLE})
+    found = post_filter(world, pod, {"n2": answer_codes.UNAVAILABLE})
     assert found.status.message == "still not schedulable"
     assert found.background is None
 
@@ -360,8 +360,8 @@ def test_without_pre_filter_a_pod_with_claims_goes_nowhere() -> None:
     world = DraWorld(a_claim_object("c"))
     info = world.info(a_pod("c"))
     codes = world.plugin.filter(info, world.cluster.view(), None)
-    assert codes.tolist() == [answers.FAILED] * 2
-    assert world.plugin.explain(info, answers.FAILED).message == "not found"
+    assert codes.tolist() == [answer_codes.FAILED] * 2
+    assert world.plugin.explain(info, answer_codes.FAILED).message == "not found"
     assert world.plugin.reserve(info, "n1", None).message == "not found"
     bare = world.info(a_pod(name="q"))
     assert world.plugin.filter(bare, world.cluster.view(), None).tolist() == [0, 0]

@@ -1,0 +1,29 @@
+"""What a node is told of the claims of a pod, as codes: they can be allocated there, or why not."""
+
+from typing import Final
+
+from asched.core.state.nodes import Aspect
+
+#: What a node row must change in for its answer to change.
+NODE_ASPECTS: Final = Aspect.LABELS | Aspect.ALLOCATABLE | Aspect.LIVE
+
+FITS: Final = 0
+CANNOT_ALLOCATE: Final = 1
+UNAVAILABLE: Final = 2
+STALE_EXTENDED: Final = 3
+CANNOT_FIT: Final = 4
+INVALID: Final = 5
+
+#: From here on a code stands for an error that ends the attempt.
+TIMED_OUT: Final = 100
+FAILED: Final = 101
+
+INVALID_POOLS: Final = "invalid resource pools were encountered"
+TIMED_OUT_TEXT: Final = "timed out trying to allocate devices"
+TEXTS: Final = {
+    CANNOT_ALLOCATE: "cannot allocate all claims",
+    UNAVAILABLE: "resourceclaim not available on the node",
+    STALE_EXTENDED: "cannot schedule extended resource claim",
+    CANNOT_FIT: "cannot fit resource",
+    INVALID: INVALID_POOLS,
+}
