@@ -119,7 +119,7 @@ def plan_of(options: RunOptions) -> Plan:
             AccessOptions(options.authentication, options.authorization),
             flag_texts(options.given),
             frozenset(path for gate, path in GATED_PAGES.items() if not options.gates[gate]),
-            installed_version(),
+            installed_version,
         ),
         reload=lambda: read()[0],
         files=lambda: (

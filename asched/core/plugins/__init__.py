@@ -10,7 +10,7 @@ A file is imported when a configuration names its plugin first: nobody has all o
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from importlib import import_module
-from inspect import signature
+from inspect import isfunction
 from typing import Any, Final
 
 from asched.core.config.gates import DEFAULT_GATES
@@ -54,6 +54,7 @@ PLUGINS: Final[dict[str, str]] = {
 }
 
 
+@cache
 def class_of(name: str) -> type[Plugin]:
     """The class of a plugin in the table."""
     found: type[Plugin] = getattr(import_module(f"{__name__}.{PLUGINS[name]}"), name)
@@ -64,8 +65,14 @@ def class_of(name: str) -> type[Plugin]:
 class _Points(Mapping[str, frozenset[str]]):
     """Name -> extension points, as the configuration asks for them."""
 
+    def __init__(self) -> None:
+        self._known: dict[str, frozenset[str]] = {}
+
     def __getitem__(self, name: str) -> frozenset[str]:
-        return points_of(class_of(name))
+        found = self._known.get(name)
+        if found is None:
+            found = self._known[name] = points_of(class_of(name))
+        return found
 
     def __contains__(self, name: object) -> bool:
         return name in PLUGINS
@@ -89,13 +96,11 @@ def in_tree(gates: Mapping[str, bool]) -> dict[str, Factory]:
 def _make(name: str, gates: Mapping[str, bool], args: Any, cluster: Cluster) -> Plugin:
     cls = class_of(name)
     offered: dict[str, Any] = {"args": args, "cluster": cluster, "gates": gates}
-    return cls(**{name: offered[name] for name in _asked(cls)})
-
-
-@cache
-def _asked(cls: type[Plugin]) -> tuple[str, ...]:
-    """What a plugin of the table takes, by name."""
-    return tuple(signature(cls).parameters)
+    begin: Any = cls.__init__
+    # That of `object` takes nothing; what `inspect` needs to see that costs milliseconds.
+    code = begin.__code__ if isfunction(begin) else None
+    asked = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if code else ()
+    return cls(**{word: offered[word] for word in asked})
 
 
 IN_TREE: Final = in_tree(DEFAULT_GATES)

@@ -60,7 +60,7 @@ class Serving:
     ) -> "Serving":
         """Answer whoever comes by these sockets. Raises CannotServeError or ConnectError."""
         Figures(scheduler, metrics).show()
-        live = LiveView(scheduler, metrics, plan.version, inspection.is_leader)
+        live = LiveView(scheduler, metrics, plan.version(), inspection.is_leader)
         access = await Access.open(plan.access, metrics.access, scheduler.session.options)
         try:
             routes = Routes(

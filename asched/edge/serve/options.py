@@ -3,7 +3,7 @@
 The names are those of kube-scheduler's flags; times are in seconds, empty means "not given".
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -75,7 +75,7 @@ class ServingPlan(msgspec.Struct, frozen=True):
     access: AccessOptions = msgspec.field(default_factory=AccessOptions)
     flags: Mapping[str, str] = msgspec.field(default_factory=dict)
     hidden: frozenset[str] = frozenset()
-    version: str = ""
+    version: Callable[[], str] = str
 
     @property
     def is_on(self) -> bool:
