@@ -114,10 +114,11 @@ def main(argv: list[str] | None = None) -> int:
         print("KUBEBUILDER_ASSETS names no folder with etcd, kube-apiserver and kube-scheduler")
         return 2
     print(machine_line(), f"commit {commit() or 'unknown'}", sep="; ", flush=True)
-    print(
-        f"{'scheduler':15} {'life':>5} {'bound':>6} {'first s':>8} {'cpu s':>6} {'in all':>7} {'load':>6}"
-    )
     subprocess.run([sys.executable, "-m", "asched.cli.packed_code"], check=True)
+    print(
+        f"{'scheduler':15} {'life':>5} {'bound':>6} {'first s':>8} {'cpu s':>6} {'in all':>7}"
+        f" {'load':>6}"
+    )
     totals = asyncio.run(compare(args, binaries))
     print(", ".join(f"{who} bound {count}" for who, count in totals.items()))
     return 0
