@@ -22,21 +22,24 @@ Json = dict[str, Any]
 NODES = 12
 #: Rounds that pods, and their namespace, live.
 LIFE = 4
+#: Pods of a round that are all plain: what fits on the nodes.
+PLAIN = 100
 HOSTNAME = "kubernetes.io/hostname"
 
 
 class Churn:
     """`turn(count)` lets rounds pass; `names` counts the names that were used."""
 
-    def __init__(self, labels: int = 8, looking_back: int = 0) -> None:
+    def __init__(self, labels: int = 8, looking_back: int = 0, *, plain: bool = False) -> None:
         """`labels`: how many each node has under keys of its own. `looking_back`: so many steps of
-        pods and objects are kept, 0 as many as in production.
+        pods and objects are kept, 0 as many as in production. `plain`: the pods of a round ask for
+        nothing but have names of their own, so more of them come in the same time.
         """
         self.world: World = given()
         if looking_back:
             self.world._machine.context.histories = Histories(looking_back)
             self.world._parts.cluster.journal = Journal(looking_back)
-        self._labels = labels
+        self._labels, self._plain = labels, plain
         self.names = 0
         self._round = 0
         self._nodes: dict[int, Json] = {}
@@ -54,6 +57,13 @@ class Churn:
         self._forget_asked()
         gc.collect()
         return weigh(self.world._machine, self.world._parts)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether what is kept for looking back has begun to drop its oldest."""
+        histories = self.world._machine.context.histories
+        journal = self.world._parts.cluster.journal
+        return histories._start > 0 and journal.end > len(journal._steps)
 
     def _pass(self) -> None:
         number = self._round
@@ -118,6 +128,8 @@ class Churn:
             labels = {"app": app, "pod": name(f"{shape}-{number}-x")}
             return pod(name(f"{shape}-{number}"), namespace=space, labels=labels, **spec)
 
+        if self._plain:
+            return [a_pod(f"plain-{k}") for k in range(PLAIN)]
         selector = {"matchLabels": {"app": app}}
         unknown = [name(f"unknown-{number}-{k}") for k in range(4)]
         spread = [
