@@ -15,7 +15,12 @@ from tests.cli.test_packed_code import python
 MODULES_MAX = 370
 #: What only some ask for.
 OPTIONAL = (
-    *("asched.core.explain.", "asched.core.shadow.", "asched.core.dra.cel.", "asched.hardware."),
+    *(
+        "asched.core.explain.",
+        "asched.core.shadow.",
+        "asched.core.dra.cel.values",
+        "asched.hardware.",
+    ),
     *("asched.lab.", "asched.edge.host.recording.", "asched.edge.host.view.", "aiohttp", "rich"),
     *("asched.core.cycle.group_search", "asched.core.gang.search", "asched.core.preemption.units"),
     *("asched.core.plugins.capacity.", "asched.core.plugins.gang", "prometheus_client"),
