@@ -19,16 +19,7 @@ import numpy as np
 from asched import names
 from asched.core.config.args import DynamicResourcesArgs
 from asched.core.config.gates import DEFAULT_GATES
-from asched.core.dra import allocator, answers, demand, plan, result
-from asched.core.dra.answer_codes import (
-    FAILED,
-    FITS,
-    NODE_ASPECTS,
-    TEXTS,
-    TIMED_OUT,
-    TIMED_OUT_TEXT,
-    UNAVAILABLE,
-)
+from asched.core.dra import allocator, answer_codes, answers, demand, plan, result
 from asched.core.dra.extended import is_delegable
 from asched.core.dra.ledger import DeviceLedger
 from asched.core.framework.attempt import Rejection
@@ -99,8 +90,8 @@ class DynamicResources(
     name = names.DYNAMIC_RESOURCES
     spares_equals = True
     without_pre_filter = NOT_FOUND
-    depends_on = NODE_ASPECTS
-    errors_from = TIMED_OUT
+    depends_on = answer_codes.NODE_ASPECTS
+    errors_from = answer_codes.TIMED_OUT
 
     def __init__(
         self,
@@ -227,7 +218,7 @@ class DynamicResources(
 
     def filter(self, pod: PodInfo, nodes: NodeView, data: Any) -> Codes:
         if not isinstance(data, Prepared):  # only where PreFilter is switched off
-            code = FAILED if self._has_claims(pod.pod) else FITS
+            code = answer_codes.FAILED if self._has_claims(pod.pod) else answer_codes.FITS
             return np.full(nodes.size, code, dtype=np.int32)
         prepared = data
         self._ledger.catch_up()
@@ -235,12 +226,14 @@ class DynamicResources(
         for claim in prepared.claims:
             if claim.status.allocation is not None:
                 outside = nodes.gather(self._places.outside(claim))
-                codes = np.where(outside & (codes == FITS), UNAVAILABLE, codes)
+                codes = np.where(
+                    outside & (codes == answer_codes.FITS), answer_codes.UNAVAILABLE, codes
+                )
         return codes.astype(np.int32)
 
     def explain(self, pod: PodInfo, code: int) -> Status:
-        if code < TIMED_OUT:
-            return unresolvable(TEXTS[code])
+        if code < answer_codes.TIMED_OUT:
+            return unresolvable(answer_codes.TEXTS[code])
         return failure(self._error_of(pod, code))
 
     def _error_of(self, pod: PodInfo, code: int) -> str:
@@ -253,8 +246,8 @@ class DynamicResources(
             node = self._cluster.nodes.node_at[row]
             if node is None:
                 continue
-            if code == TIMED_OUT:
-                return f"node {node.name}: {TIMED_OUT_TEXT}"
+            if code == answer_codes.TIMED_OUT:
+                return f"node {node.name}: {answer_codes.TIMED_OUT_TEXT}"
             if known := self._book.text_of(prepared.demand, int(row)):
                 return known
             try:
@@ -307,7 +300,7 @@ class DynamicResources(
         positions = [i for i, p in enumerate(rejection.plugins) if p is self]
         if not positions:
             return
-        told = (rejection.judge == positions[0] + 1) & (rejection.codes == UNAVAILABLE)
+        told = (rejection.judge == positions[0] + 1) & (rejection.codes == answer_codes.UNAVAILABLE)
         rows = np.flatnonzero(told & rejection.live)
         for claim in prepared.claims:
             if not self._is_told_allocated(claim) or claim is prepared.demand.extended:
@@ -357,7 +350,7 @@ class DynamicResources(
         except (plan.AllocationError, allocator.NodeRejected) as error:
             return failure(str(error)), None
         except allocator.OutOfSteps:
-            return failure(f"node {node.name}: {TIMED_OUT_TEXT}"), None
+            return failure(f"node {node.name}: {answer_codes.TIMED_OUT_TEXT}"), None
         if solution is None:
             return failure("claim allocation not found for node"), None
         results = result.allocation_results(plans, solution, node.name)
@@ -380,11 +373,9 @@ class DynamicResources(
         if reserved is not None:
             for claim, _ in reserved.allocations:
                 self._ledger.release(claim.uid, claim.metadata.key, pod.pod.uid)
-        return (
-            unreserve.unreserve(self._cluster, self._ledger, pod.pod)
-            if _may_need_devices(pod)
-            else None
-        )
+        if not _may_need_devices(pod):
+            return None
+        return unreserve.unreserve(self._cluster, self._ledger, pod.pod)
 
     def pre_bind_pre_flight(self, pod: PodInfo, node: str) -> Status:  # noqa: ARG002
         return SUCCESS if pod.pod.uid in self._reserved else SKIP
