@@ -12,7 +12,8 @@ from contextlib import suppress
 import pytest
 
 from asched.cli import run
-from asched.cli.main import COMMANDS, main
+from asched.cli.commands import COMMANDS
+from asched.cli.main import main
 
 
 @pytest.fixture

@@ -1,9 +1,9 @@
 """Why a start that was promised cannot be kept: one cause, the one that explains the others."""
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from asched.core.cycle.start_causes import CAUSES, named, why_moved
 from asched.core.model.kinds import NODE, POD
