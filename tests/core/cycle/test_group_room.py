@@ -14,7 +14,6 @@ from asched.core.framework.effects import (
     MarkVictim,
 )
 from asched.core.model.kinds import NODE, POD, POD_DISRUPTION_BUDGET, POD_GROUP
-from asched.core.plugins import default_preemption
 from asched.core.preemption import pods_by_priority, sparing
 from asched.core.state.budget import SLICE_STEPS
 from asched.core.state.facts import Gone, Seen
@@ -466,7 +465,7 @@ def test_after_a_long_search_in_vain_a_group_is_told_the_same_for_a_while(
     stage.show(low("low-0"), low("big", priority=500))
     stage.crew("a", "b", "c", min_count=3)
     said = stage.condition()
-    monkeypatch.setattr(default_preemption, "victims_for", None)
+    monkeypatch.setattr(sparing, "victims_for", None)
     stage.said.clear()
     stage.go(Gone(POD, stage.shown.pop("big").build()), after_s=3)
 
