@@ -32,6 +32,7 @@ from asched.core.cycle import (
     quota_warnings,
     request_cycle,
     start_keeping,
+    start_recall,
     start_times,
 )
 from asched.core.cycle.backlog import Backlog
@@ -142,7 +143,8 @@ class Machine:
         if self.is_active and not self._backlog:
             self._out.extend(group_waiting.look(context))
             self._out.extend(quota_warnings.look(context))
-            start_keeping.keep(context)
+            if start_keeping.keep(context):
+                start_recall.recall(context)
             self._run_requests()
             self._run_cycles()
             self._has_more |= bool(self._paused)

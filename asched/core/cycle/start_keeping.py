@@ -54,6 +54,9 @@ class StartTimes(msgspec.Struct):
     #: by owner: its order, and the key of a pod, of those that got no reservation
     waiting: dict[str, tuple[Order, str]] = msgspec.field(default_factory=dict)
     numbers: int = 0
+    #: owners to whom an earlier process promised a start, until they have one again (or waited)
+    recalled: set[str] = msgspec.field(default_factory=set)
+    has_recalled: bool = False
     #: by owner: the start that was promised first, and why that is lost
     lost: dict[str, tuple[float, str]] = msgspec.field(default_factory=dict)
     #: what those who wait are to be told in the next turn: that something is not promised any more,
@@ -127,14 +130,16 @@ def started(context: SchedulerContext, pod: Pod) -> None:
             drop(context, owner, "late" if is_late else "kept")
 
 
-def keep(context: SchedulerContext) -> None:
-    """See to it that promises are kept, moved or given up; to be called once a turn, leading."""
+def keep(context: SchedulerContext) -> bool:
+    """See to it that promises are kept, moved or given up; to be called once a turn, leading.
+    Whether those of an earlier process have still to be recalled.
+    """
     cluster = context.cluster
     kept, ledger = cluster.singleton(StartTimes.of), cluster.singleton(Reservations)
     if kept.runners is not context.runners:
         _learn(context, kept, ledger)
     if not ledger.is_on:
-        return
+        return False
     ledger.tick()
     _tell(context, kept)
     _look_at_rows(context, kept)
@@ -143,6 +148,7 @@ def keep(context: SchedulerContext) -> None:
     if kept.waiting and len(ledger) < kept.reservations_max:
         owner = min(kept.waiting, key=lambda owner: kept.waiting[owner][0])
         _activate(context, (kept.waiting.pop(owner)[1],))
+    return not kept.has_recalled
 
 
 def _tell(context: SchedulerContext, kept: StartTimes) -> None:

@@ -14,15 +14,23 @@ Bounds  AWAITED_MAX pods are remembered by whose ends it stands.
 
 from collections.abc import Generator, Sequence
 from itertools import islice
+from math import inf
 from typing import Final
 
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.start_causes import why_moved
-from asched.core.cycle.start_keeping import WAITING_MAX, StartTimes, drop, is_due, owner_of
+from asched.core.cycle.start_keeping import (
+    REPLAN_S,
+    WAITING_MAX,
+    StartTimes,
+    drop,
+    is_due,
+    owner_of,
+)
+from asched.core.cycle.start_recall import told
 from asched.core.cycle.start_search import Found, NodesMovedError, is_beyond, search
 from asched.core.framework.effects import Effect
 from asched.core.framework.status import PointError
-from asched.core.model.timestamp import rfc3339
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
@@ -49,13 +57,17 @@ def promise(
         drop(context, owner, "dropped")
         return ""
     # Who is promised something stays before those of his priority to whom it is promised later.
-    since_s = context.now_s if old is None else old.order.since_s
+    since_s = -inf if owner in kept.recalled else context.now_s
+    since_s = since_s if old is None else old.order.since_s
     order = Order(-first.pod.priority, since_s, kept.number_of(owner, old))
     if old is None and not _has_turn(ledger, kept, order, attempts, owner):
         return ""
     is_broken = old is not None and (is_due(cluster, old) or ledger.is_broken(old))
     if old is not None:
-        old.woken_s, old.made_s = None, cluster.wall_clock_s
+        old.woken_s = None
+        if not is_broken and cluster.wall_clock_s < old.made_s + REPLAN_S:
+            return told(old)  # `keep` sees to it that it is looked for again then
+        old.made_s = cluster.wall_clock_s
         if old.seen == cluster.nodes.log.end and not is_broken:
             return told(old)
     respected = [
@@ -76,6 +88,7 @@ def promise(
     if now is not None and old is None:
         kept.outcomes["made"] += 1
         first_s, cause = kept.lost.pop(owner, (now.first_s, ""))
+        kept.recalled.discard(owner)
         if first_s < now.start_s:
             now.first_s, now.cause = first_s, cause
     elif now is not None and old is not None and is_broken:
@@ -142,17 +155,6 @@ def _settle(
         drop(context, last.owner, "displaced")
         kept.waiting[last.owner] = last.order, last.likes[0].pod.key
     return one
-
-
-def told(one: Reservation | None) -> str:
-    """What the pods of a reservation hear, behind why they have no place now."""
-    if one is None:
-        return ""
-    certainty = "hard" if one.is_hard else "soft"
-    text = f"; expected to start by {rfc3339(one.start_s + 1)} ({certainty})"
-    if one.cause and one.start_s > one.first_s:
-        text += f", not by {rfc3339(one.first_s + 1)}: {one.cause}"
-    return text
 
 
 def _needed(cluster: Cluster, owner: str) -> int:

@@ -61,6 +61,8 @@ BUDGETS_PER_ROW_MAX: Final = 64
 ROW_STEPS: Final = 1
 POD_STEPS: Final = 0.1
 TRIAL_STEPS: Final = 5
+#: Where nobody in the whole cluster is below the pod.
+ROWS_A_STEP: Final = 100
 
 #: The dry run of a row without anybody below the pod.
 NOBODY: Final = DryRun((), 0, NO_VICTIMS.status)
@@ -295,6 +297,11 @@ class TrialProspects(Prospects):
         self._runs: dict[int, DryRun] = {}
 
     def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
+        if not any(priority < pod.pod.priority for priority in self.cluster.priorities):
+            self.cluster.budget.charge(len(rows) / ROWS_A_STEP)
+            self._runs.update(dict.fromkeys(rows.tolist(), NOBODY))
+            self.outcome[rows] = REJECTED
+            return
         for row in rows.tolist():
             lower = self.pods_by_priority.below(row, pod.pod.priority)
             steps = ROW_STEPS + TRIAL_STEPS * len(lower) + self.budgets.steps_for(lower)

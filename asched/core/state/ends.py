@@ -2,6 +2,7 @@
 
     activeDeadlineSeconds of the pod   hard: its kubelet ends it, and gives it its grace period
     activeDeadlineSeconds of its Job   hard: the controller deletes it, which takes as long
+    label MAX_EXEC_TIME of either      hard: Kueue suspends the job then
     annotation DURATION                soft: nobody ends it then
     what pods like it took             soft, where a profile learns durations
     nothing of these                   it is not known to end
@@ -20,6 +21,7 @@ from math import ceil, inf
 from typing import Final, NamedTuple
 
 from asched.core.model.kinds import JOB
+from asched.core.model.meta import ObjectMeta
 from asched.core.model.pod import Pod
 from asched.core.model.timestamp import microseconds
 from asched.core.model.workload import Job
@@ -28,6 +30,8 @@ from asched.core.state.pods import PodInfo
 
 #: On a pod: for how many seconds it will run, as its owner expects.
 DURATION: Final = "asched.dev/expected-duration-seconds"
+#: On a job, or a pod that Kueue admits by itself: Kueue lets it run so long once it was admitted.
+MAX_EXEC_TIME: Final = "kueue.x-k8s.io/max-exec-time-seconds"
 #: From a placement to the start time that the kubelet writes. A guess: it has to hear of the pod.
 START_S: Final = 10.0
 #: What the API server fills in.
@@ -114,26 +118,38 @@ class Ends:
         grace_s = GRACE_S if grace_s is None else max(grace_s, 0)
         if spec.active_deadline_seconds is not None:
             found = from_s + spec.active_deadline_seconds
+        found = min(found, from_s + _max_exec_s(pod.metadata))
         owner = pod.metadata.controller
         if owner is not None and owner.kind == JOB.name:
             job: Job | None = self._cluster.told(JOB, f"{pod.metadata.namespace}/{owner.name}")
             if job is not None and job.metadata.uid == owner.uid:
-                lasts_s = job.spec.active_deadline_seconds
                 begun_s = _seconds(job.status.start_time)
-                if lasts_s is not None:
-                    found = min(found, (now_s if begun_s is None else begun_s) + lasts_s)
+                lasts_s = _max_exec_s(job.metadata)
+                if job.spec.active_deadline_seconds is not None:
+                    lasts_s = min(lasts_s, job.spec.active_deadline_seconds)
+                found = min(found, (now_s if begun_s is None else begun_s) + lasts_s)
         return found + grace_s if found < inf else None
 
     def _expected_s(self, info: PodInfo) -> float | None:
-        text = (info.pod.metadata.annotations or {}).get(DURATION, "")
-        if text.isascii() and text.isdigit() and len(text) < 10:
-            return float(text)
+        expected_s = _whole((info.pod.metadata.annotations or {}).get(DURATION, ""))
+        if expected_s is not None:
+            return expected_s
         if not self.learns:
             return None
         samples = self._samples.get(_like(info))
         if samples is None or len(samples) < SAMPLES_MIN:
             return None
         return sorted(samples)[ceil(QUANTILE * len(samples)) - 1]
+
+
+def _whole(text: str) -> float | None:
+    """Seconds as people write them; None for what is no number of them."""
+    return float(text) if text.isascii() and text.isdigit() and len(text) < 10 else None
+
+
+def _max_exec_s(metadata: ObjectMeta) -> float:
+    lasts_s = _whole((metadata.labels or {}).get(MAX_EXEC_TIME, ""))
+    return inf if lasts_s is None else lasts_s
 
 
 def _like(info: PodInfo) -> Hashable:

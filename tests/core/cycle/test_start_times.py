@@ -8,7 +8,7 @@ from asched.core.state.ends import GRACE_S, START_S
 from asched.core.state.facts import Gone, Seen
 from asched.core.state.reservations import Reservations
 from tests.builders import a_pod
-from tests.core.cycle.batch_stage import Batch, lasting, room, two_full_nodes
+from tests.core.cycle.batch_stage import LABEL, Batch, lasting, room, two_full_nodes
 from tests.core.cycle.playbook import Play
 
 
@@ -265,17 +265,23 @@ def test_rules_beyond_amounts_decide_when_it_can_start() -> None:
 
 
 def test_who_waits_longer_takes_no_promise_from_who_is_as_important() -> None:
+    """The one that waits longer is tried again, and could be promised a start by then."""
     play = Batch(room("n1"), args={"reservations": 1})
     play.show(lasting("a", 100, cpu=4))
-    play.gang("older", lasting("o0", 60, cpu=4).selects(zone="x"))
+    term = {"topologyKey": "host", "labelSelector": {"matchLabels": {LABEL: "older"}}}
+    apart = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    older = [lasting(f"o{n}", 60).selects(zone="x").spec(affinity=apart) for n in range(2)]
+    play.gang("older", *older)
     play.pass_time(1)
     play.gang("younger", lasting("y0", 60, cpu=4))
     first_s = play.to("younger").start_s
 
-    play.show(lasting("c", 300, cpu=4).on("n2"))
-    play.go(Seen(NODE, room("n2").labels({"zone": "x"}).build()))
+    play.show(lasting("c", 300, cpu=2).on("n2"), lasting("d", 300, cpu=4).on("n3"))
+    rooms = [room(name).labels({"zone": "x", "host": name}) for name in ("n2", "n3")]
+    play.go(*(Seen(NODE, one.build()) for one in rooms))
     play.pass_time(60)
 
+    assert any("older" in owner for owner in play.parts.cluster.singleton(StartTimes.of).waiting)
     assert play.to("younger").start_s == first_s
     assert play.parts.cluster.singleton(StartTimes.of).outcomes["displaced"] == 0
 

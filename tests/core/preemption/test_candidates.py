@@ -223,3 +223,13 @@ def test_so_many_budgets_about_one_row_are_followed_as_one(monkeypatch: pytest.M
     scene.budget("elsewhere", "default", "nobody", 0)
     scene.refresh()
     assert scene.known(0, 1) == [UNKNOWN, OPEN]
+
+
+def test_where_nobody_at_all_is_less_important_no_row_is_tried(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    scene = Scene(TrialProspects, a_low("equal", "n0", priority=1000, cpu="2"))
+    monkeypatch.setattr(scene.prospects.pods_by_priority, "below", None)
+
+    assert scene.evaluated() == [REJECTED] * 3
+    assert scene.rejections(0, 1, 2) == {NO_VICTIMS: 3}

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from asched.core.model.decode import decode
 from asched.core.model.kinds import JOB
@@ -12,6 +13,7 @@ from asched.core.state.cluster import Cluster
 from asched.core.state.ends import (
     DURATION,
     GRACE_S,
+    MAX_EXEC_TIME,
     OVERDUE_S,
     SAMPLES_MIN,
     START_S,
@@ -79,6 +81,20 @@ def test_of_the_deadlines_of_pod_and_job_the_first_counts() -> None:
     info = running(cluster, owned("one", activeDeadlineSeconds=100))
 
     assert Ends(cluster).of(info, NOW_S) == End(BEGAN_S + 40 + GRACE_S, is_hard=True)
+
+
+def test_kueue_ends_a_job_or_pod_after_the_time_that_its_label_allows() -> None:
+    cluster, labels = Cluster(), {MAX_EXEC_TIME: "30"}
+    job = a_job(60, BEGAN_S)
+    cluster.apply(Seen(JOB, replace(job, metadata=replace(job.metadata, labels=labels))))
+
+    of_job = running(cluster, owned("one"))
+    of_pod = running(cluster, a_pod("two").labels(labels))
+
+    assert Ends(cluster).of(of_job, NOW_S - 10) == End(BEGAN_S + 30 + GRACE_S, is_hard=True)
+    assert Ends(cluster).of(of_pod, NOW_S - 10) == End(BEGAN_S + 30 + GRACE_S, is_hard=True)
+    unknown = running(cluster, a_pod("three").labels({MAX_EXEC_TIME: "soon"}))
+    assert Ends(cluster).of(unknown, NOW_S) is None
 
 
 def test_the_deadline_of_another_job_of_that_name_is_none() -> None:
