@@ -85,6 +85,33 @@ class EmbeddedServer:
         self._folder.cleanup()
 
 
+class Asked:
+    """What a client asks of the server for each pod, from its first binding to its last event:
+    requests about pods and events as the server counts them, bytes as they are on the wire.
+    """
+
+    def __init__(self, cluster: "Cluster", client: Process) -> None:
+        self._cluster = cluster
+        self._client = client
+        self._before: tuple[int, int, int, int] | None = None
+
+    async def begin(self, bound: int) -> None:
+        if self._before is None:
+            self._before = bound, *self._client.traffic(), await self._cluster.requests()
+
+    async def tell(self, row: Row) -> None:
+        if self._before is None or row.bound <= self._before[0]:
+            return
+        bound, read, written, requests = self._before
+        pods = row.bound - bound
+        now_read, now_written = self._client.traffic()
+        row.extra["bytes_in_per_pod"] = round((now_read - read) / pods)
+        row.extra["bytes_out_per_pod"] = round((now_written - written) / pods)
+        if requests:
+            asked = await self._cluster.requests() - requests
+            row.extra["requests_per_pod"] = round(asked / pods, 2)
+
+
 class Cluster:
     """Nodes on one server, on which rows are measured one after the other."""
 
@@ -118,6 +145,14 @@ class Cluster:
         iterator = iter(objects)
         while chunk := list(islice(iterator, CHUNK)):
             await self.api.many([lambda o=o: self.api.create(o, namespace) for o in chunk])
+
+    async def requests(self) -> int:
+        """Requests about pods and events so far; 0 where the server does not count."""
+        reply = await self.api.request("GET", "/metrics")
+        lines = reply.body.decode().splitlines() if reply.status == 200 else ()
+        counts = (line for line in lines if line.startswith("apiserver_request_total{"))
+        ours = ('resource="pods"', 'resource="events"')
+        return sum(int(float(line.split()[-1])) for line in counts if any(o in line for o in ours))
 
     async def new_namespace(self) -> str:
         self._namespaces += 1
@@ -177,13 +212,16 @@ async def measure(cluster: Cluster, name: str, crowd: Crowd, *, is_bare: bool = 
     mode = () if crowd.placed is None else ("preempt",)
     client = _bare(cluster, namespace, *mode) if is_bare else _scheduler(cluster)
     bindable = {key for key in keys if "/giant-" not in key}
+    asked = None if is_bare else Asked(cluster, client)  # that one ends by itself
     try:
         with uncollected():
             await client.start()
-            await _until_bound(cluster, client, bindable, is_bare=is_bare)
+            await _until_bound(cluster, client, bindable, is_bare=is_bare, asked=asked)
         _note_usage(row, client)
         _note_times(row, cluster, bindable, client.started_s)
         await _until_events(cluster, row, bindable)
+        if asked is not None:
+            await asked.tell(row)
     finally:
         await client.stop()
     if crowd.placed is None:  # else the cluster is this row's own
@@ -216,9 +254,16 @@ def _bare(cluster: Cluster, namespace: str, *more: str) -> Process:
     return Process("bare client", command, cluster.folder / "bare.log")
 
 
-async def _until_bound(cluster: Cluster, client: Process, keys: set[str], *, is_bare: bool) -> None:
+async def _until_bound(
+    cluster: Cluster,
+    client: Process,
+    keys: set[str],
+    *,
+    is_bare: bool,
+    asked: Asked | None = None,
+) -> None:
     """All of them, or nothing new for STUCK_S."""
-    left, count = set(keys), -1
+    left, count, already = set(keys), -1, len(cluster.bound_at_s)
     changed_s = time.monotonic()
     while left:
         client.check(may_end=is_bare)
@@ -226,6 +271,8 @@ async def _until_bound(cluster: Cluster, client: Process, keys: set[str], *, is_
         if len(cluster.bound_at_s) != count:
             count, changed_s = len(cluster.bound_at_s), time.monotonic()
             left.difference_update(cluster.bound_at_s)
+            if asked is not None and count > already:
+                await asked.begin(count - already)
         elif time.monotonic() - changed_s > STUCK_S:
             return
         await asyncio.sleep(POLL_S)

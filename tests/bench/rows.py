@@ -66,7 +66,7 @@ async def _long(cluster: Cluster, name: str, asked: Asked) -> Row:
 async def _wall(cluster: Cluster, name: str, asked: Asked) -> Row:
     crowd = Crowd(asked.nodes, ((giant, 2000), (plain, 2000)))
     row = await measure.measure(cluster, name, crowd)
-    row.extra = {"bar": "last binding at most 5 s after start"}
+    row.extra["bar"] = "last binding at most 5 s after start"
     return row
 
 
@@ -74,7 +74,7 @@ async def _preemption(cluster: Cluster, name: str, _: Asked) -> Row:
     crowd = Crowd(500, ((high, 500),), placed=(low, 2000), also=(HIGH,))
     is_bare = name == "preemption-bare"
     row = await measure.measure(cluster, name, crowd, is_bare=is_bare)
-    row.extra = {"per_second_from_start": round(row.bound / max(row.last_s, 1e-9), 1)}
+    row.extra["per_second_from_start"] = round(row.bound / max(row.last_s, 1e-9), 1)
     return row
 
 
