@@ -38,9 +38,11 @@ from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 from asched.names import LABEL_HOSTNAME
 
-#: Steps of the budget for one state of the search, and the rows for which another one is charged.
+#: Steps of the budget for one state of the search, the rows for which another one is charged, and
+#: the classes for which all of them are.
 STATE_STEPS: Final = 6
 ROWS_A_STEP: Final = 500
+CLASSES_A_STATE: Final = 8
 
 
 T = TypeVar("T")
@@ -169,7 +171,8 @@ class GroupBoard:
             yield from self.take_back()
 
     def goes_on(self) -> Generator[Effect, Answer, Unknown | None]:
-        return (yield from self.charge(STATE_STEPS + self.cluster.nodes.height // ROWS_A_STEP))
+        steps = STATE_STEPS + self.cluster.nodes.height // ROWS_A_STEP
+        return (yield from self.charge(steps * (1 + len(self.members) // CLASSES_A_STATE)))
 
     def charge(self, steps: float) -> Generator[Effect, Answer, Unknown | None]:
         """Pause if the slice is used up, then count so many steps; an answer ends the search."""

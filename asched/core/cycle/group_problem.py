@@ -1,6 +1,13 @@
-"""A group on its board, written down in numbers for bounds and plans (`core/gang`)."""
+"""A group on its board, written down in numbers for bounds and plans (`core/gang`).
 
-from typing import Final, NamedTuple
+Bounds  CLASSES_MAX classes, and CELLS_MAX of classes by rows, of CLASSES_MIN classes always;
+        RULES_MAX rules, as many as LOOKS_MAX requirements asked for tell: plans are guesses, more
+        is left to the filters.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
@@ -8,15 +15,22 @@ from asched.core.cycle.group_board import GroupBoard
 from asched.core.framework.order_free import POD_PLACE, is_order_free
 from asched.core.framework.placements import Mask
 from asched.core.gang.domains import Rule
-from asched.core.gang.problem import I64, Problem
+from asched.core.gang.problem import Problem
 from asched.core.model.requests import PODS
 from asched.core.model.selector import Selector, compile_selector, matches
-from asched.core.state.pods import HostPort, LabelSet
+from asched.core.state.cluster import Cluster
+from asched.core.state.pods import LabelSet, PodInfo
 
 #: Sums of amounts up to this are exact in 64 bits.
 AMOUNT_MAX: Final = float(1 << 62)
 DO_NOT_SCHEDULE: Final = "DoNotSchedule"
 ANY_ADDRESS: Final = "0.0.0.0"  # noqa: S104 - a value compared
+#: Beyond that the bounds alone take a quarter of a second, in one go.
+CELLS_MAX: Final = 1_000_000
+CLASSES_MIN, CLASSES_MAX = 8, 250
+RULES_MAX: Final = 64
+#: Some 50 ms.
+LOOKS_MAX: Final = 100_000
 
 
 class Description(NamedTuple):
@@ -32,8 +46,13 @@ class Description(NamedTuple):
 
 
 def described(board: GroupBoard) -> Description | None:
-    """None if amounts are too large to be summed. Raises PointError, OutOfTurn."""
+    """None if amounts are too large to be summed, or these are too many kinds of pods on too many
+    rows. Raises PointError, OutOfTurn.
+    """
     size = len(board.counts)
+    most = max(CLASSES_MIN, CELLS_MAX // max(board.cluster.nodes.height, 1))
+    if size > min(most, CLASSES_MAX):
+        return None
     takes = [board.takes(c) for c in range(size)]
     places = sorted({at for one in takes for at in one if at != POD_PLACE})
     if any(POD_PLACE in one for one in takes):
@@ -46,15 +65,16 @@ def described(board: GroupBoard) -> Description | None:
         return None
     now = [board.feasible(c) for c in range(size)]
     rows = np.array([_rows(board, c, now[c]) for c in range(size)])
+    apart = _clashes(board)
+    caps = tuple(1 if apart[c, c] else count for c, count in enumerate(board.counts))
+    np.fill_diagonal(apart, val=False)
     problem = Problem(
         counts=board.counts,
         needs=needs,
         free=free,
         rows=rows,
-        caps=tuple(1 if _clash(board, c, c) else count for c, count in enumerate(board.counts)),
-        apart=np.array(
-            [[a != b and _clash(board, a, b) for b in range(size)] for a in range(size)]
-        ).reshape(size, size),
+        caps=caps,
+        apart=apart,
         needed=board.needed,
     )
     hopes = np.array([now[c] if now[c].any() else rows[c] for c in range(size)])
@@ -80,40 +100,85 @@ def _rows(board: GroupBoard, c: int, now: Mask) -> Mask:
     return mask
 
 
-def _clash(board: GroupBoard, a: int, b: int) -> bool:
-    return any(
-        _same(one, other)
-        for one in board.example(a).cls.host_ports
-        for other in board.example(b).cls.host_ports
-    )
+def _clashes(board: GroupBoard) -> Mask:
+    """bool[C, C]: classes whose pods ask for the same port of a host, and those that ask for any
+    with themselves.
+    """
+    size = len(board.counts)
+    found = np.zeros((size, size), dtype=np.bool_)
+    users: dict[tuple[str, int], defaultdict[str, set[int]]] = {}  # port to address to classes
+    for c in range(size):
+        for one in board.example(c).cls.host_ports:
+            by_address = users.setdefault((one.protocol, one.port), defaultdict(set))
+            by_address[one.ip].add(c)
+    pairs = set()
+    for by_address in users.values():
+        everybody = frozenset[int]().union(*by_address.values())
+        pairs.add((frozenset(by_address.get(ANY_ADDRESS, ())), everybody))
+        pairs.update((frozenset(some), frozenset(some)) for some in by_address.values())
+    for some, others in pairs:
+        found[np.ix_(sorted(some), sorted(others))] = True
+    return found | found.T
 
 
-def _same(one: HostPort, other: HostPort) -> bool:
-    is_one = one.ip == other.ip or ANY_ADDRESS in (one.ip, other.ip)
-    return is_one and (one.protocol, one.port) == (other.protocol, other.port)
+class _Wish(NamedTuple):
+    """What a class says of others and the domains of a label."""
+
+    owner: int
+    kind: Literal["together", "apart", "even"]
+    selector: Selector | None
+    topology_key: str
+    skew: int = 0
 
 
 def _rules(board: GroupBoard) -> list[Rule]:
     """What pods of the group say about each other's domains."""
     found: list[Rule] = []
+    there = _Placed(board.cluster)
+    looks = 0
+    for wish in _wishes(board):
+        asked = len(board.counts)
+        if wish.kind == "even":
+            asked += len(there.sets(board.example(wish.owner)))
+        looks += asked * (1 + len(wish.selector.requirements if wish.selector else ()))
+        if looks > LOOKS_MAX or len(found) == RULES_MAX:
+            break
+        about = _about(board, wish.selector, wish.owner)
+        if about or wish.kind == "even":
+            found.append(_rule(board, wish, about, there))
+    return found
+
+
+def _wishes(board: GroupBoard) -> Iterator[_Wish]:
     for c in range(len(board.counts)):
         cls = board.example(c).cls
         for term in cls.terms.required_affinity:
-            about = _about(board, term.selector, c)
-            if about:
-                found.append(_rule(board, "together", c, about, term.topology_key))
+            yield _Wish(c, "together", term.selector, term.topology_key)
         for term in cls.terms.required_anti_affinity:
-            about = _about(board, term.selector, c)
-            if about:
-                found.append(_rule(board, "apart", c, about, term.topology_key))
-        for constraint in cls.example.spec.topology_spread_constraints or ():
-            if constraint.when_unsatisfiable == DO_NOT_SCHEDULE:
-                selector = compile_selector(constraint.label_selector)
-                about = _about(board, selector, c)
-                there = (selector, cls.label_set.namespace)
-                key, skew = constraint.topology_key, constraint.max_skew
-                found.append(_rule(board, "even", c, about, key, skew, there))
-    return found
+            yield _Wish(c, "apart", term.selector, term.topology_key)
+        for spread in cls.example.spec.topology_spread_constraints or ():
+            if spread.when_unsatisfiable == DO_NOT_SCHEDULE:
+                selector = compile_selector(spread.label_selector)
+                yield _Wish(c, "even", selector, spread.topology_key, spread.max_skew)
+
+
+class _Placed:
+    """Rows of placed pods by what they are labelled with, collected once somebody asks."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._rows: dict[str, defaultdict[LabelSet, list[int]]] | None = None
+
+    def sets(self, pod: PodInfo) -> dict[LabelSet, list[int]]:
+        """Those of a pod's namespace."""
+        if self._rows is None:
+            self._rows = {}
+            for info in self._cluster.placed.values():
+                if info.row >= 0:
+                    labels = info.cls.label_set
+                    rows = self._rows.setdefault(labels.namespace, defaultdict(list))
+                    rows[labels].append(info.row)
+        return self._rows.get(pod.cls.label_set.namespace, {})
 
 
 def _about(board: GroupBoard, selector: Selector | None, owner: int) -> frozenset[int]:
@@ -127,31 +192,13 @@ def _about(board: GroupBoard, selector: Selector | None, owner: int) -> frozense
     )
 
 
-def _rule(
-    board: GroupBoard,
-    kind: str,
-    owner: int,
-    about: frozenset[int],
-    key: str,
-    skew: int = 0,
-    counted: tuple[Selector | None, str] | None = None,
-) -> Rule:
+def _rule(board: GroupBoard, wish: _Wish, about: frozenset[int], placed: _Placed) -> Rule:
     nodes = board.cluster.nodes
-    domains = nodes.label_column(key).ids[: nodes.height].astype(np.int64)
+    domains = nodes.label_column(wish.topology_key).ids[: nodes.height].astype(np.int64)
     there = np.zeros(int(domains.max(initial=0)) + 1, dtype=np.int64)
-    if counted is not None:
-        selector, namespace = counted
-        matched: dict[LabelSet, bool] = {}
-        for info in board.cluster.placed.values():
-            labels = info.cls.label_set
-            if labels not in matched:
-                is_ours = labels.namespace == namespace
-                matched[labels] = is_ours and matches(selector, labels.labels)
-            if matched[labels] and info.row >= 0:
-                there[domains[info.row]] += 1
-    return Rule(kind, owner, about, domains, skew, _but_none(there))  # type: ignore[arg-type]
-
-
-def _but_none(there: I64) -> I64:
+    if wish.kind == "even":
+        for labels, rows in placed.sets(board.example(wish.owner)).items():
+            if matches(wish.selector, labels.labels):
+                np.add.at(there, domains[rows], 1)
     there[0] = 0
-    return there
+    return Rule(wish.kind, wish.owner, about, domains, wish.skew, there)

@@ -7,7 +7,7 @@
 A variant is a problem in which classes are split by domain. Guesses may be wrong in either
 direction, so a variant proves nothing; what is found in one is asked of the rules.
 
-Bounds  VARIANTS_MAX guesses.
+Bounds  VARIANTS_MAX guesses; PARTS_MAX parts of classes in each.
 """
 
 from collections.abc import Iterator
@@ -23,6 +23,8 @@ from asched.core.gang.plan import by_prices, by_size
 from asched.core.gang.problem import I64, Infeasible, Mask, Plan, Problem
 
 VARIANTS_MAX: Final = 24
+#: Each is a row of every table: a label may have as many values as there are nodes.
+PARTS_MAX: Final = 512
 #: Rows times classes that are packed by size in a step.
 ROWS_A_STEP: Final = 50
 
@@ -151,9 +153,11 @@ def _split(problem: Problem, rules: list[Rule]) -> Variant | None:
         quota = _quotas(problem, rule, levels)
         if quota is None:
             return None
+        used = np.flatnonzero(quota).tolist()
+        if sum(map(len, parts.values())) + len(used) > PARTS_MAX:
+            continue  # left to the filters, too
         taken.append((rule.domains, frozenset((c,)), quota))
-        split = [(int(q), rule.domains == d) for d, q in enumerate(quota.tolist()) if q]
-        parts[c] = split
+        parts[c] = [(int(quota[d]), rule.domains == d) for d in used]
     return _put_together(replace(problem, caps=tuple(caps), apart=apart), parts)
 
 

@@ -11,8 +11,8 @@ to be placed, there is no place for them. That holds for whatever prices, and is
 numbers.
 
 Bounds  PATTERNS_MAX patterns, CELLS_MAX of the table of patterns by rows (beyond that DRAWS of them
-        for each kind of rows, and no proof); ROUNDS_MAX of prices; one sweep of repair for each of
-        WIDTHS.
+        for each kind of rows, within DRAWN_MAX cells, and no proof); ROUNDS_MAX of prices; one
+        sweep of repair for each of WIDTHS.
 """
 
 from collections.abc import Generator
@@ -30,19 +30,23 @@ R = TypeVar("R")
 #: Generators yield how many steps of the budget come next, and return what they found.
 Steps = Generator[float, None, R]
 
-#: Cells of a table that are looked at in a step; what a row costs in a sweep, in steps; changes
-#: that are compared in a step. Measured roughly.
+#: Cells of a table that are looked at in a step; what a row costs in a sweep, in steps, and cells
+#: of its options for which another one is charged; changes that are compared in a step. Measured
+#: roughly.
 CELLS_A_STEP: Final = 8_000
-ROW_STEPS: Final = 3
+ROW_STEPS, OPTIONS_A_STEP = 3, 600
 CHANGES_A_STEP: Final = 100
 PATTERNS_MAX: Final = 4_000
-#: Ways to fill a row that are tried beyond that.
-DRAWS: Final = 48
+#: Ways to fill a row that are tried beyond that, and cells of the table of them: where those are
+#: not enough for DRAWS_MIN ways, none is tried.
+DRAWS, DRAWS_MIN = 48, 6
+DRAWN_MAX: Final = 12_000_000
+#: How often each cell is looked at for one way. Measured roughly.
+DRAW_LOOKS: Final = 16
 CELLS_MAX: Final = 6_000_000
 #: Rounds in which prices move: as many as this many looks at the table of patterns allow.
 ROUND_CELLS: Final = 100_000_000
-ROUNDS_MIN: Final = 24
-ROUNDS_MAX: Final = 200
+ROUNDS_MIN, ROUNDS_MAX = 24, 200
 #: How strongly a shortage moves a price at first. A guess that works.
 STEP: Final = 0.6
 #: By how much a class may be short or in plenty, of its pods, until that makes its price e times
@@ -53,8 +57,7 @@ STARTS: Final = 12
 #: Pods that may be missing when chains of changes are tried; how long those are, how many go on,
 #: and of how many changes, and how many times the same one, they are made.
 MISSING_MAX: Final = 8
-CHAIN_MAX: Final = 6
-BEAM: Final = 60
+CHAIN_MAX, BEAM = 6, 60
 CHANGES_MAX: Final = 600
 SAME_CHANGES: Final = 3
 #: Prices in whole numbers are up to about this; values stay within 64 bits.
@@ -73,6 +76,7 @@ class Patterns(msgspec.Struct, frozen=True):
     counts: I64
     fit: Mask
     drawn: I64 | None = None
+    _distinct: dict[int, I64] = msgspec.field(default_factory=dict)  # of what was drawn for a kind
 
     @property
     def size(self) -> int:
@@ -91,13 +95,18 @@ class Patterns(msgspec.Struct, frozen=True):
     def options(self, kind: int) -> I64:
         """int64[S, C]: all that is known of one kind."""
         if self.drawn is not None:
-            return np.unique(self.drawn[kind], axis=0)
+            known = self._distinct.get(kind)
+            if known is None:
+                known = self._distinct[kind] = np.unique(self.drawn[kind], axis=0)
+            return known
         found: I64 = self.counts[self.fit[:, kind]]
         return found
 
 
-def patterns(problem: Problem) -> Patterns:
-    """All that can stand together on a row; of pods so small that this is too much, some."""
+def patterns(problem: Problem, *, only_all: bool = False) -> Steps[Patterns | None]:
+    """All that can stand together on a row; of pods so small that this is too much, some, but not
+    with `only_all`. None: of so many classes on so many kinds of rows not even that.
+    """
     slots = problem.slots
     total = np.array(problem.counts, dtype=np.int64) @ problem.needs
     free = np.minimum(problem.free, total[:, None])
@@ -108,16 +117,22 @@ def patterns(problem: Problem) -> Patterns:
     table = np.vstack((free * (slots.max(axis=0) > 0), slots))
     kinds, kind, times = np.unique(table, axis=1, return_inverse=True, return_counts=True)
     kind = kind.ravel()
-    return _grown(problem, kinds, kind, times) or _drawn(problem, kinds, kind, times)
+    found = yield from _grown(problem, kinds, kind, times)
+    if found is not None or only_all:
+        return found
+    return (yield from _drawn(problem, kinds, kind, times))
 
 
-def _grown(problem: Problem, kinds: I64, kind: npt.NDArray[np.intp], times: I64) -> Patterns | None:
+def _grown(
+    problem: Problem, kinds: I64, kind: npt.NDArray[np.intp], times: I64
+) -> Steps[Patterns | None]:
     size = len(problem.counts)
     free, slots = kinds[: len(problem.free)], kinds[len(problem.free) :]
     found: list[tuple[tuple[int, ...], I64, Mask]] = [
         ((), np.zeros(len(free), dtype=np.int64), np.ones(kinds.shape[1], dtype=np.bool_))
     ]
     for at in range(size):
+        yield 1 + len(found) * (1 + kinds.size // CELLS_A_STEP)
         grown = []
         for counts, used, alive in found:
             banned = any(n and problem.apart[at, c] for c, n in enumerate(counts))
@@ -132,6 +147,7 @@ def _grown(problem: Problem, kinds: I64, kind: npt.NDArray[np.intp], times: I64)
             if len(grown) > PATTERNS_MAX or len(grown) * kinds.shape[1] > CELLS_MAX:
                 return None
         found = grown
+    yield 1 + len(found) * size // CHANGES_A_STEP
     index = {counts: number for number, (counts, _, _) in enumerate(found)}
     fit = np.array([alive for _, _, alive in found])
     full = fit.copy()
@@ -145,13 +161,19 @@ def _grown(problem: Problem, kinds: I64, kind: npt.NDArray[np.intp], times: I64)
     return Patterns(times, kind, table[keep], full[keep])
 
 
-def _drawn(problem: Problem, kinds: I64, kind: npt.NDArray[np.intp], times: I64) -> Patterns:
-    """Fill the rows in DRAWS ways: a share of what they take of each class, then all they take."""
+def _drawn(
+    problem: Problem, kinds: I64, kind: npt.NDArray[np.intp], times: I64
+) -> Steps[Patterns | None]:
+    """Fill the rows in some ways: a share of what they take of each class, then all they take."""
     size = len(problem.counts)
     slots = kinds[len(problem.free) :]
+    ways = min(DRAWS, DRAWN_MAX // slots.size)
+    if ways < DRAWS_MIN:
+        return None
     draw = np.random.default_rng(size)
-    drawn = np.zeros((kinds.shape[1], DRAWS, size), dtype=np.int64)
-    for number in range(DRAWS):
+    drawn = np.zeros((kinds.shape[1], ways, size), dtype=np.int64)
+    for number in range(ways):
+        yield 1 + 2 * size * kinds.shape[1] * DRAW_LOOKS // CELLS_A_STEP
         free, held = kinds[: len(problem.free)].copy(), np.zeros((size, kinds.shape[1]), np.int64)
         order = draw.permutation(size).tolist()
         shares = [*draw.random(size - 1).tolist(), 1.0] if number >= size else [1.0] * size
@@ -173,7 +195,9 @@ def by_prices(problem: Problem, *, only_proof: bool = False) -> Steps[Plan | Inf
     """A plan, a proof that there is none, or neither."""
     if not sum(problem.counts):
         return []
-    found = patterns(problem)
+    found = yield from patterns(problem, only_all=only_proof)
+    if found is None:
+        return None
     yield 1 + found.size // CELLS_A_STEP
     shares = problem.needs / np.maximum(problem.free.sum(axis=1, dtype=np.float64), 1.0)
     prices = shares.max(axis=1)
@@ -189,7 +213,8 @@ def by_prices(problem: Problem, *, only_proof: bool = False) -> Steps[Plan | Inf
         whole = _whole(prices)
         yield 1 + found.size // CELLS_A_STEP
         best = found.best(whole)
-        chosen.append(best)
+        if number >= rounds // 3 and not only_proof:
+            chosen.append(best)
         supply = (best * found.times[:, None]).sum(axis=0)
         bound = sum(a * b for a, b in zip(supply.tolist(), whole.tolist(), strict=True))
         asked, _ = problem.cheapest(whole)
@@ -202,7 +227,7 @@ def by_prices(problem: Problem, *, only_proof: bool = False) -> Steps[Plan | Inf
             settled += prices
     if only_proof:
         return None
-    late = np.array(chosen[rounds // 3 :])
+    late = np.array(chosen)
     return (yield from _rounded(found, late, np.array(taken, dtype=np.int64), _whole(settled)))
 
 
@@ -263,7 +288,7 @@ def _swept(found: Patterns, held: I64, extra: I64, prices: I64, widths: F64) -> 
             options = fitting[kind] = found.options(kind)
         if len(options) < 2:
             continue
-        yield ROW_STEPS
+        yield ROW_STEPS + options.size // OPTIONS_A_STEP
         after = extra - held[row] + options
         harm = np.exp(np.clip(-after / widths, -20, 20)) @ (prices * widths)
         best = int(np.argmin(harm))

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from asched.core.cycle import group_problem
 from asched.core.cycle.group_board import GroupBoard
-from asched.core.cycle.group_problem import Description, described
+from asched.core.cycle.group_problem import CLASSES_MIN, RULES_MAX, Description, described
 from asched.core.gang.domains import Rule
+from asched.core.state.pods import HostPort
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.attempts import GroupScene, members
 from tests.core.cycle.test_gang_plays import a_member
@@ -143,3 +145,51 @@ def test_a_class_that_fits_nowhere_just_now_is_hoped_for_where_it_may_ever_go() 
     assert found.problem.rows[0].tolist() == [True, True, True]
     tainted = (room("n0", zone="a").taints("a=b:NoSchedule"), *ZONES[1:])
     assert of(near, web("w"), nodes=tainted).problem.rows[0].tolist() == [False, True, True]
+
+
+def test_thousands_of_ports_are_compared_once_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two pods with 5,000 ports each: not every port of the one with every port of the other."""
+    looks = 0
+    whole = HostPort.__getattribute__
+
+    def counted(self: HostPort, name: str) -> object:
+        nonlocal looks
+        looks += name in HostPort._fields
+        return whole(self, name)
+
+    monkeypatch.setattr(HostPort, "__getattribute__", counted)
+    pods = (a_member("a"), a_member("b", cpu="2"))
+    for at, pod in enumerate(pods):
+        for port in range(500):
+            pod.host_port(1 + 500 * at + port, "", "")
+    found = maybe(*pods)
+    assert found is not None
+    assert not found.problem.apart.any()
+    assert looks < 60 * 1_000
+
+
+def test_of_more_rules_than_plans_can_use_the_first_are_told() -> None:
+    selector = {"matchLabels": {"app": "web"}}
+    many = [
+        {"topologyKey": f"k{at}", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+        | {"labelSelector": selector}
+        for at in range(RULES_MAX + 5)
+    ]
+    assert len(rules(web("a", topologySpreadConstraints=many))) == RULES_MAX
+    wide = {"matchExpressions": [{"key": f"x{at}", "operator": "DoesNotExist"} for at in range(9)]}
+    long = spread() + [{**one, "labelSelector": wide} for one in many]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(group_problem, "LOOKS_MAX", 25)
+        assert len(rules(web("a", topologySpreadConstraints=long))) == 3
+
+
+def test_more_kinds_of_pods_than_can_be_counted_at_once_are_not_written_down() -> None:
+    pods = [a_member(f"p{at}", cpu=f"{at + 1}m") for at in range(CLASSES_MIN + 1)]
+    assert maybe(*pods) is not None
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(group_problem, "CELLS_MAX", 2 * CLASSES_MIN)
+        assert maybe(*pods) is None, "two rows, and more kinds than eight"
+        assert maybe(*pods[:CLASSES_MIN]) is not None
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(group_problem, "CLASSES_MAX", CLASSES_MIN)
+        assert maybe(*pods) is None

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from asched.core.gang.domains import VARIANTS_MAX, Rule, Variant, planned, variants
+from asched.core.gang.domains import PARTS_MAX, VARIANTS_MAX, Rule, Variant, planned, variants
 from asched.core.gang.problem import Plan, Problem
 
 ZONES = [1, 1, 2, 2]  # of four rows
@@ -139,3 +139,13 @@ def test_steps_are_told_before_each_plan_and_guesses_are_bounded() -> None:
     assert isinstance(steps[0], (int, float))
     assert steps[0] > 1
     assert isinstance(steps[1], list)
+
+
+def test_a_class_that_would_have_too_many_parts_is_left_whole() -> None:
+    """Pairs of nodes that share a label: as many domains as half of the nodes."""
+    pairs = [1 + row // 2 for row in range(2 * PARTS_MAX + 2)]
+    problem = a_problem((PARTS_MAX, 2), [9] * len(pairs))
+    even = rule("even", 0, 0, domains=pairs), rule("even", 1, 1, domains=pairs)
+    counts = [count for c, count, _ in guesses(problem, *even)[0] if c == 1]
+    assert counts == [2], "the first rule has taken all the parts there may be"
+    assert [c for c, *_ in guesses(problem, *even)[0]].count(0) == PARTS_MAX

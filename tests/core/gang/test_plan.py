@@ -3,21 +3,25 @@
 import random
 from itertools import product
 
+import msgspec
 import numpy as np
 
 from asched.core.gang import plan as plans
-from asched.core.gang.plan import by_size, patterns
+from asched.core.gang.plan import R, Steps, by_size, patterns
 from asched.core.gang.problem import Infeasible, Plan, Problem
 
 
-def by_prices(problem: Problem) -> Plan | Infeasible | None:
-    steps = plans.by_prices(problem)
+def ended(steps: Steps[R]) -> R:
     while True:
         try:
             assert next(steps) > 0
         except StopIteration as end:
-            found: Plan | Infeasible | None = end.value
+            found: R = end.value
             return found
+
+
+def by_prices(problem: Problem) -> Plan | Infeasible | None:
+    return ended(plans.by_prices(problem))
 
 
 def a_problem(counts: tuple[int, ...], needs: list[list[int]], free: list[list[int]]) -> Problem:
@@ -45,8 +49,9 @@ def test_prices_prove_what_no_single_resource_shows() -> None:
 
 def test_patterns_are_all_that_fits_and_nothing_can_be_added_to() -> None:
     problem = a_problem((4, 4), [[3], [2]], [[7]])
-    found = patterns(problem)
+    found = ended(patterns(problem))
 
+    assert found is not None
     assert sorted(map(tuple, found.counts.tolist())) == [(0, 3), (1, 2), (2, 0)]
 
 
@@ -84,7 +89,7 @@ def test_plans_are_right_and_proofs_are_true_on_small_problems() -> None:
         free = [[rng.randint(0, 8) for _ in range(rows)] for _ in range(2)]
         problem = a_problem(counts, needs, free)
         if rng.random() < 0.3:
-            problem = Problem(**{**problem.__dict__, "needed": rng.randint(1, sum(counts))})
+            problem = msgspec.structs.replace(problem, needed=rng.randint(1, sum(counts)))
         possible = is_possible(problem)
         for plan in (by_prices(problem), by_size(problem)):
             if isinstance(plan, Infeasible):
@@ -122,10 +127,36 @@ def test_pods_too_small_for_all_patterns_are_packed_by_some_of_them() -> None:
     most = plans.PATTERNS_MAX
     try:
         plans.PATTERNS_MAX = 50  # type: ignore[misc]
-        assert patterns(problem).drawn is not None
+        found = ended(patterns(problem))
+        assert found is not None
+        assert found.drawn is not None
         plan = by_prices(problem)
     finally:
         plans.PATTERNS_MAX = most  # type: ignore[misc]
 
     assert isinstance(plan, list)
     assert fits(problem, plan)
+
+
+def test_many_classes_on_rows_that_all_differ_take_a_bounded_table_or_none() -> None:
+    """A tenant may make every pod of a gang a class of its own."""
+    rng = random.Random(3)
+    needs = [[rng.randint(1, 9), rng.randint(1, 9)] for _ in range(40)]
+    free = [[rng.randint(0, 90) for _ in range(60)] for _ in range(2)]
+    problem = a_problem((2,) * 40, needs, free)
+    most, cells = plans.PATTERNS_MAX, plans.DRAWN_MAX
+    try:
+        plans.PATTERNS_MAX = 50  # type: ignore[misc]
+        assert ended(patterns(problem, only_all=True)) is None, "nothing is proved by some of them"
+        plans.DRAWN_MAX = 10 * 40 * 60  # type: ignore[misc]
+        steps = patterns(problem)
+        assert sum(1 for _ in steps) > plans.DRAWS_MIN, "each way is a step of its own"
+        found = ended(patterns(problem))
+        assert found is not None
+        assert found.drawn is not None
+        assert plans.DRAWS_MIN <= found.drawn.size // (40 * 50) <= 12
+        plans.DRAWN_MAX = 40 * 60  # type: ignore[misc]
+        assert ended(patterns(problem)) is None
+        assert by_prices(problem) is None
+    finally:
+        plans.PATTERNS_MAX, plans.DRAWN_MAX = most, cells  # type: ignore[misc]
