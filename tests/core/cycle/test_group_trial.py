@@ -7,6 +7,7 @@ import pytest
 
 from asched.core.cycle.group import GroupAttempt, Outcome, Result
 from asched.core.cycle.group_trial import (
+    ROOM_STEPS,
     free,
     let_go,
     pause_if_due,
@@ -17,6 +18,7 @@ from asched.core.cycle.group_trial import (
 )
 from asched.core.framework.effects import Pause
 from asched.core.state.audit import recount
+from asched.core.state.budget import SLICE_STEPS
 from asched.core.state.cluster import CannotAssumeError
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.attempts import GroupScene, members, run
@@ -106,6 +108,18 @@ def test_room_that_others_have_to_leave_is_noted_and_nobody_goes_yet() -> None:
     assert scene.places() == {"low": "n0"}
     assert [(t.victims, t.background, t.withdraw) for t in outcome.tried] == [(0, None, None)] * 3
     assert recount(scene.cluster) == []
+
+
+def test_a_look_for_room_costs_the_budget_a_fifth_of_a_slice() -> None:
+    """A gang of hundreds looks for it once a pod, on all nodes: others have their turn between."""
+    spent = []
+    for plan in (None, {}):
+        scene = Scene(placed=(low(),))
+        before = scene.cluster.budget.spent
+        scene.tried(*members(3), plan=plan)
+        spent.append(scene.cluster.budget.spent - before)
+
+    assert spent[0] - spent[1] >= ROOM_STEPS == SLICE_STEPS / 5
 
 
 def test_with_a_plan_nobody_is_evicted() -> None:

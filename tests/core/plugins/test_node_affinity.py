@@ -9,7 +9,7 @@ import pytest
 from asched.core.config.args import NodeAffinityArgs
 from asched.core.framework.points import Hint
 from asched.core.framework.status import Code
-from asched.core.plugins.node_affinity import NodeAffinity
+from asched.core.plugins.node_affinity import COMPILED_PER_STEP, NodeAffinity
 from tests.builders import Json, PodBuilder, a_cluster, a_node, a_pod, all_rows, pending, term
 
 ENFORCED = NodeAffinityArgs(
@@ -223,3 +223,23 @@ def test_coming_to_match_the_operators_affinity_alone_is_overlooked_by_the_hint(
     assert registration.hint(a_pod().build(), outside, inside) is Hint.QUEUE
     assert registration.hint(a_pod().build(), inside, outside) is Hint.SKIP
     assert registration.hint(a_pod().build(), inside, inside) is Hint.SKIP
+
+
+@pytest.mark.parametrize("is_required", [True, False], ids=["required", "preferred"])
+def test_a_wide_term_costs_the_budget_what_is_wide_about_it(is_required: bool) -> None:
+    """A step for so many requirements: what comes after ten thousand of them waits for a turn."""
+
+    def spent(count: int) -> float:
+        wide = term(*(f"key{i} DoesNotExist" for i in range(count)))
+        cluster, plugin = a_cluster(a_node("n1")), NodeAffinity()
+        pod = a_pod().requires_nodes(wide) if is_required else a_pod().prefers_nodes((1, wide))
+        info, nodes = pending(cluster, pod), all_rows(cluster)
+        before = cluster.budget.spent
+        if is_required:
+            plugin.filter(info, nodes, None)
+        else:
+            told = plugin.pre_score(info, nodes, np.ones(1, dtype=np.bool_))
+            plugin.score(info, nodes, told.data)
+        return cluster.budget.spent - before
+
+    assert spent(1000) - spent(100) == 900 / COMPILED_PER_STEP
