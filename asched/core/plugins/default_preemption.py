@@ -61,8 +61,9 @@ from asched.core.model.workload import PodGroup
 from asched.core.preemption import choice, eviction, sparing
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.duels import Duels
-from asched.core.preemption.search import Findings, Limit, Search
+from asched.core.preemption.search import NOT_HELPFUL, Findings, Limit, Search
 from asched.core.preemption.under_way import Preemptor, UnderWay
+from asched.core.preemption.victims import NO_VICTIMS
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
@@ -150,6 +151,8 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         if obstacle is not None:
             is_over = obstacle is ROOM_LOST  # what was promised to it means nothing any more
             return _said(unschedulable(obstacle), Nomination("") if is_over else Nomination())
+        if self._is_least(pod):  # mostly; then no node need be looked at
+            return _in_vain(rejection, {NO_VICTIMS.text: len(rejection.candidates)})
         findings = self._search.find(pod, rejection, trial)
         if not len(findings.open):
             return self._nothing(pod, findings, rejection, trial)
@@ -176,9 +179,13 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
     def may_make_room(self, pod: PodInfo, why: Callable[[], Rejection], trial: Trial) -> bool:
         if pod.pod.spec.preemption_policy == "Never" or self._duels.is_resting(pod.pod.uid):
             return False
-        if all(priority >= pod.pod.priority for priority in self._cluster.priorities):
+        if self._is_least(pod):
             return False
         return bool(len(self._search.find(pod, why(), trial).open))
+
+    def _is_least(self, pod: PodInfo) -> bool:
+        """Whether no placed pod is less important."""
+        return all(priority >= pod.pod.priority for priority in self._cluster.priorities)
 
     def candidates(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> dict[str, Candidate]:
         """Every node on which preemption would work, by name: for those who ask what if."""
@@ -215,9 +222,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
         errors = list(dict.fromkeys(self._search.errors(pod, findings, trial)))
         if errors:
             return _said(failure(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]"))
-        count = rejection.node_count
-        reasons = self._search.reasons(pod, findings, trial, count)
-        return _said(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
+        return _in_vain(rejection, self._search.reasons(pod, findings, trial))
 
     def _with_extenders(
         self, now: Pod, pod: PodInfo, findings: Findings, trial: Trial
@@ -247,6 +252,15 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             tuple(info.pod.key for info in candidate.victims),
             leaving.withdraw,
         )
+
+
+def _in_vain(rejection: Rejection, reasons: dict[str, int]) -> PostFilterResult:
+    """`reasons`: those of the nodes that evicting pods might have helped, with their numbers."""
+    count = rejection.node_count
+    others = count - len(rejection.candidates)
+    if others:
+        reasons = {**reasons, NOT_HELPFUL: reasons.get(NOT_HELPFUL, 0) + others}
+    return _said(unschedulable(fit_error(count, "", reasons, "")), Nomination(""))
 
 
 def _said(status: Status, nomination: Nomination = Nomination()) -> PostFilterResult:  # noqa: B008

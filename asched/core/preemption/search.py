@@ -120,15 +120,12 @@ class Search:
         names = [node.name for row in rows[~blocked].tolist() if (node := nodes[row]) is not None]
         return failed + [f'expected at least one victim pod on node "{name}"' for name in names]
 
-    def reasons(self, pod: PodInfo, findings: Findings, trial: Trial, count: int) -> dict[str, int]:
-        """Reason to number of nodes, of all `count` nodes of the cluster."""
+    def reasons(self, pod: PodInfo, findings: Findings, trial: Trial) -> dict[str, int]:
+        """Reason to number of nodes, of those that were worth a try."""
         counts: dict[str, int] = {}
-        others = count - len(findings.tried)
         for status, number in findings.prospects.rejections(pod, findings.tried, trial):
             for reason in status.reasons:
                 counts[reason] = counts.get(reason, 0) + number
-        if others:
-            counts[NOT_HELPFUL] = counts.get(NOT_HELPFUL, 0) + others
         return counts
 
     # --- inside ----------------------------------------------------------------------------------
