@@ -65,6 +65,23 @@ def test_a_rule_for_one_row_spares_the_view_until_it_gives_up() -> None:
     assert plugin.asked == [3, 1]
 
 
+def test_a_plugin_says_up_to_how_many_rows_one_by_one_is_quicker() -> None:
+    class Few(Cpus):
+        rows_few = 2
+
+        def filter_one(self, pod: Any, row: int, data: Any) -> int | None:
+            return 7
+
+    cluster, plugin = cluster_of(8, 8, 8), Few()
+    kept = verdict(cluster, plugin)
+    refreshed(cluster, kept)
+    offer(cluster, n0=2, n1=2)
+    assert refreshed(cluster, kept) == [7, 7, 0]
+    offer(cluster, n0=1, n1=1, n2=1)
+    assert refreshed(cluster, kept) == [1, 1, 1]
+    assert plugin.asked == [3, 3]
+
+
 def test_uniform_codes_are_those_of_which_none_rejects() -> None:
     cluster, plugin = cluster_of(8, 8), Cpus()
     kept = verdict(cluster, plugin)
