@@ -29,7 +29,6 @@ from asched.core.cycle import scheduling
 from asched.core.cycle.context import Attempt, SchedulerContext
 from asched.core.cycle.decided import Patterns
 from asched.core.framework.runner import Decision
-from asched.edge.host.recording.pages import Asked
 from asched.edge.host.recording.recorder import REST_S
 from asched.lab.bench.manifests import scheduled_by
 from asched.lab.bench.run_decide import DecideWorld
@@ -85,9 +84,7 @@ async def measure(shape: str, turns: int) -> tuple[dict[str, list[float]], float
         for _ in range(turns):
             for kind in order.sample(KINDS, len(KINDS)):
                 keep(kind != "forgotten")
-                is_recorded = kind == "recorded"
-                world._told = recording if is_recorded else world.machine
-                world.machine.new_effects = Asked if is_recorded else list
+                world._told = recording if kind == "recorded" else world.machine
                 await world.create(list(islice(waiting, PODS)), "bench")
                 started_s, done = world.engine_s, done + PODS
                 await world.until(

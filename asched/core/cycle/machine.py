@@ -91,8 +91,6 @@ class Machine:
         self.limit: TurnLimit = TimeLimit(context.counter_s)
         self.bindings = 0
         self.bindings_max = bindings_max
-        #: makes the list of a turn's effects: who records them has one of its own
-        self.new_effects: Callable[[], list[Effect]] = list
         self._out: list[Effect] = []
         self._open: dict[int, _Task] = {}
         self._waits = Waits()
@@ -120,7 +118,7 @@ class Machine:
         context.cluster.begin_turn(now_s, is_quiet=self.is_idle and not self._paused)
         self._announces_arrivals = context.awaits_pods
         context.cluster.budget.open()  # for extra events at those whom facts may help
-        self._out = self.new_effects()
+        self._out = []
         started_s = context.counter_s()
         for fact, listed in self._backlog.turn(facts):
             if listed is not None:

@@ -18,6 +18,7 @@ import msgspec
 from asched.edge.host.recording.asked import Asked, asked_for
 from asched.edge.host.recording.file import RecordingFile
 from asched.edge.host.recording.lines import (
+    LIST_PART,
     Head,
     PartLine,
     TurnLine,
@@ -25,7 +26,6 @@ from asched.edge.host.recording.lines import (
     end_line,
     head_line,
 )
-from asched.edge.host.recording.pages import LIST_PART
 from asched.edge.host.recording.pseudonyms import Pseudonyms
 from asched.edge.host.recording.reading import RecordedTurn, Recording
 from asched.edge.host.recording.rebuilt import Rebuilt

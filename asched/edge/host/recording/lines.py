@@ -7,9 +7,11 @@
 
 Facts and effects are lists that begin with the name of their class. Objects hold what a scheduler
 reads of them and nothing else: no environment, no commands, no secrets.
+
+Bounds  LIST_PART objects a line.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -30,10 +32,11 @@ from asched.core.framework.effects import (
 )
 from asched.core.framework.status import Code, Status
 from asched.core.model.kinds import BY_RESOURCE, Kind
-from asched.core.state import facts as facts_
+from asched.core.state import facts
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 
 FORMAT: Final = 1
+LIST_PART: Final = 256
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -67,6 +70,21 @@ class TurnLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     went_on: int = 0
     facts: list[msgspec.Raw] = []
     effects: msgspec.Raw = msgspec.Raw(b"[]")
+
+
+class _Told(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The part of it that is known before the turn, as it is written."""
+
+    at: float
+    idle: bool = False
+    facts: list[Any] = []
+
+
+class _Asked(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The rest."""
+
+    went_on: int = 0
+    effects: list[Any] = []
 
 
 class PartLine(msgspec.Struct, frozen=True):
@@ -120,31 +138,76 @@ def _plain(value: Any) -> Any:
     return f"({type(value).__name__})"
 
 
-encoder: Final = msgspec.json.Encoder(enc_hook=_plain)
+_encoder: Final = msgspec.json.Encoder(enc_hook=_plain)
 
 
 def head_line(head: Head) -> bytes:
-    return encoder.encode(head)
+    return _encoder.encode(head)
 
 
 def end_line(turns: int) -> bytes:
-    return encoder.encode(EndLine(turns))
+    return _encoder.encode(EndLine(turns))
+
+
+def turn_lines(turn: Turn) -> Iterator[bytes]:
+    """The turn, after what of its lists is too long for it."""
+    if has_lists(turn.facts):
+        for number, fact in enumerate(turn.facts):
+            if isinstance(fact, Listed):
+                yield from _list_lines(number, fact)
+    told = told_part(turn.at_s, turn.facts, is_active=turn.is_active)
+    yield turn_line(told, asked_part(turn.effects, turn.went_on))
+
+
+def has_lists(told: Iterable[Fact]) -> bool:
+    """Whether there are lines before the turn's own."""
+    return Listed in map(type, told)
+
+
+def told_part(at_s: float, told: Iterable[Fact], *, is_active: bool) -> bytes:
+    """The first part of a turn's line."""
+    facts_told = [
+        ("Seen", fact.kind.resource, fact.obj)
+        if type(fact) is Seen  # most are, or answers; and to call for each would show
+        else ("Bound", fact.effect_id)
+        if type(fact) is facts.Bound
+        else _of_fact(fact, number)
+        for number, fact in enumerate(told)
+    ]
+    return _encoder.encode(_Told(at_s, not is_active, facts_told))
+
+
+def asked_part(effects: Iterable[Effect], went_on: int) -> bytes:
+    """The second one."""
+    return _encoder.encode(_Asked(went_on, _of_effects(effects)))
+
+
+def turn_line(told: bytes, asked: bytes) -> bytes:
+    """Both parts, which are objects, as one."""
+    return told if asked == b"{}" else told[:-1] + b"," + asked[1:]
+
+
+def _list_lines(number: int, fact: Listed) -> Iterator[bytes]:
+    objects, resource = fact.objects, fact.kind.resource
+    for start in range(0, len(objects), LIST_PART):
+        part = objects[start : start + LIST_PART]
+        yield _encoder.encode({"list": number, "resource": resource, "objects": part})
 
 
 def effects_bytes(effects: Iterable[Effect]) -> bytes:
     """Effects as a turn's line has them."""
-    return encoder.encode([of_effect(effect) for effect in effects if is_recorded(effect)])
+    return _encoder.encode(_of_effects(effects))
 
 
-def of_fact(fact: Fact, number: int) -> Any:
+def _of_fact(fact: Fact, number: int) -> Any:
     kind = type(fact)
     if kind is Gone:
         return ("Gone", fact.kind.resource, fact.obj)  # type: ignore[attr-defined]
     if kind is Listed:
         return ("Listed", fact.kind.resource, number, fact.part, fact.has_more)  # type: ignore[attr-defined]
-    if kind is facts_.Returned:
+    if kind is facts.Returned:
         return ("Returned", fact.effect_id, *_of_value(fact.value))  # type: ignore[attr-defined]
-    if kind is facts_.Raised:
+    if kind is facts.Raised:
         error = fact.error  # type: ignore[attr-defined]
         return ("Raised", fact.effect_id, type(error).__name__, str(error))  # type: ignore[attr-defined]
     if kind is Reconfigured:
@@ -165,21 +228,27 @@ def _of_value(value: Any) -> tuple[Any, ...]:
 _strict: Final = msgspec.json.Encoder()
 
 
-def is_recorded(effect: Effect) -> bool:
-    """All are but events that say where a pod was bound: the binding says it already."""
-    return type(effect) is not EmitEvent or effect.reason != names.EVENT_SCHEDULED
-
-
 def recorded(effects: Iterable[Effect]) -> list[Effect]:
-    """Those that are."""
-    return list(filter(is_recorded, effects))
+    """All but events that say where a pod was bound: the binding says it already."""
+    return [
+        effect
+        for effect in effects
+        if type(effect) is not EmitEvent or effect.reason != names.EVENT_SCHEDULED
+    ]
 
 
-def of_effect(effect: Effect) -> tuple[Any, ...]:
-    """As it is encoded."""
+def _of_effects(effects: Iterable[Effect]) -> list[Any]:
+    return [
+        ("Bind", effect.id, effect.turn, effect.pod, effect.node)
+        if type(effect) is Bind
+        else _of_effect(effect)
+        for effect in effects
+        if type(effect) is not EmitEvent or effect.reason != names.EVENT_SCHEDULED
+    ]
+
+
+def _of_effect(effect: Effect) -> Any:
     kind = type(effect)
-    if kind is Bind:
-        return ("Bind", effect.id, effect.turn, effect.pod, effect.node)  # type: ignore[attr-defined]
     if kind in _REWRITTEN:
         fields = msgspec.structs.asdict(effect)
         return (kind.__name__, {name: _named(value) for name, value in fields.items()})
@@ -209,15 +278,15 @@ _PLAIN_FACTS: Final[Mapping[str, type[Fact]]] = {
         WallClock,
         LeaderDied,
         KubeletRefused,
-        facts_.Bound,
-        facts_.Refused,
-        facts_.Unknown,
-        facts_.Done,
-        facts_.Replied,
-        facts_.ReadPlaced,
-        facts_.ReadPending,
-        facts_.ReadGone,
-        facts_.TimedOut,
+        facts.Bound,
+        facts.Refused,
+        facts.Unknown,
+        facts.Done,
+        facts.Replied,
+        facts.ReadPlaced,
+        facts.ReadPending,
+        facts.ReadGone,
+        facts.TimedOut,
     )
 }
 
@@ -304,11 +373,11 @@ def fact_of(parts: list[Any]) -> Fact | Reload:
     """A fact that is no sight, of its decoded form."""
     name, *rest = parts
     if name == "Returned":
-        return facts_.Returned(rest[0], _value_of(rest[1:]))
+        return facts.Returned(rest[0], _value_of(rest[1:]))
     if name == "Raised":
         effect_id, class_name, text = rest
         raised = type(class_name, (RecordedError,), {})(text)
-        return facts_.Raised(effect_id, raised)
+        return facts.Raised(effect_id, raised)
     if name == "Reconfigured":
         return Reload(rest[0], tuple((a, b, c) for a, b, c in rest[1]))
     if name == "QueueAmended":

@@ -1,16 +1,15 @@
 """Recording: what the machine is told and decides, kept beside it as it happens.
 
     turns ─> Recorder.handle ─> machine            each turn becomes a line while it is at hand
-                    └── pages ─> thread: packed, to the disk
+                    └── lines ─> thread: packed, to the disk
 
-Lines are made in the loop: in a thread, which holds up the loop as much, it takes three times as
-long. Long lists, which come when
+Objects are made bytes of just before the machine reads them, which has then less to fetch: in a
+thread, which holds up the loop as much, it takes three times as long. Long lists, which come when
 nothing is decided yet, are left to the thread, and so is all that may wait. Where the disk does not
 keep up, or refuses, recording ends with one line, what was written stays readable, and scheduling
 goes on.
 
-Bounds  NOTES_MAX facts and effects that wait to be written; PAGES_KEPT pages serve
-        again; CLOSE_S for the rest at the end.
+Bounds  NOTES_MAX facts and effects that wait to be written; CLOSE_S for the rest at the end.
 """
 
 import logging
@@ -36,13 +35,10 @@ from asched.edge.host.recording.lines import (
     FORMAT,
     Head,
     Turn,
+    asked_part,
     end_line,
-    head_line,
-)
-from asched.edge.host.recording.pages import (
-    Asked,
-    Page,
     has_lists,
+    head_line,
     told_part,
     turn_line,
     turn_lines,
@@ -57,8 +53,6 @@ NOTES_MAX: Final = 100_000
 #: So long the thread leaves the loop alone; what a crash loses at most.
 REST_S: Final = 0.25
 CLOSE_S: Final = 5.0
-#: As many as the fastest cluster fills while the thread rests.
-PAGES_KEPT: Final = 8
 
 
 class Here(NamedTuple):
@@ -117,6 +111,15 @@ def head_of(
     )
 
 
+class _Note(NamedTuple):
+    """The two parts of a turn's line, or the turn, if it has lists; and how many facts and effects
+    it has.
+    """
+
+    said: tuple[bytes, bytes] | Turn
+    size: int
+
+
 class Recorder:
     """Stands before a machine and hands on what it is told. `stopped` is called, once, with what
     ended a recording before its time.
@@ -135,12 +138,7 @@ class Recorder:
         self._machine = machine
         self._stopped = stopped
         self._file = RecordingFile(path, bytes_max)
-        #: pages, and turns that have lists
-        self._notes: deque[Page | Turn] = deque()
-        self._page = Page()
-        self._free: deque[Page] = deque(maxlen=PAGES_KEPT)
-        #: held while the page is written to, and while it is handed on
-        self._writing = threading.Lock()
+        self._notes: deque[_Note] = deque()
         #: facts and effects that were noted, and that were written: one thread counts each
         self._noted = self._done = 0
         self._turns = 0
@@ -149,7 +147,6 @@ class Recorder:
         #: why nothing is noted any more; either thread may say so
         self._ended = ""
         self._closing = threading.Event()
-        machine.new_effects = Asked
         self._file.add(head_line(head))
         self._file.flush()
         self._thread = threading.Thread(target=self._live, name="recording", daemon=True)
@@ -166,43 +163,29 @@ class Recorder:
     def handle(self, facts: list[Fact], now_s: float) -> list[Effect]:
         """A turn of the machine."""
         machine = self._machine
-        if self._ended:
-            return machine.handle(facts, now_s)
-        with self._writing:
-            is_active, told = machine.is_active, b""
+        is_active, told = machine.is_active, b""
+        if not (self._ended or has_lists(facts)):
             try:
-                if not has_lists(facts):
-                    told = told_part(now_s, facts, is_active=is_active)
+                told = told_part(now_s, facts, is_active=is_active)
             except Exception as error:  # noqa: BLE001 - our bug costs the recording and no more
                 self._end(f"{type(error).__name__}: {error}")
-            effects = machine.handle(facts, now_s)
-            if not self._ended:
-                self._note(told, Turn(now_s, is_active, machine.limit.went_on, facts, effects))
+        effects = machine.handle(facts, now_s)
+        if not self._ended:
+            self._note(told, Turn(now_s, is_active, machine.limit.went_on, facts, effects))
         return effects
 
     def _note(self, told: bytes, turn: Turn) -> None:
         """`told` is empty for a turn that has lists."""
-        count, asked = 1 + len(turn.facts) + len(turn.effects), turn.effects
+        count = 1 + len(turn.facts) + len(turn.effects)
         try:
-            if told and isinstance(asked, Asked):
-                line = turn_line(told, asked, turn.went_on)
-                if not self._page.add(line, count):
-                    self._hand_on()
-                    self._page.add(line, count)
-            else:
-                self._hand_on()
-                self._notes.append(turn)
+            said = (told, asked_part(turn.effects, turn.went_on)) if told else turn
+            self._notes.append(_Note(said, count))
         except Exception as error:  # noqa: BLE001 - our bug costs the recording and no more
             self._end(f"{type(error).__name__}: {error}")
             return
         self._noted += count
         if self._noted - self._done > NOTES_MAX:
             self._end("the disk does not keep up")
-
-    def _hand_on(self) -> None:
-        if self._page.turns:
-            self._notes.append(self._page)
-            self._page = self._free.pop() if self._free else Page()
 
     def close(self) -> None:
         """Write what is left, for CLOSE_S at most."""
@@ -212,7 +195,6 @@ class Recorder:
     def _end(self, why: str) -> None:
         if not self._ended:
             self._ended = why
-            self._machine.new_effects = list
             self._notes.clear()  # whoever takes one just now finds none
             path, turns = self._file.path, self._turns
             log.error("recording to %s ended after %d turns: %s", path, turns, why)
@@ -223,43 +205,30 @@ class Recorder:
     def _live(self) -> None:
         try:
             while not self._closing.wait(REST_S) and not self._ended:
-                self._write_notes(waits=False)
+                self._write_notes()
                 self._file.flush()
                 self.thread_s = time.thread_time()
             if self._ended:
                 self._file.give_up()
                 return
-            self._write_notes(waits=True)
+            self._write_notes()
             self._file.add(end_line(self._turns))
             self._file.close()
             self.thread_s = time.thread_time()
-            self._ended, self._machine.new_effects = "closed", list
+            self._ended = "closed"
         except OSError as error:
             self._end(error.strerror or str(error))
         except Exception as error:  # noqa: BLE001 - our bug costs the recording and no more
             self._end(f"{type(error).__name__}: {error}")
 
-    def _write_notes(self, *, waits: bool) -> None:
-        """The page as well on which the loop is not just writing, or, if it `waits`, any."""
-        if self._writing.acquire(blocking=waits):
-            try:
-                self._hand_on()
-            finally:
-                self._writing.release()
+    def _write_notes(self) -> None:
         notes, file = self._notes, self._file
         while notes:
             try:
-                said = notes.popleft()
+                said, count = notes.popleft()
             except IndexError:
                 return
-            if isinstance(said, Page):
-                file.add(said.lines())
-                self._turns += said.turns
-                self._done += said.count
-                said.clear()
-                self._free.append(said)
-                continue
-            for line in turn_lines(said):
+            for line in turn_lines(said) if isinstance(said, Turn) else (turn_line(*said),):
                 file.add(line)
             self._turns += 1
-            self._done += 1 + len(said.facts) + len(said.effects)
+            self._done += count

@@ -25,6 +25,7 @@ from asched.core.state import facts
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.edge.host.recording.asked import asked_for
 from asched.edge.host.recording.lines import (
+    LIST_PART,
     EndLine,
     FactReader,
     NotKept,
@@ -35,8 +36,8 @@ from asched.edge.host.recording.lines import (
     effects_bytes,
     end_line,
     read_line,
+    turn_lines,
 )
-from asched.edge.host.recording.pages import LIST_PART, turn_lines
 from tests.builders import a_node, a_pod
 from tests.edge.host.recording.filled import filled
 
