@@ -148,7 +148,7 @@ def _is_awake(process: Process) -> bool:
 
 def unlike_seen(process: Process) -> list[str]:
     """Where the queue differs from what was seen: pods that wait and are not in it, and others that
-    are, or are in it as they were.
+    are, or are in it as they were; and who is on the way out and still has a place on the way in.
     """
     context, cluster = process.machine.context, process.parts.cluster
     places, in_flight = context.queue.places, context.queue.in_flight
@@ -161,6 +161,10 @@ def unlike_seen(process: Process) -> list[str]:
         kept, seen = (p.metadata.resource_version for p in (queued.pod, known))
         if kept != seen:
             found.append(f"{queued.key} is queued as of version {kept}, it was seen at {seen}")
+    for info in cluster.placed.values():
+        now = cluster.pods_seen.get(info.pod.key) if info.assumed else None
+        if now is not None and now.uid == info.pod.uid and now.is_terminating:
+            found.append(f"{now.key} is about to go and keeps its place on {info.node_name}")
     on_their_way = {waiting.info.pod.uid for waiting in context.waiting}
     for pod in cluster.pods_seen.values():
         if pod.spec.node_name or pod.is_terminating or not context.owns(pod):

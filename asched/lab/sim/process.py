@@ -9,7 +9,7 @@ lease is at its end: the world puts another one in its place.
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
@@ -23,9 +23,11 @@ from asched.core.framework.effects import Bind, Effect, Lane
 from asched.core.framework.runner import Runner
 from asched.core.leader.election import Rules
 from asched.core.model.kinds import POD
-from asched.core.state.facts import Answer
+from asched.core.model.meta import ObjectMeta
+from asched.core.state.facts import Answer, Fact, Seen
 from asched.edge.client.dispatch import DispatchOptions
 from asched.edge.client.events import EventRecorder
+from asched.edge.client.reading import runs_backwards
 from asched.edge.client.session import Session
 from asched.edge.client.writes import Request
 from asched.edge.host.assemble import Parts, build_machine, build_runners
@@ -45,6 +47,8 @@ from asched.lab.sim.wire import Wire, WireSession
 
 if TYPE_CHECKING:
     from asched.lab.sim.world import World
+
+Handle = Callable[[Iterable[Fact], float], list[Effect]]
 
 #: kube-scheduler's times (s), divided by three: more elections in a life.
 LEASE_S: Final = 5.0
@@ -125,6 +129,7 @@ class Process:
             seed=setup.seed,
             bindings_max=setup.bindings_max,
         )
+        self.machine.handle = self._witnessed(self.machine.handle)  # type: ignore[assignment, method-assign]
         self.kinds = self.machine.context.kinds
         self.wire = Wire(
             world.server.ctx,
@@ -261,6 +266,24 @@ class Process:
             self.world.lost_lease(self)
         except StartOverError as error:
             self.world.starts_over(self, str(error))
+
+    def _witnessed(self, handle: Handle) -> Handle:
+        """The machine's turns, looked at: what is older than what it was told would be believed."""
+        versions: dict[str, str] = {}  # by uid
+
+        def turn(facts: Iterable[Fact], now_s: float) -> list[Effect]:
+            facts = list(facts)
+            for fact in facts:
+                if isinstance(fact, Seen):
+                    meta: ObjectMeta = fact.obj.metadata  # type: ignore[attr-defined]
+                    known = versions.get(meta.uid, "")
+                    if runs_backwards(known, meta.resource_version):
+                        version = f"version {meta.resource_version} after {known}"
+                        self.world.ledger.complain(f"{self.name} is told {meta.key}, {version}")
+                    versions[meta.uid] = meta.resource_version
+            return handle(facts, now_s)
+
+        return turn
 
     # --- what the world sees of it ---------------------------------------------------------------
 

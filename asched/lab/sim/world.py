@@ -36,6 +36,7 @@ from asched.lab.sim.faults import (
     Troubles,
 )
 from asched.lab.sim.inhabitants import Inhabitants
+from asched.lab.sim.leases import Leases
 from asched.lab.sim.ledger import Ledger
 from asched.lab.sim.process import Process, Setup
 
@@ -86,6 +87,7 @@ class World:
         bootstrap.fill(self.server.ctx, port=1, authority="")
         self.server.store.begin_history()
         self.ledger = Ledger()
+        self._leases = Leases(self)
         self.inhabitants = Inhabitants(self.server, self.clock, random.Random(self.rng.random()))
         self.trace: deque[str] = deque(maxlen=TRACE_LINES)
         self.event_count = self.step_count = 0  # steps are those of the scenario that were taken
@@ -114,9 +116,8 @@ class World:
             audit_period_s=audit_period_s,
         )
         self.extenders = Extenders(self, effective, judges) if effective.extenders else None
-        self._spins = 0
         self.is_elected = replicas > 1
-        self.leaders = 0  # how many changes of leadership there were
+        self._spins = self.leaders = 0  # leaders: how many changes of leadership there were
         self.processes: list[Process] = []
         for _ in range(replicas):
             self._begin_process()
@@ -189,6 +190,7 @@ class World:
 
     def _look_who_leads(self) -> None:
         """Exactly one may act at a time; what the one before did is a stranger's from now on."""
+        self._leases.look()
         leading = [process for process in self.processes if process.may_act]
         if len(leading) > 1:
             names = ", ".join(process.name for process in leading)

@@ -48,11 +48,12 @@ def planted(mistake: Mistake, folder: Path) -> None:
     """A copy of the package with the mistake in it. Raises ValueError if it has no place there."""
     root = Path(asched.__file__).parent
     shutil.copytree(root, folder / "asched", ignore=shutil.ignore_patterns("__pycache__"))
-    path = folder / "asched" / mistake.path
-    text = path.read_text()
-    if text.count(mistake.was) != 1:
-        raise ValueError(f"{mistake.path} has {mistake.was!r} {text.count(mistake.was)} times")
-    path.write_text(text.replace(mistake.was, mistake.now))
+    for where, was, now in ((mistake.path, mistake.was, mistake.now), *mistake.also):
+        path = folder / "asched" / where
+        text = path.read_text()
+        if text.count(was) != 1:
+            raise ValueError(f"{where} has {was!r} {text.count(was)} times")
+        path.write_text(text.replace(was, now))
 
 
 def lives_until_found(

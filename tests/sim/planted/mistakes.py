@@ -1,6 +1,7 @@
 """The mistakes: one small change of the source each, that somebody might make.
 
-`was` stands in the file exactly once; `now` takes its place.
+`was` stands in the file exactly once; `now` takes its place. Where another fence makes a change
+harmless, that one is left out with it (`also`).
 """
 
 from typing import Final, NamedTuple
@@ -24,6 +25,8 @@ class Mistake(NamedTuple):
     path: str
     was: str
     now: str
+    #: (path, was, now) of whatever else stands in the way of it, planted with it.
+    also: tuple[tuple[str, str, str], ...] = ()
 
 
 MISTAKES: Final = (
@@ -311,6 +314,7 @@ MISTAKES: Final = (
         "edge/client/transport.py",
         "        if not self._may_send():",
         "        if False:",
+        (("edge/host/measured.py", "        if self._may_send():", "        if True:"),),
     ),
     Mistake(
         "fences",
@@ -319,6 +323,7 @@ MISTAKES: Final = (
         ELECTION,
         "        if self._holds():\n            self.slow_renewals += 1",
         "        if self._holds() or self.is_leader:\n            self.slow_renewals += 1",
+        ((ELECTION, "if self.is_leader and now_s >= self.fence_s:", "if False:"),),
     ),
     Mistake(
         "fences",
@@ -327,11 +332,12 @@ MISTAKES: Final = (
         ELECTION,
         "if self.is_leader and now_s >= self.fence_s:",
         "if False:",
+        ((ELECTION, "        if now_s >= self.fence_s:\n            return self._lost()\n", ""),),
     ),
     Mistake(
         "confirmation",
         "a place is given back when the second of two requests is refused",
-        "Inferno",
+        "LateBindings",
         CONFIRMATION,
         "(BindingPhase.RESENT, Refused): BindingPhase.HELD,",
         "(BindingPhase.RESENT, Refused): BindingPhase.RELEASED,",

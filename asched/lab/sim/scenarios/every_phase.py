@@ -111,5 +111,7 @@ class EveryPhase(Scenario):
 def _any_door(world: World, pod: Json) -> None:
     doors, hands = ("open", "slow", "slow", "shut", "late"), ("quick", "slow", "slow", "drop")
     pod["metadata"]["labels"] |= {"door": world.rng.choice(doors), "hands": world.rng.choice(hands)}
+    if world.rng.random() < 0.2:
+        pod["metadata"]["finalizers"] = ["example.com/hold"]
     if world.rng.random() < 0.15:
         pod["spec"]["schedulingGates"] = [{"name": "example.com/later"}]

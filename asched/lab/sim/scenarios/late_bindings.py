@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from asched.lab.sim.faults import LateWrites, StaleWatch
+from asched.lab.sim.faults import Conflicts, LateWrites, StaleWatch
 from asched.lab.sim.scenario import Scenario
 from asched.lab.sim.steps import AddNodes, AddPods, DeletePods, Step
 from asched.lab.sim.world import World
@@ -15,7 +15,7 @@ class LateBindings(Scenario):
     where the API says, once.
     """
 
-    faults = (LateWrites(rate=0.3), StaleWatch(lag_s_max=5))
+    faults = (LateWrites(rate=0.3), StaleWatch(lag_s_max=5), Conflicts(rate=0.1))
 
     def setup(self, world: World) -> None:
         AddNodes(count=world.rng.randint(2, 6)).do(world)
