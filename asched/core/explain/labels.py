@@ -1,6 +1,6 @@
 """Which labels of a node would have to change for a pod to select it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -12,31 +12,61 @@ from asched.core.model.selector import Labels, Requirement, compile_node_selecto
 #: What a label is set to where any value will do.
 ANY: Final = "true"
 
+#: Requirements that are asked in a step of the budget.
+LOOKS_A_STEP: Final = 20
+
 #: Key -> its new value, None to take the label away.
 LabelChange = dict[str, str | None]
 
 
-def keys_read(pod: Pod) -> tuple[str, ...]:
-    """The label keys of nodes that the pod's selector and required node affinity speak of."""
-    return tuple(dict.fromkeys(key for wanted in _wanted(pod) for key in wanted))
-
-
-def fewest_changes(pod: Pod, labels: Labels) -> list[LabelChange]:
-    """For each term of its affinity what would have to change for the pod to select a node with
-    these labels; terms that contradict themselves are left out.
+class Selecting:
+    """What a pod requires of its node's labels, read once. `keys` are those that its selector and
+    required node affinity speak of. `charge` is told the steps of the budget before they are taken;
+    what it raises goes on.
     """
-    found = []
-    for wanted in _wanted(pod):
-        change: LabelChange = {}
-        for key, requirements in wanted.items():
-            if not _all_accept(requirements, labels.get(key)):
-                values = [v for v in _candidates(requirements) if _all_accept(requirements, v)]
-                if not values:
+
+    def __init__(self, pod: Pod, charge: Callable[[float], None] = lambda _: None) -> None:
+        self._terms = _wanted(pod)
+        self._charge = charge
+        self._steps = sum(len(r) for term in self._terms for r in term.values()) / LOOKS_A_STEP
+        self._values: dict[tuple[int, str], tuple[str | None, ...]] = {}
+        self.keys = tuple(dict.fromkeys(key for term in self._terms for key in term))
+
+    def of(self, labels: Labels) -> tuple[str | None, ...]:
+        """What the labels say of the keys: nodes of which they say the same are alike."""
+        self._charge(len(self.keys) / LOOKS_A_STEP)
+        return tuple(labels.get(key) for key in self.keys)
+
+    def fewest_changes(self, labels: Labels) -> list[LabelChange]:
+        """For each term of the affinity what would have to change for the pod to select a node with
+        these labels; terms that contradict themselves are left out.
+        """
+        self._charge(self._steps)
+        found = []
+        for at, term in enumerate(self._terms):
+            change: LabelChange = {}
+            for key, requirements in term.items():
+                if not _all_accept(requirements, labels.get(key)):
+                    values = self._value(at, key)
+                    if not values:
+                        break
+                    change[key] = values[0]
+            else:
+                found.append(change)
+        return found
+
+    def _value(self, at: int, key: str) -> tuple[str | None, ...]:
+        """The first value that a term accepts of a key; () if there is none."""
+        known = self._values.get((at, key))
+        if known is None:
+            requirements, known = self._terms[at][key], ()
+            for value in _candidates(requirements):
+                self._charge(len(requirements) / LOOKS_A_STEP)
+                if _all_accept(requirements, value):
+                    known = (value,)
                     break
-                change[key] = values[0]
-        else:
-            found.append(change)
-    return found
+            self._values[at, key] = known
+        return known
 
 
 def relabelled(node: Node, change: LabelChange) -> Node:

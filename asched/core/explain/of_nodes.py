@@ -10,7 +10,7 @@ import numpy as np
 
 from asched import names
 from asched.core.explain.deciding import Deciding, smallest
-from asched.core.explain.labels import fewest_changes, keys_read, relabelled
+from asched.core.explain.labels import Selecting, relabelled
 from asched.core.explain.ways import Change, Way
 from asched.core.model.kinds import CSI_NODE, NODE, POD_DISRUPTION_BUDGET, RESOURCE_SLICE
 from asched.core.model.node import Node
@@ -41,8 +41,8 @@ WHOEVER_LEAVES: Final = (*OF_THE_NODE, names.DYNAMIC_RESOURCES)
 def labels(deciding: Deciding) -> Iterator[Way]:
     """Nodes that only labels can be in the way of, by how many would have to change."""
     pod, nodes = deciding.pod, deciding.cluster.nodes
-    read = keys_read(pod)
-    if not read:
+    selecting = Selecting(pod, deciding.cluster.budget.charge)
+    if not selecting.keys:
         return
     refused = deciding.refusals(lambda _, reads: reads is not None and not reads & Aspect.LABELS)
     ways: list[tuple[int, int, dict[str, str | None]]] = []
@@ -50,9 +50,9 @@ def labels(deciding: Deciding) -> Iterator[Way]:
     for row in np.flatnonzero(~refused).tolist():
         node = nodes.node_at[row]
         assert node is not None
-        here = tuple(node.labels.get(key) for key in read)
+        here = selecting.of(node.labels)
         if here not in known:
-            known[here] = fewest_changes(pod, node.labels)
+            known[here] = selecting.fewest_changes(node.labels)
         ways.extend((len(change), row, change) for change in known[here] if change)
     ways.sort(key=lambda way: way[0])
     for _, row, change in ways[:TRIES_MAX]:
@@ -248,14 +248,15 @@ def _evicting(
             fits = deciding.fits_on(row)
         if not fits:
             continue
-        broken = _broken(cluster, leaving)
-        if found is None or not broken:
-            found = row, leaving, broken
-        if not broken or tries >= TRIES_MAX:
+        is_broken = _breaks_any(cluster, leaving)
+        if found is None or not is_broken:
+            found = row, leaving
+        if not is_broken or tries >= TRIES_MAX:
             break
     if found is None:
         return None
-    row, leaving, broken = found
+    row, leaving = found
+    broken = _broken(cluster, leaving) if _breaks_any(cluster, leaving) else []
     node = cluster.nodes.node_at[row]
     assert node is not None
     pods = "1 pod" if len(leaving) == 1 else f"{len(leaving)} pods"
@@ -268,14 +269,18 @@ def _evicting(
     return Way(change, of_cluster=lambda suppose: suppose.without(leaving))
 
 
-def _broken(cluster: Cluster, leaving: Sequence[PodInfo]) -> list[str]:
-    """Keys of the budgets that allow fewer of these pods to go."""
+def _breaks_any(cluster: Cluster, leaving: Sequence[PodInfo]) -> bool:
+    """Whether a budget allows fewer of these pods to go."""
     budgets = cluster.singleton(Budgets)
     budgets.catch_up()
-    if not any(budgets.violations(leaving)):
-        return []
-    found = []
-    for key, budget in sorted(cluster.all(POD_DISRUPTION_BUDGET).items()):
+    return any(budgets.violations(leaving))
+
+
+def _broken(cluster: Cluster, leaving: Sequence[PodInfo]) -> list[str]:
+    """Keys of the budgets that do."""
+    found, known = [], cluster.all(POD_DISRUPTION_BUDGET)
+    for key in sorted(cluster.singleton(Budgets).keys_for(leaving)):
+        budget = known[key]
         selector = compile_selector(budget.spec.selector)
         count = sum(
             info.pod.metadata.namespace == budget.metadata.namespace

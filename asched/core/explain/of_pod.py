@@ -1,7 +1,7 @@
 """Changes of the pod that wants to fit: what it tolerates, what it asks for, how it is spread."""
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any, Final
 
 import msgspec
@@ -29,6 +29,8 @@ def tolerations(deciding: Deciding) -> Iterator[Way]:
     pod, cluster = deciding.pod, deciding.cluster
     own = pod.spec.tolerations or ()
     nodes = cluster.nodes
+    # A pod may have thousands of tolerations: each taint is held against them once.
+    keeps_off = cache(lambda taint: not tolerated(taint, own))
     refused = deciding.refusals(
         lambda name, _: name not in (names.TAINT_TOLERATION, names.NODE_UNSCHEDULABLE)
     )
@@ -39,7 +41,7 @@ def tolerations(deciding: Deciding) -> Iterator[Way]:
         hard = {taint: None for taint in node.spec.taints or () if taint.is_hard}
         if node.spec.unschedulable:
             hard[UNSCHEDULABLE] = None
-        missing = tuple(taint for taint in hard if not tolerated(taint, own))
+        missing = tuple(taint for taint in hard if keeps_off(taint))
         if missing:
             wanted[missing] = None
     for missing in sorted(wanted, key=len)[:TRIES_MAX]:
@@ -83,6 +85,7 @@ def _largest(pod: Pod, resource: str) -> tuple[int, int] | None:
     asked = [
         (_asked(container, resource), -index)
         for index, container in enumerate(pod.spec.containers or ())
+        if resource in (container.resources.requests or ())
     ]
     amount, index = max(asked, default=(0, 0))
     return (-index, amount) if amount > 0 else None

@@ -82,15 +82,24 @@ def missing_on(cluster: Cluster, info: PodInfo, row: int) -> dict[str, dict[str,
 
 def untolerated(node: Node, pod: Pod) -> list[Taint]:
     """The taints that keep the pod off a node, that of a cordon included."""
+    return [t for t in _hard(node) if not tolerated(t, pod.spec.tolerations or ())]
+
+
+def _hard(node: Node) -> list[Taint]:
     hard = [taint for taint in node.spec.taints or () if taint.is_hard]
     if node.spec.unschedulable and UNSCHEDULABLE not in hard:
         hard.append(UNSCHEDULABLE)
-    return [taint for taint in hard if not tolerated(taint, pod.spec.tolerations or ())]
+    return hard
 
 
 def taints_in_the_way(cluster: Cluster, info: PodInfo) -> list[dict[str, Any]]:
     """Each taint that the pod does not tolerate, and how many nodes have it; most nodes first."""
     counts: Counter[Taint] = Counter()
     for _, node in cluster.nodes.nodes():
-        counts.update(untolerated(node, info.pod))
-    return [{"taint": spelt(taint), "nodes": count} for taint, count in counts.most_common()]
+        counts.update(_hard(node))
+    own = info.pod.spec.tolerations or ()
+    return [
+        {"taint": spelt(taint), "nodes": count}
+        for taint, count in counts.most_common()
+        if not tolerated(taint, own)
+    ]

@@ -50,12 +50,12 @@ def of_group(likes: Sequence[Alike], needed: int) -> list[Want]:
     """What a group surely needs, of which `needed` pods must have places."""
     count = sum(len(like.uids) for like in likes)
     spare = count - needed
+    largest = sorted(likes, key=lambda like: -len(like.uids))[:KINDS_MAX]
     found = [
         Want(like.takes, _rows(like.rows), len(like.uids) - spare, len(like.uids))
-        for like in likes
+        for like in largest
         if len(like.uids) > spare
     ]
-    found = sorted(found, key=lambda want: -want.required)[:KINDS_MAX]
     if len(likes) > 1:
         axes = set(likes[0].takes).intersection(*(like.takes for like in likes))
         modest = {at: min(like.takes[at] for like in likes) for at in axes}

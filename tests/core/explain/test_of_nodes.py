@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from asched.core.explain import labels as of_labels
 from asched.core.explain import of_nodes
 from asched.core.explain.deciding import Deciding
 from asched.core.explain.of_nodes import another, evictions, labels, looks_around, nodes
@@ -12,6 +13,7 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import POD, POD_DISRUPTION_BUDGET
 from asched.core.model.workload import PodDisruptionBudget
 from asched.core.state.audit import recount
+from asched.core.state.budget import OutOfTurn
 from asched.core.state.facts import Seen
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, term
 from tests.core.cycle.playbook import Play
@@ -95,6 +97,18 @@ def test_labels_help_nobody_whom_something_else_keeps_away() -> None:
 def test_only_so_many_nodes_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_nodes, "TRIES_MAX", 0)
     assert Scene(wants().selects(zone="a"), room("n1")).change(labels) is None
+
+
+def test_thousands_of_terms_about_what_each_node_has_of_its_own_are_too_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each node is held against each of them: that many looks end in nothing found, in time."""
+    pod = wants().requires_nodes(*(term(f"{HOST} In h{at}") for at in range(200)))
+    scene = Scene(pod, *(room(f"n{at}") for at in range(20)))
+    assert scene.change(labels) is not None
+    monkeypatch.setattr(of_labels, "LOOKS_A_STEP", 0.1, raising=False)
+    with pytest.raises(OutOfTurn):
+        scene.way(labels)
 
 
 # --- one more ------------------------------------------------------------------------------------
