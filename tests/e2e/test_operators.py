@@ -17,7 +17,7 @@ import yaml
 from asched.lab.apiserver.context import Options
 from asched.lab.apiserver.resources import POD_GROUPS
 from asched.lab.apiserver.server import ApiServer
-from tests.e2e.control_plane import ControlPlane
+from tests.e2e.control_plane import ControlPlane, refusal
 from tests.e2e.inside import a_node
 from tests.e2e.outside import ROOT, Asched, a_process
 from tests.lab.apiserver.client import MERGE, Client
@@ -190,12 +190,11 @@ async def two_spark_applications(client: Client) -> None:
         metadata = {"name": f"{app}-pg", "namespace": row.namespace}
         spec = {"minMember": 1, "minResources": {"cpu": "22"}}
         await row._made(GROUPS.format(row.namespace), {**group, "metadata": metadata, "spec": spec})
-    for app in ("one", "two"):
-        await row._made(row.pods_path, _of(driver, app, f"{app}-driver"))
-        await asyncio.sleep(QUIET_S)
-    pods = await row.pods()
-    started = [app for app in ("one", "two") if _node_of(pods, f"{app}-driver")]
-    assert started == ["one"], "room for one application: one driver"
+    await row._made(row.pods_path, _of(driver, "one", "one-driver"))
+    await row.until(lambda pods: bool(_node_of(pods, "one-driver")))
+    await row._made(row.pods_path, _of(driver, "two", "two-driver"))
+    await row.until(lambda pods: any(refusal(pod) for pod in pods))
+    assert not _node_of(await row.pods(), "two-driver"), "room for one application: one driver"
     await row._made(row.pods_path, _of(executor, "one", "one-exec-0"))
     await row.until(lambda pods: bool(_node_of(pods, "one-exec-0")))
     now = {"gracePeriodSeconds": 0}

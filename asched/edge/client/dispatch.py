@@ -130,12 +130,14 @@ class Dispatcher:
         """Perform until `drain` has finished or the task is cancelled."""
         async with asyncio.TaskGroup() as group:
             self._group = group
-            upkeep = group.create_task(self._keep_series())
-            self._pump()
-            await self._stop.wait()
+            try:
+                upkeep = group.create_task(self._keep_series())
+                self._pump()
+                await self._stop.wait()
+            finally:
+                self._group = None  # whoever ends from here on starts nobody
             for task in (upkeep, *self._tasks):
                 task.cancel()
-        self._group = None
 
     async def drain(self, timeout_s: float) -> None:
         """Take nothing more on, finish what is under way, and end `run`.
@@ -307,11 +309,8 @@ class Dispatcher:
     async def _attempt(self, job: Job) -> Outcome | Answer:
         """Send the request; what a plugin made that none can be written of is refused here."""
         try:
-            request = (
-                self._recorder.request(job.event)
-                if job.event is not None
-                else request_for(job.effect)
-            )
+            event = job.event
+            request = request_for(job.effect) if event is None else self._recorder.request(event)
         except (AttributeError, TypeError, ValueError) as error:
             log.warning("%s cannot be written as JSON: %s", type(job.effect).__name__, error)
             return Refused(job.effect.id, 0, f"cannot be written as a request: {error}")

@@ -511,9 +511,12 @@ async def test_a_cancelled_dispatcher_begins_nothing_more():
             dispatcher.submit(bind(number, f"p{number}"))
         await server.has_seen(2)
         task.cancel()
+        await asyncio.sleep(0)
+        dispatcher.submit(DeletePod(id=6, pod=pod("p6")))  # by whoever has not heard of the end yet
         with pytest.raises(asyncio.CancelledError):
             await task
         release.set()
+        assert dispatcher.queued_count(DeletePod.lane) == 1
         assert {(type(each), each.effect_id) for each in answers} == {(Unknown, 1), (Unknown, 2)}
         assert dispatcher.queued_count(Lane.BINDING) == 3
 
