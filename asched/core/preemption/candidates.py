@@ -121,6 +121,10 @@ class Prospects(ABC):
         self._cursor, self._seen = self.cluster.nodes.log.end, layer.log.end
         self._told = self.budgets.log.end
 
+    def are_all_as_important(self, pod: PodInfo) -> bool:
+        """Whether nobody anywhere is less important than a pod."""
+        return not any(priority < pod.pod.priority for priority in self.cluster.priorities)
+
     def keep_apart(self, row: int | None) -> None:
         """What is found on a row, if any, holds for this pod alone: it is nominated there."""
         for mine in (self._apart, row):
@@ -297,10 +301,9 @@ class TrialProspects(Prospects):
         self._runs: dict[int, DryRun] = {}
 
     def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
-        if not any(priority < pod.pod.priority for priority in self.cluster.priorities):
+        if self.are_all_as_important(pod):
             self.cluster.budget.charge(len(rows) / ROWS_A_STEP)
-            self._runs.update(dict.fromkeys(rows.tolist(), NOBODY))
-            self.outcome[rows] = REJECTED
+            self.outcome[rows] = NOBODY_BELOW
             return
         for row in rows.tolist():
             lower = self.pods_by_priority.below(row, pod.pod.priority)
@@ -321,8 +324,11 @@ class TrialProspects(Prospects):
         return Candidate(_name(trial, row), row, run.victims, run.violations)
 
     def rejections(self, pod: PodInfo, rows: I32, trial: Trial) -> Iterable[tuple[Status, int]]:  # noqa: ARG002
+        nobody = self.outcome[rows] == NOBODY_BELOW
         counts: dict[Status, int] = {}
-        for row in rows.tolist():
+        if nobody.any():
+            counts[NO_VICTIMS.status] = int(np.count_nonzero(nobody))
+        for row in rows[~nobody].tolist():
             status = self._runs[row].status
             if status is not None:
                 counts[status] = counts.get(status, 0) + 1

@@ -201,6 +201,9 @@ class Search:
         turned = np.roll(rows, -start)
         free = np.roll(~blocked, -start)
         unknown = turned[prospects.outcome[turned] == candidates.UNKNOWN]
+        if prospects.are_all_as_important(pod):
+            prospects.evaluate(pod, unknown, trial)
+            return
         while True:
             is_open = (prospects.outcome[turned] == candidates.OPEN) & free
             kind = prospects.costs[0, turned[is_open]] == 0

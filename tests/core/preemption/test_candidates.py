@@ -231,5 +231,5 @@ def test_where_nobody_at_all_is_less_important_no_row_is_tried(
     scene = Scene(TrialProspects, a_low("equal", "n0", priority=1000, cpu="2"))
     monkeypatch.setattr(scene.prospects.pods_by_priority, "below", None)
 
-    assert scene.evaluated() == [REJECTED] * 3
+    assert scene.evaluated() == [NOBODY_BELOW] * 3
     assert scene.rejections(0, 1, 2) == {NO_VICTIMS: 3}
