@@ -204,7 +204,8 @@ class Trial:
             "podSets": pod_sets,
             "parameters": {"holdSeconds": str(hold_s), "ValidUntilSeconds": "20"},
         }
-        kind = {"apiVersion": "autoscaling.x-k8s.io/v1", "kind": "ProvisioningRequest"}
+        group_version = PATHS["requests"].removeprefix("/apis/").partition("/namespaces")[0]
+        kind = {"apiVersion": group_version, "kind": "ProvisioningRequest"}
         await self.made("requests", {**kind, "metadata": {"name": name}, "spec": spec})
         request = await self.until(name, record, "Provisioned", "Failed", "BookingExpired")
         if says(request, "Provisioned") != "True" or rng.random() < 0.4:
@@ -330,14 +331,30 @@ async def test_places_are_promised_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.real
-async def test_the_same_with_500_requests_on_a_real_api_server(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "nodes", "requests", "kills"), [("v1", 20, 500, 4), ("v1beta1", 6, 40, 1)]
+)
+async def test_the_same_with_500_requests_on_a_real_api_server(
+    version: str,
+    nodes: int,
+    requests: int,
+    kills: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And with fewer where the server has them as v1beta1 alone."""
+    monkeypatch.setitem(PATHS, "requests", PATHS["requests"].replace("/v1/", f"/{version}/"))
     async with ControlPlane.here() as plane, plane.open_client() as client:
         file = Path(__file__).parent / "crds" / "provisioning-requests.yaml"
         crd = yaml.safe_load(file.read_text(encoding="utf-8"))
+        if version != "v1":
+            served = [one for one in crd["spec"]["versions"] if one["name"] == version]
+            crd["spec"]["versions"] = [{**one, "storage": True} for one in served]
         path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         status, answer = await client.post(path, crd)
         assert status == 201, answer
         async with asyncio.timeout(HANG_S):
             while (await client.get(PATHS["requests"]))[0] != 200:  # noqa: ASYNC110
                 await asyncio.sleep(POLL_S)
-        await lives(Trial(client, nodes=20, requests=500), tmp_path, str(plane.kubeconfig), kills=4)
+        trial = Trial(client, nodes=nodes, requests=requests)
+        await lives(trial, tmp_path, str(plane.kubeconfig), kills=kills)
