@@ -330,10 +330,9 @@ class Scheduler:
         """A list or watch failed. What no waiting cures ends the start-up with one line."""
         self.hearing.failed(kind, error)
         self._is_void |= isinstance(error, HistoryChanged)
-        if not self.is_synced and not self._cannot_start.done():
-            refusal = self.hearing.refusal(kind, error, self.session.url)
-            if refusal:
-                self._cannot_start.set_result(refusal)
+        is_starting = not self.is_synced and not self._cannot_start.done()
+        if is_starting and (refusal := self.hearing.refusal(kind, error, self.session.url)):
+            self._cannot_start.set_result(refusal)
 
     async def _until_leading(self) -> None:
         """Stand by until we lead, or are told to stop."""
@@ -383,9 +382,10 @@ class Scheduler:
     async def _give_up(self, why: Exception) -> None:
         """Nothing leaves any more, also not what waits in its lane; somebody else may lead."""
         self._is_void, self._is_open, self.machine.is_active = True, False, False
+        is_settled = not self._unsettled
         await self.tasks.cancel("dispatcher", "election")
         if self._leadership is not None:
-            await self._leadership.hand_on(self._stop, is_settled=True)
+            await self._leadership.hand_on(self._stop, is_settled=is_settled)
         if not self._stop.is_set():
             raise StartOverError(str(why)) from why
 

@@ -18,6 +18,7 @@ from asched.edge.host import loops
 from asched.edge.host.assemble import Parts, build_machine, build_runners
 from asched.edge.host.clock import Clock, counter_s
 from asched.edge.host.configuration.file import load_config
+from asched.edge.host.hearing import DeafError
 from asched.edge.host.loops import Scheduler
 from asched.hardware.load.metrics import NODE_METRICS
 from asched.lab.apiserver.faults import Fault
@@ -114,7 +115,7 @@ class Lead:
         self.is_released = True
 
     async def hand_on(self, stop, *, is_settled):
-        self.is_released = True
+        self.is_released, self.was_settled = True, is_settled
 
 
 async def test_nothing_is_decided_behind_the_fence(server, tmp_path):
@@ -152,6 +153,26 @@ async def test_the_lease_is_handed_on_only_once_every_binding_is_settled(
 
     server.faults.clear()
     await until(lambda: bound(server) == {"web"})  # also where nobody waits for it any more
+
+
+@pytest.mark.parametrize("is_under_way", [True, False])
+async def test_who_gives_up_tells_whether_a_binding_may_still_be_carried_out(
+    server, tmp_path, is_under_way
+):
+    async def hears_nothing():
+        raise DeafError("nothing was heard")
+
+    lead = Lead()
+    async with a_scheduler(tmp_path, leadership=lead) as scheduler:
+        await until(lambda: scheduler.is_synced)
+        if is_under_way:
+            server.faults.add(Fault("delay", r"/binding$", seconds=2 * HANG_S))
+            server.create("pods", a_pod("web"))
+            await until(lambda: scheduler.dispatcher.in_flight_count(Lane.BINDING) == 1)
+        scheduler.tasks.spawn("deaf", hears_nothing())
+        await until(lambda: lead.is_released)
+        server.faults.clear()
+    assert lead.was_settled is not is_under_way
 
 
 async def test_pods_that_wait_for_something_else_do_not_keep_the_lease(server, tmp_path):
