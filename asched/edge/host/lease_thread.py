@@ -10,7 +10,7 @@ loop would still send is held up by the fence. What holds Python's lock for long
 holds this thread up, too; then the lease runs out behind the fence, as any other that is not
 renewed.
 
-Bounds  SILENT_S, looked at every LOOK_S; STOP_S for the thread's own end.
+Bounds  SILENT_S, looked at every LOOK_S; STOP_S for the thread's own end; TELLING_S for last words.
 """
 
 import asyncio
@@ -38,6 +38,12 @@ SILENT_S: Final = 30.0
 LOOK_S: Final = 1.0
 #: Its requests are cancelled; closing its connections is waited for so long.
 STOP_S: Final = 3.0
+#: Its last words are waited for so long.
+TELLING_S: Final = 1.0
+GIVEN_UP: Final = (
+    "The deciding loop has not turned for %.0f s; the lease is given back, and this process ends."
+    " It stands at:\n%s"
+)
 #: What a process that ends itself leaves as its status.
 EXIT_STATUS: Final = 1
 
@@ -149,14 +155,13 @@ class LeaseThread(Candidate):
 
     async def _give_up(self) -> None:
         frame = sys._current_frames().get(self._home_thread)  # noqa: SLF001 - the way to look there
-        log.error(
-            "The deciding loop has not turned for %.0f s; the lease is given back, and this process"
-            " ends. It stands at:\n%s",
-            SILENT_S,
-            "".join(traceback.format_stack(frame)),
-        )
+        stack = "".join(traceback.format_stack(frame))
+        # It may stand in a write to the log that nobody reads, and hold the log's lock.
+        telling = threading.Thread(target=log.error, args=(GIVEN_UP, SILENT_S, stack), daemon=True)
+        telling.start()
         assert self._own is not None, "it led, so it had a connection"
         await self.campaign.release(self._stand.client(self._own), is_dying=True)
+        telling.join(TELLING_S)
         self._end()
 
     # --- from the thread to the loop -------------------------------------------------------------

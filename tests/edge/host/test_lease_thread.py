@@ -1,6 +1,7 @@
 """The lease beside a loop that decides: kept through long turns, given back when it goes silent."""
 
 import asyncio
+import io
 import logging
 import threading
 import time
@@ -134,6 +135,26 @@ async def test_a_loop_that_went_silent_gives_the_lease_back_and_ends(
     assert "assert ended.wait(20)" in line.getMessage()
     other = leads("other", rules=rules)
     await within(HANG_S, other.is_leading.wait())
+
+
+async def test_a_loop_that_stands_in_a_log_nobody_reads_is_given_up_all_the_same(
+    elsewhere, leads, monkeypatch
+):
+    monkeypatch.setattr(lease_thread, "SILENT_S", 1)
+    monkeypatch.setattr(lease_thread, "LOOK_S", 0.1)
+    monkeypatch.setattr(lease_thread, "TELLING_S", 0.1)
+    ended = threading.Event()
+    me = leads("me", end=ended.set, rules={"lease_s": 60.0, "renew_s": 40.0})
+    await within(HANG_S, me.is_leading.wait())
+    me.beat()
+    full = logging.StreamHandler(io.StringIO())
+    logging.getLogger("asched").addHandler(full)
+    try:
+        with full.lock:  # as a thread does that writes
+            assert ended.wait(20)
+    finally:
+        logging.getLogger("asched").removeHandler(full)
+    assert elsewhere.lease()["leaseDurationSeconds"] == 1
 
 
 async def test_a_standby_is_not_ended_for_its_silence(leads, monkeypatch):
