@@ -9,14 +9,15 @@ import pytest
 
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.decode import decode
-from asched.core.model.kinds import NAMESPACE, POD
+from asched.core.model.kinds import NAMESPACE, NODE, POD
+from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
 from asched.core.plugins import IN_TREE
 from asched.core.state.changes import Action
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
-from tests.builders import PodBuilder, a_pod
+from tests.builders import PodBuilder, a_node, a_pod
 
 NAMESPACES = ("red", "blue", "green")
 PODS = 40
@@ -49,7 +50,11 @@ def test_whom_no_key_concerns_the_hint_would_let_rest(
     waiting = [_pod(random, f"waiting-{n}").build() for n in range(PODS)]
     others = [_pod(random, f"other-{n}").on("n1") for n in range(PODS)]
     queued = apart = 0
-    for old, new in _changes(random, told.trigger.action, others):
+    of_nodes = told.trigger.resource == NODE.resource
+    changes: list[tuple[Any, Any]] = (
+        _node_changes(random) if of_nodes else _changes(random, told.trigger.action, others)
+    )
+    for old, new in changes:
         offered = told.concerns.offered(old, new)
         for pod in waiting:
             helps = told.hint is None or told.hint(pod, old, new) is Hint.QUEUE
@@ -91,6 +96,16 @@ def _changes(
     return made
 
 
+def _node_changes(random: Random) -> list[tuple[Node | None, Node]]:
+    """Nodes that come, grow, shrink, and stay as they were."""
+
+    def a_size() -> Node:
+        cpu, memory = random.choice(("1", "3", "8", "40")), random.choice(("1Gi", "6Gi", "64Gi"))
+        return a_node("n2").allocatable(cpu=cpu, memory=memory, pods="10").build()
+
+    return [(a_size() if random.random() < 0.7 else None, a_size()) for _ in range(PODS)]
+
+
 def _pod(random: Random, name: str) -> PodBuilder:
     pod = a_pod(name, random.choice(NAMESPACES))
     pod.labels(app=random.choice("xyz"), tier=random.choice("abc"))
@@ -111,7 +126,8 @@ def _pod(random: Random, name: str) -> PodBuilder:
     if random.random() < 0.3:
         disk = {"pdName": random.choice("de"), "readOnly": random.random() < 0.5}
         volumes.append({"name": "d", "gcePersistentDisk": disk})
-    return pod.spec(volumes=volumes)
+    wanted = random.choice((("500m", "512Mi"), ("2", "2Gi"), ("12", "2Gi"), ("100", "100Gi")))
+    return pod.requests(cpu=wanted[0], memory=wanted[1]).spec(volumes=volumes)
 
 
 def _term(random: Random) -> dict[str, Any]:
