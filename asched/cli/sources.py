@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 
 import orjson
 
+from asched.cli.output import plain
 from asched.cli.pages import PageError, add_server_flags, add_token_flags, fetched, own_token
 from asched.cli.reach import Leader, add_cluster_flags
 from asched.edge.client.errors import api_error
@@ -84,7 +85,7 @@ def told(reply: Reply, what: str) -> dict[str, Any]:
     if reply.status == 404:
         raise PageError(f"the scheduler has no {what}: it is older than this command, or no asched")
     if reply.status != 200:
-        said = api_error(reply.status, reply.body).message[:200]
+        said = plain(api_error(reply.status, reply.body).message[:200])
         raise PageError(f"the scheduler answered {reply.status}: {said}")
     try:
         found = orjson.loads(reply.body)

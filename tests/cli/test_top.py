@@ -11,7 +11,10 @@ import pytest
 import yaml
 
 from asched.cli.main import main
+from asched.cli.pages import PageError
+from asched.cli.sources import told
 from asched.cli.top_text import screen
+from asched.edge.client.transport import Reply
 from tests.cli.test_explain import asched
 from tests.edge.serve.test_ui_browser import a_view
 from tests.edge.serve.world import a_port
@@ -91,6 +94,13 @@ async def test_whoever_may_not_is_told_what_to_be_granted() -> None:
     assert "does not show live view to you; give --token" in err
 
 
+def test_a_terminal_is_not_told_what_to_do_by_a_server_that_refuses() -> None:
+    body = json.dumps({"kind": "Status", "message": "no\x1b[2J way"}).encode()
+    with pytest.raises(PageError) as refused:
+        told(Reply(500, body, b""), "live view")
+    assert str(refused.value) == "the scheduler answered 500: no?[2J way"
+
+
 async def test_without_a_terminal_one_text_follows_the_other_and_failures_are_told() -> None:
     async with a_port(allowed=("/*",)) as port:
         asked = 0
@@ -110,14 +120,14 @@ async def test_without_a_terminal_one_text_follows_the_other_and_failures_are_to
             stderr=asyncio.subprocess.PIPE,
         )
         assert process.stdout is not None
-        told = b""
+        output = b""
         async with asyncio.timeout(HANG_S):
-            while told.count(b'"version"') < 2:
-                told += await process.stdout.read(1 << 16)
+            while output.count(b'"version"') < 2:
+                output += await process.stdout.read(1 << 16)
         process.terminate()
         _, err = await process.communicate()
-    assert b'"version": "1"' in told
-    assert b'"version": "3"' in told
+    assert b'"version": "1"' in output
+    assert b'"version": "3"' in output
     assert b"asched top: the scheduler answered 500" in err
 
 
