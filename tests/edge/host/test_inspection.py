@@ -93,7 +93,7 @@ def test_a_gang_is_told_what_helps_all_that_must_start_together() -> None:
     assert (change["details"]["count"], change["takes"]) == (1, 3)
     lines = list(explanation(told))
     assert "any of these alone makes it and 2 others of its gang fit" in lines
-    assert "one more node like room-for-2  (on room-for-2, with it 3 of 3 that wait)" in str(lines)
+    assert "one more node like room-for-2  (with it 3 of 3 that wait)" in str(lines)
 
 
 def test_why_this_node_and_not_that_one() -> None:
