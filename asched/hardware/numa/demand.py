@@ -16,6 +16,8 @@ from asched.hardware.numa.topology import CPU, units
 
 MEMORY: Final = "memory"
 Request = Mapping[str, int]
+#: A guess: pods have three or four, and each is held against every zone in one go.
+CONTAINERS_MAX: Final = 32
 
 
 class QoS(Enum):
@@ -44,6 +46,11 @@ class NumaDemand:
     def is_indifferent(self) -> bool:
         """Whether no topology manager has a say."""
         return self.qos is QoS.BEST_EFFORT and not self.has_non_native
+
+    @property
+    def is_beyond(self) -> bool:
+        """Whether it has more containers than are looked at one by one."""
+        return len(self.inits) + len(self.containers) > CONTAINERS_MAX
 
     @property
     def key(self) -> tuple[object, ...]:

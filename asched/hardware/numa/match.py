@@ -5,7 +5,8 @@ Rejects   nodes with the policy `single-numa-node` where no NUMA zone has room f
 Prefers   what the strategy of its args prefers, for guaranteed pods.
 Retry     a pod goes; a node appears or offers something else; an agent tells of its zones.
 Cost      a few passes over the rows and their zones per container; LeastNUMANodes one for each set
-          of zones that may be needed.
+          of zones that may be needed. Of a pod of more than CONTAINERS_MAX containers nobody
+          looks at each: where the kubelet would, it "cannot align container".
 Source    kubernetes-sigs/scheduler-plugins pkg/noderesourcetopology. What this does otherwise
           stands in `cache.py`; `preemptionMode: Enabled` and `informerMode` are refused by name.
 """

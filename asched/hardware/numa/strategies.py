@@ -35,8 +35,10 @@ ZoneScore = Callable[[Zones, Request, Weights], I64]
 
 
 def zone_scores(score: ZoneScore, zones: Zones, demand: NumaDemand, weights: Weights) -> I64:
-    """int64[M]."""
+    """int64[M]; 0 where containers count one by one, of a pod that `is_beyond`."""
     whole = _smallest(score(zones, demand.whole, weights), zones)
+    if demand.is_beyond:
+        return np.where(zones.is_pod_scope, whole, 0)
     each = [
         _smallest(score(zones, one, weights), zones) for one in (*demand.inits, *demand.containers)
     ]
@@ -118,11 +120,11 @@ def _whole(name: str, held: I64) -> I64:
 
 
 def least_numa_nodes(zones: Zones, demand: NumaDemand) -> I64:
-    """int64[M]."""
+    """int64[M]; 0 where containers count one by one, of a pod that `is_beyond`."""
     found = np.zeros(zones.size, dtype=np.int64)
     for number in np.unique(zones.count).tolist():
         rows = np.flatnonzero(zones.count == number)
-        for scope in (True, False):
+        for scope in (True,) if demand.is_beyond else (True, False):
             here = rows[zones.is_pod_scope[rows] == scope]
             if len(here):
                 found[here] = _fewest(zones.take(here), demand, number, whole=scope)

@@ -179,8 +179,11 @@ def aligned_pod(zones: Zones, nodes: NodeView, demand: NumaDemand) -> Mask:
 
 def aligned_containers(zones: Zones, nodes: NodeView, demand: NumaDemand) -> tuple[Mask, Mask]:
     """bool[M] twice: each init container alone fits into a zone; each other container does, after
-    those before it. `zones` is used up.
+    those before it. None does of a pod that `is_beyond`. `zones` is used up.
     """
+    if demand.is_beyond:
+        none = np.zeros(zones.size, dtype=np.bool_)
+        return ~none, none
     alignment = Alignment(zones, nodes, demand)
     inits = np.ones(zones.size, dtype=np.bool_)
     for request in demand.inits:

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from asched.hardware.numa.demand import QoS, qos_of
+from asched.hardware.numa.demand import CONTAINERS_MAX, QoS, qos_of
 from asched.hardware.numa.match import (
     STRATEGIES,
     NodeResourceTopologyMatch,
@@ -13,7 +13,17 @@ from asched.hardware.numa.match import (
     ScoringStrategy,
 )
 from tests.builders import all_rows
-from tests.hardware.numa.worlds import DISK, GPU, World, a_node, random_pod, random_topology
+from tests.hardware.numa.worlds import (
+    DISK,
+    GPU,
+    World,
+    a_node,
+    a_pod,
+    a_topology,
+    a_zone,
+    random_pod,
+    random_topology,
+)
 from tests.twins import numa as twin
 
 #: 200 nodes and 10 pods: 2,000 states a seed.
@@ -83,3 +93,32 @@ def test_the_class_of_quality_is_the_api_servers() -> None:
         assert qos_of(info.pod).value == twin.qos(pod), pod
         found.add(qos_of(info.pod))
     assert found == set(QoS)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("count", [CONTAINERS_MAX, CONTAINERS_MAX + 1])
+def test_pods_of_very_many_containers_are_aligned_as_a_whole_or_not_at_all(
+    count: int, strategy: str
+) -> None:
+    """3,000 that differ took 0.8 s on 1,000 nodes, in one go."""
+    world = World()
+    for scope in ("container", "pod"):
+        world.add(a_node(scope))
+        zones = [a_zone(number, cpu="32", memory="128Gi") for number in range(2)]
+        world.tell(a_topology(scope, *zones, scope=scope))
+    args = NodeResourceTopologyMatchArgs(scoring_strategy=ScoringStrategy(strategy))
+    plugin = NodeResourceTopologyMatch(args, world.cluster)
+    asked = [{"cpu": "10m", "memory": f"{1 + number}Mi"} for number in range(count)]
+    info = world.pending(a_pod("large", *asked))
+    plugin.stamp(info, None)
+    rows = {node.name: row for row, node in world.cluster.nodes.nodes()}
+    codes = plugin.filter(info, all_rows(world.cluster), None)
+    scores = plugin.score(info, all_rows(world.cluster), None)
+
+    is_looked_at = count == CONTAINERS_MAX
+    assert codes[rows["pod"]] == 0
+    assert (codes[rows["container"]] == 0) == is_looked_at
+    if not is_looked_at:
+        assert plugin.reasons[codes[rows["container"]] - 1].text == "cannot align container"
+        assert scores[rows["container"]] == 0
+    assert scores[rows["pod"]] > 0
