@@ -6,7 +6,16 @@ from typing import Any, ClassVar
 import pytest
 
 from asched.core.cycle.history import Step
-from asched.core.framework.effects import Bind, EmitEvent, PatchPodStatus, ReadPod, WaitFor
+from asched.core.framework.effects import (
+    Bind,
+    CallPlugin,
+    EmitEvent,
+    Patch,
+    PatchPodStatus,
+    ReadPod,
+    WaitFor,
+)
+from asched.core.framework.meter import SAMPLE_EVERY, Meter
 from asched.core.framework.points import (
     BindPlugin,
     PermitPlugin,
@@ -16,8 +25,17 @@ from asched.core.framework.points import (
 )
 from asched.core.framework.status import SKIP, SUCCESS, Code, Status, failure, unschedulable
 from asched.core.framework.waiting import Stage
-from asched.core.model.kinds import POD
-from asched.core.state.facts import Seen, Unknown
+from asched.core.model.kinds import NODE, POD
+from asched.core.state.facts import (
+    Done,
+    Gone,
+    ReadPending,
+    ReadPlaced,
+    Returned,
+    Seen,
+    TimedOut,
+    Unknown,
+)
 from tests.builders import a_node, a_pod
 from tests.core.cycle.playbook import Play
 from tests.core.cycle.recording import Recorder
@@ -58,8 +76,11 @@ class Flow(PreBindPlugin, PermitPlugin, ReservePlugin, BindPlugin):
         return said if isinstance(said, Status) else SUCCESS
 
     def bind(self, pod: Any, node: Any) -> Any:
-        yield from ()
-        return self._said("bind", SKIP)
+        said = self._said("bind", SKIP)
+        if isinstance(said, CallPlugin):
+            yield said
+            return failure("it did not end in time")
+        return said
 
 
 def flow(name: str = "Flow", **says: Any) -> type[Flow]:
@@ -71,7 +92,8 @@ def late(*effects: Any, status: Status = SUCCESS) -> Callable[[], Any]:
     """Steps that yield these and end so."""
 
     def steps() -> Generator[Any, Any, Status]:
-        yield from effects
+        for effect in effects:
+            _ = yield effect
         return status
 
     return steps
@@ -228,6 +250,76 @@ def test_the_first_that_does_not_skip_binds() -> None:
     assert scene.ear.points("Bind") == [("Bind", "Error")]
 
 
+def test_what_a_pod_missed_counts_until_nothing_can_reject_it_any_more() -> None:
+    scene = Scene(permit=WAITS)
+    assert "uid-web" in scene.context.queue.in_flight
+    waiting(scene).allow("Flow")
+    scene.play.turn()
+    assert len(scene.play.of(Bind)) == 1
+    assert "uid-web" not in scene.context.queue.in_flight
+
+
+def test_where_no_plugin_works_before_a_binding_that_is_told() -> None:
+    play = Play(a_node("n1"))
+    ear = play.machine.context.observer = Recorder()
+    play.see(a_pod("web"))
+    assert ear.points("PreBindPreFlight", "PreBind") == [
+        ("PreBindPreFlight", "Skip"),
+        ("PreBind", "Success"),
+    ]
+    scene = Scene(pre_flight=failure("oops"))
+    assert scene.ear.points("PreBindPreFlight", "Bind") == [("PreBindPreFlight", "Error")]
+
+
+def test_each_plugin_is_told_of_with_its_point_in_attempts_that_are_sampled() -> None:
+    scene = Scene(pre_flight=SUCCESS)
+    runner = scene.context.runners["default-scheduler"]
+    runner.meter = Meter(scene.ear, "default-scheduler", lambda: 0.0)
+    for number in range(SAMPLE_EVERY):
+        assert not scene.ear.of("plugin_ran")
+        scene.play.see(a_pod(f"p{number}"))
+    scene.play.bound(scene.play.the(Bind))
+    told = {given[:3] for given in scene.ear.of("plugin_ran")}
+    assert told >= {
+        ("Flow", "PreBindPreFlight", "Success"),
+        ("Flow", "PreBind", "Success"),
+        ("DefaultBinder", "Bind", "Success"),
+    }
+
+
+def test_the_conditions_that_a_pod_has_stay_when_its_place_is_told() -> None:
+    scene = Scene(pre_flight=SUCCESS)
+    scene.play.see(a_pod("told").status(conditions=[{"type": "Mine", "status": "True"}]))
+    (patch,) = scene.play.of(PatchPodStatus)
+    assert patch.condition_types == ("Mine",)
+
+
+def test_durations_are_those_of_the_attempt_and_of_the_wait() -> None:
+    scene = Scene()
+    scene.context.counter_s = lambda: scene.play.now_s
+    scene.play.now_s += 1.0
+    scene.play.see(a_pod("second").priority(5))
+    first, second = scene.play.of(Bind)[0], scene.play.of(Bind)[-1]
+    assert second.pod.name == "second"
+    scene.play.now_s += 4.0
+    scene.play.bound(second)
+    assert scene.ear.of("attempt_ended")[-1] == ("scheduled", "default-scheduler", 4.0)
+    assert first.pod.name in ("web", "second")
+    scene = Scene(permit=WAITS)
+    scene.context.counter_s = lambda: scene.play.now_s
+    scene.play.see(a_pod("second"))
+    scene.context.waiting.get("uid-second").allow("Flow")  # type: ignore[union-attr]
+    scene.play.turn(after_s=3.0)
+    assert scene.ear.of("permit_waited") == [("Success", 3.0)]
+
+
+def test_a_node_that_is_chosen_is_noted_for_what_strangers_do_there() -> None:
+    scene = Scene()
+    refusals = scene.play.parts.cluster.refusals
+    scene.play.turn(Seen(POD, a_pod("stranger").on("n1").spec(schedulerName="other").build()))
+    assert refusals.overlaps == 1
+
+
 # --- waiting on Permit ---------------------------------------------------------------------------
 
 
@@ -361,7 +453,174 @@ def test_a_pod_that_goes_before_its_binding_is_not_bound() -> None:
     assert scene.place == ""
 
 
+def test_who_is_allowed_in_the_very_moment_its_time_is_up_goes_on() -> None:
+    scene = Scene(permit=WAITS)
+    waiting(scene).allow("Flow")
+    scene.play.turn(after_s=60.0)
+    assert len(scene.play.of(Bind)) == 1
+
+
+def test_what_a_plugin_waits_for_may_come() -> None:
+    come: list[bool] = []
+    nodes = ((NODE.resource, "n1"),)
+    for on in ((), nodes):
+        come.clear()
+        wait = WaitFor(ready=lambda: bool(come), timeout_s=1000.0, on=on)
+        scene = Scene(permit=WAITS, permit_late=late(wait))
+        scene.play.turn()
+        assert not scene.play.of(Bind)
+        come.append(True)
+        scene.play.turn(Seen(NODE, a_node("n1").labels(moved="yes").build()))
+        assert len(scene.play.of(Bind)) == 1
+
+
+def test_a_wait_for_what_became_of_its_own_writes_is_sat_out() -> None:
+    """What the plugin holds until it knows is not given back on a guess."""
+    known: list[bool] = []
+
+    def steps() -> Generator[Any, Any, Status]:
+        yield WaitFor(ready=lambda: bool(known), timeout_s=1000.0, in_doubt=True)
+        known.append(False)
+        return SUCCESS
+
+    scene = Scene(permit=WAITS, permit_late=steps)
+    waiting(scene).reject("Flow", "no")
+    scene.play.turn()
+    assert "Flow.unreserve" not in scene.asked
+    known.append(True)
+    scene.play.turn()
+    assert known == [True, False]
+    assert scene.asked[-1] == "Flow.unreserve"
+
+
+def test_an_answer_to_a_write_is_heard_though_the_pod_is_turned_away() -> None:
+    heard: list[Any] = []
+
+    def steps() -> Generator[Any, Any, Status]:
+        heard.append((yield Patch(kind=NODE, namespace="", name="n1", body={})))
+        return SUCCESS
+
+    scene = Scene(permit=WAITS, permit_late=steps)
+    (patch,) = scene.play.of(Patch)
+    waiting(scene).reject("Flow", "no")
+    scene.play.turn()
+    assert (heard, scene.place) == ([], "n1")
+    scene.play.answer(Done(patch.id))
+    assert [type(answer) for answer in heard] == [Done]
+    assert scene.place == ""
+
+
+def test_a_coroutine_is_ended_once_the_pod_is_turned_away() -> None:
+    async def forever() -> None:
+        raise AssertionError("nobody runs it here")
+
+    scene = Scene(permit=WAITS, permit_late=late(CallPlugin(plugin="Flow", call=forever)))
+    (call,) = scene.play.of(CallPlugin)
+    assert not call.ready()
+    waiting(scene).reject("Flow", "no")
+    assert call.ready()
+    assert (POD.resource, "default/web") in call.on
+    scene.play.turn()
+    scene.play.answer(Done(call.id))
+    assert scene.place == ""
+
+
+def test_a_pod_that_is_turned_away_is_patient_from_then_on() -> None:
+    """The room that it gives back wakes others, whose room would wake it."""
+    scene = Scene(permit=WAITS)
+    waiting(scene).reject("Flow", "no")
+    scene.play.turn()
+    queued = scene.context.queue.places.get("default/web")
+    assert queued is not None
+    assert queued.is_patient
+
+
+@pytest.mark.parametrize("says", [{}, {"pre_flight": SUCCESS}])
+def test_an_error_wakes_who_may_have_the_place(says: dict[str, Any]) -> None:
+    scene = Scene(permit=WAITS, **says)
+    woken = []
+    scene.context.queue.move = lambda change, *_, **more: woken.append(  # type: ignore[method-assign, assignment]
+        (change.trigger.label, more)
+    )
+    waiting(scene).preempt("Other")
+    scene.play.turn()
+    assert woken == [("AssignedPodDelete", {})]
+
+
+def test_what_was_held_before_the_binding_of_a_pod_that_went_is_free_now() -> None:
+    """Its place was free at once; what PreBind plugins held is once they have given it back."""
+    scene = Scene(permit=WAITS, pre_flight=SUCCESS)
+    woken: list[tuple[str, bool]] = []
+    scene.context.queue.move = lambda change, *_, **__: woken.append(  # type: ignore[method-assign, assignment]
+        (change.trigger.label, "Flow.unreserve" in scene.asked)
+    )
+    scene.play.turn(Gone(POD, a_pod("web").build()))
+    assert scene.place == ""
+    assert woken[-1] == ("AssignedPodDelete", True)
+
+
+async def nothing() -> None:
+    """Nobody runs it here."""
+
+
+@pytest.mark.parametrize(
+    ("found", "place", "steps"),
+    [
+        (lambda e: ReadPlaced(e.id, "n1"), "n1", [Step.UNKNOWN, Step.BOUND]),
+        (lambda e: ReadPlaced(e.id, "n2"), "", [Step.UNKNOWN, Step.FAILED, Step.ERROR]),
+    ],
+)
+def test_a_binding_plugin_that_does_not_end_is_read_back(
+    found: Any, place: str, steps: list[Step]
+) -> None:
+    call = CallPlugin(plugin="Flow", call=nothing, binds=True)
+    scene = Scene(flow(bind=call), binders=["Flow"])
+    (asked,) = scene.play.of(CallPlugin)
+    scene.play.answer(TimedOut(asked.id))
+    (read,) = scene.play.of(ReadPod)
+    scene.play.answer(found(read))
+    assert (scene.place, scene.steps()) == (place, steps)
+
+
+def test_a_binding_plugin_that_ends_says_itself_what_came_of_it() -> None:
+    call = CallPlugin(plugin="Flow", call=nothing, binds=True)
+    scene = Scene(flow(bind=call), binders=["Flow"])
+    (asked,) = scene.play.of(CallPlugin)
+    scene.play.answer(Returned(asked.id, None))
+    assert not scene.play.of(ReadPod)
+    assert scene.said() == 'running Bind plugin "Flow": it did not end in time'
+
+
+@pytest.mark.parametrize("is_full", [False, True])
+def test_a_lost_binding_is_sent_again_to_a_node_that_still_takes_the_pod(is_full: bool) -> None:
+    scene = Scene()
+    scene.play.answer(Unknown(scene.play.the(Bind).id, "timed out"))
+    (read,) = scene.play.of(ReadPod)
+    if is_full:
+        scene.play.turn(Seen(NODE, a_node("n1").cordoned().build()))
+    scene.play.answer(ReadPending(read.id))
+    sent = scene.play.of(Bind)
+    for _ in range(4):
+        scene.play.turn(after_s=1.0)
+        sent += scene.play.of(Bind)
+    assert len(sent) == (0 if is_full else 1)
+
+
 # --- the end -------------------------------------------------------------------------------------
+
+
+def test_steps_after_a_binding_are_taken() -> None:
+    class After(PostBindPlugin):
+        name = "After"
+
+        def post_bind(self, pod: Any, node: Any) -> Any:
+            return late(Patch(kind=NODE, namespace="", name=node, body={}))()
+
+    play = Play(a_node("n1"), plugins=[After])
+    play.see(a_pod("web"))
+    play.bound(play.the(Bind))
+    (patch,) = play.of(Patch)
+    assert patch.name == "n1"
 
 
 def test_what_comes_after_a_binding_cannot_undo_it() -> None:
