@@ -230,3 +230,35 @@ def test_a_refusal_counts_for_nothing_where_the_watch_has_shown_our_node() -> No
     course.see(a_pod("web").metadata(resourceVersion="2").build().on("n1"))
     course.hear(CHANGED)
     assert isinstance(course.result, Bound)
+
+
+def test_a_place_is_held_for_so_long_once_and_then_read_until_it_is_known() -> None:
+    course = Course(a_cluster()).hear(*(LOST, PENDING) * SENDS_MAX, LOST, LOST, PENDING)
+    assert isinstance(course.result, Refused)
+    assert course.waits.count(LANDS_WITHIN_S) == 1
+    assert course.result.code == 0, "ours: the server refused nothing"
+
+
+def test_after_a_request_that_was_lost_again_it_is_read_at_once() -> None:
+    course = Course(a_cluster()).hear(LOST, PENDING)
+    assert isinstance(course.effect, Bind), "the first time it is sent again at once"
+    course.hear(LOST)
+    assert (course.waits, type(course.effect)) == ([], ReadPod)
+    course.hear(PENDING)
+    assert course.waits == [0.2], "and then after a pause"
+
+
+def test_a_pod_that_the_watch_does_not_know_is_settled_by_what_is_read() -> None:
+    course = Course(Cluster()).hear(LOST, PENDING, LOST, VANISHED)
+    assert isinstance(course.result, Refused)
+    assert course.result.code == 404
+
+
+@pytest.mark.parametrize("code", [403, 500])
+def test_words_of_a_conflict_under_another_code_are_no_conflict(code: int) -> None:
+    for text in (OURS.message, THEIRS.message):
+        said = Refused(0, code, text)
+        first = Course(a_cluster()).hear(said)
+        assert first.result == said
+        again = Course(a_cluster()).hear(LOST, PENDING, said)
+        assert again.result is None, "the first request may still be carried out"
