@@ -229,11 +229,12 @@ class Reservations:
         nodes, known = self._cluster.nodes, one.left
         width = len(nodes.columns.read("allocatable"))
         version, end = (self.version, width), nodes.log.end
+        if known is not None and known.version == version and known.cursor == end:
+            return known
+        rows = [nodes.row_of[name] for name in one.needs if name in nodes.row_of]
         if known is not None and known.version == version:
-            if known.cursor == end:
-                return known
             moved = nodes.log.rows(known.cursor, ALL_ASPECTS | START_TIMES)
-            if moved is not None and all(name in nodes.row_of for name in one.needs):
+            if moved is not None and rows == list(known.at):  # a node may have another row now
                 others = self._others(one)
                 for row in moved:
                     at = known.at.get(row)
@@ -241,7 +242,6 @@ class Reservations:
                         known.amounts[:, at] = self._left_on(one, row, others)
                 known.cursor = end
                 return known
-        rows = [nodes.row_of[name] for name in one.needs if name in nodes.row_of]
         amounts = np.zeros((width + 1, len(rows)), dtype=np.int64)
         others = self._others(one)
         for at, row in enumerate(rows):

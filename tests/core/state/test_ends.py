@@ -9,12 +9,14 @@ from asched.core.model.decode import decode
 from asched.core.model.kinds import JOB
 from asched.core.model.timestamp import rfc3339
 from asched.core.model.workload import Job
+from asched.core.state import ends as module
 from asched.core.state.cluster import Cluster
 from asched.core.state.ends import (
     DURATION,
     GRACE_S,
     MAX_EXEC_TIME,
     OVERDUE_S,
+    PLACED_MIN,
     SAMPLES_MIN,
     START_S,
     End,
@@ -168,3 +170,90 @@ def test_who_was_deleted_early_teaches_nothing() -> None:
         ends.ended(running(cluster, pod), NOW_S)
 
     assert ends.of(running(cluster, a_pod("like")), NOW_S) is None
+
+
+def an_end(cluster: Cluster, pod: PodBuilder, at_s: float = NOW_S) -> End | None:
+    return Ends(cluster).of(running(cluster, pod), at_s)
+
+
+def test_who_is_placed_just_now_starts_within_the_usual_time() -> None:
+    cluster = Cluster()
+    info = placed(cluster, a_pod().spec(activeDeadlineSeconds=100))
+    assert Ends(cluster).of(info, NOW_S) == End(NOW_S + START_S + 100 + GRACE_S, is_hard=True)
+
+
+def test_an_end_in_this_very_moment_is_no_late_one() -> None:
+    cluster = Cluster()
+    soft = a_pod("soft").metadata(annotations={DURATION: "50"})
+    assert an_end(cluster, soft) == End(NOW_S, is_hard=False)
+    hard = a_pod("hard").spec(activeDeadlineSeconds=50, terminationGracePeriodSeconds=0)
+    assert an_end(cluster, hard) == End(NOW_S, is_hard=True)
+    longest = a_pod("longest").metadata(annotations={DURATION: "9" * 9})
+    assert an_end(cluster, longest) == End(BEGAN_S + 999_999_999, is_hard=False)
+    assert an_end(cluster, a_pod("more").metadata(annotations={DURATION: "9" * 10})) is None
+
+
+def test_owners_that_are_no_known_jobs_end_nobody() -> None:
+    cluster = Cluster()
+    assert an_end(cluster, owned("orphan")) is None
+    cluster.apply(Seen(JOB, a_job(60, None)))
+    assert an_end(cluster, owned("of-a-job")) == End(NOW_S + 60 + GRACE_S, is_hard=True)
+    owner = {"kind": "ReplicaSet", "name": "job", "uid": "uid-job", "controller": True}
+    assert an_end(cluster, a_pod("of-a-set").metadata(ownerReferences=[owner])) is None
+
+
+def test_pods_that_never_started_are_forgotten_with_their_places() -> None:
+    cluster = Cluster()
+    ends = Ends(cluster)
+    for number in range(3 * PLACED_MIN):
+        ends.of(placed(cluster, a_pod(f"p{number}").spec(activeDeadlineSeconds=9)), NOW_S)
+        assert len(ends._placed_s) <= PLACED_MIN + 1
+    info = placed(cluster, a_pod("stays").spec(activeDeadlineSeconds=9))
+    cluster.placed[info.pod.uid] = info
+    first = ends.of(info, NOW_S)
+    for number in range(3 * PLACED_MIN):
+        ends.of(placed(cluster, a_pod(f"q{number}").spec(activeDeadlineSeconds=9)), NOW_S)
+    assert ends.of(info, NOW_S + START_S) == first, "of whom it is known since when it is there"
+    ends.of(running(cluster, a_pod("stays").spec(activeDeadlineSeconds=9)), NOW_S)
+    assert info.pod.uid not in ends._placed_s, "its kubelet has told"
+
+
+def learnt(ends: Ends, cluster: Cluster, count: int, image: str = "app") -> None:
+    for number in range(count):
+        pod = a_pod(f"gone-{image}-{number}").requests(cpu="2").image(image)
+        ends.ended(running(cluster, pod), BEGAN_S + 100)
+
+
+def test_too_few_tell_nothing_and_other_images_nothing_of_each_other() -> None:
+    cluster = Cluster()
+    ends = Ends(cluster)
+    ends.learns = True
+    learnt(ends, cluster, SAMPLES_MIN - 1)
+    like = running(cluster, a_pod("like").requests(cpu="2").image("app"))
+    assert ends.of(like, NOW_S) is None
+    learnt(ends, cluster, 1)
+    assert ends.of(like, NOW_S) == End(BEGAN_S + 100, is_hard=False)
+    assert ends.of(running(cluster, a_pod("x").requests(cpu="2").image("other")), NOW_S) is None
+    never_ran = placed(cluster, a_pod("never").requests(cpu="2").image("new"))
+    for _ in range(SAMPLES_MIN):
+        ends.ended(never_ran, NOW_S)
+    assert ends.of(running(cluster, a_pod("n").requests(cpu="2").image("new")), NOW_S) is None
+
+
+def test_so_many_kinds_are_known_and_the_one_unused_for_longest_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "LIKES_MAX", 2)
+    cluster = Cluster()
+    ends = Ends(cluster)
+    ends.learns = True
+    for image in ("old", "new"):
+        learnt(ends, cluster, SAMPLES_MIN, image)
+    learnt(ends, cluster, 1, "old")
+    learnt(ends, cluster, SAMPLES_MIN, "newest")
+    known = [
+        image
+        for image in ("old", "new", "newest")
+        if ends.of(running(cluster, a_pod(image).requests(cpu="2").image(image)), NOW_S)
+    ]
+    assert known == ["old", "newest"]
