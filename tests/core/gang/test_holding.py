@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from asched.core.gang.holding import Room, Shortages, amounts_of, spread, told
+from asched.core.gang.holding import SHORT_MAX, Room, Shortages, amounts_of, spread, told
 from asched.core.model.quantity import INT64_MAX
 from tests.builders import a_cluster, a_node, a_pod
 
@@ -100,3 +100,34 @@ def test_a_group_short_of_room_hears_only_what_makes_the_sum_suffice() -> None:
     assert shortages.may_fit("g")
     shortages.drop("g")
     assert "g" not in shortages
+
+
+def test_rows_that_share_it_hold_it_in_proportion() -> None:
+    held, missing = spread(table([9, 9], [6, 5]), np.array([10, 10]), SAME[:2])
+    assert held.tolist() == [[6, 4], [6, 4]]
+    assert missing.tolist() == [0, 0]
+
+
+def test_what_placed_pods_have_is_not_free_and_an_unknown_amount_is_told_apart() -> None:
+    cluster = a_cluster(
+        a_node("n1").allocatable(cpu="4", pods="2"), pods=[a_pod().requests(cpu="1").on("n1")]
+    )
+    room = Room.of(cluster, {"x.com/y": 3, "cpu": 500})
+    assert (room.names, room.wanted.tolist(), room.free.tolist()) == (["cpu"], [500], [[3000]])
+    assert room.unknown == {"x.com/y": 3}
+
+
+def test_amounts_that_cannot_be_read_are_left_out_and_the_others_are_not() -> None:
+    assert amounts_of({"cpu": "many", "memory": "1Mi"}) == {"memory": 1 << 20}
+
+
+def test_so_many_groups_are_remembered_and_the_one_noted_first_goes() -> None:
+    shortages = Shortages(a_cluster(a_node("n1").allocatable(cpu="1")))
+    for number in range(SHORT_MAX):
+        shortages.note(f"g{number}", {"cpu": 2000})
+    shortages.note("g0", {"cpu": 3000})
+    assert "g1" in shortages
+    shortages.note("new", {"x.com/y": 1})
+    assert ("g0" in shortages, "g1" in shortages) == (True, False)
+    assert not shortages.may_fit("new"), "no node has any"
+    assert shortages.may_fit("g1"), "nobody knows any more"
