@@ -115,10 +115,28 @@ def test_what_placed_pods_have_is_not_free_and_an_unknown_amount_is_told_apart()
     room = Room.of(cluster, {"x.com/y": 3, "cpu": 500})
     assert (room.names, room.wanted.tolist(), room.free.tolist()) == (["cpu"], [500], [[3000]])
     assert room.unknown == {"x.com/y": 3}
+    both = Room.of(cluster, {"pods": 1, "memory": 1 << 20, "cpu": 1})
+    free = {name: both.free[at].tolist() for at, name in enumerate(both.names)}
+    assert free["cpu"] == [3000]
+    assert free["memory"] != free["cpu"]
+
+
+def test_a_node_that_has_less_than_its_pods_take_adds_nothing_and_takes_nothing() -> None:
+    cluster = a_cluster(
+        a_node("n1").allocatable(cpu="1"),
+        a_node("n2").allocatable(cpu="2"),
+        pods=[a_pod().requests(cpu="5").on("n1")],
+    )
+    assert Room.of(cluster, {"cpu": 1}).free.tolist() == [[0, 2000]]
+    shortages = Shortages(cluster)
+    shortages.note("g", {"cpu": 2000})
+    assert shortages.may_fit("g")
+    shortages.note("g", {"cpu": 1, "x.com/y": 1})
+    assert not shortages.may_fit("g"), "all amounts have to be there"
 
 
 def test_amounts_that_cannot_be_read_are_left_out_and_the_others_are_not() -> None:
-    assert amounts_of({"cpu": "many", "memory": "1Mi"}) == {"memory": 1 << 20}
+    assert amounts_of({"cpu": "many", "memory": "1Mi", "x.com/y": "0"}) == {"memory": 1 << 20}
 
 
 def test_so_many_groups_are_remembered_and_the_one_noted_first_goes() -> None:
