@@ -8,6 +8,7 @@ from asched.core.cycle import decided, history
 from asched.core.dra import inventory
 from asched.core.framework.results import class_cache, nominated_amounts
 from asched.core.plugins import per_pod
+from asched.core.plugins.resources import hints
 from asched.core.preemption import search
 from asched.core.state import change_log, journal, pod_classes, topology
 
@@ -23,6 +24,7 @@ SMALL: Final[tuple[tuple[ModuleType, str, int], ...]] = (
     (topology, "IDLE_MAX", IDLE_TERMS),
     (pod_classes, "RECENT_BYTES_MAX", 0),
     (per_pod, "PODS_MIN", 4),
+    (hints, "KNOWN_MAX", 4),
     (class_cache, "BYTES_MAX", 0),
     (nominated_amounts, "BYTES_MAX", 0),
     (search, "BYTES_MAX", 0),

@@ -59,11 +59,11 @@ from asched.core.model.meta import Record
 from asched.core.model.pod import Pod
 from asched.core.model.workload import PodGroup
 from asched.core.preemption import choice, eviction, sparing
+from asched.core.preemption import victims as searched
 from asched.core.preemption.budgets import Budgets
 from asched.core.preemption.duels import Duels
 from asched.core.preemption.search import NOT_HELPFUL, Findings, Limit, Search
 from asched.core.preemption.under_way import Preemptor, UnderWay
-from asched.core.preemption.victims import NO_VICTIMS
 from asched.core.state.changes import Action, Trigger
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Answer
@@ -152,7 +152,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
             is_over = obstacle is ROOM_LOST  # what was promised to it means nothing any more
             return _said(unschedulable(obstacle), Nomination("") if is_over else Nomination())
         if self._is_least(pod):  # mostly; then no node need be looked at
-            return _in_vain(rejection, {NO_VICTIMS.text: len(rejection.candidates)})
+            return _in_vain(rejection, {searched.NO_VICTIMS.text: len(rejection.candidates)})
         findings = self._search.find(pod, rejection, trial)
         if not len(findings.open):
             return self._nothing(pod, findings, rejection, trial)
