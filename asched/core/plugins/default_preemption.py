@@ -185,7 +185,7 @@ class DefaultPreemption(PostFilterPlugin, PreEnqueuePlugin, GroupPostFilterPlugi
 
     def _is_least(self, pod: PodInfo) -> bool:
         """Whether no placed pod is less important."""
-        return all(priority >= pod.pod.priority for priority in self._cluster.priorities)
+        return not self._cluster.priorities.are_below(pod.pod.priority)
 
     def candidates(self, pod: PodInfo, rejection: Rejection, trial: Trial) -> dict[str, Candidate]:
         """Every node on which preemption would work, by name: for those who ask what if."""

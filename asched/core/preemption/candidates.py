@@ -121,10 +121,6 @@ class Prospects(ABC):
         self._cursor, self._seen = self.cluster.nodes.log.end, layer.log.end
         self._told = self.budgets.log.end
 
-    def are_all_as_important(self, pod: PodInfo) -> bool:
-        """Whether nobody anywhere is less important than a pod."""
-        return not any(priority < pod.pod.priority for priority in self.cluster.priorities)
-
     def keep_apart(self, row: int | None) -> None:
         """What is found on a row, if any, holds for this pod alone: it is nominated there."""
         for mine in (self._apart, row):
@@ -301,7 +297,7 @@ class TrialProspects(Prospects):
         self._runs: dict[int, DryRun] = {}
 
     def evaluate(self, pod: PodInfo, rows: I32, trial: Trial) -> None:
-        if self.are_all_as_important(pod):
+        if not self.cluster.priorities.are_below(pod.pod.priority):
             self.cluster.budget.charge(len(rows) / ROWS_A_STEP)
             self.outcome[rows] = NOBODY_BELOW
             return

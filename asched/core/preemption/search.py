@@ -201,7 +201,7 @@ class Search:
         turned = np.roll(rows, -start)
         free = np.roll(~blocked, -start)
         unknown = turned[prospects.outcome[turned] == candidates.UNKNOWN]
-        if prospects.are_all_as_important(pod):
+        if not self._cluster.priorities.are_below(pod.pod.priority):
             prospects.evaluate(pod, unknown, trial)
             return
         while True:

@@ -20,6 +20,10 @@ class Priorities(Counter[int]):
         if not self[priority]:
             del self[priority]
 
+    def are_below(self, priority: int) -> bool:
+        """Whether any pod is less important."""
+        return any(one < priority for one in self)
+
 
 class Usage:
     """Amounts as in `PodClass.accounted`, of pods by uid; kept from when somebody first asks."""
