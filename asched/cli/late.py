@@ -10,6 +10,8 @@ Several threads may ask for the same module: one loads it, the others wait. Modu
 each other in circles, so nobody waits for who waits for him.
 
 Written in modules that the interpreter has at hand frozen, as all that the door opens first.
+`importlib.util.LazyLoader` loads a module when a second one imports it, and tells a second thread
+before Python 3.13 that a module which is being loaded has no such name.
 """
 
 import sys

@@ -69,7 +69,7 @@ def _makes_room(context: SchedulerContext, group: GroupAttempt) -> bool:
     plugins = group.runner.profile.post_filters
     if not all(plugin.spares_equals for plugin in plugins):
         return True
-    return bool(plugins) and min(context.cluster.priorities, default=0) < group.pod.priority
+    return bool(plugins) and context.cluster.priorities.are_below(group.pod.priority)
 
 
 def _counts(

@@ -47,15 +47,46 @@ class Rejections:
         """As `Runner.rejection`; the state is up to date."""
         if state.outcome.rejection is not None:  # since an extender was asked
             return self.of_pre_filter(pod, state, within)
-        is_told_apart = refused or blamed or nominated_node or self._nominated_pods.are_any
-        if is_told_apart or within is not None or not state.holds:
-            return self._make(pod, state, nominated_node, refused, blamed, within)
         cluster, nodes = self._cluster, self._cluster.nodes
-        moved = cluster.epoch, cluster.counts, nodes.log.end, nodes.generation
-        key = pod.cls.number, state.number, moved
-        if self._latest is None or self._latest[0] != key:
-            self._latest = key, self._make(pod, state, "", refused, blamed, None)
-        return self._latest[1]
+        key = None
+        is_told_apart = refused or blamed or nominated_node or self._nominated_pods.are_any
+        if not is_told_apart and within is None and state.holds:
+            moved = cluster.epoch, cluster.counts, nodes.log.end, nodes.generation
+            key = pod.cls.number, state.number, moved
+            if self._latest is not None and self._latest[0] == key:
+                return self._latest[1]
+        judge, codes, plugins = state.judges()
+        all_speak = self._profile.always_check_all_filters
+        explain = self._nominated_pods.explain
+        told_apart = explain(pod, state, judge, codes, in_place=not all_speak)
+        looked_at = None
+        outcome = state.outcome
+        absent, overrides = outcome.absent, {**told_apart, **refused}
+        if outcome.rows is not None:
+            looked_at = np.zeros(nodes.height, dtype=np.bool_)
+            looked_at[list(outcome.rows)] = True
+            row = nodes.row_of.get(nominated_node)
+            if row is not None:  # it was tried before PreFilter's node names were looked at
+                looked_at[row] = True
+                by = plugins[judge[row] - 1].name if judge[row] else ""
+                by = overrides[row].plugin if row in overrides else by
+                absent = not_satisfying({*outcome.plugins, by} - {""})
+        made = Rejection(
+            pod,
+            plugins=plugins,
+            judge=judge,
+            codes=codes,
+            live=Placement("", within).mask(nodes),
+            looked_at=looked_at,
+            absent=absent,
+            pre_filter_ran=self._pre_filter_names,
+            pre_filter_plugins=outcome.plugins | blamed,
+            overrides=overrides,
+            all_codes=[verdict.codes for verdict in state.active] if all_speak else None,
+        )
+        if key is not None:
+            self._latest = key, made
+        return made
 
     def of_pre_filter(self, pod: PodInfo, state: ClassState, within: Mask | None) -> Rejection:
         """PreFilter's, of all nodes."""
@@ -70,44 +101,4 @@ class Rejections:
             pre_filter=state.outcome.rejection,
             pre_filter_ran=up_to(self._profile.pre_filters, state.outcome.stopped_by),
             pre_filter_plugins=state.outcome.plugins,
-        )
-
-    def _make(
-        self,
-        pod: PodInfo,
-        state: ClassState,
-        nominated_node: str,
-        refused: Mapping[int, Status],
-        blamed: frozenset[str],
-        within: Mask | None,
-    ) -> Rejection:
-        judge, codes, plugins = state.judges()
-        all_speak = self._profile.always_check_all_filters
-        explain = self._nominated_pods.explain
-        told_apart = explain(pod, state, judge, codes, in_place=not all_speak)
-        nodes = self._cluster.nodes
-        looked_at = None
-        outcome = state.outcome
-        absent, overrides = outcome.absent, {**told_apart, **refused}
-        if outcome.rows is not None:
-            looked_at = np.zeros(nodes.height, dtype=np.bool_)
-            looked_at[list(outcome.rows)] = True
-            row = nodes.row_of.get(nominated_node)
-            if row is not None:  # it was tried before PreFilter's node names were looked at
-                looked_at[row] = True
-                by = plugins[judge[row] - 1].name if judge[row] else ""
-                by = overrides[row].plugin if row in overrides else by
-                absent = not_satisfying({*outcome.plugins, by} - {""})
-        return Rejection(
-            pod,
-            plugins=plugins,
-            judge=judge,
-            codes=codes,
-            live=Placement("", within).mask(nodes),
-            looked_at=looked_at,
-            absent=absent,
-            pre_filter_ran=self._pre_filter_names,
-            pre_filter_plugins=outcome.plugins | blamed,
-            overrides=overrides,
-            all_codes=[verdict.codes for verdict in state.active] if all_speak else None,
         )

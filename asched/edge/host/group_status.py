@@ -11,7 +11,6 @@ Bounds  one small entry per labelled pod; one request at a time; RETRY_S after s
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, Final
 
@@ -24,14 +23,11 @@ from asched.core.model.pod import Pod
 from asched.core.model.workload import CoschedulingGroup, CoschedulingStatus
 from asched.core.state.facts import Fact, Gone, Listed, Seen
 from asched.core.state.pod_groups import COSCHEDULING_LABEL
-from asched.edge.client.errors import ClientError, NotFound
 from asched.edge.client.pace import ReflectorOptions
 from asched.edge.client.reading import runs_backwards
 from asched.edge.client.session import Session
 from asched.edge.client.watch import Reflector
 from asched.edge.host import status_patch
-
-log = logging.getLogger("asched.host")
 
 #: A guess: as long as the queue's first pause.
 RETRY_S: Final = 1.0
@@ -171,13 +167,8 @@ class GroupStatus:
                 continue
             key = next(iter(self._due))
             del self._due[key]
-            try:
-                await self._write(key)
-            except NotFound:
-                log.debug("PodGroup %s is gone", key)
-            except ClientError as error:
-                self._written("error")
-                log.warning("The status of PodGroup %s cannot be written: %s", key, error)
+            write = self._write(key)
+            if not await status_patch.is_done(write, f"PodGroup {key}", self._written):
                 refused[key] = None
         if refused:
             await asyncio.sleep(RETRY_S)

@@ -13,7 +13,6 @@ Source  kubernetes-sigs/scheduler-plugins pkg/controllers/elasticquota_controlle
 """
 
 import asyncio
-import logging
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Final
@@ -26,11 +25,8 @@ from asched.core.model.quota import ElasticQuota
 from asched.core.model.requests import accounted_requests, nano, to_units, written
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Fact, Gone, Listed, Seen
-from asched.edge.client.errors import ClientError, NotFound
 from asched.edge.client.session import Session
 from asched.edge.host import status_patch
-
-log = logging.getLogger("asched.host")
 
 #: A guess: people and dashboards look less often, and pods come and go more often.
 PERIOD_S: Final = 1.0
@@ -185,23 +181,12 @@ class QuotaStatus:
                 self._running.pop(namespace, None)
             asked = _sum(pods.values())
             for quota in mine:
-                is_done &= await self._try_to_write(quota, asked)
+                what, write = f"ElasticQuota {quota.metadata.key}", self._write(quota, asked)
+                if not await status_patch.is_done(write, what, self._wrote):
+                    is_done = False
+                    self._look_at(namespace)
             await asyncio.sleep(0)
         return is_done
-
-    async def _try_to_write(self, quota: ElasticQuota, asked: Amounts) -> bool:
-        try:
-            await self._write(quota, asked)
-        except NotFound:
-            log.debug("ElasticQuota %s is gone", quota.metadata.key)
-        except ClientError as error:
-            self._wrote("error")
-            log.warning(
-                "The status of ElasticQuota %s cannot be written: %s", quota.metadata.key, error
-            )
-            self._look_at(quota.metadata.namespace)
-            return False
-        return True
 
     async def _write(self, quota: ElasticQuota, asked: Amounts) -> None:
         named = (*(quota.spec.min or {}), *(quota.spec.max or {}))

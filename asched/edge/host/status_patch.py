@@ -1,6 +1,7 @@
 """One write of a status controller: fields of an object's status, for that very object."""
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
 import msgspec
@@ -8,8 +9,11 @@ import orjson
 
 from asched.core.model.kinds import Kind
 from asched.core.model.meta import ObjectMeta
+from asched.edge.client.errors import ClientError, NotFound
 from asched.edge.client.session import Session, read_as
 from asched.edge.client.writes import quoted
+
+log = logging.getLogger("asched.host")
 
 MERGE: Final = "application/merge-patch+json"
 
@@ -33,3 +37,18 @@ async def patch_status(
     body = orjson.dumps({"metadata": {"uid": metadata.uid}, "status": fields})
     reply = await session.general.request("PATCH", f"{path}/status", body, content_type=MERGE)
     return read_as(reply, _Written).metadata.resource_version
+
+
+async def is_done(write: Awaitable[None], what: str, told: Callable[[str], None]) -> bool:
+    """Whether a write need not be tried again: whose object is gone wants none. What failed is
+    logged, and told as "error".
+    """
+    try:
+        await write
+    except NotFound:
+        log.debug("%s is gone", what)
+    except ClientError as error:
+        told("error")
+        log.warning("The status of %s cannot be written: %s", what, error)
+        return False
+    return True
