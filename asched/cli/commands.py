@@ -100,8 +100,18 @@ def _command(argv: list[str]) -> int:
     return status
 
 
-def base_parser() -> argparse.ArgumentParser:
+def base_parser() -> "argparse.ArgumentParser":
     """The parser without its commands, under the name by which it was called."""
+
+    class Version(argparse.Action):
+        """Looks the version up when it is asked for, and not before."""
+
+        def __init__(self, option_strings: list[str], dest: str, **more: Any) -> None:
+            super().__init__(option_strings, dest, nargs=0, **more)
+
+        def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+            parser.exit(message=f"asched {installed_version()}\n")
+
     as_plugin = Path(sys.argv[0]).name == KUBECTL_PLUGIN
     parser = argparse.ArgumentParser(
         prog="kubectl asched" if as_plugin else "asched",
@@ -109,7 +119,7 @@ def base_parser() -> argparse.ArgumentParser:
         epilog=EXIT_STATUS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action=_Version, help="show the version and exit")
+    parser.add_argument("--version", action=Version, help="show the version and exit")
     return parser
 
 
@@ -119,16 +129,6 @@ def _unknown(word: str) -> int:
     hint = did_you_mean(word, COMMANDS) or "asched --help lists them"
     sys.stderr.write(f"asched: {word!r} is no command; {hint}\n")
     return 2
-
-
-class _Version(argparse.Action):
-    """Looks the version up when it is asked for, and not before."""
-
-    def __init__(self, option_strings: list[str], dest: str, **more: Any) -> None:
-        super().__init__(option_strings, dest, nargs=0, **more)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        parser.exit(message=f"asched {installed_version()}\n")
 
 
 def installed_version() -> str:

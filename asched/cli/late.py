@@ -21,6 +21,7 @@ from types import ModuleType
 
 TYPE_CHECKING = False  # as type checkers read it; typing is none of those modules
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 LATE = frozenset(
@@ -80,8 +81,42 @@ LATE = frozenset(
         "asched.edge.host.view.holds",
         "asched.edge.host.view.starts",
         "asched.edge.serve.listening",
+        # Others' modules that others import as modules, for what they rarely do.
+        "argparse",
+        "ctypes",
+        "difflib",
+        "numpy._core._add_newdocs",
+        "numpy._core._add_newdocs_scalars",
+        "numpy._typing",
+        "numpy.typing",
+        "pickle",
+        "tempfile",
+        "textwrap",
+        "tokenize",
+        "typing_extensions",
     }
 )
+
+
+class Array:
+    """`NDArray[...]` in an annotation."""
+
+    def __class_getitem__(cls, _: object) -> type:
+        return cls
+
+
+def _typing() -> "dict[str, Any]":
+    import typing
+
+    return {name: getattr(typing, name) for name in ("get_type_hints", "NotRequired", "Required")}
+
+
+#: What is asked of a late module at each start, and can be answered without its source.
+AT_HAND: "dict[str, Callable[[], dict[str, Any]]]" = {
+    "numpy._typing": lambda: {"NDArray": Array},  # NumPy annotates its results
+    "numpy.typing": lambda: {"NDArray": Array},
+    "typing_extensions": _typing,  # msgspec asks there first
+}
 
 
 class LateModule(ModuleType):
@@ -106,7 +141,10 @@ class LateLoader:
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         spec.loader_state = self
-        return LateModule(spec.name)
+        module = LateModule(spec.name)
+        if spec.name in AT_HAND:
+            module.__dict__.update(AT_HAND[spec.name]())
+        return module
 
     def exec_module(self, module: ModuleType) -> None:
         """Not yet."""

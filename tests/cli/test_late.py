@@ -3,6 +3,7 @@
 import sys
 import threading
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -91,7 +92,22 @@ def test_before_the_first_binding_nothing_optional_is_loaded() -> None:
 
 def test_each_module_of_the_table_exists() -> None:
     for name in late.LATE:
-        assert Path(*name.split(".")).with_suffix(".py").exists(), name
+        assert find_spec(name) is not None, name
+
+
+def test_an_array_in_an_annotation_does_not_load_what_numpy_says_of_types() -> None:
+    told = python(
+        """from asched.cli import late
+late.use()
+import numpy as np
+import numpy.typing as npt
+row: npt.NDArray[np.int64]
+names = ("numpy.typing", "numpy._typing")
+print([type(sys.modules[name]) is late.LateModule for name in names])
+print(npt.ArrayLike is not None, npt.NDArray[np.int64].__origin__ is np.ndarray)"""
+    )
+
+    assert told.splitlines() == ["[True, True]", "True True"]
 
 
 def test_it_runs_when_it_is_asked_for_something_and_only_once(module: str) -> None:

@@ -1,6 +1,7 @@
 """The file of packed code: everything a start imports is in it, and nothing that changed since."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -61,6 +62,26 @@ for name in set(sys.modules) - before:
     )
 
     assert set(told.split()) <= DOOR
+
+
+def test_expressions_that_a_start_compiles_are_known(package: Path) -> None:
+    """Two packages of others' compile seventy at each start, some of which take milliseconds."""
+    (package / "thing/wild.py").write_text(
+        "import re\nfound = re.compile('(?P<a>[b-d\\xe9])+x', re.I)\nraw = re.compile(b'[0-9]')\n"
+    )
+    file = str(package / "file")
+    python(f"import thing.wild; packed_code.write({file!r})", package)
+    told = python(
+        f"""assert packed_code.use({file!r})
+import re
+def never(*_): raise AssertionError
+re._compiler.compile = never
+import thing.wild as wild
+print(wild.found.match("BéX").groupdict(), wild.raw.findall(b"a1"), wild.found.flags)""",
+        package,
+    )
+
+    assert told == f"{{'a': 'é'}} [b'1'] {re.compile('', re.IGNORECASE).flags}"
 
 
 def test_it_is_a_module_as_others_are(package: Path) -> None:

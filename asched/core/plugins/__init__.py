@@ -10,7 +10,7 @@ A file is imported when a configuration names its plugin first: nobody has all o
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache, partial
 from importlib import import_module
-from inspect import isfunction
+from types import FunctionType
 from typing import Any, Final
 
 from asched.core.config.gates import DEFAULT_GATES
@@ -98,7 +98,7 @@ def _make(name: str, gates: Mapping[str, bool], args: Any, cluster: Cluster) -> 
     offered: dict[str, Any] = {"args": args, "cluster": cluster, "gates": gates}
     begin: Any = cls.__init__
     # That of `object` takes nothing; what `inspect` needs to see that costs milliseconds.
-    code = begin.__code__ if isfunction(begin) else None
+    code = begin.__code__ if isinstance(begin, FunctionType) else None
     asked = code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount] if code else ()
     return cls(**{word: offered[word] for word in asked})
 

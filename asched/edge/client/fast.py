@@ -8,14 +8,16 @@ acted). A reused connection that breaks before any byte of an answer was probabl
 server while the request was under way: reads are repeated once on a new connection, writes are not,
 because "probably" is not "certainly".
 
-Bounds  `limit` connections, streams included; an idle one is given up after IDLE_S_MAX, before
-        servers and balancers do so; `answer_bytes_max` of a whole answer.
+Bounds  `limit` connections, streams included, OPENING_MAX of them opened at a time if there is a
+        limit; an idle one is given up after IDLE_S_MAX, before servers and balancers do so;
+        `answer_bytes_max` of a whole answer.
 """
 
 import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from math import inf
 from typing import Final
 
 from asched.edge.client.connection import Connection, LiveStream
@@ -38,6 +40,9 @@ from asched.edge.client.transport import (
 
 #: Cloud load balancers close idle connections after 60 s and more; Go's default client after 90 s.
 IDLE_S_MAX: Final = 50.0
+#: A handshake costs both sides as much as a request: a burst that finds no connection waits for
+#: those that are being opened, and for what they free, rather than for one of its own each.
+OPENING_MAX: Final = 8
 #: Closing waits for the transports to notice, so that none outlives the loop.
 CLOSE_S_MAX: Final = 1.0
 
@@ -224,11 +229,16 @@ class FastTransport(StreamingTransport):
             connection = None if fresh else self._take_idle()
             if connection is not None:
                 return connection
-            if len(self._open) + self._opening < self._limit:
+            if self._may_open():
                 return await self._connect(deadline_s)
             if fresh and self._idle:
                 self._idle.pop(0).abort()
             await self._wait_for_turn(deadline_s)
+
+    def _may_open(self) -> bool:
+        if self._limit == inf:
+            return True
+        return self._opening < OPENING_MAX and len(self._open) + self._opening < self._limit
 
     def _take_idle(self) -> Connection | None:
         """The one used last, because it is the least likely to have been closed."""

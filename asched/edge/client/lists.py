@@ -8,6 +8,7 @@ Bounds  PART objects, or a MiB of a body, make a part.
 
 import asyncio
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from typing import Final, NamedTuple
 
 from asched.core.model.kinds import POD, Kind
@@ -21,6 +22,7 @@ from asched.edge.client.errors import (
     NotFound,
     Status,
     TooManyRequests,
+    TransportError,
     Unauthorized,
     api_error,
     read_status,
@@ -40,6 +42,8 @@ PAGE_TIMEOUT_S: Final = 65.0
 INITIAL_SILENCE_S: Final = 10.0
 #: Objects that are handed on together. A guess: some 10 ms of deciding work.
 PART: Final = 512
+#: A stream that begins with an ERROR ends with it, and its connection serves the list that follows.
+ERROR_END_S: Final = 0.2
 #: Whatever the server has in memory will do; "" is the newest instead.
 ANY_VERSION: Final = "0"
 
@@ -131,6 +135,7 @@ class Lister:
             sights = await self._sights(reading)
             for at, sight in enumerate(sights):
                 if sight.type == codec.ERROR:
+                    await _ended(reading)
                     raise _initial_error(sight.status or Status())
                 if sight.type == codec.BOOKMARK:
                     if codec.is_initial_end(sight):
@@ -210,6 +215,14 @@ class Lister:
             self._heard()
             return reply.body
         raise _refused(reply.status, reply.body, reply.header("Retry-After"))
+
+
+async def _ended(reading: LineReader) -> None:
+    """Read on to the end, if it comes."""
+    with suppress(TimeoutError, TransportError):
+        async with asyncio.timeout(ERROR_END_S):
+            while await reading.next() is not None:
+                pass
 
 
 def _initial_error(status: Status) -> Exception:

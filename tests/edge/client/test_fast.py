@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from asched.edge.client import fast
 from asched.edge.client.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
 from asched.edge.client.fast import FastTransport
 from tests.edge.client.scripted import reply
@@ -26,6 +27,43 @@ async def test_a_fast_pool_never_opens_more_than_its_limit(server, session):
     assert {answer.status for answer in await asyncio.gather(*tasks)} == {200}
     assert server.connection_count == 3
     assert len(server.seen) == 10
+
+
+async def test_a_burst_opens_few_connections_at_a_time_and_uses_those(server, session, monkeypatch):
+    """A handshake costs as much as a request: what finds none free waits for who is faster."""
+    pool = session.pool(64)
+    monkeypatch.setattr(fast, "OPENING_MAX", 2)
+    opening, most = pool._connect, 0
+
+    async def counted(deadline_s):
+        nonlocal most
+        most = max(most, pool._opening + 1)
+        return await opening(deadline_s)
+
+    monkeypatch.setattr(pool, "_connect", counted)
+    tasks = [asyncio.ensure_future(pool.request("POST", "/", b"{}")) for _ in range(64)]
+    assert {answer.status for answer in await asyncio.gather(*tasks)} == {200}
+
+    assert most == 2
+    assert server.connection_count < 64
+
+
+async def test_streams_do_not_wait_for_each_others_connections(server, session, monkeypatch):
+    """Each keeps its own for minutes."""
+    monkeypatch.setattr(fast, "OPENING_MAX", 1)
+
+    async def held(_seen, _wire):
+        await asyncio.Event().wait()
+
+    server.handler = held
+    tasks = [asyncio.ensure_future(session.general.request("GET", "/")) for _ in range(5)]
+    assert session.general._opening == 0
+    await asyncio.sleep(0)
+    assert session.general._opening == 5
+    await server.has_seen(5)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def test_a_fast_pool_without_a_free_connection_sends_nothing(server, session):
@@ -91,8 +129,6 @@ async def test_a_connection_closed_while_idle_is_not_used_again(server, session)
 
 
 async def test_a_server_that_closes_at_once_has_been_sent_nothing(session, server, monkeypatch):
-    from asched.edge.client import fast
-
     monkeypatch.setattr(fast.Connection, "is_open", property(lambda _self: False))
     pool = session.pool(1)
     with pytest.raises(ConnectFailed, match="closed the connection at once"):
