@@ -207,6 +207,10 @@ def _reasons(reasons: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _now(now: Mapping[str, Any]) -> Iterator[str]:
+    if "error" in now:
+        says = "the node says" if now["nodes"] == 1 else f"the {now['nodes']} nodes say"
+        yield f"now: what {says} of it could not be told: {now['error']}"
+        return
     if "preFilter" in now:
         yield f"now: {now['plugin']} rules out all {now['nodes']} nodes: {now['preFilter']}"
         return

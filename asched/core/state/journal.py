@@ -13,7 +13,7 @@ Bounds  STEPS_MAX steps, and BYTES_MAX of objects that nobody else holds any mor
 
 from collections import deque
 from collections.abc import Iterator
-from itertools import islice
+from itertools import islice, starmap
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -98,6 +98,7 @@ class Journal:
         return position >= self.end - len(self._steps)
 
     def since(self, position: int) -> Iterator[Step]:
-        """The steps since a position, the newest first."""
-        for step in islice(reversed(self._steps), self.end - position):
-            yield Step(*step)
+        """The steps since a position, the newest first; those that come meanwhile are not among
+        them.
+        """
+        return starmap(Step, list(islice(reversed(self._steps), self.end - position)))

@@ -44,7 +44,7 @@ class Debugger:
         try:
             await self.compare()
             await self.count_again()
-            self.dump()
+            await self.dump()
         finally:
             self._is_busy = False
 
@@ -72,11 +72,14 @@ class Debugger:
         extra = {"mismatches": len(findings), "tookS": round(counter_s() - started_s, 3)}
         log.info("recount finished", extra=extra)
 
-    def dump(self) -> None:
+    async def dump(self) -> None:
         """Log the columns and the queue."""
-        for node in self._inspection.cache_dump()["nodes"]:
-            log.info("Dump of cached NodeInfo", extra=_extra(node))
-        log.info("Dump of scheduling queue", extra=_extra(self._inspection.queue_dump()))
+        async for name, some in self._inspection.cache_dump():
+            for node in some if name == "nodes" else ():
+                log.info("Dump of cached NodeInfo", extra=_extra(node))
+        async for name, some in self._inspection.queue_dump():
+            if some:
+                log.info("Dump of scheduling queue", extra={name: some})
 
 
 async def _settled(cluster: Cluster) -> bool:

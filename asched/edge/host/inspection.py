@@ -5,7 +5,8 @@ in a thread is copied first.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -16,9 +17,11 @@ from asched.core.cycle.decided import read
 from asched.core.cycle.history import Line
 from asched.core.explain import against, changes, groups, shortfalls, ways, words
 from asched.core.framework.runner import Runner
+from asched.core.framework.status import PointError
 from asched.core.model.pod import Pod
 from asched.core.queue.queued import QueuedPod
 from asched.core.queue.unschedulable import equals_of
+from asched.core.state.budget import OutOfTurn
 from asched.core.state.pod_groups import group_key
 from asched.core.state.pods import PodInfo
 from asched.edge.host.audit.auditor import Auditor
@@ -26,10 +29,12 @@ from asched.edge.host.loops import Scheduler
 from asched.edge.host.past import Past
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.host.view import holds, starts
-from asched.edge.host.view.slices import linked
+from asched.edge.host.view.slices import in_slices, in_turns, linked
 
 #: Nodes named in an explanation, the nearest misses first.
 MISSES_MAX: Final = 10
+#: Of a dump, each with some hundred pods: a few milliseconds.
+NODES_AT_ONCE: Final = 64
 
 
 class Inspection:
@@ -64,24 +69,29 @@ class Inspection:
 
     # --- dumps -----------------------------------------------------------------------------------
 
-    def queue_dump(self) -> Mapping[str, Any]:
-        listing = self._context.queue.places.listing()
-        lanes = {name: [_queued(q) for q in pods] for name, pods in listing._asdict().items()}
-        in_flight = [_queued(queued) for queued in self._context.queue.in_flight.pods()]
-        return {**lanes, "inFlight": in_flight}
+    async def queue_dump(self) -> AsyncIterator[tuple[str, list[Any]]]:
+        lanes = self._context.queue.places.listing()._asdict()
+        for name, waiting in {**lanes, "inFlight": self._context.queue.in_flight.pods()}.items():
+            yield name, []
+            async for some in in_slices(waiting):
+                yield name, [_queued(queued) for queued in some]
 
-    def cache_dump(self) -> Mapping[str, Any]:
+    async def cache_dump(self) -> AsyncIterator[tuple[str, list[Any]]]:
         cluster = self._context.cluster
-        assumed = [i.pod.key for i in list(cluster.placed.values()) if i.assumed]
-        return {
-            "nodes": [self._node(row) for row in cluster.nodes.row_of.values()],
-            "assumedPods": sorted(assumed),
-        }
+        yield "nodes", []
+        async for rows in in_slices(list(cluster.nodes.row_of.values()), NODES_AT_ONCE):
+            yield "nodes", [node for row in rows if (node := self._node(row)) is not None]
+        assumed = list[str]()
+        async for infos in in_slices(list(cluster.placed.values())):
+            assumed += [info.pod.key for info in infos if info.assumed]
+        yield "assumedPods", sorted(assumed)
 
-    def _node(self, row: int) -> Mapping[str, Any]:
+    def _node(self, row: int) -> Mapping[str, Any] | None:
+        """None if it went meanwhile."""
         cluster = self._context.cluster
-        node = cluster.nodes.node_at[row]
-        assert node is not None
+        node = cluster.nodes.node_at[row] if row < cluster.nodes.height else None
+        if node is None:
+            return None
         return {
             "name": node.metadata.name,
             "allocatable": dict(node.status.allocatable or {}),
@@ -140,7 +150,7 @@ class Inspection:
         """How each node looks at a waiting pod now, what is missing, and what would help."""
         cluster = self._context.cluster
         info = cluster.classes.info_of(pod)
-        found: dict[str, Any] = {"now": _verdicts_now(info, runner)}
+        found: dict[str, Any] = {"now": await _verdicts_now(info, runner)}
         company = groups.company_of(cluster, pod, self._equals(pod))
         needed = 1 if company is None else company.needed
         if found["now"].get("feasible") and needed == 1:
@@ -215,11 +225,20 @@ def _line(line: Line) -> dict[str, Any]:
     return told
 
 
-def _verdicts_now(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
+async def _verdicts_now(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
     """What each filter says of each node as the columns stand, without deciding anything."""
-    nodes = runner.cluster.nodes
-    if not nodes.count:
+    count = runner.cluster.nodes.count
+    if not count:
         return {"nodes": 0}
+    try:
+        return await in_turns(runner.cluster.budget, partial(_verdicts, info, runner))
+    except (OutOfTurn, PointError) as error:
+        return {"nodes": count, "error": str(error)}
+
+
+def _verdicts(info: PodInfo, runner: Runner) -> Mapping[str, Any]:
+    """Raises OutOfTurn, PointError."""
+    nodes = runner.cluster.nodes
     state = runner.cache.state_of(info)
     outcome = state.update(info)
     if outcome.rejection is not None:

@@ -7,12 +7,15 @@ Whether that is what the decision saw is checked by what was kept of it: the cho
 to the same score, and as many nodes must fit. Extenders, sampling, promises to waiting pods and
 held room are no part of it; where one of them played a part, the check says so.
 
-Bounds  one at a time; SLICE objects between two turns of the deciding loop.
+Bounds  one at a time; SLICE objects between two turns of the deciding loop, and its budget's slices
+        for the judgement.
 """
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final
+from functools import partial
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from msgspec.structs import replace
@@ -23,9 +26,12 @@ from asched.core.cycle.decided import scores_told
 from asched.core.framework.runner import Runner
 from asched.core.framework.status import PointError
 from asched.core.model.kinds import NODE, POD, Kind
+from asched.core.model.node import Node
 from asched.core.model.pod import Pod
+from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
+from asched.core.state.journal import Step
 from asched.edge.host.assemble import BUILD_ERRORS, Parts, build_runners
 from asched.edge.host.user_plugins.catalogue import Catalogue
 from asched.edge.host.view import slices
@@ -38,7 +44,7 @@ OTHERWISE: Final = (
     " or another configuration played a part"
 )
 #: What may go wrong with plugins that are made anew.
-FAILURES: Final[tuple[type[Exception], ...]] = (*BUILD_ERRORS, PointError)
+FAILURES: Final[tuple[type[Exception], ...]] = (*BUILD_ERRORS, PointError, OutOfTurn)
 
 Told = dict[str, Any]
 
@@ -62,10 +68,11 @@ class Past:
         it.
         """
         async with self._one_at_a_time:
-            if not self._context.cluster.journal.remembers(chosen["position"]):
-                return {"unknown": FORGOTTEN}
             parts = Parts.fresh()
-            await _build(parts.cluster, _as_it_was(self._context, chosen["position"], pod))
+            then = await _as_it_was(self._context, chosen["position"])
+            if then is None:
+                return {"unknown": FORGOTTEN}
+            await _build(parts.cluster, then, pod)
             try:
                 runners = build_runners(
                     replace(configuration, extenders=()),
@@ -76,45 +83,71 @@ class Past:
                 runner = runners.get(pod.spec.scheduler_name)
                 if runner is None:
                     return {"unknown": f"there is no profile {pod.spec.scheduler_name} now"}
-                return _judged(runner, pod, node, chosen)
+                judged = partial(_judged, runner, pod, node, chosen)
+                return await slices.in_turns(parts.cluster.budget, judged)
             except FAILURES as error:
                 return {"unknown": str(error)}
 
 
-def _as_it_was(context: SchedulerContext, position: int, pod: Pod) -> list[Seen]:
-    """Everything that rules read, as of a position of the journal, without the pod."""
-    cluster = context.cluster
-    placed = {uid: (info.pod, info.node_name) for uid, info in cluster.placed.items()}
-    nodes = {node.name: node for _, node in cluster.nodes.nodes()}
-    others: dict[str, tuple[Kind, dict[str, Any]]] = {}
+class Then(NamedTuple):
+    """Everything that rules read, as it was: nodes by name, placed pods by uid with their nodes,
+    and all other kinds, objects by key.
+    """
+
+    nodes: dict[str, Node]
+    placed: dict[str, tuple[Pod, str]]
+    others: dict[str, tuple[Kind, dict[str, Any]]]
+
+    def before(self, step: Step) -> None:
+        """Go back over a step."""
+        known: dict[str, Any]
+        before = step.before
+        if step.kind is POD:
+            known, before = self.placed, before and (before, step.node)
+        elif step.kind is NODE:
+            known = self.nodes
+        else:
+            _, known = self.others.setdefault(step.kind.resource, (step.kind, {}))
+        if before is None:
+            known.pop(step.key, None)
+        else:
+            known[step.key] = before
+
+
+async def _as_it_was(context: SchedulerContext, position: int) -> Then | None:
+    """As of a position of the journal; None if that was forgotten. Whatever moves while this reads
+    is a step of the journal that is gone back over in the end.
+    """
+    cluster, others = context.cluster, dict[str, tuple[Kind, dict[str, Any]]]()
     for kind in context.kinds:
         if kind not in (POD, NODE):
             others[kind.resource] = (kind, dict(cluster.all(kind)))
-    for step in cluster.journal.since(position):
-        before, key = step.before, step.key
-        known: dict[str, Any]
-        if step.kind is POD:
-            known, before = placed, before and (before, step.node)
-        elif step.kind is NODE:
-            known = nodes
-        else:
-            _, known = others.setdefault(step.kind.resource, (step.kind, {}))
-        if before is None:
-            known.pop(key, None)
-        else:
-            known[key] = before
-    placed.pop(pod.uid, None)
-    return [
-        *(Seen(NODE, node) for node in nodes.values()),
-        *(Seen(kind, obj) for kind, objects in others.values() for obj in objects.values()),
-        *(Seen(POD, one.on(where)) for one, where in placed.values()),
-    ]
+    then = Then({node.name: node for _, node in cluster.nodes.nodes()}, {}, others)
+    async for some in slices.in_slices(list(cluster.placed.items())):
+        then.placed.update((uid, (info.pod, info.node_name)) for uid, info in some)
+    if not cluster.journal.remembers(position):
+        return None
+    steps = cluster.journal.since(position)
+    while part := list(islice(steps, slices.SLICE)):
+        for step in part:
+            then.before(step)
+        await asyncio.sleep(0)
+    return then
 
 
-async def _build(cluster: Cluster, facts: list[Seen]) -> None:
-    async for part in slices.in_slices(facts, SLICE):
-        for fact in part:
-            cluster.apply(fact)
+async def _build(cluster: Cluster, then: Then, pod: Pod) -> None:
+    """Tell a fresh cluster of everything but the pod."""
+    objects = [(kind, obj) for kind, known in then.others.values() for obj in known.values()]
+    async for nodes in slices.in_slices(list(then.nodes.values()), SLICE):
+        for node in nodes:
+            cluster.apply(Seen(NODE, node))
+    async for some in slices.in_slices(objects, SLICE):
+        for kind, obj in some:
+            cluster.apply(Seen(kind, obj))
+    async for placed in slices.in_slices(list(then.placed.values()), SLICE):
+        for one, where in placed:
+            if one.uid != pod.uid:
+                cluster.apply(Seen(POD, one.on(where)))
 
 
 def _judged(runner: Runner, pod: Pod, node: str, chosen: Mapping[str, Any]) -> Told:

@@ -3,7 +3,7 @@
 `edge/host` implements them; a test may answer from a table.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Protocol
 
 from asched.core.model.pod import Pod
@@ -21,11 +21,11 @@ class Inspector(Protocol):
     def pods(self) -> Iterable[Pod]:
         """Every pod, placed or not, as last seen."""
 
-    def queue_dump(self) -> Mapping[str, Any]:
-        """Who waits where."""
+    def queue_dump(self) -> AsyncIterator[tuple[str, list[Any]]]:
+        """Who waits where: (place, some of those in it), and so on."""
 
-    def cache_dump(self) -> Mapping[str, Any]:
-        """Nodes with what is counted on them."""
+    def cache_dump(self) -> AsyncIterator[tuple[str, list[Any]]]:
+        """Nodes with what is counted on them, in the same manner."""
 
     def shadow(self) -> Mapping[str, Any] | None:
         """How the decisions of a shadowed scheduler compare with ours; None if none is shadowed."""

@@ -1,5 +1,6 @@
 """What another node came to at a decision: told later as it was seen then."""
 
+import asyncio
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -14,8 +15,10 @@ from asched.core.framework.runner import Decision
 from asched.core.model.kinds import NODE
 from asched.core.state import journal
 from asched.core.state.facts import Gone, Seen
+from asched.edge.host import past
 from asched.edge.host.past import FORGOTTEN, Past
 from asched.edge.host.user_plugins.catalogue import Catalogue
+from asched.edge.host.view import slices
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
 from tests.core.cycle.playbook import Play
 
@@ -76,17 +79,21 @@ class World:
                 self.play.bound(bind)
                 self.bound[bind.pod.name] = pod.on(bind.node)
                 self.play.see(pod.on(bind.node).metadata(resourceVersion="2"))
-            roll = self.rng.random()
-            if roll < 0.3 and self.bound:
-                gone = self.rng.choice(sorted(self.bound))
-                if gone != f"p{number}":
-                    self.play.lose(self.bound.pop(gone))
-            elif roll < 0.45:
-                name = self.rng.choice(self.nodes)
-                self.play.turn(Seen(NODE, random_node(self.rng, name).build()))
-            elif roll < 0.5:
-                name = self.rng.choice(self.nodes)
-                self.play.turn(Gone(NODE, a_node(name).build()))
+            self.shake(f"p{number}")
+
+    def shake(self, staying: str = "") -> None:
+        """Maybe a pod goes, or a node changes or goes."""
+        roll = self.rng.random()
+        if roll < 0.3 and self.bound:
+            gone = self.rng.choice(sorted(self.bound))
+            if gone != staying:
+                self.play.lose(self.bound.pop(gone))
+        elif roll < 0.45:
+            name = self.rng.choice(self.nodes)
+            self.play.turn(Seen(NODE, random_node(self.rng, name).build()))
+        elif roll < 0.5:
+            name = self.rng.choice(self.nodes)
+            self.play.turn(Gone(NODE, a_node(name).build()))
 
     def kept(self) -> Iterator[tuple[PodBuilder, dict[str, Any]]]:
         """Decisions that are kept, about pods that are still there."""
@@ -98,9 +105,10 @@ class World:
             yield pod, chosen.told()
 
     async def against(self, pod: PodBuilder, node: str, chosen: dict[str, Any]) -> dict[str, Any]:
-        past = Past(self.play.machine.context)
         seen = self.play.parts.cluster.pods_seen[f"default/{pod.json['metadata']['name']}"]
-        return await past.against(configuration({}), Catalogue(), seen, node, chosen)
+        return await Past(self.play.machine.context).against(
+            configuration({}), Catalogue(), seen, node, chosen
+        )
 
 
 async def test_what_is_told_is_what_the_decision_saw() -> None:
@@ -124,6 +132,35 @@ async def test_what_is_told_is_what_the_decision_saw() -> None:
             told_exactly += 1
     assert told_exactly > 60
     assert differing > 20
+
+
+async def test_what_moves_while_it_is_read_changes_nothing(monkeypatch: Any) -> None:
+    monkeypatch.setattr(slices, "SLICE", 2)
+    monkeypatch.setattr(past, "SLICE", 2)
+    worlds, told_while_moving = [World(seed) for seed in (5, 6)], 0
+    for one in worlds:
+        one.live(40)
+    decisions = [(one, *kept) for one in worlds for kept in one.kept()]
+    for world, pod, chosen in decisions:
+        name = pod.json["metadata"]["name"]
+        if (truth := world.truth.get(f"default/{name}")) is None:
+            continue
+        node = world.rng.choice(world.nodes)
+        if (seen := world.play.parts.cluster.pods_seen.get(f"default/{name}")) is None:
+            continue
+        asked = Past(world.play.machine.context).against(
+            configuration({}), Catalogue(), seen, node, chosen
+        )
+        task, end = asyncio.create_task(asked), world.play.parts.cluster.journal.end
+        while not task.done():
+            await asyncio.sleep(0)
+            if world.rng.random() < 0.2:
+                world.shake()
+        told, moved = await task, world.play.parts.cluster.journal.end - end
+        assert told["exact"], (name, told)
+        assert told.get("score") == truth.get(node)
+        told_while_moving += moved > 0
+    assert told_while_moving > 10
 
 
 async def test_suppositions_leave_nothing_in_the_journal() -> None:

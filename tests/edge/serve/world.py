@@ -84,11 +84,12 @@ class Glass:
     def pods(self):
         return self.known_pods
 
-    def queue_dump(self):
-        return {"active": []}
+    async def queue_dump(self):
+        for part in self.told.get("queue", [("active", [])]):
+            yield part
 
-    def cache_dump(self):
-        return {"nodes": []}
+    async def cache_dump(self):
+        yield "nodes", []
 
     def shadow(self):
         return self.told.get("shadow", {})

@@ -2,13 +2,16 @@
 
 What is gone through is copied first (100,000 references take a millisecond); what it refers to may
 move meanwhile, so a figure may be as old as the look took.
+
+Bounds  SLICES_MAX of the budget's slices for what one pod costs, as an attempt has them.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Final, TypeVar
 
 from asched.core.cycle.history import Histories
+from asched.core.state.budget import SLICES_MAX, TOO_MUCH, Budget, OutOfTurn
 
 T = TypeVar("T")
 
@@ -32,3 +35,19 @@ async def linked(histories: Histories) -> Histories:
     while histories.link():  # noqa: ASYNC110 - the others' turn: there is no event to wait for
         await asyncio.sleep(0)
     return histories
+
+
+async def in_turns(budget: Budget, work: Callable[[], T]) -> T:
+    """What comes of work that asks the budget: begun anew in slice after slice until it comes to
+    its end, as an attempt is. Raises OutOfTurn if it never does.
+    """
+    for _ in range(SLICES_MAX):
+        budget.open()
+        try:
+            return work()
+        except OutOfTurn:
+            pass
+        finally:
+            budget.close()
+        await asyncio.sleep(0)
+    raise OutOfTurn(TOO_MUCH)

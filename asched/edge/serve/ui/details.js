@@ -47,6 +47,7 @@ function podDetails(told) {
 }
 
 function nowWords(now) {
+  if (now.error) return [el("h3", {}, "Now"), el("p", {}, `What the nodes say of it could not be told: ${now.error}`)];
   if (now.preFilter) return [el("h3", {}, "Now"), el("p", {}, `${now.plugin} rules out all ${number(now.nodes)} nodes: ${now.preFilter}`)];
   if (!now.nodes) return [el("h3", {}, "Now"), el("p", {}, "The cluster has no nodes.")];
   const steps = now.funnel.filter((step) => step.of !== step.left).map((step) => [step.plugin, number(step.of - step.left), number(step.left)]);
