@@ -45,7 +45,7 @@ UNREAD: Final = {"annotation", "returns", "decorator_list"}
 #: A mistake with which tests take so many times as long, and this much more, hangs: it is noticed.
 PATIENCE, MORE_S = 5, 3
 #: So many tests that run a line, the quickest, have to do.
-TESTS_MAX = 100
+TESTS_MAX = 400
 
 
 class Mistake(NamedTuple):

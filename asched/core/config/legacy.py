@@ -216,11 +216,13 @@ def _strategies(
 ) -> None:
     """v1beta1's three score plugins to the one strategy of NodeResourcesFit."""
     score = points.get("score") or {}
+    if not isinstance(score, Mapping):
+        return  # decoding will complain
     here = (*path, "plugins", "score")
     disabled = _names(score, "disabled")
     chosen = {
         str(entry["name"]): entry.get("weight") or 1
-        for _, entry in named(score.get("enabled") if isinstance(score, Mapping) else None)
+        for _, entry in named(score.get("enabled"))
         if entry.get("name") in STRATEGY_PLUGINS
     }
     if not {ALL_PLUGINS, DEFAULT_STRATEGY_PLUGIN} & set(disabled):
@@ -243,12 +245,14 @@ def _strategies(
             _set_strategy(configs, name, own.get(name, {}).get("args") or {})
             text = f"{name} became {names.NODE_RESOURCES_FIT}, {STRATEGY_PLUGINS[name]}"
             draft.changed(here, text)
+        elif name in _names(score, "enabled"):
+            draft.kept(here, f"{name} is what {names.NODE_RESOURCES_FIT} does by default")
     if not chosen and ALL_PLUGINS not in disabled:
         off.append({"name": names.NODE_RESOURCES_FIT})
         draft.changed(here, f"{DEFAULT_STRATEGY_PLUGIN} was off, so {names.NODE_RESOURCES_FIT} is")
     lists = {"enabled": enabled, "disabled": off}
-    if enabled or off:
-        points["score"] = {name: entries for name, entries in lists.items() if entries}
+    odd = {key: value for key, value in score.items() if not isinstance(value, list)}
+    points["score"] = {**{name: entries for name, entries in lists.items() if entries}, **odd}
 
 
 def _set_strategy(configs: list[dict[str, Any]], plugin: str, args: Mapping[str, Any]) -> None:

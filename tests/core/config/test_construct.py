@@ -1,6 +1,8 @@
 from typing import Any
 
-from asched.core.config.args import NodeResourcesFitArgs
+import pytest
+
+from asched.core.config.args import InterPodAffinityArgs, NodeResourcesFitArgs
 from asched.core.config.construct import construct, election_faults
 from asched.core.config.defaults import configuration
 from asched.core.config.problem import as_upstream
@@ -30,10 +32,12 @@ def test_resources_an_extender_counts_replace_the_users() -> None:
     document = {"extenders": [{"managedResources": managed}], "profiles": profiles}
     built, _ = construct(configuration(document), IN_TREE_POINTS)
     assert built is not None
+    assert [profile.scheduler_name for profile in built.configuration.profiles] == ["a", "b"]
     for profile in built.configuration.profiles:
         args = profile.plugin_config["NodeResourcesFit"]
         assert isinstance(args, NodeResourcesFitArgs)
         assert args.ignored_resources == ("a.b/c",)
+        assert profile.plugin_config["InterPodAffinity"] == InterPodAffinityArgs()
 
 
 def test_such_an_extender_needs_a_profile_that_fits_resources() -> None:
@@ -96,3 +100,34 @@ def test_the_elector_wants_room_for_late_renewals() -> None:
         "couldn't create leader elector: leaseDuration must be greater than renewDeadline"
     ]
     assert faults(leaderElect=False, retryPeriod=9_000_000_000) == []
+
+
+@pytest.mark.parametrize(
+    ("lease_ns", "renew_ns", "retry_ns", "refused"),
+    [
+        (11, 10, 8, ""),
+        (10, 10, 8, "leaseDuration"),
+        (12, 11, 9, ""),  # 9 x 1.2 are 10 whole ones, as Go cuts them
+        (12, 10, 9, "renewDeadline"),
+    ],
+)
+def test_equal_times_are_none_that_the_elector_takes(
+    lease_ns: int, renew_ns: int, retry_ns: int, refused: str
+) -> None:
+    times = {"leaseDuration": lease_ns, "renewDeadline": renew_ns, "retryPeriod": retry_ns}
+    found = election_faults(configuration({"leaderElection": times}))
+    assert [problem.path for problem in found] == ([("leaderElection", refused)] if refused else [])
+
+
+def test_the_last_profile_is_blamed_for_sorting_otherwise() -> None:
+    """Upstream compares each new one with the first when it is made."""
+    points = {**IN_TREE_POINTS, "Mine": frozenset({"queueSort"})}
+    other = {"enabled": [{"name": "Mine"}], "disabled": [{"name": "*"}]}
+    profiles = [{"schedulerName": name} for name in "abc"]
+    profiles[2]["plugins"] = {"queueSort": other}  # type: ignore[assignment]
+    _, problems = construct(configuration({"profiles": profiles}), points)
+    assert [problem.path for problem in problems] == [("profiles", 2)]
+    assert (
+        'different queue sort plugins for profile "c": "Mine", first: "PrioritySort"'
+        in (as_upstream(problems)[0])
+    )

@@ -212,10 +212,36 @@ def test_the_internal_version_knows_no_fields() -> None:
     assert texts(twice) == ('duplicate field "kind"',)
 
 
+@pytest.mark.parametrize(
+    ("version", "kind", "hint"),
+    [
+        ("kubescheduler.config.k8s.io/v1beta2", KIND, "an old version"),
+        ("kubescheduler.config.k8s.io/v1beta2", "Policy", "an old version"),
+        ("v1", "Policy", "a legacy Policy"),
+        (API_VERSION, "Policy", "a legacy Policy"),
+        (API_VERSION, KIND.lower(), f'did you mean "{KIND}"?'),
+        ("example.com/v1", KIND, ""),
+        ("v1", "ConfigMap", ""),
+    ],
+)
+def test_a_document_of_another_kind_is_told_what_to_do(version: str, kind: str, hint: str) -> None:
+    (problem,) = decode({"apiVersion": version, "kind": kind}, "")[1]
+    assert problem.hint.startswith(hint)
+    assert bool(problem.hint) is bool(hint)
+
+
 def test_words_that_yaml_reads_as_something_else_get_a_hint() -> None:
-    document = doc(leaderElection={"resourceName": True}, parallelism="8", enableProfiling="often")
+    rates = {"qps": "0.5", "burst": True}
+    document = doc(
+        leaderElection={"resourceName": True},
+        clientConnection=rates,
+        parallelism="8",
+        enableProfiling="often",
+    )
     assert [problem.hint for problem in decode(document, "")[1]] == [
         "put it in quotes: as it stands it is a bool",
+        "write it without quotes",
+        "",
         "write it without quotes",
         "",
     ]

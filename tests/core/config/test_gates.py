@@ -16,6 +16,10 @@ from asched.core.config.gates import (
 )
 from tests.shared import shared_path
 
+MIXED = (
+    "set kube feature gates with default empty prefix or kube: prefix consistently, do not mix use"
+)
+
 
 def test_every_recorded_gate_is_known_with_its_stage_and_default() -> None:
     path = shared_path("outside/flags/feature_gates.json")
@@ -124,15 +128,14 @@ def test_a_group_does_not_bring_in_what_is_not_implemented() -> None:
             ),
         ),
         ("x", "missing bool value for x"),
+        ("wardle:x=true,kube:y=true,x=true", MIXED),
+        ("x=true,kube:x=true", MIXED),
         ("wardle:x=true", "component not registered: wardle"),
         ("a:b:c=true", "component not registered: a"),
         ("kube:1.36", "missing bool value for 1.36"),
         (
             "GenericWorkload=true,kube:GenericWorkload=false",
-            (
-                "set kube feature gates with default empty prefix or kube: prefix consistently, do "
-                "not mix use"
-            ),
+            MIXED,
         ),
         (
             "NodeDeclaredFeatures=maybe",
@@ -159,7 +162,7 @@ def test_all_orphans_are_named() -> None:
 def test_an_unknown_gate_and_an_alpha_gate_are_warnings() -> None:
     gates = parse(["NoSuchGate=true", "StorageCapacityScoring=true"])
     assert gates.warnings[0] == "unrecognized feature gate: NoSuchGate"
-    assert "StorageCapacityScoring" in gates.warnings[1]
+    assert gates.warnings[1].endswith("this is unsupported: features=[StorageCapacityScoring]")
 
 
 def test_booleans_are_gos() -> None:

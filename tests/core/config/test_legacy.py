@@ -5,7 +5,7 @@ import pytest
 from asched.core.config.construct import construct
 from asched.core.config.decode import decode
 from asched.core.config.defaults import configuration
-from asched.core.config.legacy import is_legacy, translate, version_of
+from asched.core.config.legacy import STRATEGY_PLUGINS, VERSIONS, is_legacy, translate, version_of
 from asched.core.config.merge import ResolvedProfile
 from asched.core.config.replaced import ADVICE, SUCCESSORS
 from asched.core.config.translation import Fate, Translation
@@ -46,6 +46,7 @@ def test_three_old_versions_and_the_policy_are_known() -> None:
         "",
     ]
     assert is_legacy({"kind": "Policy", "apiVersion": "v1"})
+    assert all(is_legacy(old(version)) for version in VERSIONS)
     assert not is_legacy(old("v1"))
     assert not is_legacy(None)
     assert set(SUCCESSORS.values()) <= set(IN_TREE_POINTS)
@@ -100,6 +101,7 @@ def test_the_three_plugins_of_capacity_become_one_strategy() -> None:
     assert fit.scoring_strategy.type == "MostAllocated"
     assert [(r.name, r.weight) for r in fit.scoring_strategy.resources] == [("cpu", 3)]
     assert weights(resolved)["NodeResourcesFit"] == 4
+    assert STRATEGY_PLUGINS.keys().isdisjoint(resolved.profile.plugin_config)
 
 
 def test_no_scoring_by_capacity_stays_none() -> None:
@@ -151,3 +153,66 @@ def test_what_a_process_says_names_only_what_is_lost() -> None:
     head, *lost = translation.notes_for_run
     assert head.startswith("KubeSchedulerConfiguration v1beta1 is read as v1")
     assert len(lost) == 1
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_every_field_of_an_old_file_is_named_once_whatever_became_of_it(version: str) -> None:
+    fields = {"parallelism": 8, "clientConnection": {}, "profiles": [{"schedulerName": "a"}]}
+    lock = {"leaderElection": {"resourceLock": "endpoints"}, "extenders": []}
+    translation = translate(old(version, **fields, **lock), IN_TREE_POINTS)
+    named = [note.path[0] for note in translation.notes if note.path and len(note.path) < 3]
+    assert sorted(set(named) - {"profiles"}) == sorted(
+        ["apiVersion", "clientConnection", "extenders", "leaderElection", "parallelism"]
+    )
+    assert len(named) == len(set(named))
+
+
+DEFAULT = "NodeResourcesLeastAllocated"
+
+
+@pytest.mark.parametrize(
+    ("score", "config", "written"),
+    [
+        (None, None, None),
+        ([{"name": DEFAULT}], None, None),
+        ([{"name": DEFAULT, "weight": 1}], None, None),
+        ([{"name": DEFAULT, "weight": 3}], None, 3),
+        (None, [{"name": DEFAULT, "args": {"resources": [{"name": "x", "weight": 2}]}}], 1),
+    ],
+)
+def test_the_strategy_that_was_the_default_is_written_down_only_where_it_was_changed(
+    score: Any, config: Any, written: int | None
+) -> None:
+    translation = profile_of("v1beta1", {"score": {"enabled": score}} if score else None, config)
+    enabled = translation.document["profiles"][0]["plugins"]["score"]["enabled"]
+    ours = [entry["weight"] for entry in enabled if entry["name"] == "NodeResourcesFit"]
+    assert ours == ([written] if written else [])
+    resolved = loaded(translation)
+    assert weights(resolved)["NodeResourcesFit"] == (written or 1)
+    fit: Any = resolved.profile.plugin_config["NodeResourcesFit"]
+    assert fit.scoring_strategy.type == "LeastAllocated"
+    assert ("x" in [r.name for r in fit.scoring_strategy.resources]) is bool(config)
+
+
+def test_a_strategy_joins_the_args_that_are_there() -> None:
+    config = [
+        {"name": "NodeResourcesFit", "args": {"ignoredResources": ["a.b/c"]}},
+        {"name": "RequestedToCapacityRatio", "args": {"shape": [{"utilization": 0, "score": 5}]}},
+    ]
+    score = {"enabled": [{"name": "RequestedToCapacityRatio"}], "disabled": [{"name": DEFAULT}]}
+    fit: Any = loaded(profile_of("v1beta1", {"score": score}, config)).profile.plugin_config[
+        "NodeResourcesFit"
+    ]
+    assert fit.ignored_resources == ("a.b/c",)
+    assert fit.scoring_strategy.type == "RequestedToCapacityRatio"
+    (corner,) = fit.scoring_strategy.requested_to_capacity_ratio.shape
+    assert (corner.utilization, corner.score) == (0, 5)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize("score", [[1], "x", {"enabled": "x"}, {"disabled": 1}, {"more": {}}])
+def test_what_stands_where_a_list_should_is_left_for_decoding_to_refuse(
+    version: str, score: Any
+) -> None:
+    translation = profile_of(version, {"score": score})
+    assert decode(translation.document, "")[1]

@@ -2,6 +2,7 @@ import pytest
 
 from asched import names
 from asched.core.config.gates import DEFAULT_GATES
+from asched.core.config.in_tree import WHOLE
 from asched.core.config.merge import (
     ResolvedProfile,
     UnusableProfileError,
@@ -10,7 +11,13 @@ from asched.core.config.merge import (
     needed_plugins,
     resolve,
 )
-from asched.core.config.v1 import MULTI_POINT, KubeSchedulerProfile, PluginEntry, PluginSet
+from asched.core.config.v1 import (
+    MULTI_POINT,
+    POINTS,
+    KubeSchedulerProfile,
+    PluginEntry,
+    PluginSet,
+)
 from asched.core.plugins import IN_TREE_POINTS
 
 
@@ -167,3 +174,68 @@ def test_only_enabled_plugins_are_needed() -> None:
     )
     assert needed_plugins(profile) == ("DefaultBinder", "ImageLocality", "PrioritySort")
     assert interface_name("preFilter") == "PreFilterPlugin"
+
+
+def test_weights_add_up_to_what_64_bits_hold_and_no_further() -> None:
+    """100 points times each weight, one after the other, as upstream adds them."""
+    most = (2**63 - 1) // 100
+    both = BARE + " NodeAffinity:{} ImageLocality:{}"
+    assert order(resolved(multi=both.format(most - 1, 1)), "score")
+    for weights in ((most, 1), (most - 1, 2), (most + 1, 1)):
+        with pytest.raises(UnusableProfileError) as caught:
+            resolved(multi=both.format(*weights))
+        assert "could overflow" in caught.value.problems[0].text
+
+
+def test_what_is_wrong_first_is_told_alone() -> None:
+    """A profile that names an unknown plugin is not told that it sorts by none as well."""
+    with pytest.raises(UnusableProfileError) as caught:
+        resolved(multi="-*", filter="Nope")
+    assert [problem.text for problem in caught.value.problems] == [
+        'FilterPlugin "Nope" does not exist'
+    ]
+    with pytest.raises(UnusableProfileError) as caught:
+        resolved(filter="Nope", score="TaintToleration:-1")
+    assert len(caught.value.problems) == 1
+
+
+def test_a_plugin_that_stands_at_a_point_and_in_multi_point_runs_there_once() -> None:
+    assert order(resolved(multi=f"{BARE} NodePorts NodeName", filter="NodeName"), "filter") == (
+        "NodeName NodePorts"
+    )
+
+
+def test_a_fault_tells_where_in_the_file_it_stands() -> None:
+    for index in (0, 2):
+        profile = KubeSchedulerProfile(plugins=merge_defaults(sets(filter="Nope"), DEFAULT_GATES))
+        with pytest.raises(UnusableProfileError) as caught:
+            resolve(profile, IN_TREE_POINTS, index)
+        (problem,) = caught.value.problems
+        assert problem.path == ("profiles", index, "plugins", "filter", "enabled", 0, "name")
+
+
+def test_placements_are_made_by_one_plugin_at_most() -> None:
+    known = {**IN_TREE_POINTS, **dict.fromkeys("AB", frozenset({"placementGenerate"}))}
+
+    def made(plugins: str) -> ResolvedProfile:
+        merged = merge_defaults(sets(placementGenerate=f"{plugins} -*"), DEFAULT_GATES)
+        return resolve(KubeSchedulerProfile(plugins=merged), known)
+
+    assert order(made("A"), "placementGenerate") == "A"
+    with pytest.raises(UnusableProfileError, match="at most one placement generate plugin"):
+        made("A B")
+
+
+@pytest.mark.parametrize(("name", "points"), WHOLE.items())
+def test_a_plugin_that_works_at_certain_points_only_runs_at_these_and_goes_last(
+    name: str, points: frozenset[str]
+) -> None:
+    """Wherever it is switched on: half of it would be worse than nothing."""
+    others = {p: order(resolved(), p).split() for p in POINTS if p != "queueSort"}
+    at = sorted(IN_TREE_POINTS[name] - {"queueSort"})
+    for given in ({"multi": f"{name} -PrioritySort"}, *({point: name} for point in at)):
+        profile = resolved(**given)
+        for point, before in others.items():
+            now = [plugin.name for plugin in profile.at(point)]
+            assert (name in now) is (point in points), point
+            assert len(now) == len(before) + (point in points)

@@ -251,3 +251,41 @@ def test_an_api_version_in_an_extender_is_ignored_aloud() -> None:
     assert translation.notes_for_run[-1] == (
         "unsupported: extenders[0].apiVersion: an extender has none of its own; it is ignored"
     )
+
+
+def test_every_rule_of_a_policy_is_named_whatever_became_of_it() -> None:
+    priorities = [*PRIORITIES, *UNSUPPORTED_PRIORITIES, next(iter(STRATEGIES)), "Mine", "Nope"]
+    label = {"labelPreference": {"presence": True}}
+    policy = {
+        "predicates": [{"name": name} for name in (*PREDICATES, "Nope")],
+        "priorities": [
+            {"name": name, "weight": 1, **({"argument": label} if name == "Mine" else {})}
+            for name in priorities
+        ],
+        "hardPodAffinitySymmetricWeight": 3,
+        "alwaysCheckAllPredicates": True,
+        "extenders": [{"urlPrefix": "http://a"}],
+        "odd": 1,
+    }
+    translation = translate_policy({"kind": "Policy", **policy}, IN_TREE_POINTS)
+    told = [note.path[:2] for note in translation.notes if note.path]
+    told += [problem.path[:2] for problem in translation.problems]
+    places = [(half, n) for half in ("predicates", "priorities") for n in range(len(policy[half]))]  # type: ignore[arg-type]
+    rest = [(name,) for name in policy if name not in ("predicates", "priorities", "extenders")]
+    assert sorted(map(str, told)) == sorted(map(str, [*places, *rest, ("extenders", 0)]))
+    added = next(
+        config["args"]["addedAffinity"]
+        for config in translation.document["profiles"][0]["pluginConfig"]
+        if config["name"] == "NodeAffinity"
+    )
+    (preferred,) = added["preferredDuringSchedulingIgnoredDuringExecution"]
+    assert preferred["preference"]["matchExpressions"] == [{"key": "", "operator": "Exists"}]
+
+
+def test_a_strategy_by_its_name_that_has_a_function_is_that_function() -> None:
+    shape = [{"utilization": 0, "score": 0}]
+    argument = {"requestedToCapacityRatioArguments": {"shape": shape}}
+    for name in STRATEGIES:
+        given = [{"name": name, "weight": 1, "argument": argument}]
+        fit: Any = profile(priorities=given).profile.plugin_config["NodeResourcesFit"]
+        assert fit.scoring_strategy.type == "RequestedToCapacityRatio"

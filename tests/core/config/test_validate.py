@@ -1,6 +1,8 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from asched.core.config.defaults import configuration, internal_configuration
 from asched.core.config.validate import validate
@@ -194,6 +196,17 @@ def test_args_twice_are_refused_even_for_strangers() -> None:
             ],
         ),
         (
+            [{"managedResources": [{"name": "-"}]}],
+            [
+                (
+                    'extenders[0].managedResources[0].name: Invalid value: "-": name part must '
+                    "consist of alphanumeric characters, '-', '_' or '.', and must start and end "
+                    "with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', "
+                    "regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"
+                )
+            ],
+        ),
+        (
             [{"managedResources": [{"name": "a.b/c"}]}, {"managedResources": [{"name": "a.b/c"}]}],
             [
                 (
@@ -206,3 +219,51 @@ def test_args_twice_are_refused_even_for_strangers() -> None:
 )
 def test_extenders(extenders: list[dict[str, Any]], found: list[str]) -> None:
     assert texts(extenders=extenders) == found
+
+
+@pytest.mark.parametrize(
+    ("of", "least", "most"),
+    [
+        (lambda value: {"clientConnection": {"burst": value}}, 0, None),
+        (lambda value: {"parallelism": value}, 1, None),
+        (lambda value: {"percentageOfNodesToScore": value}, 0, 100),
+        (lambda value: {"profiles": [{"percentageOfNodesToScore": value}]}, 0, 100),
+        (lambda value: {"podInitialBackoffSeconds": value}, 1, 10),  # then the longest is shorter
+        (lambda value: {"podInitialBackoffSeconds": 3, "podMaxBackoffSeconds": value}, 3, None),
+        (lambda value: {"extenders": [{"prioritizeVerb": "p", "weight": value}]}, 1, None),
+        (lambda value: {"leaderElection": {"retryPeriod": value}}, 1, None),
+        (lambda value: {"leaderElection": {"renewDeadline": value}}, 1, 15 * 10**9 - 1),
+        (lambda value: {"leaderElection": {"leaseDuration": value}}, 10 * 10**9 + 1, None),
+    ],
+)
+def test_a_range_is_open_up_to_its_ends_and_closed_beyond(
+    of: Callable[[int], dict[str, Any]], least: int, most: int | None
+) -> None:
+    ends = (least, most if most is not None else 2**31 - 1 + 10**11)
+    assert [texts(**of(value)) for value in ends] == [[], []]
+    assert texts(**of(least - 1 or -1))  # an election's 0 is "not given"
+    assert most is None or texts(**of(most + 1))
+
+
+def test_a_weight_counts_only_where_there_are_scores() -> None:
+    assert texts(extenders=[{"filterVerb": "f", "weight": 0}]) == []
+
+
+def test_each_text_of_an_election_must_be_there() -> None:
+    for field in ("resource_lock", "resource_name", "resource_namespace"):
+        built = configuration({})
+        without = replace(built.leader_election, **{field: ""})
+        found = [problem.text for problem in validate(replace(built, leader_election=without))]
+        name = "resource" + field.removeprefix("resource_").capitalize()
+        assert found[0] == f"leaderElection.{name}: Required value: {name} is required"
+    assert len(texts(leaderElection={"resourceLock": "endpoints"})) == 1
+
+
+def test_zeros_of_flags_are_judged_as_they_are() -> None:
+    """In a file they mean "not given"; flags set them."""
+    built = configuration({})
+    idle = replace(built.client_connection, burst=0)
+    assert validate(replace(built, client_connection=idle)) == []
+    for field in ("lease_duration_ns", "renew_deadline_ns", "retry_period_ns"):
+        never = replace(built.leader_election, **{field: 0})
+        assert validate(replace(built, leader_election=never)), field

@@ -1,8 +1,14 @@
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from asched.core.config.args import BARE_ARGS
+from asched.core.config.args import (
+    BARE_ARGS,
+    NodeResourcesFitArgs,
+    ResourceSpec,
+    ScoringStrategy,
+)
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.config.validate import validate
@@ -21,7 +27,10 @@ def texts(name: str, args: Any, **gates: bool) -> list[str]:
 
 def test_preemption_needs_one_of_its_two_bounds() -> None:
     both = {"minCandidateNodesPercentage": 0, "minCandidateNodesAbsolute": 0}
-    assert len(texts("DefaultPreemption", both)) == 2
+    assert texts("DefaultPreemption", both) == [
+        f"{mine}: Invalid value: 0: cannot be zero at the same time as {other}"
+        for mine, other in (tuple(both), reversed(tuple(both)))
+    ]
     assert texts("DefaultPreemption", {"minCandidateNodesAbsolute": -1}) == [
         "minCandidateNodesAbsolute: Invalid value: -1: not in valid range [0, inf)"
     ]
@@ -233,4 +242,102 @@ def test_somebody_must_say_how_to_score() -> None:
     found = node_resources_fit(BARE_ARGS["NodeResourcesFit"], ())
     assert [problem.text for problem in found] == [
         "scoringStrategy: Required value: ScoringStrategy field is required"
+    ]
+
+
+def test_the_function_of_a_strategy_is_judged_where_it_is_used() -> None:
+    full = {"type": "RequestedToCapacityRatio", "requestedToCapacityRatio": {"shape": []}}
+    (found,) = fit(scoringStrategy=full)
+    assert found.endswith("Ratio.shape: Required value: at least one point must be specified")
+    wrong = fit(ignoredResources=["a.b/c", "-"], ignoredResourceGroups=["-"])
+    assert [text.partition(":")[0] for text in wrong] == [
+        "ignoredResources[1]",
+        "ignoredResourceGroups[0]",
+    ]
+
+
+def test_what_is_null_in_added_affinity_says_nothing() -> None:
+    required = {"nodeSelectorTerms": [None, {"matchExpressions": None, "matchFields": None}]}
+    preferred = [None, {"weight": 1, "preference": None}]
+    added = {
+        "requiredDuringSchedulingIgnoredDuringExecution": required,
+        "preferredDuringSchedulingIgnoredDuringExecution": preferred,
+    }
+    assert texts("NodeAffinity", {"addedAffinity": added}) == []
+
+
+def points(**given: int) -> dict[str, Any]:
+    return {"shape": [{"utilization": 0, "score": 0, **given}]}
+
+
+def spread(skew: int) -> dict[str, Any]:
+    one = {"maxSkew": skew, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}
+    return {"defaultingType": "List", "defaultConstraints": [one]}
+
+
+@pytest.mark.parametrize(
+    ("name", "of", "least", "most"),
+    [
+        ("DefaultPreemption", "minCandidateNodesPercentage", 0, 100),
+        ("DefaultPreemption", "minCandidateNodesAbsolute", 0, None),
+        ("InterPodAffinity", "hardPodAffinityWeight", 0, 100),
+        ("Coscheduling", "permitWaitingTimeSeconds", 0, None),
+        ("Coscheduling", "podGroupBackoffSeconds", 0, None),
+        ("Coscheduling", "minResourcesHoldSeconds", 0, None),
+        ("Coscheduling", "podGroupRejectPercentage", 0, 100),
+        ("CheckAndHold", "holdSeconds", 1, 24 * 60 * 60),
+        ("Backfill", "reservations", 1, 64),
+        ("Backfill", "horizonSeconds", 1, 31 * 24 * 60 * 60),
+        ("PodTopologySpread", spread, 1, None),
+        ("VolumeBinding", "bindTimeoutSeconds", 0, None),
+        ("VolumeBinding", lambda value: points(utilization=value), 0, 100),
+        ("VolumeBinding", lambda value: points(score=value), 0, 10),
+        ("DynamicResources", "filterTimeout", 0, None),
+        ("DynamicResources", "bindingTimeout", 10**9, None),
+    ],
+)
+def test_a_range_is_open_up_to_its_ends_and_closed_beyond(
+    name: str, of: str | Callable[[int], dict[str, Any]], least: int, most: int | None
+) -> None:
+    def is_refused(value: int) -> bool:
+        given = {of: value} if isinstance(of, str) else of(value)
+        return bool(texts(name, given, StorageCapacityScoring="shape" in given))
+
+    ends = (least, most if most is not None else 2**31 - 1)
+    assert [is_refused(value) for value in ends] == [False, False]
+    assert is_refused(least - 1)
+    assert most is None or is_refused(most + 1)
+
+
+@pytest.mark.parametrize(
+    ("weight", "is_refused"), [(0, True), (1, False), (100, False), (-1, True)]
+)
+def test_a_resource_weighs_from_one_to_a_hundred(weight: int, is_refused: bool) -> None:
+    strategy = ScoringStrategy(resources=(ResourceSpec("cpu", weight),))
+    assert (
+        bool(node_resources_fit(NodeResourcesFitArgs(scoring_strategy=strategy), ())) is is_refused
+    )
+
+
+def test_what_is_null_in_a_list_of_requirements_lacks_everything() -> None:
+    for name in ("matchExpressions", "matchFields"):
+        terms = [{name: [None]}]
+        added = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}
+        (found,) = texts("NodeAffinity", {"addedAffinity": added})
+        assert 'operator: Unsupported value: ""' in found
+
+
+def test_numbers_are_written_in_the_digits_that_go_reads() -> None:
+    for value in ("1", "-1", "+1", str(2**63 - 1), str(-(2**63))):
+        found = requirement(key="a", operator="Gt", values=[value])
+        assert not any("must be an integer" in text for text in found), value
+    for value in ("", "-", "1.0", "1_0", "\u0661", str(2**63)):
+        found = requirement(key="a", operator="Lt", values=[value])
+        assert any("must be an integer" in text for text in found), value
+
+
+def test_a_constraint_says_what_to_do() -> None:
+    one = {"maxSkew": 1, "topologyKey": "zone"}
+    assert texts("PodTopologySpread", {"defaultingType": "List", "defaultConstraints": [one]}) == [
+        "defaultConstraints[0].whenUnsatisfiable: Required value: can not be empty"
     ]
