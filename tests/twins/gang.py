@@ -2,7 +2,8 @@
 
 The judge of each single step is `asched/lab/sim/checker.py`, which shares no code with the
 scheduler; claims are served in every way there is (`gang_claims.py`). Equal pods are not told
-apart, and a state that was seen is not looked at again; nothing else is left out.
+apart, a state that was seen is not looked at again, nor what comes of one in which too many pods
+find no node with room: room only ever gets less. Nothing else is left out.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,7 +40,7 @@ def is_placeable(
     for pod in gang:
         key = repr((pod["metadata"].get("labels"), pod["spec"]))
         classes.setdefault(key, []).append(pod)
-    trying = _Trying(nodes, others, list(classes.values()), namespaces, objects)
+    trying = _Trying(nodes, others, list(classes.values()), needed, namespaces, objects)
     first: State = ((), trying.claims.given)
     seen, stack = {first}, [first]
     while stack:
@@ -61,10 +62,12 @@ class _Trying:
         nodes: Sequence[Json],
         others: Sequence[Json],
         members: list[list[Json]],
+        needed: int,
         namespaces: Sequence[Json],
         objects: Sequence[Json],
     ) -> None:
         self.nodes, self.others, self.members = nodes, others, members
+        self.needed = needed
         self.namespaces, self.objects = namespaces, objects
         self.claims = Claims(objects)
 
@@ -78,13 +81,19 @@ class _Trying:
             chosen |= frozenset(zip(_own(pod), own, strict=False))
             used[c] += 1
         world = EndState(self.nodes, [*self.others, *placed], self.namespaces)
-        for c, pods in enumerate(self.members):
-            if used[c] == len(pods):
-                continue
-            pod = pods[used[c]]
-            for name, there in world.nodes.items():
+        roomy = {
+            c: [name for name in world.nodes if world.has_place(name, pods[used[c]])]
+            for c, pods in enumerate(self.members)
+            if used[c] < len(pods)
+        }
+        left = sum(len(self.members[c]) - used[c] for c, names in roomy.items() if names)
+        if len(placed) + left < self.needed:
+            return
+        for c, names in roomy.items():
+            pod = self.members[c][used[c]]
+            for name in names:
                 if fits(world, name, pod, self.objects):
-                    for all_chosen in self.claims.served(there, pod, chosen):
+                    for all_chosen in self.claims.served(world.nodes[name], pod, chosen):
                         yield self._after(state, (c, name), pod, all_chosen - chosen)
 
     def _after(self, state: State, place: tuple[int, str], pod: Json, new: Chosen) -> State:

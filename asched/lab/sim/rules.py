@@ -10,6 +10,7 @@ Source  the Kubernetes API reference, v1.36; `tests/lab/sim/test_rules.py` compa
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Final
 
 JsonObject = Mapping[str, Any]
@@ -39,6 +40,7 @@ _SUFFIX: Final = {
 }
 
 
+@lru_cache(maxsize=4096)
 def amount(text: str) -> Fraction:
     """A quantity as people write it."""
     for suffix in sorted(_SUFFIX, key=len, reverse=True):
