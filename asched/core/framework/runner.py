@@ -13,7 +13,7 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/schedule_one.go
 """
 
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import numpy as np
@@ -51,6 +51,11 @@ from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
+
+#: Of all rows: where a pod may go to fewer than one in so many, these are ranked by themselves.
+#: A guess: a pass over all costs as much as gathering a third of them.
+FEW_SHARE: Final = 4
 
 
 class NoNodesError(Exception):
@@ -128,7 +133,10 @@ class Runner:
             return (yield from self._consulting(pod, state, seed, within))
         refused, mask = self.nominated_pods.refused(pod, state), state.mask
         feasible, count = None, mask.count
-        if within is not None or len(refused.rows):
+        few = None if within is None else self._few(state, refused, within)
+        if few is not None:
+            count = len(few)
+        elif within is not None or len(refused.rows):
             feasible = self._feasible(state, refused, within)
             count = int(np.count_nonzero(feasible))
         if meter is not None:
@@ -137,15 +145,21 @@ class Runner:
             meter.filtered(outcome.asked, state.filters, judged)
         if count == 0:
             return self.rejection(pod, state, refused.told, within=within)
-        if self._sampler.is_on:
+        if self._sampler.is_on and few is None:
             among = mask.mask if feasible is None else feasible
             sample = self._sampler.sample(among, count, self.cluster.nodes.count)
             if sample is not None:
                 feasible, count = sample, int(np.count_nonzero(sample))
+        if count == 1 and few is not None:
+            return self._decision(state, few.item(), 1, None)
         if count == 1:
             row = int(np.argmax(mask.mask if feasible is None else feasible))
             return self._decision(state, row, 1, None)
-        row, total = state.ranking.choose(pod, 0 if self._fixes_ties else seed, feasible)
+        seed = 0 if self._fixes_ties else seed
+        if few is not None:
+            row, total = state.ranking.choose_few(pod, seed, few)
+        else:
+            row, total = state.ranking.choose(pod, seed, feasible)
         if meter is not None:
             meter.ranked(*state.ranking.asked, count)
         return self._decision(state, row, count, total)
@@ -334,6 +348,17 @@ class Runner:
         feasible = narrowed(state.feasible, within)
         feasible[refused.rows] = False
         return feasible
+
+    def _few(self, state: ClassState, refused: RefusedRows, within: Mask) -> Indices | None:
+        """Int[K], in order: the same rows, where `within` has few and none are left out for their
+        number; else None.
+        """
+        feasible = state.feasible
+        rows = within[: len(feasible)].nonzero()[0]
+        if self._sampler.is_on or len(rows) > len(feasible) // FEW_SHARE:
+            return None
+        rows = rows[feasible[rows]]
+        return rows[~np.isin(rows, refused.rows)] if len(refused.rows) else rows
 
     def _decision(self, state: ClassState, row: int, count: int, score: int | None) -> Decision:
         node = self.cluster.nodes.node_at[row]

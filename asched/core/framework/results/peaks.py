@@ -17,6 +17,7 @@ from asched.core.framework.results.draw import draw, draw_above, draw_again
 from asched.core.framework.results.feasible import Feasible
 
 I64 = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.intp]
 
 #: The entry of a row that is not feasible.
 NOT_FEASIBLE: Final = np.iinfo(np.int64).min
@@ -99,6 +100,23 @@ class Peaks:
         """A block of a level, or all of it; level -1 has the rows."""
         entries = self._levels[level] if level >= 0 else self._totals
         return entries if start is None else entries[start : start + BLOCK_ROWS]
+
+
+def drawn(seed: int, tied: Indices, height: int) -> int:
+    """Of rows with the largest entry, in order, the one that `Peaks.choose` finds among so many."""
+    if len(tied) == 1:
+        return tied.item()
+    level, span = 0, BLOCK_ROWS
+    while -(-height // span) > BLOCK_ROWS:
+        level, span = level + 1, span * BLOCK_ROWS
+    while level >= 0:
+        blocks = tied // span
+        distinct = np.unique(blocks)
+        count = len(distinct)
+        place = draw_above(seed, level, count) if level else draw(seed, count)
+        tied = tied[blocks == distinct[place]]
+        level, span = level - 1, span // BLOCK_ROWS
+    return tied.item(draw_again(seed, len(tied)))
 
 
 class PeaksByDomain(Peaks):

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
 from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.moves import FEASIBLE, PLACEMENTS, Moves
-from asched.core.framework.results.peaks import NOT_FEASIBLE, Peaks, PeaksByDomain
+from asched.core.framework.results.peaks import NOT_FEASIBLE, Peaks, PeaksByDomain, drawn
 from asched.core.framework.results.weighted import (
     Points,
     Reader,
@@ -28,6 +28,7 @@ from asched.core.state.pods import PodInfo
 
 I64 = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
 
 
 class Ranking(ByRow[None]):
@@ -109,6 +110,18 @@ class Ranking(ByRow[None]):
             peaks = Peaks(totals)
         row = peaks.choose(seed)
         return row, totals.item(row)
+
+    def choose_few(self, pod: PodInfo, seed: int, rows: Indices) -> tuple[int, int]:
+        """As `choose` among these rows, in order, which are few."""
+        totals = self.of(pod) if self._is_by_row() else None
+        if totals is None or not self._is_by_row():
+            among = np.zeros(self._nodes.height, dtype=np.bool_)
+            among[rows] = True
+            totals = self.once(pod, among)
+        self.is_whole = False
+        some = totals[rows]
+        best = some.max()
+        return drawn(seed, rows[some == best], len(totals)), best.item()
 
     def once(self, pod: PodInfo, feasible: Mask) -> I64:
         """The ranking over some of the feasible rows, from which nothing is kept."""

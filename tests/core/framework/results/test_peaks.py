@@ -7,7 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from asched.core.framework.results.peaks import BLOCK_ROWS, NOT_FEASIBLE, Peaks, PeaksByDomain
+from asched.core.framework.results.peaks import (
+    BLOCK_ROWS,
+    NOT_FEASIBLE,
+    Peaks,
+    PeaksByDomain,
+    drawn,
+)
 
 #: Three levels: a block of blocks, and a few more.
 LARGE = BLOCK_ROWS**2 + 3 * BLOCK_ROWS + 7
@@ -91,6 +97,19 @@ def test_equals_have_their_turn(size: int, by_domain: bool) -> None:
 def test_of_domains_that_are_all_open_the_same_row_is_chosen(seed: int, size: int) -> None:
     rows = Rows(seed, size, by_domain=True)
     assert rows.peaks.choose(seed) == Peaks(rows.totals).choose(seed)
+
+
+@pytest.mark.parametrize("size", [1, 255, 256, 257, 5000, LARGE])
+@pytest.mark.parametrize("seed", range(20))
+def test_of_few_rows_the_same_one_is_drawn_as_if_no_others_were_feasible(
+    seed: int, size: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    some = np.sort(rng.permutation(size)[: max(1, size // int(rng.choice((2, 20, 400))))])
+    totals = np.full(size, NOT_FEASIBLE)
+    totals[some] = rng.integers(0, 2, len(some))
+    tied = some[totals[some] == totals[some].max()]
+    assert drawn(seed, tied, size) == Peaks(totals).choose(seed)
 
 
 @pytest.mark.parametrize("by_domain", [False, True], ids=["all", "by domain"])
