@@ -8,24 +8,34 @@ import msgspec
 import pytest
 
 from asched.core.framework.points import Hint, Registration
+from asched.core.gang.holding import Shortages
 from asched.core.model.decode import decode
-from asched.core.model.kinds import NAMESPACE, NODE, POD
+from asched.core.model.kinds import COSCHEDULING_GROUP, NAMESPACE, NODE, POD, POD_GROUP
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
-from asched.core.model.workload import Namespace
+from asched.core.model.workload import CoschedulingGroup, Namespace, PodGroup
 from asched.core.plugins import IN_TREE
 from asched.core.state.changes import Action
 from asched.core.state.cluster import Cluster
 from asched.core.state.facts import Seen
+from asched.core.state.pod_groups import COSCHEDULING_LABEL, coscheduled_key
 from tests.builders import PodBuilder, a_node, a_pod
 
 NAMESPACES = ("red", "blue", "green")
 PODS = 40
+#: All but the last three of these have pods enough.
+GANGS = 8
+MIN_OF_3 = {"spec": {"minMember": 3}}
 
 
-def _told() -> list[tuple[str, Registration, Cluster]]:
-    """Every registration of every plugin in the tree that tells whom it concerns."""
-    found = []
+Told = list[tuple[str, Registration, Cluster]]
+
+
+def _told() -> tuple[Told, Told]:
+    """Every registration of every plugin in the tree that tells whom it concerns; behind them those
+    that tell it of gangs.
+    """
+    found: Told = []
     for name, make in IN_TREE.items():
         cluster = Cluster()
         for team in NAMESPACES:
@@ -34,10 +44,11 @@ def _told() -> list[tuple[str, Registration, Cluster]]:
         plugin = make(None, cluster)
         own = plugin.registrations() or ()
         found += [(name, one, cluster) for one in (*own, *plugin.extra_events()) if one.concerns]
-    return found
+    of_gangs = [one for one in found if one[1].concerns and one[1].concerns.is_of_gang]
+    return [one for one in found if one not in of_gangs], of_gangs
 
 
-TOLD = _told()
+TOLD, OF_GANGS = _told()
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -64,6 +75,59 @@ def test_whom_no_key_concerns_the_hint_would_let_rest(
 
     assert queued, "no case in which the hint says Queue"
     assert apart, "keys tell nobody apart"
+
+
+@pytest.mark.parametrize("number", range(len(OF_GANGS)), ids=[name for name, *_ in OF_GANGS])
+def test_of_gangs_whom_no_key_concerns_the_hint_would_let_rest(number: int) -> None:
+    name, told, cluster = _told()[1][number]
+    assert told.concerns is not None
+    of_label = name == "Coscheduling"
+    for gang in range(GANGS):
+        key = {"metadata": {"name": f"g{gang}", "namespace": "red"}}
+        policy = {"schedulingPolicy": {"gang": {"minCount": 3}}}
+        cluster.apply(Seen(COSCHEDULING_GROUP, decode(CoschedulingGroup, {**key, **MIN_OF_3})))
+        cluster.apply(Seen(POD_GROUP, decode(PodGroup, {**key, "spec": policy})))
+    waiting = [_of_gang(number % GANGS, f"w{number}", of_label) for number in range(3 * GANGS - 3)]
+    for pod in waiting:
+        cluster.apply(Seen(POD, pod))
+    cluster.singleton(Shortages).note(coscheduled_key("red/g1"), {"cpu": 0})
+    cluster.singleton(Shortages).note(coscheduled_key("red/g2"), {"cpu": 1000})
+    kind = {one.resource: one for one in (NODE, POD_GROUP, COSCHEDULING_GROUP)}.get(
+        told.trigger.resource
+    )
+    if kind is NODE:
+        changes: list[tuple[Any, Any]] = [(None, a_node("n2").build())]
+    elif kind is not None:
+        known = [cluster.get(kind, f"red/g{gang}") for gang in range(GANGS)]
+        changes = [(_with_more(one), one) for one in known]
+    else:
+        changes = [(pod, pod) for pod in waiting]
+    queued = apart = 0
+    for old, new in changes:
+        offered = told.concerns.offered(old, new)
+        for pod in waiting:
+            helps = told.hint is None or told.hint(pod, old, new) is Hint.QUEUE
+            meet = _meet(told.concerns.sought(pod), offered)
+            queued, apart = queued + helps, apart + (not meet)
+            assert meet or not helps, (pod, old, new)
+    assert queued, "no case in which the hint says Queue"
+    assert apart, "keys tell nobody apart"
+
+
+def _with_more(group: Any) -> Any:
+    """The group, of whose pods more have to start together."""
+    if not isinstance(group, PodGroup):
+        return group
+    policy = {"schedulingPolicy": {"gang": {"minCount": 9}}}
+    metadata = {"name": group.metadata.name, "namespace": group.metadata.namespace}
+    return decode(PodGroup, {"metadata": metadata, "spec": policy})
+
+
+def _of_gang(gang: int, name: str, of_label: bool) -> Pod:
+    made = a_pod(name, "red")
+    if of_label:
+        return made.labels(**{COSCHEDULING_LABEL: f"g{gang}"}).build()
+    return made.spec(schedulingGroup={"podGroupName": f"g{gang}"}).build()
 
 
 def test_those_who_hear_of_pods_by_the_thousand_tell_whom_they_concern() -> None:

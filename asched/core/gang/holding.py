@@ -141,6 +141,9 @@ class Shortages:
             self._totals.clear()
         return all(self._total(name) >= amount for name, amount in wanted.items())
 
+    def that_may_fit(self) -> list[str]:
+        return [key for key in self._wanted if self.may_fit(key)]
+
     def __contains__(self, key: str) -> bool:
         return key in self._wanted
 

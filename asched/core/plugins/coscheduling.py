@@ -21,7 +21,7 @@ from typing import Any, Final
 
 from asched import names
 from asched.core.config.args import CoschedulingArgs
-from asched.core.framework.points import Hint, QueueSortPlugin, Registration
+from asched.core.framework.points import Concerns, Hint, QueueSortPlugin, Registration
 from asched.core.framework.status import Code, Status, unresolvable
 from asched.core.gang.holding import Shortages
 from asched.core.model.kinds import COSCHEDULING_GROUP, NODE, POD
@@ -51,16 +51,21 @@ class Coscheduling(GangRule, QueueSortPlugin):
         super().__init__(cluster)
         self.args = args or CoschedulingArgs()
         self._shortages = cluster.singleton(Shortages)
+        #: of `_room_came`
+        self._of_room = Concerns(
+            self._sought, lambda *_: self._shortages.that_may_fit(), is_of_gang=True
+        )
 
     def registrations(self) -> Sequence[Registration]:
         return (
-            Registration(Trigger(POD.resource, POD_JOINS), self.pod_appeared),
+            Registration(Trigger(POD.resource, POD_JOINS), self.pod_appeared, self._of_pods),
             Registration(
                 Trigger(COSCHEDULING_GROUP.resource, Action.ADD | Action.UPDATE),
                 self._group_changed,
+                self._of_objects,
             ),
-            Registration(Trigger(ASSIGNED_POD, Action.DELETE), self._room_came),
-            Registration(Trigger(NODE.resource, NODE_GROWS), self._room_came),
+            Registration(Trigger(ASSIGNED_POD, Action.DELETE), self._room_came, self._of_room),
+            Registration(Trigger(NODE.resource, NODE_GROWS), self._room_came, self._of_room),
         )
 
     def sort_key(self, pod: Pod, timestamp_s: float) -> tuple[int, float, str]:
@@ -82,6 +87,9 @@ class Coscheduling(GangRule, QueueSortPlugin):
         if gang.timeout_s is None:
             return float(self.args.permit_waiting_time_s)
         return float(gang.timeout_s)
+
+    def _offered_by_object(self, _old: Any, new: CoschedulingGroup) -> tuple[str, ...]:
+        return (coscheduled_key(new.metadata.key),)
 
     def _group_changed(self, pod: Pod, _old: Any, new: CoschedulingGroup) -> Hint:
         key = coscheduled_key(new.metadata.key)

@@ -9,7 +9,7 @@ theirs.
 from abc import abstractmethod
 from typing import Any, ClassVar
 
-from asched.core.framework.points import Hint, PermitPlugin, PreEnqueuePlugin
+from asched.core.framework.points import Concerns, Hint, PermitPlugin, PreEnqueuePlugin
 from asched.core.framework.status import SUCCESS, Status, failure, unresolvable
 from asched.core.framework.waiting import WaitingPods
 from asched.core.model.pod import Pod
@@ -28,6 +28,9 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
         self._waiting = cluster.singleton(WaitingPods.of)
+        #: of `pod_appeared`, and of what happens to a group's object
+        self._of_pods = Concerns(self._sought, self._offered_by_pod, is_of_gang=True)
+        self._of_objects = Concerns(self._sought, self._offered_by_object, is_of_gang=True)
 
     @abstractmethod
     def unknown_group(self, name: str) -> str:
@@ -89,6 +92,19 @@ class GangRule(PreEnqueuePlugin, PermitPlugin):
 
     def _is_complete(self, key: str, gang: Gang | None) -> bool:
         return gang is None or self.ready(self._cluster.pod_groups.get(key)) >= gang.min_count
+
+    @abstractmethod
+    def _offered_by_object(self, old: Any, new: Any) -> tuple[str, ...]:
+        """The key of the group whose object it is."""
+
+    def _sought(self, pod: Pod) -> tuple[str, ...]:
+        key = self.key_of(pod)
+        return (key,) if key else ()
+
+    def _offered_by_pod(self, _old: Any, new: Pod) -> tuple[str, ...]:
+        key = self.key_of(new)
+        known = key and key in self._cluster.pod_groups.gangs
+        return (key,) if known and self.has_all_pods(key) else ()
 
     def pod_appeared(self, pod: Pod, _old: Any, new: Pod) -> Hint:
         """Worth a try if it is of the same group, and the group is complete: a pod of a group that

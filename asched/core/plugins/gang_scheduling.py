@@ -38,13 +38,15 @@ class GangScheduling(GangRule):
 
     def registrations(self) -> Sequence[Registration]:
         return (
-            Registration(Trigger(POD.resource, Action.ADD), self.pod_appeared),
-            Registration(Trigger(POD_GROUP.resource, Action.ADD), self._group_appeared),
+            Registration(Trigger(POD.resource, Action.ADD), self.pod_appeared, self._of_pods),
+            Registration(
+                Trigger(POD_GROUP.resource, Action.ADD), self._group_appeared, self._of_objects
+            ),
         )
 
     def extra_events(self) -> Sequence[Registration]:
         changed = Trigger(POD_GROUP.resource, Action.UPDATE)
-        return (Registration(changed, self._group_changed),)
+        return (Registration(changed, self._group_changed, self._of_objects),)
 
     def unknown_group(self, name: str) -> str:
         return f'waiting for pods\'s pod group "{name}" to appear in scheduling queue'
@@ -60,6 +62,9 @@ class GangScheduling(GangRule):
 
     def patience_s(self, gang: Gang) -> float:  # noqa: ARG002
         return PERMIT_TIMEOUT_S
+
+    def _offered_by_object(self, _old: Any, new: PodGroup) -> tuple[str, ...]:
+        return (new.metadata.key,)
 
     def _group_appeared(self, pod: Pod, _old: Any, new: PodGroup) -> Hint:
         return Hint.QUEUE if self.key_of(pod) == new.metadata.key else Hint.SKIP

@@ -5,8 +5,9 @@
     the two have one in common             the class is asked its hints, like all that seek no keys
     they have none                         nobody looks at the class
 
-Whatever is indexed is indexed when it is asked for first, and for groups of many classes only: a
-handful is asked as quickly as it is looked up.
+Whatever is indexed is indexed when it is asked for first, and for groups of many classes only, or
+of those behind a gate: a handful is asked as quickly as it is looked up, but each pod of a gang
+that comes would ask all before it.
 
 Bounds  KEYS_MAX keys for a class and a registration; who seeks more is always asked. An index goes
         with its group.
@@ -81,7 +82,7 @@ class Concerned:
                 return classes.values()
             index = self._indexes.get(one.sought)
             if index is None:
-                index = self._indexes[one.sought] = _Index(one.sought)
+                index = self._indexes[one.sought] = _Index(one)
                 for equals in classes.values():
                     index.add(equals, next(iter(equals)))
             found.update(index.candidates(offered))
@@ -91,17 +92,18 @@ class Concerned:
 class _Index:
     """Classes by what they seek, after one registration."""
 
-    __slots__ = ("_anyway", "_by_key", "_keys", "_sought")
+    __slots__ = ("_anyway", "_by_key", "_is_of_gang", "_keys", "_sought")
 
-    def __init__(self, sought: Callable[[Pod], Keys]) -> None:
-        self._sought = sought
+    def __init__(self, concerns: Concerns) -> None:
+        self._sought, self._is_of_gang = concerns.sought, concerns.is_of_gang
         self._by_key: dict[Hashable, dict[Equals, None]] = {}
         self._anyway: dict[Equals, None] = {}
         self._keys: dict[Equals, Collection[Hashable]] = {}
 
     def add(self, equals: "Equals", example: QueuedPod) -> None:
         # A gang has pods of many classes; what the first of them seeks says nothing of the others.
-        sought = None if example.gang else _asked(self._sought, example.pod)
+        is_mixed = example.gang and not self._is_of_gang
+        sought = None if is_mixed else _asked(self._sought, example.pod)
         if sought is None or len(sought) > KEYS_MAX:
             self._anyway[equals] = None
             return

@@ -173,7 +173,8 @@ class Waking:
         which no key tells.
         """
         change, everybody = one.change, group.classes.values()
-        if len(everybody) < CLASSES_MIN or group.key.gated_by or change.trigger.is_wildcard:
+        is_handful = len(everybody) < CLASSES_MIN and not group.key.gated_by
+        if is_handful or change.trigger.is_wildcard:
             return everybody
         if change.priority_at_most is not None:
             return everybody

@@ -308,6 +308,23 @@ async def test_a_change_asks_the_hints_of_those_it_can_concern_and_of_no_others(
     assert engine.world.recorder.hints[1] - asked <= 3 * COUNTED
 
 
+async def test_a_pod_of_a_gang_that_comes_asks_no_gang_that_waits_for_others() -> None:
+    """All gangs but for their last pods, and then these; and what is written into a gang's object
+    asks its own pods alone.
+    """
+    row, gangs = groups.ROWS["gang-4"], 50
+    world = DecideWorld(groups.settings(row))
+    await world.create([groups.racked(i) for i in range(NODES)])
+    await world.create([groups.group(f"group-{i:06d}", row) for i in range(gangs)], "bench")
+    pods = list(islice(groups.members(row), gangs * row.size))
+    for place in range(row.size):
+        await world.create(pods[place :: row.size], "bench")
+        world.take_in()
+    await world.until(lambda: world.pods.scheduled_count == gangs * row.size, 60, "all gangs")
+    await world.close()
+    assert world.recorder.hints[1] <= 2 * gangs
+
+
 async def test_a_gang_looks_at_the_rows_that_the_one_before_filled(monkeypatch) -> None:
     """What racks have left, and how full they are, is summed over all rows for the first gang, and
     again when another set of racks has room.
