@@ -8,11 +8,14 @@ from asched.core.config.defaults import configuration
 from asched.core.extender import wire
 from asched.core.extender.answer import NO_REASON, PRIORITY_MAX, UNKNOWN_NODE, Advisor
 from asched.core.framework.effects import Bind
+from asched.core.framework.status import SKIP, SUCCESS, Status
 from asched.core.model.decode import MalformedObjectError
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Bound, Refused, Seen
+from asched.core.state.nominated import Nominator
 from asched.edge.host.assemble import Parts, build_runners
 from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.volume_builders import a_claim, a_volume, lose, see
 
 SPREAD = [{"schedulerName": "default-scheduler"}, {"schedulerName": "bare", "plugins": {
     "multiPoint": {
@@ -138,3 +141,76 @@ def test_bind_plugins_bind_pods_seen_or_not(is_known: bool) -> None:
 def test_a_pod_that_is_none_is_a_bad_question() -> None:
     with pytest.raises(MalformedObjectError, match="Pod"):
         an_advisor(a_node("n1")).filter(wire.Arguments({"spec": 1}, None, ("n1",)))
+
+
+def test_a_node_whose_room_is_promised_to_another_gets_no_points() -> None:
+    promised = a_pod("first").requests(cpu="2").priority(9).status(nominatedNodeName="n1")
+    advisor = an_advisor(*(a_node(n).allocatable(cpu="2") for n in ("n1", "n2")), promised)
+    advisor._cluster.singleton(Nominator.of).add(promised.build())
+    question = about(a_pod("web").requests(cpu="1"), "n1", "n2")
+    assert advisor.filter(question)["NodeNames"] == ["n2"]
+    assert scores(advisor.prioritize(question)) == {"n1": 0, "n2": PRIORITY_MAX}
+
+
+def pinned(name: str) -> PodBuilder:
+    terms = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": [name]}]}
+    return a_pod("web").requires_nodes(terms)
+
+
+def test_nobody_is_evicted_on_nodes_that_prefilter_rules_out() -> None:
+    advisor = an_advisor(
+        *(a_node(name).allocatable(cpu="2") for name in ("n1", "n2")),
+        *(a_pod(f"on-{name}").requests(cpu="2").on(name) for name in ("n1", "n2")),
+    )
+    victims = {name: wire.MetaVictims((f"uid-on-{name}",), 0) for name in ("n1", "n2")}
+    body = pinned("n2").requests(cpu="2").json
+    answer = advisor.preempt(wire.PreemptionArguments(body, victims))
+    assert list(answer["NodeNameToMetaVictims"]) == ["n2"]
+    lost = claiming("missing").json
+    answer = advisor.preempt(wire.PreemptionArguments(lost, victims))
+    assert answer["NodeNameToMetaVictims"] == {}
+
+
+def claiming(claim: str) -> PodBuilder:
+    volume = {"name": "v", "persistentVolumeClaim": {"claimName": claim}}
+    return a_pod("web").spec(volumes=[volume])
+
+
+def test_what_passed_before_prefilter_turned_the_pod_away_passes_no_more() -> None:
+    advisor = an_advisor(a_node("n1"))
+    claim = a_claim("data", volume="pv")
+    see(advisor._cluster, a_volume("pv", claim=("data", claim.metadata.uid), phase="Bound"))
+    for is_there in (True, False, True):
+        (see if is_there else lose)(advisor._cluster, claim)
+        answer = advisor.filter(about(claiming("data"), "n1"))
+        assert (answer["NodeNames"] == ["n1"]) is is_there
+        points = scores(advisor.prioritize(about(claiming("data"), "n1")))
+        assert points == {"n1": PRIORITY_MAX if is_there else 0}
+
+
+def test_another_pod_of_the_name_is_bound_as_itself() -> None:
+    advisor = an_advisor(a_node("n1"), a_pod("web"))
+    bind = next(advisor.bind(wire.BindingArguments("web", "default", "uid-other", "n1")))
+    assert isinstance(bind, Bind)
+    assert bind.pod.uid == "uid-other"
+
+
+def test_the_first_binder_that_does_not_pass_it_on_binds(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Saying:
+        def __init__(self, *said: Status) -> None:
+            self.said = list(said)
+
+        def bind(self, _pod: object, _node: str) -> Any:
+            yield from ()
+            return self.said.pop()
+
+    advisor = an_advisor(a_node("n1"))
+    question = wire.BindingArguments("web", "default", "uid-web", "n1")
+    for codes, left in (((SKIP, SUCCESS, SKIP), [0, 0, 1]), ((SKIP, SKIP), [0, 0])):
+        binders = [Saying(code) for code in codes]
+        for runner in advisor._runners.values():
+            monkeypatch.setattr(runner, "binders", lambda _, binders=binders: binders)
+        with pytest.raises(StopIteration) as end:
+            next(advisor.bind(question))
+        assert end.value.value.is_success is (SUCCESS in codes)
+        assert [len(one.said) for one in binders] == left

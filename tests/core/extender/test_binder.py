@@ -4,10 +4,13 @@ from typing import Any
 
 import pytest
 
-from asched.core.extender.binder import SEEN_S
+from asched.core.config.v1 import Extender
+from asched.core.extender.binder import READ_AGAIN_S, READ_AGAIN_S_MAX, SEEN_S, ExtenderBinder
 from asched.core.framework.effects import LANDS_WITHIN_S, AskExtender, Bind, ReadPod
-from asched.core.state.facts import ReadGone, ReadPending, ReadPlaced, Replied, Unknown
-from tests.builders import a_node, a_pod
+from asched.core.model.kinds import POD
+from asched.core.state.cluster import Cluster
+from asched.core.state.facts import ReadGone, ReadPending, ReadPlaced, Replied, Seen, Unknown
+from tests.builders import a_node, a_pod, pending
 from tests.core.extender.playing import ExtendedPlay, an_extender
 
 YES: dict[str, str] = {"Error": ""}
@@ -112,3 +115,59 @@ def test_one_that_does_not_manage_what_the_pod_wants_is_not_asked() -> None:
     play = asked(managedResources=[{"name": "example.com/dev"}])
     assert play.of(AskExtender) == []
     assert play.the(Bind).node == "n1"
+
+
+def test_a_refusal_by_status_holds_the_place_no_longer() -> None:
+    """The extender did answer: nothing of it is still under way."""
+    play = asked()
+    play.refuse("code 500", 500)
+    play.answer(ReadPending(play.the(ReadPod).id))
+    assert play.notes() == ["FailedScheduling: code 500"]
+    assert play.node_of("uid-web") == ""
+
+
+def test_pauses_between_reads_that_nobody_answers_double_up_to_a_limit() -> None:
+    play = asked()
+    play.answer(Unknown(play.question().id, "timed out"))
+    pause_s = READ_AGAIN_S
+    while pause_s < 4 * READ_AGAIN_S_MAX:
+        play.answer(Unknown(play.the(ReadPod).id, "nobody there"))
+        waits_s = min(pause_s, READ_AGAIN_S_MAX)
+        play.turn(after_s=waits_s - 0.01)
+        assert play.effects == [], pause_s
+        play.turn(after_s=0.02)
+        assert play.of(ReadPod), pause_s
+        pause_s *= 2
+
+
+@pytest.mark.parametrize("end", ["gone", "another"])
+def test_a_pod_that_is_gone_while_its_place_is_looked_for_ends_the_wait(end: str) -> None:
+    """The name of a pod may be another one's by now: the place of that one says nothing."""
+    play = asked()
+    play.reply(YES)
+    play.lose(a_pod("web"))
+    if end == "another":
+        play.see(a_pod("web").metadata(uid="other").on("n1"))
+    assert not [note for note in play.notes() if "Scheduled" in note]
+    for read in play.of(ReadPod):
+        assert read.pod.uid == "uid-web"
+        play.answer(ReadGone(read.id))
+    assert play.node_of("uid-web") == ""
+
+
+@pytest.mark.parametrize("node", ["", "n1"])
+def test_another_pod_of_the_name_neither_proves_a_binding_nor_is_waited_for(node: str) -> None:
+    cluster = Cluster()
+    pod = pending(cluster, a_pod("web"))
+    steps = ExtenderBinder(Extender(bind_verb="bind"), cluster).bind(pod, "n1")
+    question = next(steps)
+    other = a_pod("web").metadata(uid="other")
+    cluster.apply(Seen(POD, (other.on(node) if node else other).build()))
+
+    read = steps.send(Replied(question.id, YES))
+
+    assert isinstance(read, ReadPod)
+    assert read.pod.uid == "uid-web"
+    with pytest.raises(StopIteration) as end:
+        steps.send(ReadGone(read.id))
+    assert end.value.value.message == 'pods "web" not found'

@@ -3,14 +3,22 @@
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from asched.core.config.v1 import Extender
-from asched.core.extender.consult import IN_VAIN_S, wants_victims, whole_kinds
+from asched.core.extender import consult
+from asched.core.extender.consult import (
+    ERROR_CHARS_MAX,
+    IN_VAIN_S,
+    Chain,
+    wants_victims,
+    whole_kinds,
+)
 from asched.core.framework.effects import AskExtender, Bind, DeletePod, PatchPodStatus, Wholes
 from asched.core.model.kinds import NODE, POD
 from asched.core.state.facts import Done, Gone, Replied, Seen
-from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod
+from tests.builders import NodeBuilder, PodBuilder, a_node, a_pod, pending
 from tests.core.extender.playing import ExtendedPlay, an_extender
 
 DEVICE = "example.com/dev"
@@ -118,6 +126,52 @@ def test_nonsense_costs_the_pod_its_turn_with_a_reason(value: Any, why: str) -> 
     assert play.the(Bind).node == "n0"
 
 
+@pytest.mark.parametrize(
+    ("is_capable", "value", "passed"),
+    [
+        (True, {"NodeNames": ["n1"], "Nodes": {"items": [{"metadata": {"name": "n0"}}]}}, "n1"),
+        (True, {"NodeNames": [], "Nodes": {"items": [{"metadata": {"name": "n0"}}]}}, ""),
+        (True, {"Nodes": {"items": [{"metadata": {"name": "n0"}}]}}, "n0"),
+        (False, {"NodeNames": ["n1"], "Nodes": {"items": [{"metadata": {"name": "n0"}}]}}, "n0"),
+        (False, {"NodeNames": ["n1"]}, ""),
+    ],
+)
+def test_names_count_where_names_were_asked_about(
+    is_capable: bool, value: dict[str, Any], passed: str
+) -> None:
+    play = ExtendedPlay(*nodes(2), extenders=[{**FILTER, "nodeCacheCapable": is_capable}])
+    play.see(a_pod("web"))
+    play.reply(value)
+    assert [bind.node for bind in play.of(Bind)] == ([passed] if passed else [])
+
+
+def test_reasons_of_all_extenders_are_told_and_those_about_other_nodes_are_not() -> None:
+    tainted = a_node("tainted").taints("a=b:NoSchedule")
+    play = ExtendedPlay(*nodes(2), tainted, extenders=[FILTER, {**FILTER, "urlPrefix": "http://y"}])
+    play.see(a_pod("web"))
+    play.reply(
+        {"NodeNames": ["n1"], "FailedNodes": {"n0": "too loud", "tainted": "odd", "n9": "x"}}
+    )
+    play.reply({"NodeNames": [], "FailedNodes": {"n1": "too hot"}})
+    assert play.condition()["message"].startswith(
+        "0/3 nodes are available: 1 node(s) had untolerated taint(s), 1 too hot, 1 too loud."
+    )
+
+
+def test_a_node_that_is_left_is_taken_though_a_reason_against_it_is_told() -> None:
+    play = ExtendedPlay(*nodes(2), extenders=[FILTER])
+    play.see(a_pod("web"))
+    play.reply({"NodeNames": ["n1"], "FailedNodes": {"n0": "no", "n1": "no"}})
+    assert play.the(Bind).node == "n1"
+
+
+def test_a_long_error_is_cut() -> None:
+    play = ExtendedPlay(*nodes(1), extenders=[FILTER])
+    play.see(a_pod("web"))
+    play.reply({"Error": "x" * 100_000})
+    assert len(play.condition()["message"]) <= ERROR_CHARS_MAX
+
+
 def test_a_refused_pod_is_woken_by_any_change() -> None:
     play = ExtendedPlay(*nodes(1), extenders=[FILTER])
     play.see(a_pod("web"))
@@ -211,6 +265,29 @@ def test_points_are_weighted_and_repeated_hosts_add_up() -> None:
     assert play.the(Bind).node == "n1"
 
 
+def test_points_for_a_node_that_was_not_asked_about_are_no_points() -> None:
+    play = ExtendedPlay(*nodes(2), a_node("tainted").taints("a=b:NoSchedule"), extenders=[SCORE])
+    play.see(a_pod("web"))
+    play.reply(scores(n1=1, tainted=2**40))
+    assert play.the(Bind).node == "n1"
+
+
+@pytest.mark.parametrize("points", [0, 1])
+def test_one_point_of_an_extender_outweighs_ten_of_a_hundred(points: int) -> None:
+    """n1 is emptier by half: 50 points of NodeResourcesFit and nothing else; n0 gets 10 a point."""
+    fit = [{"name": "NodeResourcesFit"}]
+    off = {"enabled": fit, "disabled": [{"name": "*"}]}
+    play = ExtendedPlay(
+        *nodes(2, cpu="4", memory="4Gi"),
+        extenders=[{**SCORE, "weight": 3}],
+        profiles=[{"schedulerName": "default-scheduler", "plugins": {"score": off}}],
+    )
+    play.see(a_pod("there").requests(cpu="800m", memory="800Mi").on("n0"))  # 20 of a hundred less
+    play.see(a_pod("web").requests(cpu="1", memory="1Gi"))
+    play.reply(scores(n0=points))
+    assert play.the(Bind).node == ("n0" if points else "n1")
+
+
 def test_all_that_score_are_asked_at_the_same_time() -> None:
     play = ExtendedPlay(*nodes(), extenders=[SCORE, {**SCORE, "weight": 9}])
     play.see(a_pod("web"))
@@ -299,6 +376,13 @@ def test_candidates_are_proposed_and_the_answer_is_followed() -> None:
             ),
         ),
         (
+            victims(n0="uid-equal"),
+            (
+                "extender: http://x claims to preempt pod default/equal on node: n0, but its"
+                " priority is not lower"
+            ),
+        ),
+        (
             victims(free="uid-victim-0"),
             "extender: http://x claims a candidate node: free, which was not proposed to it",
         ),
@@ -308,6 +392,7 @@ def test_candidates_are_proposed_and_the_answer_is_followed() -> None:
 def test_nobody_is_evicted_on_a_false_answer(value: Any, why: str) -> None:
     play = a_full_cluster(preemptVerb="preempt")
     play.see(a_pod("important").priority(7).on("n0"))
+    play.see(a_pod("equal").priority(5).on("n0"))
     play.turn(Seen(NODE, a_node("free").taints("a=b:NoSchedule").build()))
     play.see(preemptor())
     play.reply(value)
@@ -352,6 +437,72 @@ def test_after_room_was_made_in_vain_nobody_else_is_evicted_for_a_while() -> Non
     play.reply(refusal)
     (other,) = {"n0", "n1"} - {node}
     assert play.question().body["NodeNames"] == (other,)  # may somebody be evicted there?
+
+
+@pytest.mark.parametrize("violating", ["n0", "n1"])
+def test_the_violations_an_extender_counts_are_counted(violating: str) -> None:
+    play = a_full_cluster(preemptVerb="preempt")
+    play.see(preemptor())
+    value = victims(n0="uid-victim-0", n1="uid-victim-1")
+    value["NodeNameToMetaVictims"][violating]["NumPDBViolations"] = 1
+    play.reply(value)
+    patches = {patch.pod.name: patch for patch in play.of(PatchPodStatus)}
+    assert patches["web"].nominated_node_name == {"n0": "n1", "n1": "n0"}[violating]
+
+
+@pytest.mark.parametrize(
+    ("value", "nominated"),
+    [
+        ({"FailedNodes": {"n0": "not now", "n1": "not now"}}, {"n0", "n1"}),
+        (
+            {"FailedNodes": {"n0": "x", "n1": "x"}, "FailedAndUnresolvableNodes": {"n0": "never"}},
+            {"n1"},
+        ),
+        ({"FailedAndUnresolvableNodes": {"n0": "never", "n1": "never"}}, {""}),
+        ({"NodeNames": ["n0"], "FailedAndUnresolvableNodes": {"n0": "x", "n1": "x"}}, {"n0"}),
+    ],
+)
+def test_what_is_refused_for_now_may_be_emptied(value: Any, nominated: set[str]) -> None:
+    play = a_full_cluster(filterVerb="filter")
+    play.see(preemptor())
+    play.reply(value)
+    patches = {patch.pod.name: patch.nominated_node_name for patch in play.of(PatchPodStatus)}
+    assert (patches["web"] or "") in nominated
+
+
+def test_who_was_refused_his_room_may_ask_for_more_after_a_while_of_his_own() -> None:
+    play = ExtendedPlay(extenders=[])
+    chain = Chain([], play.parts.cluster)
+    pods = [pending(play.parts.cluster, a_pod(f"p{n}")) for n in range(3)]
+    for pod in pods[:2]:
+        assert chain.objection(pod, 1.0) == ""
+        chain.note_in_vain(pod)
+
+    assert chain.objection(pods[0], 5.0)
+    chain.note_in_vain(pods[0])  # once more, which is no news
+    assert chain.objection(pods[0], 5.0 + IN_VAIN_S - 0.1)
+    assert chain.objection(pods[0], 5.0 + IN_VAIN_S) == ""
+    assert chain.objection(pods[0], 5.0) == "", "it is forgotten by then"
+    assert chain.objection(pods[1], 90.0), "its while begins when it asks"
+    assert chain.objection(pods[2], 5.0) == ""
+
+
+def test_who_fits_is_not_objected_to_any_more_and_the_oldest_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    play = ExtendedPlay(*nodes(1), extenders=[])
+    chain = Chain([], play.parts.cluster)
+    pods = [pending(play.parts.cluster, a_pod(f"p{n}")) for n in range(4)]
+    monkeypatch.setattr(consult, "IN_VAIN_MAX", 3)
+    for pod in pods:
+        chain.note_in_vain(pod)
+    assert [bool(chain.objection(pod, 1.0)) for pod in pods] == [False, True, True, True]
+
+    for fits, pod in ((False, pods[1]), (True, pods[2])):
+        mask = np.array([fits])
+        with pytest.raises(StopIteration):
+            next(chain.filter(pod, mask))
+        assert bool(chain.objection(pod, 2.0)) is not fits
 
 
 # --- what is needed ------------------------------------------------------------------------------

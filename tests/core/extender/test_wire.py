@@ -121,3 +121,33 @@ def test_a_binding_is_read_and_answered() -> None:
         "web", "default", "u", "n1"
     )
     assert wire.binding_error(wire.binding_answer("no")) == "no"
+
+
+@pytest.mark.parametrize("score", [2**63 - 1, -(2**63)])
+def test_points_fill_64_bits(score: int) -> None:
+    assert wire.priorities([{"Host": "n", "Score": score}]) == [wire.HostPriority("n", score)]
+    with pytest.raises(WireError):
+        wire.priorities([{"Host": "n", "Score": score + (1 if score > 0 else -1)}])
+
+
+def test_of_keys_in_several_cases_the_last_one_counts() -> None:
+    """As Go's decoder has it."""
+    given = {"Host": "a", "Score": 1, "host": "b", "x": 2}
+    assert wire.priorities([given, {"host": "c", "score": 3}]) == [
+        wire.HostPriority("b", 1),
+        wire.HostPriority("c", 3),
+    ]
+
+
+def test_names_count_where_both_are_asked_about_and_nothing_is_no_node() -> None:
+    both = wire.read_arguments({"Pod": POD, "NodeNames": ["n2"], "Nodes": {"items": [NODE]}})
+    assert (both.nodes, both.node_names) == (None, ("n2",))
+    assert wire.read_arguments({"Pod": POD}) == wire.Arguments(POD, None, ())
+    for empty in ({}, {"items": None}):
+        assert wire.read_arguments({"Pod": POD, "Nodes": empty}) == wire.Arguments(POD, [], ())
+
+
+def test_an_entry_without_victims_has_none() -> None:
+    for given in (None, {}, {"Pods": None}):
+        found = wire.preemption_result({"NodeNameToMetaVictims": {"n1": given}})
+        assert found == {"n1": wire.MetaVictims((), 0)}
