@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from typing import Final
 
 #: Of the collector of garbage, once everything is listed: containers made and not given back,
-#: then collections of the generation before. A young one takes 1.5 ms (one of 100,000 took 15), the
-#: next 15 ms at most, once for 100,000 containers that stay. A full one would stop the loop for
-#: seconds, and finds next to nothing: it never comes.
-GC_THRESHOLDS: Final = (10_000, 10, 1_000_000)
+#: then collections of the generation before. On a slow machine a container takes 0.4 us: a young
+#: collection 2 ms, one of those that stayed 10 ms, since it comes after every fourth and not after
+#: every tenth (20 to 48 ms of a turn). What both leave was not in a cycle that ends with a binding.
+#: A full one would stop the loop for seconds, and finds next to nothing: it never comes.
+GC_THRESHOLDS: Final = (5_000, 3, 1_000_000)
 
 
 @contextmanager
