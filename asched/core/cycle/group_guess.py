@@ -18,7 +18,7 @@ import numpy as np
 from asched.core.cycle.context import SchedulerContext
 from asched.core.cycle.group import GroupAttempt
 from asched.core.cycle.group_board import ROWS_A_STEP, STATE_STEPS, GroupBoard, free_of
-from asched.core.framework.order_free import OrderFree
+from asched.core.framework.order_free import POD_PLACE, OrderFree
 from asched.core.framework.placements import Divisions, Placement
 from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.nominated_filter import ignores_pods
@@ -28,7 +28,7 @@ from asched.core.gang.problem import I64
 from asched.core.state.budget import OutOfTurn
 from asched.core.state.cluster import Cluster
 from asched.core.state.gang import gang_of
-from asched.core.state.nodes import Aspect
+from asched.core.state.nodes import Aspect, NodeTable
 from asched.core.state.view import NodeView
 
 #: What a row has left, and whether it is there.
@@ -108,7 +108,11 @@ def _counts(
             parts,
             lambda: PartSums(cluster.nodes, parts, READS, state.mask.turned),
         )
-        sums = kept.of(partial(_slots, state, needs, most), tuple(needs.items()))
+        sums = kept.of(
+            partial(_slots, state, needs, most),
+            tuple(needs.items()),
+            of_row=partial(_slots_on, cluster.nodes, state, needs, most),
+        )
         assert sums is not None  # there are not so many pods
         counts: list[int] = sums[0].tolist()
         return counts
@@ -124,6 +128,23 @@ def _slots(state: ClassState, needs: Mapping[int, int], most: int, nodes: NodeVi
     for need, free in zip(needs.values(), free_of(nodes, list(needs)), strict=True):
         np.minimum(found, free // need, out=found)
     return found.reshape(1, -1)
+
+
+def _slots_on(
+    nodes: NodeTable, state: ClassState, needs: Mapping[int, int], most: int, row: int
+) -> tuple[int]:
+    """The same of one row."""
+    if not state.mask.has(row):
+        return (0,)
+    read, found = nodes.columns.read, most
+    allocatable, requested = read("allocatable"), read("requested")
+    for at, need in needs.items():
+        if at == POD_PLACE:
+            free = read("allowed_pods").item(row) - read("pod_count").item(row)
+        else:
+            free = allocatable.item(at, row) - requested.item(at, row)
+        found = min(found, max(free, 0) // need)
+    return (found,)
 
 
 class _Kept(KeptSums):

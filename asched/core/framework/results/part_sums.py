@@ -5,14 +5,14 @@ what those hold more is added to the sums of their racks, and the others are not
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Final
 
 import numpy as np
 
 from asched.core.framework.placements import Parts
 from asched.core.framework.points import I64
-from asched.core.framework.results.by_row import ByRow, Rows
+from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
 from asched.core.model.quantity import INT64_MAX
 from asched.core.state.change_log import RowLog
 from asched.core.state.nodes import NodeTable
@@ -20,6 +20,8 @@ from asched.core.state.view import NodeView
 
 #: int64[R, M] of what the rows of a view come to; nothing is below nought.
 Amounts = Callable[[NodeView], I64]
+#: The same of one row, in plain numbers.
+OfRow = Callable[[int], Sequence[int]]
 
 #: Of sums that are kept beside each other: a row and an amount take eight bytes.
 BYTES_MAX: Final = 16 << 20
@@ -27,10 +29,12 @@ BYTES_MAX: Final = 16 << 20
 OWN_BYTES: Final = 8 << 10
 
 
-class PartSums(ByRow[Amounts]):
-    """int64[R, P]: what the rows of each part come to together. Rows of no part count nowhere."""
+class PartSums(ByRow[tuple[Amounts, OfRow | None]]):
+    """int64[R, P]: what the rows of each part come to together. Rows of no part count nowhere.
+    `turned`: the parts of which a row moved since all were summed.
+    """
 
-    __slots__ = ("_by_row", "_owner", "_parts", "_sums", "is_exact")
+    __slots__ = ("_by_row", "_owner", "_parts", "_sums", "is_exact", "turned")
 
     def __init__(self, nodes: NodeTable, parts: Parts, aspects: int, *logs: RowLog) -> None:
         super().__init__(nodes, aspects, *logs)
@@ -40,6 +44,7 @@ class PartSums(ByRow[Amounts]):
         self._sums = self._by_row
         #: whether no sum can have gone beyond 64 bits
         self.is_exact = True
+        self.turned = RowLog()
 
     @property
     def parts(self) -> Parts:
@@ -49,34 +54,48 @@ class PartSums(ByRow[Amounts]):
     def bytes(self) -> int:
         return self._by_row.nbytes + self._owner.nbytes + self._parts.order.nbytes + OWN_BYTES
 
-    def of(self, amounts: Amounts, version: object = None) -> I64 | None:
+    def of(
+        self, amounts: Amounts, version: object = None, of_row: OfRow | None = None
+    ) -> I64 | None:
         """The sums, which are not to be written to; `version`: of whatever else `amounts` read.
-        None if they do not fit into 64 bits.
+        None if they do not fit into 64 bits. `of_row` is quicker for a few rows.
         """
-        self.update(amounts, version)
+        self.update((amounts, of_row), version)
         return self._sums if self.is_exact else None
 
-    def _make_all(self, amounts: Amounts) -> None:
+    def _make_all(self, asked: tuple[Amounts, OfRow | None]) -> None:
         self._owner = self._parts.owner(self._nodes.height)
-        self._by_row = np.array(amounts(NodeView(self._nodes)), dtype=np.int64)
+        self._by_row = np.array(asked[0](NodeView(self._nodes)), dtype=np.int64)
         self.is_exact = True
-        self._look_at(self._by_row)
+        self._look_at(int(self._by_row.max(initial=0)))
         self._sums = self._parts.sums(self._by_row)
+        self.turned.forget()
 
-    def _make_rows(self, amounts: Amounts, rows: Rows) -> bool:
-        at = np.array(rows, dtype=np.int32)
-        fresh = amounts(NodeView(self._nodes, at))
-        self._look_at(fresh)
-        more = fresh - self._by_row[:, at]
-        self._by_row[:, at] = fresh
-        owner = self._owner[at]
-        for position, part in enumerate(owner.tolist()):
-            if part >= 0:
-                self._sums[:, part] += more[:, position]
+    def _make_rows(self, asked: tuple[Amounts, OfRow | None], rows: Rows) -> bool:
+        amounts, of_row = asked
+        if of_row is not None and len(rows) <= ROWS_FEW:
+            for row in rows:
+                self._take(row, of_row(row))
+            return True
+        fresh = amounts(NodeView(self._nodes, np.array(rows, dtype=np.int32)))
+        for row, column in zip(rows, fresh.T.tolist(), strict=True):
+            self._take(row, column)
         return True
 
-    def _look_at(self, amounts: I64) -> None:
-        if int(amounts.max(initial=0)) > INT64_MAX // max(self._nodes.height, 1):
+    def _take(self, row: int, amounts: Sequence[int]) -> None:
+        by_row, sums, part = self._by_row, self._sums, self._owner.item(row)
+        self._look_at(max(amounts, default=0))
+        for at, amount in enumerate(amounts):
+            more = amount - by_row.item(at, row)
+            if more:
+                by_row[at, row] = amount
+                if part >= 0:
+                    sums[at, part] += more
+        if part >= 0:
+            self.turned.add(part, 1)
+
+    def _look_at(self, largest: int) -> None:
+        if largest > INT64_MAX // max(self._nodes.height, 1):
             self.is_exact = False
 
 

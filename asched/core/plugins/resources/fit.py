@@ -10,7 +10,6 @@ Cost      a few passes over the amounts of the requested resources.
 Source    kubernetes/kubernetes v1.36 pkg/scheduler/framework/plugins/noderesources/fit.go
 """
 
-from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -21,7 +20,7 @@ from asched import names
 from asched.core.config import args as config
 from asched.core.framework.order_free import POD_PLACE, OrderFree
 from asched.core.framework.per_class import PerClass
-from asched.core.framework.placements import Assignments, Divisions, PlacementScorePlugin
+from asched.core.framework.placements import Assignments, PlacementScorePlugin
 from asched.core.framework.points import (
     I64,
     Codes,
@@ -33,13 +32,12 @@ from asched.core.framework.points import (
     Registration,
     ScorePlugin,
 )
-from asched.core.framework.results.part_sums import KeptSums, PartSums
 from asched.core.framework.status import Reason, Status, unresolvable, unschedulable
-from asched.core.model.quantity import INT64_MAX
 from asched.core.model.requests import CPU, MEMORY, container_requests, is_extended, is_scalar
 from asched.core.plugins.devices.amounts import DeviceTally
 from asched.core.plugins.resources.delegation import Delegation
 from asched.core.plugins.resources.hints import FitHints
+from asched.core.plugins.resources.placement_points import PlacementPoints
 from asched.core.plugins.scoring import requested_to_capacity_ratio as by_ratio
 from asched.core.plugins.scoring.amounts import Scored, default_amounts, node_amounts, scored
 from asched.core.plugins.scoring.as_floats import AsFloats
@@ -61,9 +59,6 @@ PODS_BIT: Final = 1
 HOPELESS_BIT: Final = 1 << 30
 #: Resources beyond this number share the last bit and are told together.
 RESOURCES_MAX: Final = 29
-
-#: A hundred times twice as much are 64 bits.
-AMOUNT_MAX: Final = INT64_MAX // 200
 
 #: The same kernels for one node in plain integers, where they exist.
 KERNELS_ONE: Final[Mapping[str, Callable[[Sequence[int], Sequence[int], Sequence[int]], int]]] = {
@@ -112,8 +107,7 @@ class NodeResourcesFit(
             raise ValueError("resources not found: scoringStrategy.resources must not be empty")
         self._scores_others = any(spec.name not in (CPU, MEMORY) for spec in self._resources)
         self._kernel = _kernel(args.scoring_strategy)
-        self._divisions = cluster.singleton(Divisions)
-        self._sums = KeptSums()
+        self._placement_points = PlacementPoints(cluster, self._resources, self._amounts_of)
         self._delegation = Delegation(cluster)
         self._devices = DeviceTally(cluster, self._delegation)
         self._hints = FitHints(cluster.classes, self._delegation, self._is_ignored)
@@ -224,52 +218,13 @@ class NodeResourcesFit(
         return self._kernel_one(held, offered, wanted.plain_weights)
 
     def score_placement(self, group: str, assignments: Assignments) -> int:  # noqa: ARG002
-        """The share of all its nodes together that would be in use, by the configured resources.
-
-        Devices do not count. Source  noderesources/resource_allocation.go (scorePlacement)
-        """
-        wanted = self._wanted(assignments)
-        rows = np.flatnonzero(assignments.placement.mask(self._nodes)).astype(np.int32)
-        view = NodeView(self._nodes, rows)
-        requested, allocatable = node_amounts(view, wanted.names, _no_devices, nonzero=True)
-        held = _sums(np.where(allocatable > 0, requested, 0))
-        held = [have + amount for have, amount in zip(held, wanted.plain, strict=True)]
-        return most_allocated_one(held, _sums(allocatable), wanted.plain_weights)
+        return self._placement_points.of(assignments)
 
     def score_placements(
         self, group: str, candidates: Sequence[Assignments]
     ) -> Sequence[int] | Status:
-        """As `score_placement`; parts that share no nodes, for the same pods, in one pass."""
-        pods = candidates[0].pods
-        parts = self._divisions.of([one.placement for one in candidates])
-        if parts is None or any(one.pods is not pods for one in candidates):
-            return super().score_placements(group, candidates)
-        wanted = self._wanted(candidates[0])
-        names, aspects = wanted.names, int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE)
-        kept = self._sums.get(names, parts, lambda: PartSums(self._nodes, parts, aspects))
-        sums = kept.of(partial(_held_and_offered, names), self._nodes.resources.end)
-        if sums is None:
-            return super().score_placements(group, candidates)
-        held, offered = sums[: len(names)], sums[len(names) :]
-        if max(int(sums.max(initial=0)), *wanted.plain) <= AMOUNT_MAX:
-            points = most_allocated(held + wanted.amounts, offered, wanted.weights)
-            found: list[int] = points.tolist()
-            return found
-        return [
-            most_allocated_one(
-                [have + amount for have, amount in zip(one, wanted.plain, strict=True)],
-                most,
-                wanted.plain_weights,
-            )
-            for one, most in zip(held.T.tolist(), offered.T.tolist(), strict=True)
-        ]
-
-    def _wanted(self, assignments: Assignments) -> Scored:
-        """What all pods of a trial ask for together."""
-        asked: Counter[str] = Counter()
-        for pod, _ in assignments.pods:
-            asked.update(self._amounts_of(pod.cls))
-        return scored(self._resources, asked)
+        found = self._placement_points.of_parts(candidates)
+        return found if found is not None else super().score_placements(group, candidates)
 
     def _shortage(self, nodes: NodeView, resource: str, amount: int, bit: int) -> Codes:
         """int32[M] of the bits that one resource adds."""
@@ -317,25 +272,6 @@ class NodeResourcesFit(
         cpu, memory = cls.scoring_nonzero
         plain = cls.requests if cls.is_simple else container_requests(cls.example)
         return {**plain, CPU: cpu, MEMORY: memory}
-
-
-def _held_and_offered(names: Sequence[str], nodes: NodeView) -> I64:
-    """int64[2R, M]: what is taken of each resource where it is offered, then what is offered."""
-    requested, allocatable = node_amounts(nodes, names, _no_devices, nonzero=True)
-    return np.concatenate((np.where(allocatable > 0, requested, 0), allocatable))
-
-
-def _sums(amounts: I64) -> list[int]:
-    """The sum of each row of int64[R, M], however large."""
-    limit = INT64_MAX // max(amounts.shape[1], 1)
-    is_small = int(amounts.max(initial=0)) <= limit
-    found: list[int] = (amounts if is_small else amounts.astype(np.object_)).sum(axis=1).tolist()
-    return found
-
-
-def _no_devices(_resource: str, nodes: NodeView) -> tuple[I64, I64]:
-    nothing = np.zeros(nodes.size, dtype=np.int64)
-    return nothing, nothing
 
 
 def _kernel(strategy: config.ScoringStrategy) -> Kernel:

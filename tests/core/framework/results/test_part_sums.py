@@ -42,19 +42,31 @@ def _parts(world: World, random: Random):
     return Divisions(world.cluster).of(placements), [one.rows for one in placements]
 
 
+@pytest.mark.parametrize("is_plain", [False, True], ids=["of rows", "of each row"])
 @pytest.mark.parametrize("seed", range(30))
-def test_sums_that_follow_changed_rows_are_those_of_all_rows(seed: int) -> None:
+def test_sums_that_follow_changed_rows_are_those_of_all_rows(seed: int, is_plain: bool) -> None:
     world, random = a_world(seed), Random(seed)
     parts, masks = _parts(world, random)
     assert parts is not None
     asked = Asked()
     sums, height = PartSums(world.cluster.nodes, parts, READS), world.cluster.nodes.height
+
+    def of_row(row: int) -> list[int]:
+        one = NodeView(world.cluster.nodes, np.array([row], dtype=np.int32))
+        return [amount for (amount,) in Asked()(one).tolist()]
+
+    before, seen, full = [], 0, -1
     for _ in changes(world, seed, 20):
         if world.cluster.nodes.height != height:
             return  # then there are other parts
-        found, fresh = sums.of(asked), Asked()(NodeView(world.cluster.nodes))
+        found = sums.of(asked, of_row=of_row if is_plain else None)
+        fresh = Asked()(NodeView(world.cluster.nodes))
         assert found is not None
         assert found.tolist() == [[int(one[mask].sum()) for mask in masks] for one in fresh]
+        if full == sums.full_version:
+            moved = [at for at, one in enumerate(found.T.tolist()) if one != before[at]]
+            assert set(moved) <= set(sums.turned.rows(seen, 1) or ())
+        before, seen, full = found.T.tolist(), sums.turned.end, sums.full_version
 
 
 def test_a_row_that_changed_is_looked_at_and_no_other() -> None:

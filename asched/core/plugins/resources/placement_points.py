@@ -1,0 +1,166 @@
+"""How full placements would be: what `NodeResourcesFit` says of parts of the cluster.
+
+Of parts that share no nodes, what is held and offered there is followed row by row, and the points
+of a part hold until one of its rows moves: a gang fills a rack, and the next one is told anew of
+that rack alone.
+
+Bounds  POINTS_MAX kinds of gangs, the one unused for longest given up; sums as in `part_sums.py`.
+Source  kubernetes/kubernetes v1.36 plugins/noderesources/resource_allocation.go (scorePlacement)
+"""
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
+
+from asched.core.config.args import ResourceSpec
+from asched.core.framework.placements import Assignments, Divisions
+from asched.core.framework.results.part_sums import KeptSums, PartSums
+from asched.core.model.quantity import INT64_MAX
+from asched.core.plugins.scoring.amounts import Scored, node_amounts, scored
+from asched.core.plugins.scoring.most_allocated import most_allocated, most_allocated_one
+from asched.core.state.cluster import Cluster
+from asched.core.state.nodes import Aspect, NodeTable
+from asched.core.state.pods import PodClass
+from asched.core.state.view import NodeView
+
+I64 = npt.NDArray[np.int64]
+
+#: A hundred times twice as much are 64 bits.
+AMOUNT_MAX: Final = INT64_MAX // 200
+#: A guess: jobs that wait at a time are of fewer sizes.
+POINTS_MAX: Final = 16
+READS: Final = int(Aspect.POD_AMOUNTS | Aspect.ALLOCATABLE | Aspect.LIVE)
+
+
+class _Points(Struct):
+    """`points` of each part, as `sums` were at a version and an end of its log."""
+
+    sums: PartSums
+    full_version: int
+    seen: int
+    points: list[int]
+
+
+class PlacementPoints:
+    """`amounts_of`: what a pod of a class asks for as far as scores are concerned."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        resources: Sequence[ResourceSpec],
+        amounts_of: Callable[[PodClass], Mapping[str, int]],
+    ) -> None:
+        self._nodes = cluster.nodes
+        self._resources = resources
+        self._amounts_of = amounts_of
+        self._divisions = cluster.singleton(Divisions)
+        self._sums = KeptSums()
+        self._points: OrderedDict[Scored, _Points] = OrderedDict()
+
+    def of(self, assignments: Assignments) -> int:
+        """The share of all its nodes together that would be in use, by the configured resources.
+        Devices do not count.
+        """
+        wanted = self._wanted(assignments)
+        rows = np.flatnonzero(assignments.placement.mask(self._nodes)).astype(np.int32)
+        view = NodeView(self._nodes, rows)
+        requested, allocatable = node_amounts(view, wanted.names, _no_devices, nonzero=True)
+        held = _sums(np.where(allocatable > 0, requested, 0))
+        return _one(held, _sums(allocatable), wanted)
+
+    def of_parts(self, candidates: Sequence[Assignments]) -> Sequence[int] | None:
+        """The same of parts that share no nodes, for the same pods; None if they are not that, or
+        their sums are beyond 64 bits.
+        """
+        pods = candidates[0].pods
+        parts = self._divisions.of([one.placement for one in candidates])
+        if parts is None or any(one.pods is not pods for one in candidates):
+            return None
+        wanted = self._wanted(candidates[0])
+        names, nodes = wanted.names, self._nodes
+        kept = self._sums.get(names, parts, lambda: PartSums(nodes, parts, READS))
+        sums = kept.of(
+            partial(_held_and_offered, names),
+            nodes.resources.end,
+            of_row=partial(_held_and_offered_on, nodes, names),
+        )
+        if sums is None:
+            return None
+        known = self._points.get(wanted)
+        moved = None
+        if known is not None and known.sums is kept and known.full_version == kept.full_version:
+            moved = kept.turned.rows(known.seen, 1)
+        if known is None or moved is None:
+            known = _Points(kept, kept.full_version, 0, _of_all(sums, wanted))
+            self._points[wanted] = known
+            if len(self._points) > POINTS_MAX:
+                self._points.popitem(last=False)
+        for part in moved or ():
+            both = sums[:, part].tolist()
+            known.points[part] = _one(both[: len(names)], both[len(names) :], wanted)
+        known.seen = kept.turned.end
+        self._points.move_to_end(wanted)
+        return known.points
+
+    def _wanted(self, assignments: Assignments) -> Scored:
+        """What all pods of a trial ask for together."""
+        asked: Counter[str] = Counter()
+        for cls, count in Counter([pod.cls for pod, _ in assignments.pods]).items():
+            for name, amount in self._amounts_of(cls).items():
+                asked[name] += amount * count
+        return scored(self._resources, asked)
+
+
+def _of_all(sums: I64, wanted: Scored) -> list[int]:
+    held, offered = sums[: len(wanted.names)], sums[len(wanted.names) :]
+    if max(int(sums.max(initial=0)), *wanted.plain) <= AMOUNT_MAX:
+        points = most_allocated(held + wanted.amounts, offered, wanted.weights)
+        found: list[int] = points.tolist()
+        return found
+    both = zip(held.T.tolist(), offered.T.tolist(), strict=True)
+    return [_one(one, most, wanted) for one, most in both]
+
+
+def _one(held: Sequence[int], offered: Sequence[int], wanted: Scored) -> int:
+    with_pods = [have + amount for have, amount in zip(held, wanted.plain, strict=True)]
+    return most_allocated_one(with_pods, offered, wanted.plain_weights)
+
+
+def _held_and_offered(names: Sequence[str], nodes: NodeView) -> I64:
+    """int64[2R, M]: what is taken of each resource where it is offered, then what is offered."""
+    requested, allocatable = node_amounts(nodes, names, _no_devices, nonzero=True)
+    return np.concatenate((np.where(allocatable > 0, requested, 0), allocatable))
+
+
+def _held_and_offered_on(nodes: NodeTable, names: Sequence[str], row: int) -> list[int]:
+    """The same of one row."""
+    read = nodes.columns.read
+    requested, allocatable, nonzero = read("requested"), read("allocatable"), read("nonzero")
+    held, offered = [], []
+    for name in names:
+        at = nodes.find_resource(name)
+        most = 0 if at is None else allocatable.item(at, row)
+        offered.append(most)
+        if at is None or most <= 0:
+            held.append(0)
+        else:
+            held.append(nonzero.item(at, row) if at < 2 else requested.item(at, row))
+    return held + offered
+
+
+def _sums(amounts: I64) -> list[int]:
+    """The sum of each row of int64[R, M], however large."""
+    limit = INT64_MAX // max(amounts.shape[1], 1)
+    is_small = int(amounts.max(initial=0)) <= limit
+    found: list[int] = (amounts if is_small else amounts.astype(np.object_)).sum(axis=1).tolist()
+    return found
+
+
+def _no_devices(_resource: str, nodes: NodeView) -> tuple[I64, I64]:
+    nothing = np.zeros(nodes.size, dtype=np.int64)
+    return nothing, nothing
