@@ -6,14 +6,15 @@ are asked about it. Plugins are data here: names are compared, never known.
 A hint that raises counts as Queue, as upstream has it. What it raised is told once, not at every
 change.
 
-Bounds  CAUSES_MAX different errors are told between two reloads; all are counted.
+Bounds  CAUSES_MAX different errors are told between two reloads; all are counted. HEARD_MAX pairs
+        of rejectors and changes are kept.
 Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue.go
         (isPodWorthRequeuing), pkg/scheduler/scheduler.go (buildQueueingHintMap)
 """
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from enum import IntEnum
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from asched.core.framework.points import Concerns, Hint, Registration
 from asched.core.model.kinds import (
@@ -60,12 +61,24 @@ EVERYTHING: Final = tuple(
 )
 #: Of different errors. A guess: nobody reads more of them.
 CAUSES_MAX: Final = 256
+#: Of rejectors and changes of which is kept who hears of them. A guess: a few dozens are in use.
+HEARD_MAX: Final = 4096
 QUEUE_TEXT: Final = Hint.QUEUE.value
 SKIP_TEXT: Final = Hint.SKIP.value
 _NODE_TAINT: Final = Trigger(NODE.resource, Action.UPDATE_NODE_TAINT)
 
 #: (class of pods, plugin) -> whether it said Queue; lives as long as one change.
 Memo = dict[tuple[Hashable, str], bool]
+
+
+class Heard(NamedTuple):
+    """Whether pods with some rejectors may hear of a change, whether it may be overlooked
+    otherwise, and whom it can concern among them: None if that is not told.
+    """
+
+    hears: bool
+    profits: bool
+    concerns: frozenset[Concerns] | None
 
 
 class Worth(IntEnum):
@@ -162,6 +175,7 @@ class Judge:
         self._observer = observer
         self._counter_s = counter_s
         self._told: set[tuple[str, str]] = set()  # plugin, error
+        self._heard: dict[tuple[GroupKey, Trigger], Heard] = {}
 
     def is_of_interest(self, trigger: Trigger) -> bool:
         """Whether any plugin of any profile would be asked."""
@@ -170,6 +184,17 @@ class Judge:
             for interests in (self._interests, self._extra_events)
             for interest in interests.values()
         )
+
+    def heard(self, group: "GroupKey", trigger: Trigger) -> Heard:
+        """What is to be known of such a change before any of these pods is asked about."""
+        found = self._heard.get((group, trigger))
+        if found is None:
+            if len(self._heard) >= HEARD_MAX:
+                self._heard.clear()
+            hears, profits = self.may_hear(group, trigger), self.may_profit(group, trigger)
+            found = Heard(hears, profits, self._concerns(group, trigger))
+            self._heard[group, trigger] = found
+        return found
 
     def may_hear(self, group: "GroupKey", trigger: Trigger) -> bool:
         """False if no pod with these rejectors can be helped by such a change."""
@@ -194,7 +219,7 @@ class Judge:
         heard = self._interests.get(group.profile, _NOBODY_ASKED).asked(trigger).keys()
         return not heard.isdisjoint(group.also_blamed)
 
-    def concerns(self, group: "GroupKey", trigger: Trigger) -> frozenset[Concerns] | None:
+    def _concerns(self, group: "GroupKey", trigger: Trigger) -> frozenset[Concerns] | None:
         """Whom such a change can concern among pods with these rejectors, all who hear of it taken
         together; None if that is not told of one of them.
         """

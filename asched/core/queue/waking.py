@@ -31,6 +31,7 @@ from itertools import chain, filterfalse
 from typing import Final
 
 from asched.core.framework.expecting import NOBODY_EXPECTS
+from asched.core.framework.points import Concerns
 from asched.core.model.pod import Pod
 from asched.core.queue.concerned import CLASSES_MIN, Offers
 from asched.core.queue.gates import Gates
@@ -89,7 +90,7 @@ class Looks:
 
 
 class _Round:
-    """One change on its way through the groups. `hears`, `profits`: who of the present one does;
+    """One change on its way through the groups. `hears`, `profits`, `concerns`: of the present one;
     `held`: keys of its pods that a gate would surely refuse.
 
     `departed`: the pod that left its node, if the change is of that kind; `expecting`: where room
@@ -98,6 +99,7 @@ class _Round:
 
     __slots__ = (
         "change",
+        "concerns",
         "departed",
         "except_uid",
         "expecting",
@@ -117,6 +119,7 @@ class _Round:
         self.second_memo: Memo = {}
         self.offers = Offers(change)
         self.hears = self.profits = False
+        self.concerns: frozenset[Concerns] | None = None
         gone = change.old if change.trigger == ASSIGNED_POD_DELETE else None
         self.departed = gone if isinstance(gone, Pod) else None
         self.looks = Looks(blame, self.left)
@@ -156,7 +159,7 @@ class Waking:
         for group in groups:
             key = group.key
             one.expecting = expecting.get(key.profile, NOBODY_EXPECTS)
-            one.hears, one.profits = judge.may_hear(key, trigger), judge.may_profit(key, trigger)
+            one.hears, one.profits, one.concerns = judge.heard(key, trigger)
             if one.hears or one.profits:
                 one.held = self._gates.holding(key.profile, key.gated_by) if key.gated_by else ()
                 # who is worth a look already, and no change could be worth more
@@ -178,10 +181,9 @@ class Waking:
             return everybody
         if change.priority_at_most is not None:
             return everybody
-        concerns = self._judge.concerns(group.key, change.trigger)
-        if concerns is None:
+        if one.concerns is None:
             return everybody
-        return group.concerned.among(group.classes, concerns, one.offers)
+        return group.concerned.among(group.classes, one.concerns, one.offers)
 
     def _of_those_in_turn(
         self, group: RejectorGroup, equals: Equals, one: _Round

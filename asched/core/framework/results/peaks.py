@@ -111,10 +111,10 @@ def drawn(seed: int, tied: Indices, height: int) -> int:
         level, span = level + 1, span * BLOCK_ROWS
     while level >= 0:
         blocks = tied // span
-        distinct = np.unique(blocks)
-        count = len(distinct)
+        begins = [0, *((blocks[1:] != blocks[:-1]).nonzero()[0] + 1).tolist(), len(tied)]
+        count = len(begins) - 1
         place = draw_above(seed, level, count) if level else draw(seed, count)
-        tied = tied[blocks == distinct[place]]
+        tied = tied[begins[place] : begins[place + 1]]
         level, span = level - 1, span // BLOCK_ROWS
     return tied.item(draw_again(seed, len(tied)))
 

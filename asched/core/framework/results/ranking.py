@@ -120,8 +120,8 @@ class Ranking(ByRow[None]):
             totals = self.once(pod, among)
         self.is_whole = False
         some = totals[rows]
-        best = some.max()
-        return drawn(seed, rows[some == best], len(totals)), best.item()
+        best = some.item(some.argmax())  # `max` is a Python function
+        return drawn(seed, rows[some == best], len(totals)), best
 
     def once(self, pod: PodInfo, feasible: Mask) -> I64:
         """The ranking over some of the feasible rows, from which nothing is kept."""
