@@ -274,8 +274,7 @@ class SchedulingQueue:
         self.places.unschedulable.due.file(now_s)
         due_s = self._next_unschedulable_flush_s
         if due_s is None or now_s >= due_s:
-            if due_s is not None:
-                self.flush_unschedulable(now_s)
+            self.flush_unschedulable(now_s)
             self._next_unschedulable_flush_s = now_s + UNSCHEDULABLE_FLUSH_EVERY_S
 
     def next_deadline_s(self) -> float | None:

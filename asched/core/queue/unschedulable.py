@@ -232,8 +232,7 @@ class UnschedulablePods:
     def resort(self) -> None:
         """The order is another one: keys of two kinds cannot be compared."""
         left = [(queued, equals_of(queued).due) for queued in self]
-        for equals in tuple(self.due):
-            self.due.drop(equals)
+        self.due = Due(self._order)
         for queued, _ in left:
             self.discard(queued)
         for queued, due in left:

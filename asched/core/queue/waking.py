@@ -222,7 +222,7 @@ class Waking:
             if worth is Worth.SKIP or change.only_if_fits:
                 may_profit |= worth is not Worth.SKIP or self._judge.profits(queued, change)
                 continue
-            best = max(best, worth)
+            best = worth
             if best is Worth.IMMEDIATELY or not queued.pending_on:
                 break  # nothing is worth more
         if best is Worth.SKIP and may_profit:

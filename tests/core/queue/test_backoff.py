@@ -69,3 +69,10 @@ def test_pauses_never_shrink_and_never_pass_the_limit(
     rule = Backoff(initial_s, max_s)
 
     assert rule.duration_s(failures) <= rule.duration_s(failures + 1) <= max_s
+
+
+def test_a_longer_pause_of_its_own_counts() -> None:
+    queued = QueuedPod(a_pod("web"), 100.7)
+    for pause_s, until_s in ((0.0, 102), (1.0, 102), (5.0, 105)):
+        queued.unschedulable_count, queued.pause_s = 2, pause_s
+        assert Backoff(1, 10).until_s(queued) == until_s

@@ -5,7 +5,10 @@ import pytest
 from asched.core.framework.points import Hint, Registration
 from asched.core.model.pod import Pod
 from asched.core.queue.backoff import Backoff
+from asched.core.queue.gangs import Gangs
 from asched.core.queue.inflight import CHANGES_MAX
+from asched.core.queue.queue import MAX_IN_UNSCHEDULABLE_S, UNSCHEDULABLE_FLUSH_EVERY_S
+from asched.core.queue.queued import QueuedPod
 from asched.core.state.changes import ASSIGNED_POD_DELETE, Change
 from tests.core.queue.waiting import (
     NODE_ADDED,
@@ -352,3 +355,154 @@ def test_pods_that_come_back_together_after_many_changes_are_judged_in_linear_ti
 
     assert asked <= len(pods) * CHANGES_MAX
     assert len(one.names()["backoff"]) == len(pods), "who knows whether one would have helped"
+
+
+# --- what is remembered of a pod ------------------------------------------------------------------
+
+
+def test_a_nomination_follows_the_versions_of_its_pod_and_ends_with_it() -> None:
+    one = Scene()
+    one.add(a_pod("a", nominated="n1"))
+    nominator = one.queue.nominator
+    assert nominator.node_of("uid-a") == "n1"
+
+    one.update(a_pod("a", version=2, nominated="n2"), 1.0)
+    assert nominator.node_of("uid-a") == "n2"
+    one.queue.delete(one.api["default/a"])
+    assert nominator.node_of("uid-a") is None
+
+
+def test_only_who_arrives_brings_the_nomination_of_its_status_along() -> None:
+    """One that was taken back stays so, though the API has not heard of it."""
+    one = Scene({"Fit": [Registration(NODE_ADDED)]})
+    one.add(a_pod("a", nominated="n1"))
+    queued = one.reject("Fit", now_s=1.0)
+    one.queue.nominator.add(queued.pod, "")
+
+    for now_s in (1.5, 20.0):
+        one.move(NODE_ADDED, now_s=now_s)
+        one.queue.flush_backoff(now_s)
+        one.queue.activate([queued.pod], now_s)
+        assert one.queue.nominator.node_of("uid-a") is None
+
+
+def test_a_mate_is_the_very_pod_and_not_one_behind_a_gate() -> None:
+    one = Scene(gates=[Gate("Gate")])
+    one.add(a_pod("first"), a_pod("here"), a_pod("gated", gates=["Gate"]))
+    popped = one.pop()
+
+    def mate(pod: Pod) -> QueuedPod | None:
+        return one.queue.pop_mate(pod, popped, 1.0)
+
+    assert mate(a_pod("here", uid="another")) is None
+    assert mate(a_pod("gated")) is None
+    assert one.names() == {"active": ["here"], "gated": ["gated"]}
+    assert mate(a_pod("here")) is not None
+    assert mate(a_pod("here")) is None
+
+
+def test_what_becomes_of_a_pod_in_flight_counts_when_it_returns() -> None:
+    one = Scene(
+        {"Fit": [Registration(NODE_ADDED)]},
+        class_key_of=lambda pod: str(pod.labels),
+        gangs=Gangs(tries_groups=True),
+    )
+    one.add(a_pod("a"))
+    queued = one.pop()
+    new = a_pod("a", version=2, labels={"x": "y"}, group="crew")
+    one.update(new, 1.0)
+    one.fail(queued, "Fit", now_s=1.0)
+
+    assert (queued.pod, queued.class_key, queued.gang) == (new, str(new.labels), "default/crew")
+
+
+def test_the_first_attempt_is_counted_from_when_the_pod_first_became_active() -> None:
+    heard = [Registration(NODE_ADDED)]
+    one = Scene({"Fit": heard, "Gate": heard}, gates=[Gate("Gate")])
+    one.add(a_pod("a", gates=["Gate"]), now_s=1.0)
+    one.update(a_pod("a", version=2), 4.0)
+    one.move(NODE_ADDED, now_s=5.0)
+    queued = one.reject("Fit", now_s=6.0)
+    assert queued.initial_attempt_s == 5.0
+    one.move(NODE_ADDED, now_s=30.0)
+    again = one.pop(30.0)
+    assert (again.initial_attempt_s, again.attempts, again.woken_by) == (5.0, 2, NODE_ADDED.label)
+    assert again.backoff_until_s is None
+
+
+def test_who_is_active_already_is_not_made_so_again() -> None:
+    one = Scene()
+    one.add(a_pod("a"))
+    one.queue.activate([a_pod("a")], 1.0)
+    assert one.witness.entered == {("active", "UnschedulablePodAdd"): 1}
+
+
+# --- backoff that is never cut short --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("why", ["patient", "group", "error", "none"])
+def test_some_are_not_taken_early_though_nobody_else_is_there(why: str) -> None:
+    one = Scene({"Fit": [Registration(NODE_ADDED)]}, gangs=Gangs(tries_groups=True))
+    one.add(a_pod("a", **({"group": "crew"} if why == "group" else {})))
+    queued = one.pop()
+    rejectors = () if why == "error" else ("Fit",)
+    one.queue.return_failed(queued, queued.pod, rejectors, (), 1.0, is_patient=why == "patient")
+    one.move(NODE_ADDED, now_s=1.5)
+
+    place = "backoff" if why == "none" else "errors"
+    assert one.names() == {place: ["a"]}
+    assert one.queue.next_deadline_s() == 3.0, "the second after the one in which it ends"
+    assert (one.queue.pop(1.6) is not None) is (why == "none")
+
+
+# --- timers ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("epoch_s", [0.0, 1.7e9])
+def test_whoever_rests_for_longer_than_allowed_is_tried_and_nobody_after_just_as_long(
+    epoch_s: float,
+) -> None:
+    for number in range(50):
+        since_s = epoch_s + number / 7
+        one = Scene({"Fit": []})
+        one.add(a_pod("a"))
+        one.reject("Fit", now_s=since_s)
+        one.queue.flush_unschedulable(since_s + MAX_IN_UNSCHEDULABLE_S)
+        assert one.names() == {"unschedulable": ["a"]}, since_s
+        one.queue.flush_unschedulable(since_s + MAX_IN_UNSCHEDULABLE_S + 1e-5)
+        assert one.names() == {"active": ["a"]}, since_s
+
+
+def test_the_rest_is_gone_through_half_a_minute_after_it_was() -> None:
+    """Not after it should have been: a late one would be followed by another at once."""
+    one = Scene({"Fit": []})
+    one.add(a_pod("a"))
+    one.reject("Fit", now_s=1.0)
+    for now_s in (1.0, 31.0, 95.0):
+        one.queue.tick(now_s)
+        assert one.queue.next_deadline_s() == now_s + UNSCHEDULABLE_FLUSH_EVERY_S
+
+
+def test_who_is_in_flight_hears_that_others_rested_too_long() -> None:
+    """As upstream, where it is an event like any other."""
+    one = Scene({"Fit": []})
+    one.add(a_pod("rests"))
+    one.reject("Fit", now_s=1.0)
+    one.add(a_pod("flies"), now_s=2.0)
+    flying = one.pop(2.0)
+    one.queue.flush_unschedulable(500.0)
+
+    one.fail(flying, "Fit", now_s=501.0)
+
+    assert one.names() == {"active": ["rests"], "backoff": ["flies"]}
+
+
+@pytest.mark.parametrize("is_promised", [False, True])
+def test_who_gave_the_room_back_is_not_woken_by_it(is_promised: bool) -> None:
+    one = Scene({"Fit": [Registration(NODE_ADDED)]}, class_key_of=lambda _: 1)
+    one.add(a_pod("a"), a_pod("b"))
+    for _ in range(2):
+        queued = one.pop(1.0)
+        one.queue.return_failed(queued, queued.pod, ("Fit",), (), 1.0, is_promised=is_promised)
+    assert one.move(NODE_ADDED, now_s=20.0, except_uid="uid-a") == 1
+    assert one.names() == {"active": ["b"], "unschedulable": ["a"]}

@@ -174,3 +174,47 @@ def test_who_is_filed_anew_while_due_is_looked_at_among_its_new_like() -> None:
     assert equals.first(1.0) is second
     assert unschedulable.knows(first, frozenset({"Ports"}))
     assert not unschedulable.knows(first, frozenset({"Volumes"}))
+
+
+def test_who_was_tried_and_left_does_not_keep_the_others_from_awaiting_a_look() -> None:
+    unschedulable = UnschedulablePods()
+    pods = [an_unschedulable(name, "Fit", cls=1) for name in "ab"]
+    for queued in pods:
+        equals = unschedulable.add(queued)
+    unschedulable.due.add(equals, Reason(Worth.AFTER_BACKOFF, "x"))
+    equals.note_tried(pods[0])
+    assert not equals.awaits_look
+
+    unschedulable.discard(pods[0])
+
+    assert equals.awaits_look
+
+
+def test_another_order_may_have_keys_that_no_old_one_can_be_compared_with() -> None:
+    """Those of two queue sorts: nothing that was ordered by one is left beside the other."""
+    keys: dict[str, object] = {}
+    unschedulable = UnschedulablePods(lambda queued: keys.get(queued.key, queued.timestamp_s))
+    pods = [an_unschedulable(name, "Fit", cls=cls) for name, cls in (("a", 1), ("b", 1), ("c", 2))]
+    for queued in pods:
+        unschedulable.add(queued)
+    for queued in pods[1:]:
+        unschedulable.due.add(equals_of(queued), Reason(Worth.AFTER_BACKOFF, "x"))
+    unschedulable.due.file(1.0)
+    keys.update({queued.key: queued.key for queued in pods})
+
+    unschedulable.resort()
+
+    assert unschedulable.due.first(1.0) is equals_of(pods[0])
+    assert [equals.first(1.0) for equals in unschedulable.due] == [pods[0], pods[2]]
+
+
+def test_a_pod_of_a_gang_that_stands_apart_is_of_its_own_class() -> None:
+    """Room is promised to it alone."""
+    unschedulable = UnschedulablePods()
+    pods = [an_unschedulable(name, "Fit", cls=name) for name in "abc"]
+    for queued in pods:
+        queued.gang = "default/crew"
+    pods[2].is_promised = True
+    found = [unschedulable.add(queued) for queued in pods]
+    assert found[0] is found[1]
+    assert found[2] is not found[0]
