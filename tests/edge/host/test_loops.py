@@ -9,10 +9,11 @@ import pytest
 from asched.core.framework.effects import Lane
 from asched.core.framework.waiting import Stage, WaitingPod
 from asched.core.model.decode import decode
-from asched.core.model.kinds import KINDS, NODE
+from asched.core.model.kinds import KINDS, NODE, POD
 from asched.core.model.node import Node
 from asched.core.model.pod import Pod
 from asched.core.state.facts import Seen
+from asched.edge.client.errors import HistoryChanged
 from asched.edge.client.session import ConnectionOptions, connect
 from asched.edge.host import loops
 from asched.edge.host.assemble import Parts, build_machine, build_runners
@@ -116,6 +117,20 @@ class Lead:
 
     async def hand_on(self, stop, *, is_settled):
         self.is_released, self.was_settled = True, is_settled
+
+
+async def test_nothing_is_decided_once_another_history_was_heard_of(server, tmp_path):
+    """Streams end one after the other; the first that tells voids what was known of all."""
+    async with a_scheduler(tmp_path) as scheduler:
+        await until(lambda: scheduler.is_synced)
+        scheduler._on_failure(NODE, HistoryChanged("another cluster"))
+        scheduler.inbox.put(Seen(POD, decode(Pod, a_pod("late"))))
+        await scheduler._taken_in()
+
+        assert "default/late" in scheduler.machine.context.cluster.pods_seen
+        assert not scheduler.may_act()
+        assert scheduler.machine.bindings == 0
+        assert bound(server) == set()
 
 
 async def test_nothing_is_decided_behind_the_fence(server, tmp_path):
