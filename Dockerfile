@@ -3,7 +3,7 @@
 # Pinning: the tag below moves when Python is patched. To pin the base by digest, look it up where
 # the registry is reachable (docker buildx imagetools inspect python:3.13-slim) and build with
 #   docker build --build-arg BASE=python:3.13-slim@sha256:DIGEST .
-# A base of one's own needs `python` (3.11 to 3.14) with venv, nothing else; docs/operations.md makes one.
+# A base of one's own needs `python` (3.11 to 3.13) with venv, nothing else; docs/operations.md makes one.
 # Everything from PyPI is pinned by hash in deploy/*.lock (`make lock` writes them anew).
 ARG BASE=python:3.13-slim
 
