@@ -5,6 +5,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+
+from tests import conftest
 
 ROOT = Path(__file__).parents[1]
 SENSITIVE = "tests/edge/host/user_plugins/test_catalogue.py"
@@ -36,3 +39,22 @@ def test_no_test_guesses_how_fast_a_machine_is() -> None:
         if (found := DEADLINE.search(path.read_text(encoding="utf-8"))) and path != Path(__file__)
     }
     assert guessing == {}
+
+
+def test_the_end_of_a_run_says_what_was_skipped_and_why() -> None:
+    why = ("Skipped: no recordings: set ASCHED_SHARED", "Skipped: set KUBEBUILDER_ASSETS", "no zsh")
+    skipped = [SimpleNamespace(longrepr=("file", 1, text)) for text in (why[0], *why)]
+    lines: list[str] = []
+    report = SimpleNamespace(stats={"skipped": skipped}, write_line=lines.append)
+
+    conftest.pytest_terminal_summary(report)
+
+    (line,) = lines
+    assert line.startswith("skipped: 1 for want of a real control plane (KUBEBUILDER_ASSETS names")
+    assert "; 1 for want of no zsh; 2 for want of recordings of kube-scheduler (ASCHED" in line
+
+
+def test_a_run_that_looked_at_everything_says_nothing() -> None:
+    lines: list[str] = []
+    conftest.pytest_terminal_summary(SimpleNamespace(stats={}, write_line=lines.append))
+    assert lines == []
