@@ -28,7 +28,7 @@ from asched.core.state.counters import AnyCounterKey, PodCounter
 from asched.core.state.facts import Fact, Gone, Listed, Seen, WallClock
 from asched.core.state.holds import HeldAmounts, Holds
 from asched.core.state.list_parts import ListParts
-from asched.core.state.nodes import POD_LABELS, PODS_MOVED, START_TIMES, NodeTable
+from asched.core.state.nodes import POD_LABELS, PODS_MOVED, NodeTable
 from asched.core.state.objects import RULED_BY_SPEC, Objects, may_matter
 from asched.core.state.occupancy import Occupancy
 from asched.core.state.pod_classes import PodClasses
@@ -248,8 +248,8 @@ class Cluster(Objects):
                 and info.pod.priority == pod.priority
             )
             if stays and (_holds_as_much(info.cls, cls) or self._relabel(info, cls)):
-                if info.row >= 0 and info.pod.status.start_time != pod.status.start_time:
-                    self.nodes.log.add(info.row, START_TIMES)
+                if info.row >= 0 and (moved := self.classes.moved(info.pod, pod)):
+                    self.nodes.log.add(info.row, moved)
                 info.pod, info.assumed = pod, False
                 return []
             if info.assumed:

@@ -13,6 +13,7 @@ from msgspec import structs
 
 from asched.core.model.pod import Pod, spec_key
 from asched.core.state.budget import Budget
+from asched.core.state.nodes import AMOUNTS, START_TIMES
 from asched.core.state.pods import LabelSet, PodClass, PodInfo
 
 #: Bytes of classes that nobody uses ...
@@ -40,6 +41,7 @@ class PodClasses:
         self._classes_made = 0
         self._label_sets_made = 0
         self._annotations_read: frozenset[str] = frozenset()
+        self._amounts_told: tuple[str, ...] = ()
         self._deadlines_read = False
 
     def tell_apart_by(self, annotations: Iterable[str]) -> None:
@@ -48,6 +50,23 @@ class PodClasses:
         """
         self._annotations_read = self._annotations_read.union(annotations)
         self._last = None
+
+    def amounts_are_told_by(self, annotations: Iterable[str]) -> None:
+        """From now on a placed pod with other values of these holds another part of its node: some
+        rule reads them, of each pod.
+        """
+        self._amounts_told = tuple({*self._amounts_told, *annotations})
+
+    def moved(self, old: Pod, new: Pod) -> int:
+        """Aspects of its node's row in which a placed pod counts as another than before, though it
+        asks for the same.
+        """
+        moved = START_TIMES if old.status.start_time != new.status.start_time else 0
+        if self._amounts_told:
+            before, now = old.metadata.annotations or {}, new.metadata.annotations or {}
+            if any(before.get(name) != now.get(name) for name in self._amounts_told):
+                moved |= AMOUNTS
+        return moved
 
     def tell_apart_by_deadlines(self) -> None:
         """The same of how long pods may run."""

@@ -14,7 +14,6 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from asched.core.model.pod import Pod
 from asched.hardware.sharing.convention import Convention
 from asched.hardware.sharing.devices import (
     DEVICES_MAX,
@@ -52,11 +51,7 @@ class Ledger(ByRow[None]):
         self._models: dict[tuple[str, str], int] = {}  # (model, mode) -> number
         self._reserved: dict[str, Parts] = {}
         self._sweep_at = SWEEP_FROM
-        #: rows with pods of which nobody has told, and these pods as they were read
-        self._untold: dict[int, list[tuple[PodInfo, Pod]]] = {}
         self.wish = PerClass(self._wish_of)
-        #: Moves when rows changed that no log tells of.
-        self.version = 0
 
     def _wish_of(self, cls: PodClass) -> Wish | None:
         return self._convention.wish(cls.example)
@@ -79,23 +74,14 @@ class Ledger(ByRow[None]):
 
     def refresh(self) -> None:
         """Read the rows that changed; not in a trial, of which nothing may be kept."""
-        if self._cluster.topology.on_trial:
-            return
-        self.update(None)
-        for row, untold in tuple(self._untold.items()):
-            if all(info.pod is pod for info, pod in untold):
-                continue
-            before = self._rooms[row]
-            self._read(row)
-            room = self._rooms[row]
-            if (room.slots, room.memory, room.cores) != (before.slots, before.memory, before.cores):
-                self.version += 1
+        if not self._cluster.topology.on_trial:
+            self.update(None)
 
     def room(self, row: int, without: str = "") -> Room:
         """What is left on a row; `without` a pod that is there."""
         if not without and not self._cluster.topology.on_trial and row < len(self._rooms):
             return self._rooms[row]
-        return self._room(row, self._cluster.pods_on(row), without)[0]
+        return self._room(row, self._cluster.pods_on(row), without)
 
     def has_devices(self, view: NodeView) -> Mask:
         """bool[M]: whether a row tells of any."""
@@ -146,7 +132,7 @@ class Ledger(ByRow[None]):
         height = self._nodes.height
         self._rooms = [_EMPTY] * height
         self._columns = np.zeros((7, height, self._columns.shape[2]), dtype=np.int64)
-        self._untold, self._models = {}, {}
+        self._models = {}
         for row in range(height):
             self._read(row)
 
@@ -156,27 +142,18 @@ class Ledger(ByRow[None]):
         return True
 
     def _read(self, row: int) -> None:
-        here = self._cluster.pods_on(row)
-        room, untold = self._room(row, here)
-        self._rooms[row] = room
-        if untold:
-            self._untold[row] = untold
-        else:
-            self._untold.pop(row, None)
+        self._rooms[row] = room = self._room(row, self._cluster.pods_on(row))
         more = len(room.devices) - self._columns.shape[2]
         if more > 0:
             self._columns = np.pad(self._columns, ((0, 0), (0, 0), (0, more)))
         self._write(self._columns, row, room)
 
-    def _room(
-        self, row: int, here: Mapping[str, PodInfo], without: str = ""
-    ) -> tuple[Room, list[tuple[PodInfo, Pod]]]:
-        """And the pods there of which others have told nothing."""
+    def _room(self, row: int, here: Mapping[str, PodInfo], without: str = "") -> Room:
         node = self._cluster.nodes.node_at[row]
         devices = self._convention.devices(node) if node is not None else ()
         if node is None or not devices:
-            return _EMPTY, []
-        room, untold, ours = Room(devices), list[tuple[PodInfo, Pod]](), []
+            return _EMPTY
+        room, ours = Room(devices), list[Wish]()
         for uid, info in here.items():
             wish = self.wish(info.cls) if uid != without else None
             if wish is None:
@@ -192,14 +169,13 @@ class Ledger(ByRow[None]):
                 ours.append(wish)
             else:
                 room.take_anywhere(wish)
-                untold.append((info, info.pod))
         for wish in ours:
             parts = room.choose(wish, self._policy)
             if parts is not None:
                 room.take(held_by(wish.roles, parts))
             else:
                 room.take_anywhere(wish)
-        return room, untold
+        return room
 
     def _write(self, columns: I64, at: int, room: Room) -> None:
         columns[:, at] = 0

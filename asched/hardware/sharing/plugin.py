@@ -20,7 +20,7 @@ from asched.core.model.kinds import NODE, POD
 from asched.core.model.pod import Pod
 from asched.hardware.sharing import hami, volcano
 from asched.hardware.sharing.convention import Convention
-from asched.hardware.sharing.devices import BINPACK, Wish
+from asched.hardware.sharing.devices import BINPACK, Parts, Wish
 from asched.hardware.sharing.gpushare import GpuShareArgs, GpuShareConvention
 from asched.hardware.sharing.hami import Hami, HamiVGPUArgs
 from asched.hardware.sharing.ledger import ASPECTS, Ledger
@@ -88,15 +88,23 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
         self._ledger = Ledger(cluster, convention, policy)
         self._begun: dict[str, bool] = {}  # uid -> whether anything of it may be outside
         cluster.classes.tell_apart_by(convention.reads)
+        cluster.classes.amounts_are_told_by(convention.writes)
 
     def registrations(self) -> Sequence[Registration]:
         tells = Action.ADD | Action.UPDATE_NODE_ALLOCATABLE | Action.UPDATE_NODE_ANNOTATION
-        gone = Registration(Trigger(POD.resource, Action.DELETE), self._pod_gone)
-        return (gone, Registration(Trigger(NODE.resource, tells), self._node_told))
+        told = Registration(Trigger(POD.resource, Action.DELETE | Action.UPDATE), self._pod_told)
+        return (told, Registration(Trigger(NODE.resource, tells), self._node_told))
 
-    def _pod_gone(self, _pod: Pod, old: Pod, _new: Pod | None) -> Hint:
-        freed = self._convention.wish(old)
-        return Hint.QUEUE if old.spec.node_name and freed is not None else Hint.SKIP
+    def _pod_told(self, _pod: Pod, old: Pod, new: Pod | None) -> Hint:
+        """It goes, or others tell late which devices it has."""
+        wish = self._convention.wish(old) if old.spec.node_name else None
+        if wish is None:
+            return Hint.SKIP
+        before, now = (self._parts(version, wish) for version in (old, new))
+        return Hint.QUEUE if new is None or before != now else Hint.SKIP
+
+    def _parts(self, pod: Pod | None, wish: Wish) -> Parts | None:
+        return self._convention.parts(pod, pod.spec.node_name, wish) if pod is not None else None
 
     def _node_told(self, _pod: Pod, old: Any, new: Any) -> Hint:
         """Locks come and go; devices do not."""
@@ -108,13 +116,6 @@ class SharedDevices(PreFilterPlugin, FilterPlugin, ScorePlugin, ReservePlugin, P
     def share_key(self, pod: PodInfo) -> Hashable:
         wish = self._ledger.wish(pod.cls)
         return IDLE if wish is None else wish
-
-    def stamp(self, pod: PodInfo, data: Any) -> Hashable:  # noqa: ARG002
-        self._ledger.refresh()
-        return self._ledger.version
-
-    def data_stamp(self, pod: PodInfo) -> Hashable:  # noqa: ARG002
-        return "what a class asks for stays"
 
     def pre_filter(self, pod: PodInfo) -> PreFilterResult:
         wish = self._ledger.wish(pod.cls)

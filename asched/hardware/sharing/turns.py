@@ -15,6 +15,7 @@ Bounds  a turn is awaited for TURN_S_MAX; ATTEMPTS_MAX writes, NEWS_S_MAX until 
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Generator
+from functools import partial
 from typing import Final
 
 from asched.core.model.kinds import NODE, POD
@@ -38,6 +39,8 @@ TURN_S_MAX: Final = 2 * GIVEN_UP_S
 NEWS_S_MAX: Final = 5.0
 ATTEMPTS_MAX: Final = 10
 CONFLICT: Final = 409
+#: Of a node: somebody has left it, and it is another one's turn.
+LINE: Final = "lines"
 
 
 class Turns(ABC):
@@ -56,6 +59,7 @@ class Turns(ABC):
             line.remove(pod.uid)
             if not line:
                 self._lines.pop(node, None)
+            self._cluster.object_log.add(LINE, node)
 
     def _stand(self, pod: Pod, node: str, line: deque[str]) -> Late:
         until_s = self._steady_s + TURN_S_MAX
@@ -65,9 +69,9 @@ class Turns(ABC):
                 if left_s <= 0:
                     return failure(f"node {node} was not free to serve {pod.key}: {why}")
                 yield WaitFor(
-                    ready=lambda: not self._obstacle(pod, node, line),
+                    ready=partial(self._has_moved, pod, node, line, why),
                     timeout_s=min(left_s, NEWS_S_MAX),
-                    on=self._topics(node),
+                    on=((LINE, node), *self._topics(node)),
                 )
             status = yield from self._enter(pod, node)
             if status is not None:
@@ -83,6 +87,10 @@ class Turns(ABC):
 
     def _obstacle(self, pod: Pod, node: str, line: deque[str]) -> str:
         return self._in_the_way(pod, node) if line[0] == pod.uid else "others wait before it"
+
+    def _has_moved(self, pod: Pod, node: str, line: deque[str], before: str) -> bool:
+        """Whether it is something else now that the pod waits for, or nothing."""
+        return self._obstacle(pod, node, line) != before
 
     @abstractmethod
     def _in_the_way(self, pod: Pod, node: str) -> str:
@@ -210,8 +218,10 @@ class Phases(Turns):
     def _topics(self, node: str) -> tuple[tuple[str, str], ...]:
         row = self._cluster.nodes.row_of.get(node)
         there = self._cluster.pods_on(row).values() if row is not None else ()
-        pods = ((POD.resource, info.pod.key) for info in there if info.pod.uid in self._sent)
-        return ((NODE.resource, node), *pods)
+        now_s = self._cluster.wall_clock_s
+        keys = ((info.pod.uid, info.pod.key) for info in there)
+        pods = (key for uid, key in keys if self._is_being_served(uid, key, now_s))
+        return ((NODE.resource, node), *((POD.resource, key) for key in pods))
 
     def _enter(self, pod: Pod, node: str) -> Generator[Effect, object, Status | None]:  # noqa: ARG002
         now_s = self._cluster.wall_clock_s

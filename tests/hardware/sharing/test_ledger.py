@@ -58,7 +58,7 @@ def test_pods_that_nobody_told_of_are_looked_at_when_they_change(
     assert world.schedule(a_sharer("second")).node == ""
     assert read == []
     told = {"hami.io/vgpu-node": "n1", "hami.io/vgpu-devices-allocated": ";"}
-    world.add(a_sharer("there1", on="n1", annotations=told), node("n3"))
+    world.add(a_sharer("there1", on="n1", annotations=told))
     world.wait(10)
     assert "n1" in {world.outcome("first").node, world.outcome("second").node}
     row = world._machine.context.cluster.nodes.row_of["n1"]
