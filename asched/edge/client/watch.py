@@ -266,7 +266,7 @@ class Reflector:
             raise Relist(self._version, str(error)) from error
         except TRY_AGAIN as error:
             if not isinstance(error, TooManyRequests):  # it is there, and busy
-                self._is_shaken = True
+                self._shaken()
             if isinstance(error, NotFound) and await self._learn_version():
                 raise Relist(ANY_VERSION, f"it is served as {self.spoken.group_version}") from error
             self._complain(error)
@@ -290,7 +290,8 @@ class Reflector:
             self.doubt.fell_silent("did not end in its time")
             return False
         except TransportError as error:
-            broke = self._is_shaken = True
+            broke = True
+            self._shaken()
             log.debug("%s: the stream broke: %s", self.kind.plural, error)
         if heard or started_s is None:  # initial events are a sign of life, too
             return True
@@ -298,13 +299,18 @@ class Reflector:
             raise Relist(self._version, "the stream ended as soon as it began")
         return broke  # what it would have said, the next one will
 
+    def _shaken(self) -> None:
+        """The connection broke. The next stream is a short one, so that it is soon known whether we
+        hear: else whose streams keep breaking would be taken for deaf.
+        """
+        self._is_shaken = self.doubt.is_open = True
+
     def _deliver(self, sights: list[Sight]) -> None:
         """Hand over what a piece of the stream contained."""
         if not sights:
             return
         self.doubt.spoke()
-        put = self.put
-        kind = self.spoken
+        put, kind = self.put, self.spoken
         for sight in sights:
             if sight.type == codec.ERROR:
                 raise self._stream_error(sight.status or Status())

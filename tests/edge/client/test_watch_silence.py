@@ -122,6 +122,18 @@ async def test_lists_do_not_hide_that_streams_stay_silent(hurried):
         assert reflector.heard_s == 50.0
 
 
+@pytest.mark.parametrize("end", ["reset", "half"])
+async def test_after_a_break_the_next_stream_is_a_short_one(end, monkeypatch):
+    """Else 20 s pass until an idle kind is known to be heard, and a leader is deaf after 40."""
+    monkeypatch.setattr(watch, "SHORT_STREAM_S", 0.0)
+    spoken = streams(("BOOKMARK", bookmark(20)))
+    world = World(initial(node("a", 1)), spoken, streams(end=end), spoken, spoken)
+    async with living(world):
+        broken, short, usual = [int(q["timeoutSeconds"]) for q in world.queries[2:5]]
+    assert min(broken, usual) >= 15
+    assert short == 5
+
+
 async def test_an_answer_without_an_end_to_its_header_is_not_waited_for(monkeypatch):
     monkeypatch.setattr(aio, "HEADER_TIMEOUT_S", 0.05)
     world = World(headless, initial(node("a", 1)), headless, streams(("ADDED", node("b", 11))))
