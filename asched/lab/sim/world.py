@@ -17,7 +17,7 @@ from typing import Any, Final, Self, TypeVar
 from asched.core.config.defaults import configuration
 from asched.core.config.gates import DEFAULT_GATES
 from asched.core.cycle.machine import Machine
-from asched.core.framework.effects import Bind, Effect, EmitEvent
+from asched.core.framework.effects import Bind, Effect, EmitEvent, ReadPod
 from asched.edge.host.assemble import Parts
 from asched.edge.host.user_plugins.catalogue import Catalogue, of_class
 from asched.lab.apiserver import bootstrap
@@ -241,6 +241,10 @@ class World:
         """Something else leaves a process."""
         if isinstance(effect, EmitEvent):
             self.event_count += 1
+        if isinstance(effect, ReadPod):
+            seen = process.parts.cluster.pods_seen.get(effect.pod.key)
+            if seen is not None and seen.uid == effect.pod.uid and seen.spec.node_name:
+                self.ledger.complain(f"pod {seen.key} is asked about, it was seen on a node")
         for look in self.on_effect:
             look(process, effect)
 

@@ -1,6 +1,8 @@
 """Preemption where budgets protect pods."""
 
+from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from asched.core.framework.effects import DeletePod, Effect, EmitEvent, MarkVictim
 from asched.lab.apiserver.resources import find
@@ -18,14 +20,37 @@ from asched.lab.sim.steps import (
     Json,
     Step,
     is_through,
+    remove,
 )
 from asched.lab.sim.world import World
 
-ROUNDS = 20
+ROUNDS = 30
 PRIORITIES = (0, 0, 10, 100)
 BUDGETS = find("poddisruptionbudgets")
+#: Budgets are all in the first one.
+NAMESPACES = ("default", "default", "kube-public")
 #: How often the controller of budgets looks.
 LOOK_S = 1.0
+#: A process has heard of a budget by then: its stream may just be opened again, in spite of errors.
+NEWS_S = 3.0
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBudget(Step):
+    """An app gets a budget, loses it, or needs more or fewer of its pods than before."""
+
+    def do(self, world: World) -> None:
+        app = world.rng.choice(APPS)
+        known = world.server.get("poddisruptionbudgets", "default", f"budget-{app}")
+        least = world.rng.randint(0, 6)
+        if known is None:
+            world.server.create("poddisruptionbudgets", a_budget(app, least))
+        elif world.rng.random() < 0.3:
+            remove(world, "poddisruptionbudgets", f"budget-{app}", "default")
+        else:
+            world.server.ctx.put(
+                BUDGETS, {**known, "spec": {**known["spec"], "minAvailable": least}}
+            )
 
 
 class Budgets(Scenario):
@@ -42,6 +67,9 @@ class Budgets(Scenario):
         self.decided: dict[tuple[str, str], float] = {}
         #: victim's uid -> who was promised its node when it was decided that it has to go
         self.gone_for: dict[str, set[str]] = {}
+        self.changed_s = 0.0  # when a budget did last
+        changes = world.server.store.table(BUDGETS.storage).listeners
+        changes.append(lambda _: setattr(self, "changed_s", world.clock.now_s()))
         world.on_effect.append(self._look)
         AddNodes(count=world.rng.randint(2, 5), cpu=(1, 2)).do(world)
         for app in APPS:
@@ -63,6 +91,8 @@ class Budgets(Scenario):
                 yield FinishPods(count=2)
             elif roll < 0.4:
                 yield AddNodes(cpu=(1, 2))
+            elif roll < 0.7:
+                yield ChangeBudget()
 
     def _look(self, process: Process, effect: Effect) -> None:
         """Judge a victim at the moment at which it was decided that it has to go. An attempt that
@@ -78,37 +108,48 @@ class Budgets(Scenario):
         victim = world.server.get("pods", effect.pod.namespace, effect.pod.name)
         if victim is None or victim["metadata"]["uid"] != effect.pod.uid:
             return
+        if victim["metadata"].get("deletionTimestamp"):
+            return  # it goes already, for somebody who may be placed elsewhere by now
         node = victim["spec"].get("nodeName", "")
         nominated_amounts = list(process.parts.nominator.on(node).values())
         if not nominated_amounts:
             return  # whoever it was for is placed or gone by now
         most = max(nominated_amounts, key=lambda pod: pod.priority)
-        if victim["spec"].get("priority", 0) >= most.priority:
-            world.ledger.complain(f"{effect.pod.key} is evicted for a pod of {most.priority}")
         uids = {pod.uid for pod in nominated_amounts}
         if not uids.isdisjoint(self.gone_for.get(effect.pod.uid, ())):
             return  # tried again, and somebody else may be promised the node by now
         self.gone_for[effect.pod.uid] = uids
-        if self.decided.get((most.uid, node)) != world.clock.now_s():
+        now_s = world.clock.now_s()
+        if self.decided.get((most.uid, node)) != now_s:
             return  # decided before, in another world
-        if is_protected(world, victim):
+        if victim["spec"].get("priority", 0) >= most.priority:
+            world.ledger.complain(f"{effect.pod.key} is evicted for a pod of {most.priority}")
+        if now_s - self.changed_s >= NEWS_S and is_protected(world, victim):
             spared = node_without_victims(process, most.key)
             if spared:
                 text = f"breaks a budget, and {spared} could have been freed without"
                 world.ledger.complain(f"evicting {effect.pod.key} {text}")
 
 
+def budgets_of(world: World, pod: Json) -> list[Json]:
+    """Those that speak of a pod."""
+    namespace = pod["metadata"]["namespace"]
+    return [
+        budget
+        for budget in world.server.list("poddisruptionbudgets")
+        if budget["metadata"]["namespace"] == namespace
+        and selected(budget["spec"]["selector"], pod)
+    ]
+
+
 def is_protected(world: World, pod: Json) -> bool:
     """Whether a budget speaks of the pod and allows no disruption."""
-    return any(
-        not budget["status"].get("disruptionsAllowed")
-        for budget in world.server.list("poddisruptionbudgets")
-        if selected(budget["spec"]["selector"], pod)
-    )
+    return any(not one["status"].get("disruptionsAllowed") for one in budgets_of(world, pod))
 
 
 def node_without_victims(process: Process, key: str) -> str:
-    """A node that pods of no budget could make room on; empty if there is none.
+    """A node on which room could be made without breaking a budget; empty if there is none. Either
+    no budget speaks of who would have to go, or each allows all of whom it speaks there to go.
 
     Nodes on which room is promised to others are left out: to whom it belongs is not our business.
     So are those from which a pod went and the process has not heard of it.
@@ -118,26 +159,35 @@ def node_without_victims(process: Process, key: str) -> str:
     if pod is None:
         return ""
     mine = pod["spec"].get("priority", 0)
-    kept = []
+    lower, kept, asked = list[tuple[Json, str]](), list[Json](), Counter[tuple[str, str]]()
     for other in world.pods():
         info = cluster.placed.get(other["metadata"]["uid"])
         if info is None or is_through(other):
             continue
-        labels = other["metadata"]["labels"]
-        is_free = f"budget-{labels['app']}" not in {
-            budget["metadata"]["name"] for budget in world.server.list("poddisruptionbudgets")
-        }
         is_bound = bool(other["spec"].get("nodeName")) and not info.assumed  # it was told, too
         ends = other["metadata"].get("deletionTimestamp")
-        may_go = is_free and is_bound and not ends and other["spec"].get("priority", 0) < mine
-        if not may_go:
-            kept.append({**other, "spec": {**other["spec"], "nodeName": info.node_name}})
+        there = {**other, "spec": {**other["spec"], "nodeName": info.node_name}}
+        if is_bound and not ends and other["spec"].get("priority", 0) < mine:
+            lower.append((there, info.node_name))
+            asked.update((info.node_name, _name(one)) for one in budgets_of(world, other))
+        else:
+            kept.append(there)
+    allowed = {
+        _name(budget): budget["status"].get("disruptionsAllowed", 0)
+        for budget in world.server.list("poddisruptionbudgets")
+    }
+    strict = {node for (node, name), count in asked.items() if count > allowed[name]}
+    kept += [other for other, node in lower if node in strict and budgets_of(world, other)]
     end = EndState(world.nodes(), kept)
-    there = {other["metadata"]["uid"] for other in world.pods()}
-    left_out = {info.node_name for uid, info in cluster.placed.items() if uid not in there}
+    there_are = {other["metadata"]["uid"] for other in world.pods()}
+    left_out = {info.node_name for uid, info in cluster.placed.items() if uid not in there_are}
     left_out |= process.parts.nominator.nodes().keys()
     left_out |= {other["status"].get("nominatedNodeName", "") for other in world.pods()}  # till now
     return next((n for n in end.nodes if n not in left_out and end.has_place(n, pod)), "")
+
+
+def _name(budget: Json) -> str:
+    return f"{budget['metadata']['namespace']}/{budget['metadata']['name']}"
 
 
 def keep_budgets(world: World) -> None:
@@ -146,7 +196,7 @@ def keep_budgets(world: World) -> None:
         healthy = [
             pod
             for pod in world.placed()
-            if selected(budget["spec"]["selector"], pod) and not is_through(pod)
+            if budget in budgets_of(world, pod) and not is_through(pod)
         ]
         allowed = max(len(healthy) - budget["spec"]["minAvailable"], 0)
         status = {**(budget.get("status") or {}), "disruptionsAllowed": allowed}
@@ -165,3 +215,4 @@ def a_budget(app: str, least: int) -> Json:
 
 def _of_an_app(world: World, pod: Json) -> None:
     pod["metadata"]["labels"] = {"app": world.rng.choice(APPS)}
+    pod["metadata"]["namespace"] = world.rng.choice(NAMESPACES)
