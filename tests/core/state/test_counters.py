@@ -37,6 +37,13 @@ def test_all_predicates_must_match() -> None:
     assert not counter.matches(labels("y", app="web", tier="t"))
 
 
+def test_predicates_hold_in_the_namespaces_that_all_of_them_name() -> None:
+    named = (predicate(WEB, "x", "y"), predicate(HAS_TIER, "y", "z"))
+    counter = PodCounter(TallyLedger(NodeTable()), CounterKey(named, counts_terminating=True))
+    own = {"app": "web", "tier": "t"}
+    assert [counter.matches(labels(ns, **own)) for ns in "xyz"] == [False, True, False]
+
+
 def test_the_index_names_each_candidate_once() -> None:
     ledger = TallyLedger(NodeTable())
     index: SelectorIndex[PodCounter] = SelectorIndex()

@@ -181,3 +181,32 @@ def test_random_suppositions_leave_no_trace(seed: int) -> None:
                     suppose.back()
         assert {uid: (i.node_name, i.row) for uid, i in cluster.placed.items()} == before
         assert recount(cluster) == []
+
+
+def test_what_was_supposed_is_no_step_of_the_journal() -> None:
+    cluster = two_nodes()
+    info = next(iter(cluster.placed.values()))
+    guest = pending(cluster, a_pod("guest"))
+    node = a_node("n1").cordoned().build()
+    end = cluster.journal.end
+    for suppose in (
+        lambda: cluster.supposing().without([info]),
+        lambda: cluster.supposing().placed(guest, "n2"),
+        lambda: cluster.supposing().seen(NODE, node),
+        lambda: cluster.supposing().gone([info], 0),
+    ):
+        with suppose():
+            pass
+        assert cluster.journal.end == end
+
+
+def test_a_pod_that_waits_for_the_rest_of_its_gang_waits_on() -> None:
+    member = a_pod("member").spec(schedulingGroup={"podGroupName": "crew"}).on("n1")
+    other = a_pod("other").spec(schedulingGroup={"podGroupName": "crew"}).on("n1")
+    cluster = a_cluster(a_node("n1"), pods=(member, other))
+    groups = cluster.pod_groups
+    groups.hold(member.build())
+    with cluster.supposing().without(list(cluster.placed.values())):
+        assert not groups.holds(member.build())
+    assert groups.holds(member.build())
+    assert not groups.holds(other.build())

@@ -1,7 +1,12 @@
 """Tallies: sums per domain keep up with rows, labels and growth."""
 
+from random import Random
+
+import numpy as np
+import pytest
+
 from asched.core.state.nodes import NodeTable
-from asched.core.state.tally import Tally, TallyLedger
+from asched.core.state.tally import AMOUNTS, GROWTH, Tally, TallyLedger
 from tests.topology_world import ZONE, a_node
 
 
@@ -93,3 +98,76 @@ def test_versions_of_all_tallies_are_distinct() -> None:
         versions.append(tally.version)
 
     assert len(set(versions)) == len(versions)
+
+
+def test_whoever_follows_the_log_misses_no_row_and_hears_when_all_may_be_others() -> None:
+    _, tally = a_tally("a", "b", "")
+    tally.domain(ZONE)
+    for step in (
+        lambda: tally.move(1, 2),
+        lambda: tally.move(1, -1),
+        lambda: tally.move(2, 1),
+        lambda: tally.relabel(1, ZONE),
+        lambda: (tally.domain(ZONE), tally.forget(ZONE)),
+    ):
+        before, version, rows = tally.log.end, tally.version, tally.rows().copy()
+        step()
+        assert tally.version > version
+        told = tally.log.rows(before, AMOUNTS)
+        moved = set(np.flatnonzero(tally.rows() != rows).tolist())
+        assert told is None or (moved and moved <= set(told))
+        assert (told is None) is (not moved), "domains were summed anew"
+
+
+def test_nothing_of_a_label_that_nobody_asked_for_is_news() -> None:
+    _, tally = a_tally("a", "")
+    tally.move(0, 2)
+    version, end = tally.version, tally.log.end
+    tally.relabel(0, ZONE)
+    tally.forget(ZONE)
+    tally.domain(ZONE)
+    tally.relabel(1, ZONE)  # an empty row
+    assert (tally.version, tally.log.end) == (version, end)
+
+
+def test_all_rows_have_a_count_however_many_nodes_come_and_it_shrinks_with_them() -> None:
+    nodes, tally = a_tally("a")
+    tally.move(0, 7)
+    assert tally.rows().tolist() == [7]
+    for number in range(1, 300):
+        nodes.put(a_node(f"n{number}"))
+        assert tally.rows().tolist() == [7] + [0] * number
+    for number in range(1, 300):
+        nodes.remove(f"n{number}")
+    nodes.cut()
+    assert tally.rows().tolist() == [7] + [0] * (nodes.height - 1)
+    assert tally._dense is not None
+    assert len(tally._dense) <= GROWTH * nodes.columns.capacity < 300
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_moves_add_up(seed: int) -> None:
+    """Beside a plain list of counts."""
+    draw = Random(seed)
+    nodes, tally = a_tally("a")
+    zones, counts = ["a"], [0]
+    for _ in range(120):
+        what = draw.random()
+        if what < 0.2:
+            zones.append(draw.choice(["", "a", "b", f"z{len(zones)}"]))
+            counts.append(0)
+            nodes.put(a_node(f"n{len(zones) - 1}", f"zone={zones[-1]}" if zones[-1] else ""))
+        elif what < 0.8:
+            row, amount = draw.randrange(len(zones)), draw.choice([1, 2, -1])
+            counts[row] += amount
+            tally.move(row, amount)
+        elif what < 0.9:
+            assert tally.rows().tolist() == counts
+        else:
+            sums = {zone: 0 for zone in zones if zone}
+            for zone, number in zip(zones, counts, strict=True):
+                if zone:
+                    sums[zone] += number
+            assert by_zone(nodes, tally) == sums
+        assert tally.total == sum(counts)
+        assert [tally.at(row) for row in range(len(counts))] == counts

@@ -50,3 +50,12 @@ def test_a_priority_that_nobody_has_is_not_kept() -> None:
     assert priorities == {5: 1, 0: 1}
     priorities.down(5)
     assert list(priorities) == [0]
+
+
+def test_only_the_less_important_are_below() -> None:
+    priorities = Priorities()
+    assert not priorities.are_below(0)
+    priorities[5] += 1
+    assert [priorities.are_below(one) for one in (4, 5, 6)] == [False, False, True]
+    priorities.down(5)
+    assert not priorities.are_below(6)
