@@ -233,7 +233,8 @@ def _now(now: Mapping[str, Any]) -> Iterator[str]:
 def _exactly(miss: Mapping[str, Any]) -> str:
     """How much is missing, and which taints."""
     amounts = [
-        f"{name} {one['free']} of {one['asked']}" for name, one in miss.get("missing", {}).items()
+        f"{name}: {one['free']} free, {one['asked']} asked"
+        for name, one in miss.get("missing", {}).items()
     ]
     found = "; ".join((*amounts, *miss.get("taints", ())))
     return f" ({found})" if found else ""

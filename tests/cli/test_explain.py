@@ -96,7 +96,9 @@ def test_what_is_missing_and_what_would_help_stands_below_the_funnel():
     lines = list(explanation(told))
     assert "priority 7, woken last by NodeAdd" in lines[1]
     assert lines[2] == "  340 equal pods wait for the same thing"
-    start = lines.index("  n7: NodeResourcesFit: no cpu (cpu 1300m of 64; team=a:NoSchedule)")
+    start = lines.index(
+        "  n7: NodeResourcesFit: no cpu (cpu: 1300m free, 64 asked; team=a:NoSchedule)"
+    )
     assert lines[start + 1 : start + 7] == [
         "needs 64 cpu, the most that is free is 1300m on n2",
         "taint team=a:NoSchedule on 3 nodes is not tolerated",

@@ -3,6 +3,7 @@
 With ASCHED_SCREENSHOTS=FOLDER pictures are left there, to be looked at.
 """
 
+import asyncio
 import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -214,6 +215,23 @@ async def test_five_thousand_nodes_are_readable_in_both_schemes_wide_and_narrow(
         }
         assert tab.errors == []
         assert port.inspector.asked[0] == (-1, 0)
+
+
+async def test_before_the_first_answer_nothing_is_said_of_pods_or_nodes() -> None:
+    async with a_page(a_view(5)) as (tab, port, url):
+        told, answered = a_view(5), asyncio.Event()
+
+        async def view(names_of: int, since: int) -> dict[str, Any]:
+            await answered.wait()
+            return told
+
+        port.inspector.view = view
+        await tab.open(url + "?again")
+        visible = "document.getElementById('frame').checkVisibility()"
+        assert await text(tab, "#state") == "asking the scheduler ..."
+        assert not await tab.eval(visible)
+        answered.set()
+        await tab.until(visible)
 
 
 async def test_the_hue_says_what_is_scarce_and_the_strength_how_full() -> None:

@@ -19,7 +19,8 @@ from typing import Final
 #: Earlier lives beside the one that is written: a process that dies again and again drops no more
 #: than this.
 FILES_KEPT: Final = 3
-FRAME_BYTES: Final = 1 << 16
+#: The loop waits for Python's lock once for each.
+FRAME_BYTES: Final = 1 << 18
 READ_BYTES: Final = 1 << 18
 #: Level 1 packs the lines of the decide bench to a seventeenth, 2.2 µs a pod; level 6 to a
 #: twenty-second in two and a half times the time.

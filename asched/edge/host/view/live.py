@@ -28,9 +28,11 @@ REST: Final = 10.0
 AGE_S_MAX: Final = 15.0
 RECENT_MAX: Final = 30
 LOOKED_AT: Final = 200
-#: What is worth a line: a choice is told again by what became of it.
-WORTH_A_LINE: Final = (Step.BOUND, Step.REJECTED, Step.ERROR, Step.NOMINATED, Step.FAILED)
-NODE_STEPS: Final = (Step.BOUND, Step.NOMINATED)
+#: What is worth a line; a choice, until something became of it.
+WORTH_A_LINE: Final = (
+    *(Step.NODE, Step.BOUND, Step.REJECTED, Step.ERROR, Step.NOMINATED, Step.FAILED),
+)
+NODE_STEPS: Final = (Step.NODE, Step.BOUND, Step.NOMINATED)
 
 
 class LiveView:
@@ -101,13 +103,18 @@ class LiveView:
 
     def _recent(self) -> list[dict[str, Any]]:
         """The last steps, newest first."""
-        lines = self._context.histories.latest(LOOKED_AT)
-        worth = [(key, line) for key, line in lines if line.step in WORTH_A_LINE]
-        return [_step(key, line) for key, line in worth[:RECENT_MAX]]
+        told, known = list[dict[str, Any]](), set[tuple[str, int]]()
+        for key, line in self._context.histories.latest(LOOKED_AT):
+            is_over = line.step is Step.NODE and (key, line.attempt) in known
+            known.add((key, line.attempt))
+            if line.step in WORTH_A_LINE and not is_over:
+                told.append(_step(key, line))
+        return told[:RECENT_MAX]
 
 
 def _step(key: str, line: Line) -> dict[str, Any]:
-    told: dict[str, Any] = {"pod": key, "at": line.at_s, "what": line.step.value}
+    what = "being bound" if line.step is Step.NODE else line.step.value
+    told: dict[str, Any] = {"pod": key, "at": line.at_s, "what": what}
     if line.step in NODE_STEPS:
         told["node"] = line.details if line.step is Step.BOUND else line.details[0]
     return told

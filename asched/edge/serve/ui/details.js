@@ -60,7 +60,7 @@ function nowWords(now) {
 }
 
 function missWords(miss) {
-  const missing = Object.entries(miss.missing || {}).map(([name, one]) => `${name} ${one.free} of ${one.asked}`);
+  const missing = Object.entries(miss.missing || {}).map(([name, one]) => `${name}: ${one.free} free, ${one.asked} asked`);
   const exact = [...missing, ...(miss.taints || [])].join("; ");
   return miss.objections.map((one) => `${one.plugin}: ${one.reason}`).join("; ") + (exact ? ` (${exact})` : "");
 }

@@ -33,6 +33,7 @@ async function look() {
   drawGangs(told.gangs);
   drawRecent(told.recent);
   takeNodes(told.nodes);
+  at("frame").hidden = false;
   const role = !told.synced ? "still reads the cluster" : told.leads ? "leads" : "stands by: another replica leads";
   say(`${told.profiles.join(", ")} ${role} · ${number(told.nodes.count)} nodes, ${number(told.pods)} pods · asched ${told.version}`, false);
 }

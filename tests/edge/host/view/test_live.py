@@ -93,6 +93,10 @@ async def test_the_last_decisions_come_newest_first_and_choices_are_told_once(
         ("default/web", "bound", "n1"),
         ("default/large", "no node", None),
     ]
+    play.see(a_pod("late").requests(cpu="500m"))
+    (newest, *rest) = (await a_view(play).view(-1, 0))["recent"]
+    assert (newest["pod"], newest["what"], newest["node"]) == ("default/late", "being bound", "n1")
+    assert [one["what"] for one in rest] == ["bound", "no node"]
     monkeypatch.setattr(live, "RECENT_MAX", 1)
     assert len((await a_view(play).view(-1, 0))["recent"]) == 1
 
