@@ -3,12 +3,12 @@
 A search that the budget stops is gone on with by whoever asks next, unless its node changed since.
 
 Equal demands share one `Answers`. After an allocation only the rows of nodes that see the touched
-pools are searched again; nodes that see the very same pools share one search, unless devices choose
-their nodes themselves.
+pools are searched again, once for all demands of which the search reads the same; nodes that see
+the very same pools share one search, unless devices choose their nodes themselves.
 """
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -51,6 +51,8 @@ BYTES_MAX: Final = 32 << 20
 ROW_BYTES: Final = 12
 #: ... but never fewer than this.
 ANSWERS_MIN: Final = 8
+#: What searches of single nodes came to, for other demands of the same shape: so many at most.
+FOUND_MAX: Final = 1 << 15
 #: firstAvailable may list so many alternatives (API limit); the first scores as much.
 ALTERNATIVES_MAX: Final = 8
 _NODE_ASPECTS: Final = int(NODE_ASPECTS)
@@ -83,6 +85,9 @@ class Found(NamedTuple):
     score: int = 0
     solution: Solution | None = None
     text: str = ""
+
+
+NOTHING_FOUND: Final[Mapping[Hashable, Found]] = {}
 
 
 class Answers:
@@ -141,6 +146,10 @@ class AnswerBook:
         self._nodes = nodes
         self._steps_max = steps_max
         self._known: OrderedDict[Hashable, Answers] = OrderedDict()
+        #: row -> shape -> what the search came to, up to where these cursors are
+        self._found: dict[int, dict[Hashable, Found]] = {}
+        self._found_count = 0
+        self._cursors = Answers()
 
     def answers(self, demand: DeviceDemand) -> Answers:
         """Up-to-date answers for a demand; the ledger has caught up. Raises OutOfTurn: what was
@@ -162,13 +171,29 @@ class AnswerBook:
         else:
             answers.forget(rows)
             answers.grow(height)
+        self._follow(answers)
+        if answers.left:
+            self._forget_found()
+            self._search(answers, demand)
+        return answers
+
+    def _follow(self, answers: Answers) -> None:
+        """All that moved until now is known."""
         answers.inventory_generation = self._ledger.inventory.generation
         answers.classes_version = self._ledger.classes_version
         answers.taken_cursor = self._ledger.taken.log.end
         answers.node_cursor = self._nodes.log.end
-        if answers.left:
-            self._search(answers, demand)
-        return answers
+
+    def _forget_found(self) -> None:
+        """Of rows that are to be searched again, whatever the demand."""
+        rows = self._old_rows(self._cursors)
+        if rows is None or self._found_count > FOUND_MAX:
+            self._found.clear()
+            self._found_count = 0
+        else:
+            for row in rows:
+                self._found_count -= len(self._found.pop(row, ()))
+        self._follow(self._cursors)
 
     def text_of(self, demand: DeviceDemand, row: int) -> str:
         """The words of an error that it took long to find; "" if it did not."""
@@ -276,6 +301,9 @@ class AnswerBook:
         search = answers.search
         try:
             if search is None or search.row != row:
+                known = self._found.get(row, NOTHING_FOUND).get(demand.shape(served))
+                if known is not None:
+                    return known
                 search = self._begin(demand, served, pools, row)
             answers.search = None
             solution = self._run(search)
@@ -289,9 +317,14 @@ class AnswerBook:
         except AllocationError as error:
             return Found(FAILED, text=search.text_of(error) if search else "")
         if solution is None:
-            return Found(FITS if not search.plans else CANNOT_ALLOCATE)
-        is_long = search.effort.steps > CHUNK_STEPS
-        return Found(FITS, score(search.plans, solution), solution if is_long else None)
+            found = Found(FITS if not search.plans else CANNOT_ALLOCATE)
+        else:
+            is_long = search.effort.steps > CHUNK_STEPS
+            found = Found(FITS, score(search.plans, solution), solution if is_long else None)
+        if found.solution is None:
+            self._found.setdefault(row, {})[demand.shape(served)] = found
+            self._found_count += 1
+        return found
 
     def _begin(
         self, demand: DeviceDemand, served: frozenset[str], pools: tuple[Pool, ...], row: int

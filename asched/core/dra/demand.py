@@ -43,6 +43,7 @@ class DeviceDemand:
         self._ledger = ledger
         self._plans: tuple[ClaimPlan, ...] | None = None
         self._variants: dict[frozenset[str], tuple[ClaimPlan, Requests]] = {}
+        self._shapes: dict[frozenset[str], Hashable] = {}
         self._wanted: dict[str, int] = {}
         if extended is not None:
             self._wanted = {n: a for n, a in pod.cls.requests.items() if a and is_delegable(n)}
@@ -80,6 +81,15 @@ class DeviceDemand:
         if self.extended is None or not (served or self.has_user_claims):
             return self._plans
         return (*self._plans, self.variant(served)[0])
+
+    def shape(self, served: frozenset[str]) -> Hashable:
+        """What the search reads of these plans: where devices of several classes are selected
+        alike, demands for them find the same on every node. Raises AllocationError.
+        """
+        found = self._shapes.get(served)
+        if found is None:
+            found = self._shapes[served] = tuple([one.shape for one in self.plans(served)])
+        return found
 
     def variant(self, served: frozenset[str]) -> tuple[ClaimPlan, Requests]:
         """The claim for extended resources as this set of them makes it. Raises AllocationError."""

@@ -5,7 +5,7 @@ Plans depend on the claim's spec and on classes alone, not on nodes; pods whose 
 template can share them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Final, NamedTuple
 
 from asched.core.dra.cel.errors import CelError, CelSyntaxError
@@ -87,6 +87,14 @@ class Request:
         """As results name it: `request` or `request/alternative`."""
         return f"{self.parent}/{self.name}" if self.parent else self.name
 
+    @property
+    def shape(self) -> Hashable:
+        """As of `ClaimPlan`; constraints speak of its name."""
+        expressions = tuple([selector.expression for selector in self.selectors])
+        capacity = tuple(sorted(self.capacity.items())) if self.capacity else None
+        asked = (self.name, self.parent, self.takes_all, self.count, self.admin)
+        return (*asked, self.tolerations, capacity, expressions)
+
     def selects(self, device: ReadyDevice) -> tuple[bool, int]:
         """(whether the selectors of class and request hold, what it cost to find out as CEL counts
         it). Raises AllocationError.
@@ -120,6 +128,14 @@ class ClaimPlan(NamedTuple):
     claim: ResourceClaim
     requests: tuple[tuple[Request, ...], ...]
     is_list: tuple[bool, ...]
+
+    @property
+    def shape(self) -> Hashable:
+        """All that the search reads of it, errors' words left out: what classes and claims are
+        called is no part of it.
+        """
+        asked = tuple([tuple([one.shape for one in some]) for some in self.requests])
+        return asked, self.is_list, self.claim.spec.devices.constraints
 
 
 _HARD: Final = (NO_SCHEDULE, NO_EXECUTE)

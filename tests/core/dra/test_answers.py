@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from asched.core.dra import answers as kept
-from asched.core.dra.answers import AnswerBook, Found
+from asched.core.dra.answers import AnswerBook
 from asched.core.dra.demand import DeviceDemand
 from asched.core.dra.effort import CHUNK_STEPS
 from asched.core.dra.ledger import DeviceLedger
@@ -26,9 +26,9 @@ class Counting(AnswerBook):
 
     searches = 0
 
-    def _judge(self, *arguments: Any) -> Found:
+    def _begin(self, *arguments: Any) -> kept.Search:
         self.searches += 1
-        return super()._judge(*arguments)
+        return super()._begin(*arguments)
 
 
 class World:
@@ -72,6 +72,36 @@ def test_equal_demands_are_searched_once() -> None:
     searches = world.book.searches
     assert world.codes(a_claim(asks(), name="y")) == [0, 1, 1]
     assert world.book.searches == searches
+
+
+def test_classes_that_select_the_same_share_a_search() -> None:
+    world = World(3)
+    for i in range(3):
+        world.publish(i, "a")
+    world.cluster.apply(Seen(DEVICE_CLASS, a_class("other")))
+    world.cluster.apply(Seen(DEVICE_CLASS, a_class("none", "false")))
+    assert world.codes(a_claim(asks())) == [0, 0, 0]
+    searches = world.book.searches
+    assert world.codes(a_claim(asks(of="other"), name="y")) == [0, 0, 0]
+    assert world.book.searches == searches
+    assert world.codes(a_claim(asks(of="none"), name="z")) == [1, 1, 1]
+    world.allocate("x", "a", "n1")
+    searches = world.book.searches
+    assert world.codes(a_claim(asks(of="other"))) == [0, 1, 0]
+    assert world.codes(a_claim(asks())) == [0, 1, 0]
+    assert world.book.searches == searches + 1
+
+
+def test_what_the_search_reads_tells_demands_apart() -> None:
+    """Each in a world where the first of two claims would do, and the second will not."""
+    world = World(1)
+    world.publish(0, a_device("a", taints=[{"key": "k", "effect": "NoSchedule"}]), "b")
+    tolerates = [{"key": "k", "operator": "Exists"}]
+    assert world.codes(a_claim(asks(count=2, tolerations=tolerates))) == [0]
+    assert world.codes(a_claim(asks(count=2))) == [1]
+    assert world.codes(a_claim(asks(count=3, tolerations=tolerates))) == [1]
+    assert world.codes(a_claim(asks("false", count=2, tolerations=tolerates))) == [1]
+    assert world.codes(a_claim(asks(count=2, tolerations=tolerates), asks())) == [1]
 
 
 def test_an_allocation_concerns_the_nodes_of_its_pool() -> None:
