@@ -244,6 +244,9 @@ class FilterPlugin(CachedPlugin):
         """The code of one row, where that is cheaper than a view of one; None: take the view."""
         return None
 
+    #: The same for some rows, one code each, where what they have in common is read once.
+    filter_few: Callable[[PodInfo, Sequence[int], Any], list[int] | None] | None = None
+
     def explain(self, pod: PodInfo, code: int) -> Status:  # noqa: ARG002
         return self.reasons[code - 1].status
 
@@ -280,6 +283,9 @@ class ScorePlugin(CachedPlugin):
     def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
         """The raw score of one row, where that is cheaper than a view; None: take the view."""
         return None
+
+    #: The same for some rows, as of filters.
+    score_few: Callable[[PodInfo, Sequence[int], Any], list[int] | None] | None = None
 
     def bounds(self, raw: I64, data: Any) -> Hashable:  # noqa: ARG002
         """What of int64[F], the raw scores of the feasible rows (F >= 1), decides about the points

@@ -9,6 +9,8 @@ from typing import Final, Generic, TypeVar
 
 #: Entries whose sum is kept. A guess: fewer are quickly read one by one.
 BLOCK: Final = 256
+#: Answers that are kept until the next entry.
+FOUND_MAX: Final = 16
 E = TypeVar("E")
 
 #: Entries kept before the older half is forgotten (readers then start afresh). A guess: 64 Ki
@@ -54,15 +56,15 @@ class RowLog(ChangeLog[tuple[int, int]]):
     so have a thousand others: what whole blocks of entries come to is found once for all of them.
     """
 
-    __slots__ = ("_asked", "_blocks", "_found", "last")
+    __slots__ = ("_blocks", "_found", "_found_at", "last")
 
     def __init__(self, entries_max: int | None = None) -> None:
         super().__init__(entries_max)
         #: the newest entry: all that a reader missed whose cursor is `end` - 1
         self.last = (-1, 0)
-        #: what `rows` was asked last, and found
-        self._asked = (-1, -1, -1)
-        self._found: tuple[int, ...] = ()
+        #: what `rows` was asked since the newest entry came, and found
+        self._found: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._found_at = -1
         #: of whole blocks that were asked about: all aspects together, and row to aspects
         self._blocks: dict[int, tuple[int, dict[int, int]]] = {}
 
@@ -85,13 +87,20 @@ class RowLog(ChangeLog[tuple[int, int]]):
     def rows(self, cursor: int, aspects: int) -> tuple[int, ...] | None:
         """Each row that changed in one of the aspects since the cursor; None if no longer known.
 
-        Mostly, several readers ask for the same one after the other.
+        Mostly, several readers ask for the same before the next entry comes.
         """
-        asked = (cursor, aspects, self.end)
-        if asked == self._asked:
-            return self._found
+        known, asked = self._found, (cursor, aspects)
+        if self._found_at != self.end or len(known) >= FOUND_MAX:
+            known.clear()
+            self._found_at = self.end
+        elif asked in known:
+            return known[asked]
         if cursor < self._base:
             return None
+        if self.end - cursor < BLOCK:  # mostly
+            entries = self._entries[cursor - self._base :]
+            found = known[asked] = tuple({row for row, touched in entries if touched & aspects})
+            return found
         begin, end = self._whole_blocks(cursor)
         entries = self._outside(cursor, begin, end)
         rows = {row for row, touched in entries if touched & aspects}
@@ -99,12 +108,13 @@ class RowLog(ChangeLog[tuple[int, int]]):
             union, by_row = self._block(number)
             if union & aspects:
                 rows.update([row for row, touched in by_row.items() if touched & aspects])
-        self._asked, self._found = asked, (found := tuple(rows))
+        found = known[asked] = tuple(rows)
         return found
 
     def forget(self) -> None:
         super().forget()
         self._blocks.clear()
+        self._found.clear()
 
     def _whole_blocks(self, cursor: int) -> tuple[int, int]:
         """Of the blocks whose entries all came after the cursor: the first, and one beyond."""

@@ -5,11 +5,11 @@ from that content: requests, ports, compiled affinity terms. A `PodInfo` is one 
 and place.
 """
 
-from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 from weakref import ref
 
 from asched.core.model import requests
+from asched.core.model.derived import derived
 from asched.core.model.pod import Container, Pod, spec_key
 from asched.core.model.quantity import QuantityError
 from asched.core.model.storage import PodStorage, storage_of
@@ -105,12 +105,12 @@ class PodClass:
             if name in other.__dict__:
                 mine.setdefault(name, other.__dict__[name])
 
-    @cached_property
+    @derived
     def is_simple(self) -> bool:
         """Whether containers alone say what such a pod holds, pending or placed."""
         return requests.is_simple(self.example)
 
-    @cached_property
+    @derived
     def requests(self) -> dict[str, int]:
         """Of the spec alone: resource name to milli-CPU, bytes or whole devices.
 
@@ -118,7 +118,7 @@ class PodClass:
         """
         return requests.pod_requests(self.example)
 
-    @cached_property
+    @derived
     def accounted(self) -> dict[str, int]:
         """What a node loses to such a pod, a resize in place included; what nobody counts is left
         out, and so is everything if an amount cannot be read.
@@ -131,7 +131,7 @@ class PodClass:
         fixed = (requests.CPU, requests.MEMORY, requests.EPHEMERAL_STORAGE)
         return {n: a for n, a in amounts.items() if a and (n in fixed or requests.is_scalar(n))}
 
-    @cached_property
+    @derived
     def accounted_nonzero(self) -> tuple[int, int]:
         """(milli-CPU, bytes) a node loses for scoring, with defaults for silent containers."""
         try:
@@ -141,7 +141,7 @@ class PodClass:
         except QuantityError:
             return 0, 0
 
-    @cached_property
+    @derived
     def scoring_nonzero(self) -> tuple[int, int]:
         """(milli-CPU, bytes) with which such a pending pod is scored by the resource scorers."""
         if self.is_simple and all(map(_asks_for_both, self.example.spec.containers or ())):
@@ -149,7 +149,7 @@ class PodClass:
             return asked.get(requests.CPU, 0), asked.get(requests.MEMORY, 0)
         return requests.scoring_requests(self.example, pod_level=False, resized=False)
 
-    @cached_property
+    @derived
     def host_ports(self) -> tuple[HostPort, ...]:
         """Of containers and sidecars; a missing address is any address, a missing protocol TCP."""
         spec, found = self.example.spec, list[HostPort]()
@@ -161,12 +161,12 @@ class PodClass:
                     found.append(HostPort(ip, protocol, port.host_port))
         return tuple(found)
 
-    @cached_property
+    @derived
     def terms_of(self) -> TermsOf:
         """The affinity terms, compiled as far as there was time."""
         return TermsOf(self.example, self.budget)
 
-    @cached_property
+    @derived
     def terms(self) -> AffinityTerms:
         """Compiled affinity terms. Raises ValueError if a selector makes no sense, OutOfTurn if
         there are too many for one turn.
@@ -188,12 +188,12 @@ class PodClass:
             affinity.pod_affinity is not None or affinity.pod_anti_affinity is not None
         )
 
-    @cached_property
+    @derived
     def storage(self) -> PodStorage:
         """Claims and disks of the volumes."""
         return storage_of(self.example)
 
-    @cached_property
+    @derived
     def claim_names(self) -> tuple[str, ...]:
         """Claims named directly by volumes, in order, as written (generic ephemeral ones left
         out).
@@ -207,7 +207,7 @@ class PodClass:
 
 #: What a class derives from the spec alone.
 _OF_SPEC: Final = tuple(
-    name for name, value in vars(PodClass).items() if isinstance(value, cached_property)
+    name for name, value in vars(PodClass).items() if isinstance(value, derived)
 )
 
 

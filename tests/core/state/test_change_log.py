@@ -106,3 +106,16 @@ def test_a_long_stretch_is_read_once_for_all_readers(monkeypatch) -> None:
         assert log.touched(cursor) == 1
     assert max(reads) < change_log.BLOCK
     assert len(log._blocks) == 40
+
+
+def test_answers_are_kept_until_the_next_entry_and_so_many_at_most() -> None:
+    log = RowLog()
+    for row in range(10):
+        log.add(row, 1)
+    for cursor in range(10):
+        for aspects in (1, 3, 5, 7):
+            assert sorted(log.rows(cursor, aspects) or ()) == list(range(cursor, 10))
+            assert len(log._found) <= change_log.FOUND_MAX
+    assert log.rows(9, 7) is log.rows(9, 7)
+    log.add(3, 2)
+    assert (log.rows(9, 1), sorted(log.rows(9, 3) or ())) == ((9,), [3, 9])

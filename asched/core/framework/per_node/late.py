@@ -6,6 +6,7 @@ machine. Effects that never leave the machine or speak for the scheduler itself 
 
 from collections.abc import Callable, Generator
 from math import isnan
+from types import GeneratorType
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -23,7 +24,7 @@ def driven(steps: Any, plugin: str, point: str) -> Generator[Effect, Answer, Any
     """The same steps; raises PluginError at the first thing that is no effect, or one that cannot
     be meant.
     """
-    if not isinstance(steps, Generator):
+    if type(steps) is not GeneratorType and not isinstance(steps, Generator):
         raise nonsense(plugin, point, steps, "a generator of effects")
     answer: Any = None
     try:

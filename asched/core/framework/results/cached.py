@@ -32,7 +32,6 @@ class CachedResult(ByRow[PodInfo]):
 
     __slots__ = (
         "__weakref__",
-        "_rule_of_one",
         "_work",
         "alike",
         "is_uniform",
@@ -50,7 +49,6 @@ class CachedResult(ByRow[PodInfo]):
         self.plugin = prepared.plugin
         self.prepared = prepared
         self._work = work
-        self._rule_of_one = self._find_rule_of_one()
         #: int32[N] or int64[N]
         self.values: Values = NO_VALUES
         #: whether all live rows have this value, so that nobody needs to look at them
@@ -74,9 +72,9 @@ class CachedResult(ByRow[PodInfo]):
     def _make_all(self, pod: PodInfo) -> None:
         moved = self.prepared.result.moved
         self.logs = () if moved is None else (moved,)
-        self.values = self._owned(self._ask(pod, NodeView(self._nodes)))
-        self._look_for_difference()
         work = self._work
+        self.values = self._owned(self._ask(pod, work.all_rows(self._nodes)))
+        self._look_for_difference()
         work.full_passes += 1
         work.rows += self._nodes.height
 
@@ -85,24 +83,38 @@ class CachedResult(ByRow[PodInfo]):
         work.row_passes += 1
         work.rows += len(rows)
         if len(rows) <= self.plugin.rows_few:
-            rule, data, meter = self._rule_of_one, self.prepared.result.data, work.meter
-            for row in rows:
-                if meter is not None and meter.is_sampled:
-                    value = meter.call(self.plugin.name, self.point, rule, pod, row, data)
-                else:
-                    value = rule(pod, row, data)
-                if value is None:  # the plugin would rather see them together
-                    break
-                values[row] = value
-                if value != self.alike:
-                    self.is_uniform = False
-            else:
+            few = self._one_by_one(pod, rows)
+            if few is not None:
+                alike = self.alike
+                for row, value in zip(rows, few, strict=True):
+                    values[row] = value
+                    if value != alike:
+                        self.is_uniform = False
                 return True
         at = np.array(rows, dtype=np.int32)
         answer = self._ask(pod, NodeView(self._nodes, at))
         values[at] = answer
         self.is_uniform = self.is_uniform and bool((answer == self.alike).all())
         return True
+
+    def _one_by_one(self, pod: PodInfo, rows: Rows) -> list[int] | None:
+        """What the plugin says of each of these; None if it would rather see them together."""
+        data, meter = self.prepared.result.data, self._work.meter
+        is_timed = meter is not None and meter.is_sampled
+        few = self._rule_of_few()
+        if few is not None and not is_timed:
+            return few(pod, rows, data)
+        rule, found = self._rule_of_one(), list[int]()
+        for row in rows:
+            if is_timed:
+                assert meter is not None
+                value = meter.call(self.plugin.name, self.point, rule, pod, row, data)
+            else:
+                value = rule(pod, row, data)
+            if value is None:
+                return None
+            found.append(value)
+        return found
 
     def _ask(self, pod: PodInfo, view: NodeView) -> Values:
         """One integer for each row of the view. Raises PluginError for anything else."""
@@ -122,7 +134,10 @@ class CachedResult(ByRow[PodInfo]):
     def _rule(self) -> Callable[[PodInfo, NodeView, Any], Values]: ...
 
     @abstractmethod
-    def _find_rule_of_one(self) -> Callable[[PodInfo, int, Any], int | None]: ...
+    def _rule_of_one(self) -> Callable[[PodInfo, int, Any], int | None]: ...
+
+    @abstractmethod
+    def _rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None] | None: ...
 
     @abstractmethod
     def _owned(self, answer: Values) -> Values:
@@ -191,8 +206,11 @@ class CachedVerdict(CachedResult):
     def _rule(self) -> Callable[[PodInfo, NodeView, Any], Values]:
         return self.plugin.filter
 
-    def _find_rule_of_one(self) -> Callable[[PodInfo, int, Any], int | None]:
+    def _rule_of_one(self) -> Callable[[PodInfo, int, Any], int | None]:
         return self.plugin.filter_one
+
+    def _rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None] | None:
+        return self.plugin.filter_few
 
     def _owned(self, answer: Values) -> Values:
         return answer if answer.flags.writeable else answer.copy()
@@ -233,8 +251,11 @@ class CachedScores(CachedResult):
     def _rule(self) -> Callable[[PodInfo, NodeView, Any], Values]:
         return self.plugin.score
 
-    def _find_rule_of_one(self) -> Callable[[PodInfo, int, Any], int | None]:
+    def _rule_of_one(self) -> Callable[[PodInfo, int, Any], int | None]:
         return self.plugin.score_one
+
+    def _rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None] | None:
+        return self.plugin.score_few
 
     def _owned(self, answer: Values) -> Values:
         return np.array(answer, dtype=np.int64)

@@ -19,7 +19,7 @@ from asched.core.framework.results.classes import ClassState
 from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.prepared import Prepared, PreparedFilter, PreparedScores, Work
 from asched.core.framework.results.ranking import Ranking
-from asched.core.framework.results.shared import SharedResults
+from asched.core.framework.results.shared import Entry, SharedResults
 from asched.core.framework.results.weighted import WeightedPoints
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
@@ -65,9 +65,9 @@ class _Kept:
         self.state: ClassState | None = None
         #: where it stands
         self.line: Line
-        #: its own bytes a row, and the keys of the shared results it uses
+        #: its own bytes a row, and the shared results it uses
         self.own = 0
-        self.held: list[Hashable] = []
+        self.held: list[Entry] = []
 
 
 Line = OrderedDict[_Kept, None]
@@ -151,11 +151,11 @@ class ClassCache:
 
     def _drop_unused(self) -> None:
         """Those that were asked about once cost about the same each."""
-        height = self.cluster.nodes.height
-        each = CLASS_BYTES + self._own_bytes // self.size * height
-        once_max = max(CLASSES_MIN, int(ONCE_SHARE * BYTES_MAX) // each)
-        while len(self._once) > once_max:
+        own, size, height = self._own_bytes, self.size, self.cluster.nodes.height
+        once, each = len(self._once), CLASS_BYTES + own // size * height
+        while once > CLASSES_MIN and once * each > ONCE_SHARE * BYTES_MAX:
             self._drop(self._once)
+            once -= 1
         while self.bytes > BYTES_MAX and self.size > CLASSES_MIN:
             self._drop(self._again or self._once)
 
@@ -170,7 +170,7 @@ class ClassCache:
         keys, nodes = kept.keys, self.cluster.nodes
         idle = [name for name, key in zip(self._names, keys, strict=True) if key is IDLE]
         part = self._taking_part(tuple(idle))
-        held = kept.held = []
+        held = kept.held = list[Entry]()
         verdicts = [self._verdict(f, keys[at], held) for f, at in part.filters]
         feasible = Feasible(nodes)
         points = [
@@ -207,29 +207,34 @@ class ClassCache:
             )
         return part
 
-    def _verdict(self, filterer: Filterer, key: Hashable, held: list[Hashable]) -> CachedVerdict:
-        held.append(("Filter", filterer.plugin.name, key))
+    def _verdict(self, filterer: Filterer, key: Hashable, held: list[Entry]) -> CachedVerdict:
+        name = filterer.plugin.name
+        entry = self._shared.take(("Filter", name, key), CODE_BYTES, self._make_verdict, filterer)
+        held.append(entry)
+        found: CachedVerdict = entry.result
+        return found
 
-        def make() -> CachedVerdict:
-            half, cluster, work = filterer.pre_filter, self.cluster, self.work
-            prepared = (
-                Prepared(filterer.plugin, cluster, work)
-                if half is None
-                else PreparedFilter(half, cluster, work)
-            )
-            return CachedVerdict(cluster.nodes, prepared, work)
+    def _make_verdict(self, filterer: Filterer) -> CachedVerdict:
+        half, cluster, work = filterer.pre_filter, self.cluster, self.work
+        prepared = (
+            Prepared(filterer.plugin, cluster, work)
+            if half is None
+            else PreparedFilter(half, cluster, work)
+        )
+        return CachedVerdict(cluster.nodes, prepared, work)
 
-        return self._shared.take(held[-1], CODE_BYTES, make)
-
-    def _cached_scores(self, scorer: Scorer, key: Hashable, held: list[Hashable]) -> CachedScores:
+    def _cached_scores(self, scorer: Scorer, key: Hashable, held: list[Entry]) -> CachedScores:
         plugin = scorer.plugin
-
-        def make() -> CachedScores:
-            cluster, work = self.cluster, self.work
-            prepared = PreparedScores(plugin, scorer.pre_score, cluster, work)
-            return CachedScores(cluster.nodes, prepared, work)
-
         if plugin.reads_feasible:  # belongs to one feasible set, so to one class
-            return make()
-        held.append(("Score", plugin.name, key))
-        return self._shared.take(held[-1], SCORE_BYTES, make)
+            return self._make_scores(scorer)
+        entry = self._shared.take(
+            ("Score", plugin.name, key), SCORE_BYTES, self._make_scores, scorer
+        )
+        held.append(entry)
+        found: CachedScores = entry.result
+        return found
+
+    def _make_scores(self, scorer: Scorer) -> CachedScores:
+        cluster, work = self.cluster, self.work
+        prepared = PreparedScores(scorer.plugin, scorer.pre_score, cluster, work)
+        return CachedScores(cluster.nodes, prepared, work)

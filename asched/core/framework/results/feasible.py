@@ -35,8 +35,10 @@ ROWS_SHARE: Final = 256
 TURNED_KEPT: Final = 2 * TURNED_MAX
 
 NOWHERE: Final = -1
+_NO_ROWS: Final[Mask] = np.zeros(0, dtype=np.bool_)
 _NO_DOMAINS: Final[I32] = np.zeros(0, dtype=np.int32)
 _NO_COUNTS: Final[I64] = np.zeros(0, dtype=np.int64)
+_NO_DOMAINS_OPEN: Final[Mask] = np.zeros(1, dtype=np.bool_)
 
 
 class Feasible(ByRow[None]):
@@ -71,7 +73,7 @@ class Feasible(ByRow[None]):
         self._version_of = (0,)  # another object whenever other filters or rows take part
         #: bool[N]: what is said by row, and a log of rows that turned by that, or went to another
         #: domain
-        self.passing: Mask = np.zeros(0, dtype=np.bool_)
+        self.passing: Mask = _NO_ROWS
         self.passing_turned = RowLog(TURNED_KEPT)
         #: the one that speaks of domains; int32[N] the value id of each passing row, NOWHERE of
         #: others; and the ids that it lets pass
@@ -85,7 +87,7 @@ class Feasible(ByRow[None]):
         self._folded: list[DomainCodes] = []
         #: by id: how many rows pass, and whether they are feasible; NOWHERE comes last
         self.counts: I64 = _NO_COUNTS
-        self.is_open: Mask = np.zeros(1, dtype=np.bool_)
+        self.is_open: Mask = _NO_DOMAINS_OPEN
         self._mask, self._mask_version = self.passing, -1
         self.count = 0
         #: moves whenever another set of rows is feasible

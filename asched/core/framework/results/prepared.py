@@ -21,7 +21,7 @@ from asched.core.framework.results.moves import ALWAYS, COUNTS, EVERYTHING, OBJE
 from asched.core.framework.results.unprepared import end_without_pre_score
 from asched.core.framework.status import SUCCESS, Code, PointError
 from asched.core.state.cluster import Cluster
-from asched.core.state.nodes import POD_LABELS
+from asched.core.state.nodes import POD_LABELS, NodeTable
 from asched.core.state.pods import PodInfo
 from asched.core.state.view import NodeView
 
@@ -41,13 +41,21 @@ class Work:
     plugins, if anybody wants to know.
     """
 
-    __slots__ = ("full_passes", "meter", "row_passes", "rows")
+    __slots__ = ("_view", "full_passes", "meter", "row_passes", "rows")
 
     def __init__(self) -> None:
         self.meter: Meter | None = None
         self.full_passes = 0
         self.row_passes = 0
         self.rows = 0
+        self._view: NodeView | None = None
+
+    def all_rows(self, nodes: NodeTable) -> NodeView:
+        """The view of all rows: the same for whoever is asked while no row comes or goes."""
+        view = self._view
+        if view is None or view.size != nodes.height or view.table is not nodes:
+            view = self._view = NodeView(nodes)
+        return view
 
 
 class Prepared:
@@ -61,6 +69,7 @@ class Prepared:
         "_data_stamp",
         "_epoch",
         "_extra",
+        "_has_stamp",
         "_is_known",
         "_kinds_epoch",
         "_stamp",
@@ -79,7 +88,7 @@ class Prepared:
         self.version = 0
         #: the bits of `Moves` after which it is to be looked at
         self.reads = EVERYTHING
-        self._bits = bits_of(type(plugin))
+        self._bits, self._has_stamp = bits_of(type(plugin)), has_stamp(type(plugin))
         self._is_known = False
         self._stamp: Any = None
         self._data_stamp: Any = None
@@ -96,18 +105,18 @@ class Prepared:
         """Ask again if what was read has moved. `extra`: the version of `feasible`, where that is
         read.
         """
-        plugin = self.plugin
-        kinds_moved = self._kinds_moved()
+        plugin, stamped = self.plugin, self._has_stamp
+        kinds_moved = self._epoch != self._cluster.epoch and self._kinds_moved()
         moved = kinds_moved or not self._is_known or extra != self._extra
-        if not moved and plugin.stamp(pod, self.result.data) == self._stamp:
+        if not moved and (not stamped or plugin.stamp(pod, self.result.data) == self._stamp):
             return self.result
         was = self.result if self._is_known else NOTHING_KNOWN
         self._is_known = False  # should one of these raise
-        data_stamp = plugin.data_stamp(pod)
+        data_stamp = plugin.data_stamp(pod) if stamped else None
         if moved or data_stamp is None or data_stamp != self._data_stamp:
             self.result = self._ask(pod, feasible)
             self._data_stamp = data_stamp
-        stamp = plugin.stamp(pod, self.result.data)
+        stamp = plugin.stamp(pod, self.result.data) if stamped else 0
         if kinds_moved or stamp != self._stamp or not _is_same(was, self.result):
             self.version += 1
         self._stamp, self._extra = stamp, extra
@@ -121,9 +130,8 @@ class Prepared:
         return NOTHING_SAID
 
     def _kinds_moved(self) -> bool:
+        """Whether an object of the plugin's kinds has, now that some object has."""
         cluster = self._cluster
-        if self._epoch == cluster.epoch:
-            return False
         self._epoch = cluster.epoch
         epoch = sum(map(cluster.epoch_of, self.plugin.kinds))
         moved = epoch != self._kinds_epoch
@@ -168,7 +176,7 @@ class PreparedScores(Prepared):
             end_without_pre_score(plugin)
             is_masked = plugin.is_checked and plugin.reads_feasible
             return PreFilterResult(SUCCESS, None, feasible()) if is_masked else NOTHING_SAID
-        view, meter = NodeView(self._cluster.nodes), self._work.meter
+        view, meter = self._work.all_rows(self._cluster.nodes), self._work.meter
         if meter is None:
             result = half.pre_score(pod, view, feasible())
         else:
@@ -187,6 +195,13 @@ def bits_of(plugin: type[CachedPlugin]) -> int:
     if plugin.depends_on is None:
         return bits | ALWAYS
     return bits | int(plugin.depends_on) & POD_LABELS
+
+
+@cache
+def has_stamp(plugin: type[CachedPlugin]) -> bool:
+    """Whether a plugin has a rule of its own for how long what it says holds."""
+    base = CachedPlugin
+    return plugin.stamp is not base.stamp or plugin.data_stamp is not base.data_stamp
 
 
 def _is_same(was: PreFilterResult, now: PreFilterResult) -> bool:

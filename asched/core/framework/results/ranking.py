@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from asched.core.framework.results.by_row import ROWS_FEW, ByRow, Rows
+from asched.core.framework.results.cached import NO_VALUES
 from asched.core.framework.results.feasible import Feasible
 from asched.core.framework.results.moves import FEASIBLE, PLACEMENTS, Moves
 from asched.core.framework.results.peaks import NOT_FEASIBLE, Peaks, PeaksByDomain, drawn
@@ -57,7 +58,7 @@ class Ranking(ByRow[None]):
         #: bits of `Moves` -> whom they concern
         self._concerned: dict[int, list[WeightedPoints]] = {}
         #: int64[N] as it was last asked for, over all rows that pass (`Feasible.passing`)
-        self.totals: I64 = np.zeros(0, dtype=np.int64)
+        self.totals: I64 = NO_VALUES
         #: their largest entries; made once there are any
         self.peaks: Peaks
         #: what every row gets alike, and the points that differ, each with its weight
@@ -217,9 +218,15 @@ class Ranking(ByRow[None]):
                     varied.append(part)
         self._base, self._varied = base, varied
         feasible = self._feasible
-        total = np.full(len(feasible.passing), base, dtype=np.int64)
+        total: I64 | None = None
         for values, weight in varied:
-            total += values if weight == 1 else values * weight
+            scaled = values if weight == 1 else values * weight
+            if total is None:
+                total = scaled + base
+            else:
+                total += scaled
+        if total is None:
+            total = np.full(len(feasible.passing), base, dtype=np.int64)
         if feasible.count < len(total):
             total = np.where(feasible.passing, total, NOT_FEASIBLE)
         self.totals = total

@@ -11,10 +11,13 @@ T = TypeVar("T")
 RESULT_BYTES: Final = 2 << 10
 
 
-class _Entry:
-    __slots__ = ("result", "row_bytes", "users")
+class Entry:
+    """A result, and how many classes use it."""
 
-    def __init__(self, result: Any, row_bytes: int) -> None:
+    __slots__ = ("key", "result", "row_bytes", "users")
+
+    def __init__(self, key: Hashable, result: Any, row_bytes: int) -> None:
+        self.key = key
         self.result = result
         self.row_bytes = row_bytes
         self.users = 1
@@ -32,34 +35,30 @@ class SharedResults:
         return len(self._entries)
 
     def __init__(self) -> None:
-        self._entries: dict[Hashable, _Entry] = {}
+        self._entries: dict[Hashable, Entry] = {}
         self._unused: OrderedDict[Hashable, None] = OrderedDict()  # left first comes first
         #: bytes a row of all results, and of those without users
         self.row_bytes = self.unused_row_bytes = 0
 
-    def take(self, key: Hashable, row_bytes: int, make: Callable[[], T]) -> T:
-        """One class more uses the result of this key; it is made if there is none."""
+    def take(self, key: Hashable, row_bytes: int, make: Callable[..., T], *of: Any) -> Entry:
+        """One class more uses the result of this key; it is made, `of` these, if there is none."""
         entry = self._entries.get(key)
         if entry is None:
-            made = make()
-            self._entries[key] = _Entry(made, row_bytes)
+            entry = self._entries[key] = Entry(key, make(*of), row_bytes)
             self.row_bytes += row_bytes
-            return made
+            return entry
         if not entry.users:
             del self._unused[key]
             self.unused_row_bytes -= entry.row_bytes
         entry.users += 1
-        found: T = entry.result
-        return found
+        return entry
 
-    def leave(self, keys: Iterable[Hashable]) -> None:
+    def leave(self, entries: Iterable[Entry]) -> None:
         """One class less uses these."""
-        entries = self._entries
-        for key in keys:
-            entry = entries[key]
+        for entry in entries:
             entry.users -= 1
             if not entry.users:
-                self._unused[key] = None
+                self._unused[entry.key] = None
                 self.unused_row_bytes += entry.row_bytes
 
     def bytes(self, height: int) -> int:

@@ -185,7 +185,8 @@ class WeightedPoints(ByRow[None]):
     def _prepare(self, pod: PodInfo) -> None:
         """PreScore. Points of those who take no part, or do again, are others."""
         feasible, prepared = self._feasible, self.scores.prepared
-        heeds = self._scorer.plugin.heeds_feasible(pod)
+        plugin = self._scorer.plugin
+        heeds = plugin.reads_feasible and plugin.heeds_feasible(pod)
         prepared.update(pod, lambda: feasible.mask, feasible.version if heeds else None)
         if self.is_active is prepared.is_skipped:
             self.is_active = not prepared.is_skipped

@@ -140,7 +140,7 @@ class Attraction:
             self._generation, is_same = nodes.generation, False
             self._counted = [counted for own in self._own for counted in own.carried()]
             self._counters = []
-        elif any(counter.is_dropped for counter in self._counters):
+        elif self._counters and any(counter.is_dropped for counter in self._counters):
             self._counters = []
         for counted in self._counted[len(self._counters) :]:
             self._counters.append(self._cluster.counter(counted.counter_key))

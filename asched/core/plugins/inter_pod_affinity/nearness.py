@@ -166,7 +166,7 @@ class Nearness:
         if self._generation != self._cluster.nodes.generation:
             self._generation = self._cluster.nodes.generation
             self._choose()
-        elif any(counter.is_dropped for counter in self._counters):
+        elif self._counters and any(counter.is_dropped for counter in self._counters):
             self._counters = []
         for counted in self._counted[len(self._counters) :]:
             self._counters.append(self._cluster.counter(counted.counter_key))

@@ -90,14 +90,23 @@ class NodeResourcesBalancedAllocation(PreScorePlugin, ScorePlugin):
 
         return by_blocks(points, requested, allocatable)
 
-    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
+    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:
+        points = self.score_few(pod, (row,), data)
+        return None if points is None else points[0]
+
+    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:  # noqa: ARG002
         wanted = self._scored(pod.cls)
-        allocatable, requested = self._columns.read("allocatable"), self._columns.read("requested")
-        offered = (allocatable.item(0, row), allocatable.item(1, row))
-        if not wanted.is_default or not any(wanted.plain) or not (offered[0] and offered[1]):
+        amounts, points = wanted.plain, list[int]()
+        if not wanted.is_default or not any(amounts):
             return None
-        held = (requested.item(0, row), requested.item(1, row))
-        return balanced_allocation_one(held, wanted.plain, offered)
+        read = self._columns.read
+        offered, held = read("allocatable").item, read("requested").item
+        for row in rows:
+            most = (offered(0, row), offered(1, row))
+            if not (most[0] and most[1]):
+                return None
+            points.append(balanced_allocation_one((held(0, row), held(1, row)), amounts, most))
+        return points
 
     def _scored_of(self, cls: PodClass) -> Scored:
         return scored(self._resources, cls.requests)

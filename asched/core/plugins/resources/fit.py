@@ -153,19 +153,25 @@ class NodeResourcesFit(
             codes |= self._shortage(nodes, resource, amount, bit)
         return codes
 
-    def filter_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
+    def filter_one(self, pod: PodInfo, row: int, data: Any) -> int | None:
+        codes = self.filter_few(pod, (row,), data)
+        return None if codes is None else codes[0]
+
+    def filter_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:  # noqa: ARG002
         demand = self._demand(pod.cls)
         if demand.scalars:
             return None
-        read = self._columns.read
-        is_full = read("pod_count").item(row) >= read("allowed_pods").item(row)
-        code = PODS_BIT if is_full else 0
-        offered, held = read("allocatable"), read("requested")
-        for at, amount, bit in demand.plain:
-            here = offered.item(at, row)
-            if here - held.item(at, row) < amount:
-                code |= bit | (HOPELESS_BIT if amount > here else 0)
-        return code
+        read, codes = self._columns.read, list[int]()
+        pods, allowed = read("pod_count").item, read("allowed_pods").item
+        offered, held = read("allocatable").item, read("requested").item
+        for row in rows:
+            code = PODS_BIT if pods(row) >= allowed(row) else 0
+            for at, amount, bit in demand.plain:
+                here = offered(at, row)
+                if here - held(at, row) < amount:
+                    code |= bit | (HOPELESS_BIT if amount > here else 0)
+            codes.append(code)
+        return codes
 
     def is_order_free(self, pod: PodInfo) -> bool:
         return not any(
@@ -207,15 +213,25 @@ class NodeResourcesFit(
 
         return by_blocks(points, requested, allocatable)
 
-    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:  # noqa: ARG002
-        wanted = self._scored(pod.cls)
-        if self._kernel_one is None or not wanted.is_default:
+    def score_one(self, pod: PodInfo, row: int, data: Any) -> int | None:
+        points = self.score_few(pod, (row,), data)
+        return None if points is None else points[0]
+
+    def score_few(self, pod: PodInfo, rows: Sequence[int], data: Any) -> list[int] | None:  # noqa: ARG002
+        wanted, kernel = self._scored(pod.cls), self._kernel_one
+        if kernel is None or not wanted.is_default:
             return None
-        nonzero, allocatable = self._columns.read("nonzero"), self._columns.read("allocatable")
-        cpu, memory = wanted.plain
-        held = (nonzero.item(0, row) + cpu, nonzero.item(1, row) + memory)
-        offered = (allocatable.item(0, row), allocatable.item(1, row))
-        return self._kernel_one(held, offered, wanted.plain_weights)
+        read = self._columns.read
+        nonzero, offered = read("nonzero").item, read("allocatable").item
+        (cpu, memory), weights = wanted.plain, wanted.plain_weights
+        return [
+            kernel(
+                (nonzero(0, row) + cpu, nonzero(1, row) + memory),
+                (offered(0, row), offered(1, row)),
+                weights,
+            )
+            for row in rows
+        ]
 
     def score_placement(self, group: str, assignments: Assignments) -> int:  # noqa: ARG002
         return self._placement_points.of(assignments)

@@ -82,6 +82,27 @@ def test_a_plugin_says_up_to_how_many_rows_one_by_one_is_quicker() -> None:
     assert plugin.asked == [3, 3]
 
 
+def test_a_rule_for_some_rows_is_asked_once_about_them_until_it_gives_up() -> None:
+    class Few(Cpus):
+        def filter_few(self, pod: Any, rows: Any, data: Any) -> list[int] | None:
+            asked.append(sorted(rows))
+            return None if 2 in rows else [10 + row for row in rows]
+
+        def filter_one(self, pod: Any, row: int, data: Any) -> int | None:
+            raise AssertionError
+
+    asked: list[list[int]] = []
+    cluster, plugin = cluster_of(8, 8, 8), Few()
+    kept = verdict(cluster, plugin)
+    refreshed(cluster, kept)
+    offer(cluster, n0=2, n1=2)
+    assert refreshed(cluster, kept) == [10, 11, 0]
+    assert not kept.is_clear
+    offer(cluster, n2=2)
+    assert refreshed(cluster, kept) == [10, 11, 1]
+    assert (asked, plugin.asked) == ([[0, 1], [2]], [3, 1])
+
+
 def test_uniform_codes_are_those_of_which_none_rejects() -> None:
     cluster, plugin = cluster_of(8, 8), Cpus()
     kept = verdict(cluster, plugin)

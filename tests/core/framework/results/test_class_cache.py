@@ -107,8 +107,7 @@ def test_what_results_take_beside_their_rows_counts_in_a_small_cluster() -> None
     """A thousand of one row each are not a few kilobytes."""
     shared, most = SharedResults(), 20 * RESULT_BYTES
     for number in range(1_000):
-        shared.take(number, 8, object)
-        shared.leave([number])
+        shared.leave([shared.take(number, 8, object)])
         shared.drop_unused(most, 1)
 
     assert len(shared) == 19
@@ -125,16 +124,15 @@ def test_results_are_shared_by_the_classes_that_use_them_and_kept_for_a_while() 
 
     first = shared.take("a", 8, make)
     assert shared.take("a", 8, make) is first
-    shared.leave(["a"])
+    shared.leave([first])
     shared.drop_unused(0, 10)
     assert (shared.row_bytes, shared.unused_row_bytes) == (8, 0)  # one class still uses it
-    shared.leave(["a"])
+    shared.leave([first])
     shared.drop_unused(80 + RESULT_BYTES, 10)
     assert shared.take("a", 8, make) is first
     assert len(made) == 1
-    shared.leave(["a"])
-    shared.take("b", 4, make)
-    shared.leave(["b"])
+    shared.leave([first])
+    shared.leave([shared.take("b", 4, make)])
     shared.drop_unused(40 + RESULT_BYTES, 10)  # what was left first goes first
     assert (shared.row_bytes, shared.unused_row_bytes) == (4, 4)
     assert shared.take("a", 8, make) is not first

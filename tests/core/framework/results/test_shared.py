@@ -16,9 +16,9 @@ def test_one_without_users_waits_for_the_next() -> None:
     shared = SharedResults()
     first = shared.take("a", 8, object)
     shared.take("a", 8, object)
-    shared.leave(["a"])
+    shared.leave([first])
     assert shared.unused_row_bytes == 0
-    shared.leave(["a"])
+    shared.leave([first])
     assert (shared.unused_row_bytes, len(shared)) == (8, 1)
     assert shared.take("a", 8, object) is first
     assert shared.unused_row_bytes == 0
@@ -28,9 +28,8 @@ def test_one_without_users_waits_for_the_next() -> None:
 
 def test_what_was_left_first_goes_first() -> None:
     shared = SharedResults()
-    for key, size in (("a", 8), ("b", 4), ("c", 2)):
-        shared.take(key, size, object)
-    shared.leave(["b", "a"])
+    a, b, _ = (shared.take(key, size, object) for key, size in (("a", 8), ("b", 4), ("c", 2)))
+    shared.leave([b, a])
     kept = 8 * 10 + RESULT_BYTES
     shared.drop_unused(kept, 10)
     assert set(shared._entries) == {"a", "c"}

@@ -254,7 +254,7 @@ async def test_a_class_with_amounts_of_its_own_makes_so_many_objects() -> None:
     of_result = {"CachedVerdict": 1, "CachedScores": 2, "PreparedFilter": 1, "PreparedScores": 2}
     of_class = {"ClassState": 1, "PreFilterOutcome": 1, "Feasible": 1, "Ranking": 1, "_Kept": 1}
     of_class["Peaks"] = 1
-    others = {"_Entry": MOVING_PLUGINS, "WeightedPoints": SCORERS, "Moves": 2}
+    others = {"Entry": MOVING_PLUGINS, "WeightedPoints": SCORERS, "Moves": 2}
     assert made == {k: 10 * n for k, n in {**of_result, **of_class, **others}.items()}
 
 
