@@ -14,7 +14,8 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/backend/queue/scheduling_queue
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from asched.core.framework.expecting import NOBODY_EXPECTS, Expecting
 from asched.core.framework.points import PostFilterPlugin
@@ -25,6 +26,9 @@ from asched.core.queue.queued import QueuedPod
 
 if TYPE_CHECKING:
     from asched.core.framework.points import PreEnqueuePlugin
+
+
+T = TypeVar("T")
 
 
 class Gates:
@@ -51,7 +55,7 @@ class Gates:
         """Keys of pods that a gate would surely go on to refuse."""
         for candidate in self._plugins.get(profile, ()):
             if candidate.name == plugin:
-                return candidate.holding()
+                return self._told(candidate, "holding", candidate.holding, Collection, ())
         return ()
 
     def expecting(self, departed: Pod) -> dict[str, Expecting]:
@@ -59,7 +63,12 @@ class Gates:
         return {profile: self._expecting(profile, departed) for profile in self._plugins}
 
     def _expecting(self, profile: str, departed: Pod) -> Expecting:
-        told = [plugin.expecting(departed) for plugin in self._plugins[profile]]
+        told = [
+            self._told(
+                one, "expecting", partial(one.expecting, departed), Expecting, NOBODY_EXPECTS
+            )
+            for one in self._plugins[profile]
+        ]
         some = [one for one in told if one]
         if len(some) <= 1:
             return some[0] if some else NOBODY_EXPECTS
@@ -89,6 +98,24 @@ class Gates:
         if isinstance(gate, PostFilterPlugin) and everybody.isdisjoint(queued.rejectors):
             return itself | everybody
         return itself
+
+    def _told(
+        self,
+        plugin: "PreEnqueuePlugin",
+        point: str,
+        ask: Callable[[], T],
+        kind: type[Any],
+        otherwise: T,
+    ) -> T:
+        """What a plugin says beside its verdicts; its bug costs it that, and nobody a turn."""
+        try:
+            said = ask()
+            if not isinstance(said, kind):
+                raise TypeError(f"{type(said).__name__} is no {kind.__name__}")  # noqa: TRY301
+        except Exception as error:  # noqa: BLE001 - as above
+            self._observer.plugin_raised(plugin.name, point, error)
+            return otherwise
+        return said
 
     def _agrees(self, plugin: "PreEnqueuePlugin", queued: QueuedPod) -> bool:
         try:

@@ -147,3 +147,24 @@ def test_room_that_is_being_made_is_known_of_all_gates_together() -> None:
     assert expecting(Knowing("nothing")) == {}
     assert expecting(one, Knowing("nothing")) == {"a": "n1"}
     assert expecting(one, two) == {"a": "n1", "b": "n2"}
+
+
+class Broken(Gate):
+    """A user's plugin with mistakes in what is asked beside its verdict."""
+
+    def holding(self):
+        raise RuntimeError("oops")
+
+    def expecting(self, departed):
+        return {"default/web": departed.spec.node_name}
+
+
+def test_what_a_plugin_says_beside_its_verdicts_ends_nothing() -> None:
+    node_of = {"default/web": "n1"}
+    expects, witness = MakingRoom("room"), Witness()
+    expects.expecting = lambda _departed: Expecting(node_of)
+    gates = Gates(a_profile(Broken("mine"), expects), witness)
+
+    assert gates.holding(PROFILE, "mine") == ()
+    assert gates.expecting(a_pod("gone"))[PROFILE].node_of == node_of
+    assert [raised[:2] for raised in witness.raised] == [("mine", "holding"), ("mine", "expecting")]
