@@ -7,7 +7,7 @@ What counts is the longest turn, by processor time: turns are what others wait f
 import copy
 import gc
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import count
 from random import Random
 from typing import Any, Final, NamedTuple
@@ -42,7 +42,8 @@ class Cost(NamedTuple):
 class Search:
     """`best` after `run`; the most expensive first, and one of each shape."""
 
-    def __init__(self, seed: int, nodes: int, pods: int) -> None:
+    def __init__(self, seed: int, nodes: int, pods: int, kinds: Sequence[Kind] = POISON) -> None:
+        self._kinds = kinds
         self._random = Random(seed)
         self._maker = Maker(self._random, crowd=400)
         self._play: Play = a_world(nodes, pods, gates=GATES)
@@ -68,7 +69,7 @@ class Search:
                 parent = self._random.choice(list(self._best.values()))
                 kind, document = parent.kind, self._changed(copy.deepcopy(parent.document))
             else:
-                kind = self._random.choice(POISON)
+                kind = self._random.choice(self._kinds)
                 document = tamed(self._random, kind, self._maker.document(kind))
             document["metadata"]["name"] = f"worst-{number}"
             self._judge(kind, document)
