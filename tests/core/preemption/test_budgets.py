@@ -222,3 +222,32 @@ def test_a_search_for_room_goes_on_where_the_budget_of_work_stopped_it(port: int
             budget.close()
     assert slices > 2 or not port
     assert shown(found) == shown(whole.candidates(pod))
+
+
+def test_what_is_asked_twice_is_answered_alike_and_what_moves_in_between_counts() -> None:
+    """Asking takes nothing from a budget; numbers, names and other budgets that move do."""
+    stage = Stage()
+    budgets = Budgets(stage.cluster)
+    pods = [stage.info(a_low(f"p{n}", "n1").labels(app="a").build()) for n in range(3)]
+
+    def violating() -> list[bool]:
+        budgets.catch_up()
+        found = budgets.violations(pods)
+        assert budgets.violations(pods) == found
+        assert budgets.violated_by([[pod] for pod in pods]) == found
+        return found
+
+    assert violating() == [False, False, False]
+    stage.budget("one", "default", "a", 1)
+    assert violating() == [False, True, True]
+    stage.budget("one", "default", "a", 1, "p0", "p1")
+    assert violating() == [False, False, False]
+    stage.budget("two", "default", "a", 0, "p0")
+    assert violating() == [False, True, True], "two names p0 as well, and p1 not"
+    stage.budget("one", "default", "a", 0)
+    assert violating() == [True, True, True]
+    stage.budget("two", "default", "b", 0)
+    stage.budget("one", "default", "a", 2)
+    assert violating() == [False, False, True]
+    stage.cluster.apply(Gone(POD_DISRUPTION_BUDGET, budget("one", None, 0)))
+    assert violating() == [False, False, False]

@@ -133,6 +133,33 @@ def test_victims_that_went_unnoticed_are_swept_out(monkeypatch: pytest.MonkeyPat
     assert len(scene.under_way._last) < 3
 
 
+def test_a_sweep_spares_who_still_waits_and_comes_again_when_there_are_twice_as_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(under_way, "SWEEP_MIN", 2)
+    scene, waiting = Scene(), []
+    scene.under_way._sweep_at = 2
+    for number in range(8):
+        pod, preemptor = scene.begin(f"p{number}")
+        scene.under_way.last(preemptor, scene.see(f"v{number}", "n1"))
+        waiting.append(pod)
+        assert all(map(scene.under_way.holds_back, waiting))
+        assert len(waiting) < scene.under_way._sweep_at <= 2 * len(waiting) + 2
+
+
+def test_who_makes_room_once_more_waits_for_the_new_victims_alone() -> None:
+    scene = Scene()
+    (pod, one), (other, two) = scene.begin("one"), scene.begin("two")
+    for preemptor in (one, two):
+        scene.under_way.last(preemptor, scene.victim)
+    scene.under_way.start(one)
+    scene.under_way.end(one, is_deleted=True)
+    assert not scene.under_way.holds_back(pod)
+    assert scene.under_way.holds_back(other)
+    assert list(scene.under_way.expecting(a_pod("x").build()).keys_at("n1")) == [other.key]
+    assert not scene.under_way.holds_back(a_pod("two").metadata(uid="another").build())
+
+
 def test_a_victim_stands_while_it_is_there_and_has_a_node() -> None:
     scene = Scene()
     assert standing(scene.victim, scene.cluster) is not None
