@@ -3,7 +3,8 @@
 change   somebody does something                 weights in CHANGES
 turn     the machine hears of it, and whatever it asks for is done at once
 rest     all backoffs end; the five-minute sweep never comes
-sleepers unschedulable pods that a fresh scheduler would place
+sleepers unschedulable pods that a fresh scheduler would place, or that fit by rules written down a
+         second time, slowly, by somebody who knows none of the scheduler's
 """
 
 import random
@@ -35,12 +36,15 @@ from asched.core.model.kinds import (
 )
 from asched.core.state.facts import Fact
 from asched.edge.host.assemble import Parts, build_machine, build_runners
+from asched.lab.sim.checker import EndState
 from tests.sim.api import TERMINATING, Api
 from tests.sim.making import APPS, CLAIMS, DEVICE_CLAIMS, NAMESPACES, OURS, ZONES, Json, Making
 
 #: Longer than the longest backoff.
 REST_S = 12
 NEVER_S = 1e9
+#: Wishes that the rules written down a second time leave out.
+BEYOND_RULES = {"volumes", "resourceClaims"}
 
 
 class Rescues(Silent):
@@ -79,7 +83,10 @@ class Changing:
         self.api = Api(self.rng, refusals)
         first = {**(configured or {}), "schedulerName": OURS[0]}
         self._effective = configuration({"profiles": [first, {"schedulerName": OURS[1]}]})
+        self._configured = configured
         self.rescues = Rescues()
+        #: How many times rules written down a second time were asked about a pod.
+        self.judged_by_rules = 0
         self.parts = Parts.fresh()
         self.runners = build_runners(self._effective, self.parts)
         self.machine: Machine = build_machine(
@@ -125,14 +132,22 @@ class Changing:
             self.turn()
 
     def sleepers(self) -> list[str]:
-        """Pods unschedulable for which schedulers without any memory find a node."""
+        """Pods unschedulable for which schedulers without any memory find a node, or slow rules."""
         found = []
         fresh = build_runners(self._effective, self.parts)
+        end = self._end_state()
         for queued in list(self.machine.context.queue.places.unschedulable):
             pod = queued.pod
             profile = self.runners[pod.spec.scheduler_name].profile
             if not all(gate.pre_enqueue(pod).is_success for gate in profile.pre_enqueue):
                 continue
+            if pod.spec.scheduler_name == OURS[1] or not self._configured:
+                obj = self.api.get(POD, pod.metadata.namespace, pod.metadata.name)
+                assert obj is not None
+                if not obj["spec"].keys() & BEYOND_RULES:
+                    self.judged_by_rules += 1
+                    fits = [name for name in end.nodes if end.fits(name, obj)]
+                    found += [f"{pod.key} fits {name}, by the rules" for name in fits[:1]]
             runner = fresh[pod.spec.scheduler_name]
             info = self.parts.cluster.classes.info_of(pod)
             try:
@@ -143,6 +158,16 @@ class Changing:
                 blamed = sorted(queued.rejectors)
                 found.append(f"{pod.key}, rejected by {blamed}, fits {answer.node}")
         return found
+
+    def _end_state(self) -> EndState:
+        """Nominated pods hold the places that are promised to them."""
+        end = EndState(self.api.all(NODE), self.api.all(POD), self.api.all(NAMESPACE))
+        for node, pods in self.parts.nominator.nodes().items():
+            for pod in pods.values():
+                obj = self.api.get(POD, pod.metadata.namespace, pod.metadata.name)
+                if obj is not None and not obj["spec"].get("nodeName") and node in end.nodes:
+                    end.place(obj, node)
+        return end
 
     # --- nodes and namespaces ---------------------------------------------------------------------
 
