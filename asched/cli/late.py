@@ -85,11 +85,16 @@ LATE = frozenset(
         "argparse",
         "ctypes",
         "difflib",
+        "hashlib",
+        "ipaddress",
+        "locale",
         "numpy._core._add_newdocs",
         "numpy._core._add_newdocs_scalars",
         "numpy._typing",
         "numpy.typing",
         "pickle",
+        "platform",
+        "subprocess",
         "tempfile",
         "textwrap",
         "tokenize",
@@ -111,10 +116,22 @@ def _typing() -> "dict[str, Any]":
     return {name: getattr(typing, name) for name in ("get_type_hints", "NotRequired", "Required")}
 
 
+def _streams() -> "dict[str, Any]":
+    return {"PIPE": -1, "STDOUT": -2, "DEVNULL": -3}
+
+
+def _system() -> "dict[str, Any]":
+    import posix
+
+    return {"system": lambda: posix.uname().sysname}
+
+
 #: What is asked of a late module at each start, and can be answered without its source.
 AT_HAND: "dict[str, Callable[[], dict[str, Any]]]" = {
     "numpy._typing": lambda: {"NDArray": Array},  # NumPy annotates its results
     "numpy.typing": lambda: {"NDArray": Array},
+    "platform": _system,  # uuid asks, which msgspec imports
+    "subprocess": _streams,  # asyncio has the same names
     "typing_extensions": _typing,  # msgspec asks there first
 }
 

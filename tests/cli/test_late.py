@@ -1,7 +1,11 @@
 """Modules that most starts need nothing of: none of them is loaded before the first binding."""
 
+import importlib
+import platform
+import subprocess
 import sys
 import threading
+import typing
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -93,6 +97,19 @@ def test_before_the_first_binding_nothing_optional_is_loaded() -> None:
 def test_each_module_of_the_table_exists() -> None:
     for name in late.LATE:
         assert find_spec(name) is not None, name
+
+
+def test_what_is_at_hand_is_what_the_module_itself_has() -> None:
+    at_hand = {name: make() for name, make in late.AT_HAND.items()}
+
+    assert at_hand["platform"]["system"]() == platform.system()
+    for name in ("PIPE", "STDOUT", "DEVNULL"):
+        assert at_hand["subprocess"][name] == getattr(subprocess, name)
+    for name, value in at_hand["typing_extensions"].items():
+        assert value is getattr(typing, name)
+    assert all(
+        hasattr(importlib.import_module(name), key) for name in at_hand for key in at_hand[name]
+    )
 
 
 def test_an_array_in_an_annotation_does_not_load_what_numpy_says_of_types() -> None:

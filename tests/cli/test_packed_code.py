@@ -84,6 +84,28 @@ print(wild.found.match("BéX").groupdict(), wild.raw.findall(b"a1"), wild.found.
     assert told == f"{{'a': 'é'}} [b'1'] {re.compile('', re.IGNORECASE).flags}"
 
 
+def test_what_is_needed_together_is_read_at_once_and_only_then(package: Path) -> None:
+    file = str(package / "file")
+    (package / "thing/other.py").write_text("value = 7\n")
+    (package / "thing/early.py").write_text("value = 5\n")
+    names = {"thing.part", "thing.other", "thing.early"}
+    python(
+        f"""import {", ".join(names)}
+packed_code.write({file!r}, together={names!r})""",
+        package,
+    )
+    told = python(
+        f"""packed_code.TOGETHER = "thing.part"
+packed_code.use({file!r})
+import thing.early, thing.part, thing.other
+for one in (thing.early, thing.part, thing.other):
+    print(one.value, type(one.__spec__.loader._code).__name__)""",
+        package,
+    )
+
+    assert told.splitlines() == ["5 memoryview", "1 code", "7 code"]
+
+
 def test_it_is_a_module_as_others_are(package: Path) -> None:
     assert loaded(package).splitlines() == ["True", f"1 Packed {package / 'thing'}"]
 

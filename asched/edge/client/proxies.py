@@ -4,12 +4,15 @@ Source  golang.org/x/net/http/httpproxy (HTTPS_PROXY, HTTP_PROXY, NO_PROXY, uppe
         client-go's `proxy-url`; of their schemes SOCKS is not spoken here, and refused.
 """
 
+import ipaddress
 import os
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, urlsplit
 
 from asched.edge.client.errors import ConnectError
+
+if TYPE_CHECKING:
+    Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -54,7 +57,7 @@ def _is_proxied(server: SplitResult, exceptions: str) -> bool:
     )
 
 
-def _matches(word: str, name: str, port: int, address: IPv4Address | IPv6Address | None) -> bool:
+def _matches(word: str, name: str, port: int, address: "Address | None") -> bool:
     """Whether one word of NO_PROXY means this server."""
     if not word:
         return False
@@ -62,7 +65,7 @@ def _matches(word: str, name: str, port: int, address: IPv4Address | IPv6Address
         return True
     if "/" in word:
         try:
-            return address is not None and address in ip_network(word, strict=False)
+            return address is not None and address in ipaddress.ip_network(word, strict=False)
         except ValueError:
             return False
     if _address(word) is None:
@@ -80,8 +83,8 @@ def _matches(word: str, name: str, port: int, address: IPv4Address | IPv6Address
     return name == suffix or name.endswith(f".{suffix}")
 
 
-def _address(text: str) -> IPv4Address | IPv6Address | None:
+def _address(text: str) -> "Address | None":
     try:
-        return ip_address(text)
+        return ipaddress.ip_address(text)
     except ValueError:
         return None
