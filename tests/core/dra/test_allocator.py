@@ -216,3 +216,57 @@ def test_selectors_of_a_device_in_use_are_not_asked() -> None:
     assert world.devices(a_claim(asks(), picky)) == [["a", "b"]]
     with pytest.raises(AllocationError, match="no such key: x"):
         world.devices(a_claim(picky))
+
+
+def test_the_limit_of_steps_is_how_many_devices_are_looked_at() -> None:
+    """Three are looked at for a claim that two of them meet after one was refused."""
+    world = World(a_slice(*SIZES))
+    claim = a_claim(asks(count=2), constraints=list(OTHER_NUMA))
+    pools, plans = world.inventory.pools_for(NODE, {}), world.plans(claim)
+    for steps, is_enough in ((2, False), (3, False), (4, True), (0, True)):
+        try:
+            found = allocate(pools, plans, world.taken, (NODE, {}), steps)
+        except OutOfSteps:
+            found = None
+        assert (found is not None) is is_enough, steps
+
+
+def test_admin_access_looks_past_another_claim_of_the_same_pod() -> None:
+    world = World(a_slice("a"))
+    mine, admin = a_claim(asks(), name="x"), a_claim(asks(adminAccess=True), name="y")
+    assert world.devices(mine, admin) == [["a"], ["a"]]
+    assert world.devices(admin, mine) is None
+
+
+def test_a_device_that_two_requests_of_a_claim_look_past_stays_held_by_the_other() -> None:
+    world = World(a_slice("a", "b"))
+    admin = a_claim(asks(adminAccess=True), name="x")
+    late = a_claim(asks(adminAccess=True), asks(adminAccess=True), asks("false"), name="y")
+    assert world.devices(admin, late) is None
+    assert world.devices(admin, a_claim(asks(adminAccess=True), asks(), name="y")) == [
+        ["a"],
+        ["a", "b"],
+    ]
+
+
+def test_what_a_constraint_refused_leaves_no_trace_in_those_before_it() -> None:
+    """Of two constraints the first takes a device in that the second turns down."""
+    devices = [
+        a_device("a", attributes={"numa": 0, "rack": 1}),
+        a_device("b", attributes={"numa": 1, "rack": 1}),
+        a_device("c", attributes={"numa": 1, "rack": 2}),
+    ]
+    world = World(a_slice(*devices))
+    both = [*OTHER_NUMA, {"distinctAttribute": f"{DRIVER}/rack"}]
+    assert world.devices(a_claim(asks(), asks(), constraints=both)) == [["a", "c"]]
+
+
+def test_a_later_claim_that_needs_too_many_lets_an_earlier_one_choose_otherwise() -> None:
+    """And a list of which one alternative needs too many goes on to the next."""
+    world = World(a_slice(*(f"d{n:02}" for n in range(40))))
+    for size, expected in ((33, 1), (32, 0)):
+        claim = a_claim(first_of(asks(count=size), asks(count=2)), name="x")
+        found = world.solve(claim)
+        assert found is not None
+        assert found.selected == ((expected,),)
+        assert len(found.devices[0]) == (32, 2)[expected]

@@ -31,6 +31,14 @@ def memory(value: str, **policy: Any) -> dict[str, Any]:
         (memory("80Gi", validValues=["1Gi", "4Gi"]), "2Gi", "4Gi"),
         (memory("80Gi", validValues=["1Gi", "4Gi"]), "5Gi", None),
         (memory("80Gi", default="3Gi", validValues=["1Gi", "4Gi"]), None, "3Gi"),
+        (memory("80Gi", validValues=["1Gi", "4Gi"]), "1Gi", "1Gi"),
+        (memory("80Gi", validValues=["1Gi", "4Gi"]), "4096Mi", "4Gi"),
+        (memory("80Gi"), "80Gi", "80Gi"),
+        (memory("80Gi", validRange={"min": "1Gi", "max": "8Gi"}), "8Gi", "8Gi"),
+        (memory("80Gi", validRange={"max": "8Gi"}), "1Mi", "1Mi"),
+        (memory("80Gi", validRange={"min": "1Gi"}), "1024Mi", "1024Mi"),
+        (memory("80Gi", validRange={"min": "1Gi", "step": "512Mi"}), "1025Mi", "1536Mi"),
+        (memory("80Gi", validRange={"min": "1Gi", "step": "1Mi"}), "1073741825", "1025Mi"),
     ],
 )
 def test_what_a_request_takes(

@@ -72,3 +72,30 @@ def test_a_published_full_name_comes_before_the_short_one() -> None:
 
 def test_an_empty_constraint_is_of_a_later_version() -> None:
     assert build(DeviceConstraint()) is None
+
+
+def test_an_alternative_that_is_taken_back_makes_room_for_the_next() -> None:
+    for distinct in (False, True):
+        constraint = a_constraint(distinct=distinct)
+        assert constraint.add("s0", "r", ready(x=1))
+        constraint.remove("s0", "r")
+        assert constraint.add("s1", "r", ready(x=2))
+        assert constraint.add("other", "", ready(x=1 if distinct else 2))
+
+
+def test_of_several_that_are_equal_those_before_the_last_still_count() -> None:
+    constraint = a_constraint()
+    for _ in range(2):
+        assert constraint.add("r", "", ready(x=1))
+    constraint.remove("r", "")
+    assert not constraint.add("r", "", ready(x=2))
+
+
+def test_each_type_is_its_own() -> None:
+    for first in (1, "1", 2):
+        for second in (1, "1", 2):
+            constraint = a_constraint()
+            values = [ready(x=first), ready(x=second)]
+            assert constraint.add("r", "", values[0])
+            alike = type(first) is type(second) and first == second
+            assert constraint.add("r", "", values[1]) is alike
