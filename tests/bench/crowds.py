@@ -274,6 +274,8 @@ class Crowd:
     waiting: tuple[tuple[Maker, int], ...]
     placed: tuple[Maker, int] | None = None
     also: tuple[JsonObject, ...] = field(default=())
+    #: other objects of the namespace of the pods
+    own: tuple[JsonObject, ...] = field(default=())
     #: of the waiting pods; "": each says its own
     namespace: str = "bench"
 

@@ -122,6 +122,7 @@ class Cluster:
         self.bound_at_s: dict[str, float] = {}
         self.seen_at_s: dict[str, float] = {}
         self.told_at_s: dict[str, float] = {}  # by the pod's `Scheduled` event
+        self.gates = ""  # of the schedulers
         self._namespaces = 0
         self._watches: list[asyncio.Task[None]] = []
 
@@ -200,6 +201,7 @@ async def measure(cluster: Cluster, name: str, crowd: Crowd, *, is_bare: bool = 
     namespace = await cluster.new_namespace()
     row = Row(name, crowd.nodes, crowd.waiting_count)
     await cluster.create(crowd.also, "")
+    await cluster.create(crowd.own, namespace)
     await cluster.create(crowd.placed_pods(), namespace)
     keys = set()
 
@@ -245,7 +247,8 @@ def uncollected() -> Iterator[None]:
 def _scheduler(cluster: Cluster) -> Process:
     file = cluster.folder / "scheduler.yaml"
     file.write_text(scheduler_config(CONFIG, cluster.kubeconfig))
-    arguments = ("run", f"--config={file}", "--secure-port=0")
+    gates = (f"--feature-gates={cluster.gates}",) if cluster.gates else ()
+    arguments = ("run", f"--config={file}", "--secure-port=0", *gates)
     return Process.of_asched("scheduler", arguments, cluster.folder / "scheduler.log")
 
 

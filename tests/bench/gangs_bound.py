@@ -1,0 +1,91 @@
+"""Gangs through a real API server beside the same pods without them.
+
+    KUBEBUILDER_ASSETS=... python -m tests.bench.gangs_bound --nodes 500 --pods 2000 --rounds 3
+
+Both are bound in turns on one server, by a scheduler with the gates of groups; the last lines give
+the medians and their ratio. A gang costs the server a write more, its condition.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tests.bench import real
+from tests.bench.crowds import Crowd, JsonObject, plain
+from tests.bench.groups import Row as Kind
+from tests.bench.groups import group
+from tests.bench.measure import Cluster, Row, measure
+
+GATES = "GenericWorkload=true,GangScheduling=true"
+SERVED = "scheduling.k8s.io/v1alpha2"
+
+
+class ServerWithGroups(real.RealServer):
+    async def _spawn(self, name: str, *arguments: str) -> Any:
+        if name == "kube-apiserver":
+            arguments += (f"--feature-gates={GATES}", f"--runtime-config={SERVED}=true")
+        return await super()._spawn(name, *arguments)
+
+
+def crowd(nodes: int, pods: int, size: int) -> Crowd:
+    """In gangs of so many; 0: without."""
+    if not size:
+        return Crowd(nodes, ((plain, pods),))
+    kind = Kind(size, is_gang=True)
+    groups = tuple(group(f"group-{at:06d}", kind) for at in range(-(-pods // size)))
+    for one in groups:
+        del one["metadata"]["namespace"]  # each run has one of its own
+
+    def member(index: int, total: int) -> JsonObject:
+        made = plain(index, total)
+        made["spec"]["schedulingGroup"] = {"podGroupName": f"group-{index // size:06d}"}
+        return made
+
+    return Crowd(nodes, ((member, pods),), own=groups)
+
+
+async def run(binaries: Path, nodes: int, pods: int, size: int, rounds: int) -> None:
+    rows: dict[str, list[Row]] = {"bare": [], f"gang-{size}": []}
+    async with contextlib.AsyncExitStack() as stack:
+        server = await stack.enter_async_context(ServerWithGroups(binaries))
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="asched-bench-"))
+        cluster = await Cluster.filled(server.kubeconfig, nodes, Path(folder))
+        stack.push_async_callback(cluster.close)
+        cluster.gates = GATES
+        for _ in range(rounds):
+            for name, each in rows.items():
+                found = await measure(cluster, name, crowd(nodes, pods, size * (name != "bare")))
+                each.append(found)
+                told = f"{found.bound} of {found.pods} bound, {found.rate:.0f} and"
+                more = f"{found.told_rate:.0f}/s, {found.cpu_ms_per_pod:.3f} ms a pod"
+                sys.stdout.write(f"{name}: {told} {more}\n")
+                sys.stdout.flush()
+    bare, gangs = rows.values()
+    for what in ("rate", "told_rate", "cpu_ms_per_pod"):
+        one, other = (median([getattr(row, what) for row in each]) for each in (bare, gangs))
+        ratio = other / max(one, 1e-9)
+        sys.stdout.write(f"{what}: bare {one:.3f}, gangs {other:.3f}, ratio {ratio:.3f}\n")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.bench.gangs_bound", description=__doc__)
+    parser.add_argument("--nodes", type=int, default=500)
+    parser.add_argument("--pods", type=int, default=2000)
+    parser.add_argument("--size", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=3)
+    asked = parser.parse_args()
+    binaries = real.assets()
+    if binaries is None:
+        sys.stderr.write("KUBEBUILDER_ASSETS names no folder with etcd and kube-apiserver\n")
+        return 2
+    asyncio.run(run(binaries, asked.nodes, asked.pods, asked.size, asked.rounds))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
