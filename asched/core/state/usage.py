@@ -32,6 +32,9 @@ class Usage:
         self._placed = placed
         self._is_kept = False
         self._by_namespace: dict[str, Counter[str]] = {}
+        self._counted: set[str] = set()
+        #: what the namespaces that count use in sum; not to be written to
+        self.together: Counter[str] = Counter()
 
     def kept(self) -> "Usage":
         """Itself, kept from now on."""
@@ -44,14 +47,32 @@ class Usage:
     def of(self, namespace: str) -> Mapping[str, int]:
         return self._by_namespace.get(namespace, _NOTHING)
 
+    def count(self, namespace: str, *, counts: bool) -> None:
+        """Whether what is used there is part of the sum."""
+        if counts == (namespace in self._counted):
+            return
+        if counts:
+            self._counted.add(namespace)
+        else:
+            self._counted.discard(namespace)
+        for name, amount in self.of(namespace).items():
+            _add(self.together, name, amount if counts else -amount)
+
     def move(self, info: PodInfo, sign: int) -> None:
         if not self._is_kept:
             return
         namespace = info.pod.metadata.namespace
         used = self._by_namespace.setdefault(namespace, Counter())
+        counts = namespace in self._counted
         for name, amount in info.cls.accounted.items():
-            used[name] += sign * amount
-            if not used[name]:
-                del used[name]
+            _add(used, name, sign * amount)
+            if counts:
+                _add(self.together, name, sign * amount)
         if not used:  # nobody is placed there, or nobody asks for anything
             del self._by_namespace[namespace]
+
+
+def _add(total: Counter[str], name: str, amount: int) -> None:
+    total[name] += amount
+    if not total[name]:
+        del total[name]

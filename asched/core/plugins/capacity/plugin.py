@@ -11,7 +11,7 @@ Makes room  on one node. Within its min, a pod takes the place of pods whose nam
           without a quota takes the place of less important pods without one.
 Leaves    namespaces with a LocalQueue of Kueue alone: their quota is Kueue's.
 Retry     a pod goes, or a quota changes.
-Cost      sums over the quotas and the nominated pods in each attempt of such a namespace; making
+Cost      a look at the nominated pods in each attempt of such a namespace; making
           room a trial for each node with pods that might go.
 Source    kubernetes-sigs/scheduler-plugins pkg/capacityscheduling
 """

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from asched.core.model.kinds import ELASTIC_QUOTA, LOCAL_QUEUE
 from asched.core.model.pod import ResourceList
 from asched.core.model.quantity import QuantityError
-from asched.core.model.quota import ElasticQuota
+from asched.core.model.quota import ElasticQuota, LocalQueue
 from asched.core.model.requests import nano, to_units
 from asched.core.state.cluster import Cluster
 
@@ -61,15 +61,20 @@ def total(parts: Iterable[Amounts]) -> dict[str, int]:
 
 
 class Quotas:
-    """Those in force, by namespace: for `Cluster.singleton`."""
+    """Those in force, by namespace: for `Cluster.singleton`. What they guarantee and use together
+    follows each of them: with ten thousand namespaces nobody sums them for every pod.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
+        self._usage = cluster.usage
         self._epochs = (-1, -1)
+        self._seen_log = -1
+        #: namespace -> key of the object -> what it says; and the keys of its queues
+        self._told: dict[str, dict[str, Quota]] = {}
+        self._queues: dict[str, set[str]] = {}
         self._quotas: dict[str, Quota] = {}
         self._guaranteed: dict[str, int] = {}
-        #: namespaces whose quota gives way to Kueue's
-        self.left_to_kueue: frozenset[str] = frozenset()
 
     def of(self, namespace: str) -> Quota | None:
         self._catch_up()
@@ -77,18 +82,18 @@ class Quotas:
 
     def __iter__(self) -> Iterator[Quota]:
         self._catch_up()
-        return iter(self._quotas.values())
+        return iter(sorted(self._quotas.values()))
 
     @property
     def guaranteed(self) -> Amounts:
-        """The sum of all that is guaranteed."""
+        """The sum of all that is guaranteed; not to be kept."""
         self._catch_up()
         return self._guaranteed
 
-    def used(self) -> dict[str, int]:
-        """What namespaces with a quota use together."""
-        usage = self._cluster.usage.kept()
-        return total(usage.of(quota.namespace) for quota in self)
+    def used(self) -> Amounts:
+        """What namespaces with a quota use together; not to be kept."""
+        self._catch_up()
+        return self._usage.kept().together
 
     def _catch_up(self) -> None:
         cluster = self._cluster
@@ -96,18 +101,57 @@ class Quotas:
         if epochs == self._epochs:
             return
         self._epochs = epochs
-        queues = {queue.metadata.namespace for queue in cluster.all(LOCAL_QUEUE).values()}
-        objects: Mapping[str, ElasticQuota] = cluster.all(ELASTIC_QUOTA)
-        self._quotas, left = {}, set()
-        for key in sorted(objects):
-            namespace, spec = objects[key].metadata.namespace, objects[key].spec
-            if namespace in queues:
-                left.add(namespace)
-            elif namespace not in self._quotas:
-                most = None if spec.max is None else _amounts(spec.max)
-                self._quotas[namespace] = Quota(namespace, _amounts(spec.min or {}), most)
-        self.left_to_kueue = frozenset(left)
-        self._guaranteed = total(quota.min for quota in self._quotas.values())
+        log = cluster.object_log
+        entries = log.since(self._seen_log)
+        self._seen_log = log.end
+        for kind, take, known in (
+            (ELASTIC_QUOTA, self._take_quota, self._told),
+            (LOCAL_QUEUE, self._take_queue, self._queues),
+        ):
+            stored = cluster.all(kind)
+            if entries is None:
+                keys = stored.keys() | {key for one in known.values() for key in one}
+            else:
+                keys = {key for resource, key in entries if resource == kind.resource}
+            for key in keys:
+                namespace = key.rpartition("/")[0]
+                take(namespace, key, stored.get(key))
+                self._settle(namespace)
+
+    def _take_quota(self, namespace: str, key: str, known: ElasticQuota | None) -> None:
+        told = self._told.setdefault(namespace, {})
+        told.pop(key, None)
+        if known is not None:
+            spec = known.spec
+            most = None if spec.max is None else _amounts(spec.max)
+            told[key] = Quota(namespace, _amounts(spec.min or {}), most)
+        if not told:
+            del self._told[namespace]
+
+    def _take_queue(self, namespace: str, key: str, known: LocalQueue | None) -> None:
+        queues = self._queues.setdefault(namespace, set())
+        queues.discard(key)
+        if known is not None:
+            queues.add(key)
+        if not queues:
+            del self._queues[namespace]
+
+    def _settle(self, namespace: str) -> None:
+        """Which of its quotas is in force, if any is."""
+        told, before = self._told.get(namespace), self._quotas.get(namespace)
+        now = told[min(told)] if told and namespace not in self._queues else None
+        if now == before:
+            return
+        for quota, sign in ((before, -1), (now, 1)):
+            for name, amount in quota.min.items() if quota is not None else ():
+                self._guaranteed[name] = self._guaranteed.get(name, 0) + sign * amount
+                if not self._guaranteed[name]:
+                    del self._guaranteed[name]
+        if now is None:
+            del self._quotas[namespace]
+        else:
+            self._quotas[namespace] = now
+        self._usage.kept().count(namespace, counts=now is not None)
 
 
 def _amounts(resources: ResourceList) -> dict[str, int]:

@@ -51,7 +51,7 @@ class Victims:
         self._borrows = self._quota is None or exceeds(used, ours, self._quota.min)
         #: namespace -> what is used there without the pods that were taken away
         self._left: dict[str, dict[str, int]] = {}
-        self._all: dict[str, int] = quotas.used() if self._quota is not None else {}
+        self._all: Amounts = dict(quotas.used()) if self._quota is not None else {}
 
     def are_leaving(self, node: str) -> bool:
         """Whether pods on the nominated node are on their way out that make room for the pod."""
