@@ -22,7 +22,8 @@ def told(
 ) -> Iterator[str]:
     """The lines to print."""
     if result.new_nodes:
-        yield f"{len(result.new_nodes)} new nodes: {_some(result.new_nodes, is_wide=is_wide)}"
+        count = _many(len(result.new_nodes), "new node")
+        yield f"{count}: {_some(result.new_nodes, is_wide=is_wide)}"
     for what, said in result.refused:
         yield f"refused: {what}: {said}"
     for note in result.notes:
@@ -32,15 +33,14 @@ def told(
     for name, places in _grouped(result.places).items():
         yield from _group(name, places, is_wide=is_wide)
     if result.evicted:
-        yield f"{len(result.evicted)} pods would be evicted for others"
+        yield f"{_many(len(result.evicted), 'pod')} would be evicted for others"
         for pod, why in _first(result.evicted.items(), is_wide=is_wide):
             yield f"  {pod}{': ' + why if why else ''}"
     if result.lost:
-        yield f"{len(result.lost)} pods would be lost, nothing makes them anew: " + _some(
-            result.lost, is_wide=is_wide
-        )
+        named = _some(result.lost, is_wide=is_wide)
+        yield f"{_many(len(result.lost), 'pod')} would be lost, nothing makes them anew: {named}"
     for budget, (allowed, count) in result.budgets.items():
-        yield f"budget {budget} lets {allowed} pods go, draining takes {count}"
+        yield f"budget {budget} lets {_many(allowed, 'pod')} go, draining takes {count}"
     yield ""
     yield from _rooms(result)
     if is_wide:
@@ -61,7 +61,7 @@ def _grouped(places: Iterable[Place]) -> dict[str, list[Place]]:
 def _group(name: str, places: list[Place], *, is_wide: bool) -> Iterator[str]:
     nodes = counted(places)
     count = nodes.total()
-    where = f" on {len(nodes)} nodes" if count else ""
+    where = f" on {_many(len(nodes), 'node')}" if count else ""
     waits = f", {len(places) - count} wait" if count < len(places) else ""
     yield f"{name}: {count} of {len(places)} placed{where}{waits}"
     if is_wide:
@@ -74,9 +74,14 @@ def _group(name: str, places: list[Place], *, is_wide: bool) -> Iterator[str]:
         yield f"  on {', '.join(listed)}{', ...' if len(nodes) > NAMED_MAX else ''}"
     reasons = Counter(place.why for place in places if not place.node)
     for why, pods in reasons.most_common(NAMED_MAX):
-        yield f"  {pods} wait: {why}"
+        yield f"  {pods} wait{'s' if pods == 1 else ''}: {why}"
     if len(reasons) > NAMED_MAX:
-        yield f"  ... and {len(reasons) - NAMED_MAX} more reasons; -o wide has all"
+        more = _many(len(reasons) - NAMED_MAX, "more reason")
+        yield f"  ... and {more}; -o wide has all"
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _rooms(result: Result) -> Iterator[str]:
@@ -88,9 +93,10 @@ def _rooms(result: Result) -> Iterator[str]:
         yield f"{room.resource:{max(width, 8)}}  {amount:>10}  {shares}"
     typical = result.typical
     if typical is not None:
-        asked = f"{typical.cpu}m cpu and {_bytes(typical.memory)}"
+        amounts = ((typical.cpu, f"{typical.cpu}m cpu"), (typical.memory, _bytes(typical.memory)))
+        asked = [text for amount, text in amounts if amount > 1] or ["which asks for nothing"]
         yield (
-            f"room for {typical.fits} more of the typical pod ({asked}),"
+            f"room for {typical.fits} more of the typical pod ({' and '.join(asked)}),"
             f" {typical.fits_in_one_piece} if it were in one piece:"
             f" fragmentation {typical.fragmentation:.1%}"
         )
@@ -133,7 +139,7 @@ def _differences(result: Result, other: Result, against: str, *, is_wide: bool) 
     if not found:
         yield "every pod has the same place"
         return
-    yield f"{len(found)} pods differ"
+    yield "1 pod differs" if len(found) == 1 else f"{len(found)} pods differ"
     for one in _first(found, is_wide=is_wide):
         yield f"  {one.pod}: {_or_nothing(one.here)}, there {_or_nothing(one.there)}"
 

@@ -1,5 +1,6 @@
 """What people read of a supposition."""
 
+import copy
 import json
 from pathlib import Path
 
@@ -37,13 +38,24 @@ def said(capsys: pytest.CaptureFixture[str], *words: str, status: int = 0) -> st
 
 def test_places_and_reasons_are_counted(dump: str, web: str, capsys) -> None:
     lines = said(capsys, dump, "-f", web, "--drain", "n1", "--like", "n1=1").splitlines()
-    assert lines[0] == "1 new nodes: n1-like-1"
+    assert lines[0] == "1 new node: n1-like-1"
     assert lines[1] == "Deployment default/web: 7 of 20 placed on 2 nodes, 13 wait"
     assert lines[3].startswith("  13 wait: 0/3 nodes are available: 1 node(s) were unschedulable, ")
-    assert "pods made in place of those that went: 1 of 1 placed on 1 nodes" in lines
-    assert "1 pods would be lost, nothing makes them anew: default/bare" in lines
+    assert "pods made in place of those that went: 1 of 1 placed on 1 node" in lines
+    assert "1 pod would be lost, nothing makes them anew: default/bare" in lines
     cpu = next(line for line in lines if line.startswith("cpu"))
     assert cpu.split() == ["cpu", "8", "25.0%", "100.0%"]
+
+
+def test_the_typical_pod_has_what_somebody_asks_for(tmp_path: Path, capsys) -> None:
+    asks = a_pod("asks", on="n1")
+    silent = copy.deepcopy(asks)
+    asks["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    silent["spec"]["containers"][0]["resources"] = {}
+    for pod, typical in ((asks, "1000m cpu"), (silent, "which asks for nothing")):
+        file = tmp_path / "cluster.json"
+        file.write_text(json.dumps({"kind": "List", "items": [a_node("n1"), pod]}))
+        assert f"more of the typical pod ({typical})," in said(capsys, f"--dump={file}")
 
 
 def test_wide_names_every_pod_and_every_node(dump: str, web: str, capsys) -> None:
@@ -73,7 +85,7 @@ profiles:
     words = (dump, "-f", web, "--replicas", "2", f"--against-config={packing}")
     printed = said(capsys, *words)
     assert f"against {packing}: 2 placed and 0 wait there, 2 and 0 here" in printed
-    assert "1 pods differ" in printed
+    assert "1 pod differs" in printed
     assert ": n2, there n1" in printed
     body = json.loads(said(capsys, *words, "-o", "json"))
     assert [(one["here"], one["against"]) for one in body["differences"]] == [("n2", "n1")]
