@@ -22,8 +22,8 @@ def told(
 ) -> Iterator[str]:
     """The lines to print."""
     if result.new_nodes:
-        count = _many(len(result.new_nodes), "new node")
-        yield f"{count}: {_some(result.new_nodes, is_wide=is_wide)}"
+        made = _many(len(result.new_nodes), "new node")
+        yield f"{made}: {_some(result.new_nodes, is_wide=is_wide)}"
     for what, said in result.refused:
         yield f"refused: {what}: {said}"
     for note in result.notes:

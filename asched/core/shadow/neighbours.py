@@ -1,7 +1,8 @@
 """The last bindings that were seen, and the orders in which they may have been decided.
 
-Bounds  FAR on each side of the one that is asked about; bindings after these count as later.
-        LAST_MAX bindings are remembered.
+Bounds  FAR on each side of the one that is asked about; bindings after these count as later. One
+        whose own binding took long may have been decided before up to the last of DELAYS, which
+        were seen before it. LAST_MAX bindings are remembered, TOLD_MAX named in each direction.
 """
 
 from collections import Counter, deque
@@ -18,6 +19,9 @@ Infos = tuple[PodInfo, ...]
 NEAR: Final = 64
 SHUFFLED: Final = 8
 FAR: Final = 256
+#: A binding that is refused and tried again takes seconds, in which thousands of others are seen.
+DELAYS: Final = (512, 1_024, 2_048)
+TOLD_MAX: Final = 16
 #: A look that comes late finds its neighbours; a megabyte.
 LAST_MAX: Final = 8_192
 #: As far as a binding may be from its node's others, nearer ones first.
@@ -105,8 +109,8 @@ class Neighbours:
         """What may have been decided in another order than it was seen in, one possibility after
         the other: the queue's order by arrival, by arrival among equals, by priority; after all of
         the nearest; before the others on its node, or in its zone, and after those elsewhere, near
-        it and further away. What `helped` most often comes first. `is_late`: among all that are
-        remembered.
+        it and further away. What `helped` most often comes first. `is_late`: among more of them;
+        and in the end before all that were seen before it, back to the last of DELAYS.
         """
         reach, zone = FAR if is_late else NEAR, self._zone_of(node)
 
@@ -133,6 +137,12 @@ class Neighbours:
                 tried.add(moved)
                 self._tried = at
                 yield moved
+        self._tried = len(ways)
+        for delay in DELAYS if is_late else ():
+            after = tuple(self._within(of.number - delay, of.number - 1))
+            if len(after) <= delay // 2:
+                return
+            yield Moved(after)
 
     def helped(self) -> None:
         """The last one tried was the one."""
@@ -186,7 +196,7 @@ class Neighbours:
         return "" if info is None else info.node_name
 
     def told(self, of: Binding, moved: Moved) -> dict[str, Any]:
-        """Each of them: how many places and seconds away from this binding it was seen."""
+        """The nearest of them: how many places and seconds away from this binding each was seen."""
         return {
             name: [
                 {
@@ -195,7 +205,7 @@ class Neighbours:
                     "places": abs(other.number - of.number),
                     "seconds": round(abs(other.seen_s - of.seen_s), 3),
                 }
-                for other in sorted(others, key=lambda one: abs(one.number - of.number))
+                for other in sorted(others, key=lambda one: abs(one.number - of.number))[:TOLD_MAX]
                 if (info := self._placed.get(other.uid)) is not None
             ]
             for name, others in (("decidedAfter", moved.after), ("decidedBefore", moved.before))

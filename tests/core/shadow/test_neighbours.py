@@ -129,6 +129,30 @@ def test_what_helped_most_often_is_tried_first() -> None:
     assert scene.orders(one) == [BEFORE_ITS_ZONE, BEFORE_ITS_NODE, AFTER_ALL]
 
 
+def test_one_whose_own_binding_took_long_may_have_been_decided_before_all_seen_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(neighbours, "FAR", 1)
+    monkeypatch.setattr(neighbours, "DELAYS", (4, 8, 16))
+    scene = Scene()
+    for number in range(7):
+        scene.bound(f"a{number}", came=number, node="n2")
+    one = scene.bound("one", came=7)
+    assert all(len(after) < 4 for after, _ in scene.orders(one))
+    *_, few, all_of_them = scene.orders(one, is_late=True)
+    assert few == (["a3", "a4", "a5", "a6"], [])
+    assert all_of_them == ([f"a{number}" for number in range(7)], [])
+
+
+def test_the_nearest_of_many_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(neighbours, "TOLD_MAX", 2)
+    scene = Scene()
+    others = tuple(scene.bound(f"a{number}", came=number) for number in range(5))
+    one = scene.bound("one", came=5)
+    told = scene.neighbours.told(one, Moved(others))
+    assert [other["places"] for other in told["decidedAfter"]] == [1, 2]
+
+
 def test_more_and_more_of_what_was_seen_later_may_be_known_already(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
