@@ -9,7 +9,6 @@ Source  kubernetes/kubernetes v1.36 pkg/scheduler/framework/types.go (FitError),
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy.typing as npt
 
 from asched.core.framework.points import FilterPlugin
 from asched.core.framework.status import Code, Status
+from asched.core.model.derived import derived
 from asched.core.state.pods import PodInfo
 
 I32 = npt.NDArray[np.int32]
@@ -76,7 +76,7 @@ class Rejection:
     def node_count(self) -> int:
         return int(np.count_nonzero(self.live))
 
-    @cached_property
+    @derived
     def groups(self) -> tuple[tuple[Status, I64], ...]:
         """(status, rows) for each distinct verdict of the filters, overridden rows left out."""
         if self.pre_filter is not None:
@@ -151,14 +151,14 @@ class Rejection:
             said.append(("", absent.code.text, ", ".join(absent.reasons), self.absent_count))
         return tuple(said)
 
-    @cached_property
+    @derived
     def absent_count(self) -> int:
         """Nodes that PreFilter ruled out before any filter looked at them."""
         if self.looked_at is None or self.pre_filter is not None:
             return 0
         return int(np.count_nonzero(self.live & ~self.looked_at))
 
-    @cached_property
+    @derived
     def candidates(self) -> I64:
         """Rows from which evicting pods could help: those rejected as exactly Unschedulable."""
         parts = [rows for status, rows in self.groups if status.code is Code.UNSCHEDULABLE]
@@ -169,12 +169,12 @@ class Rejection:
             return parts[0]
         return np.sort(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
 
-    @cached_property
+    @derived
     def unschedulable_plugins(self) -> frozenset[str]:
         """Who is to blame, apart from those that wait for something outside."""
         return self._blamed(pending=False)
 
-    @cached_property
+    @derived
     def pending_plugins(self) -> frozenset[str]:
         return self._blamed(pending=True)
 

@@ -8,8 +8,6 @@ asked for scores, nothing is reserved or written, and no extender has a say. It 
 cluster changes.
 """
 
-from functools import cached_property
-
 import numpy as np
 
 from asched.core.framework.placements import Mask, narrowed
@@ -21,6 +19,7 @@ from asched.core.framework.results.nominated_filter import (
     first_rejection,
 )
 from asched.core.framework.status import Status
+from asched.core.model.derived import derived
 from asched.core.state.cluster import Cluster
 from asched.core.state.pods import PodInfo
 
@@ -41,7 +40,7 @@ class Fitting:
         """PreFilter's, of all nodes."""
         return self.state.outcome.rejection
 
-    @cached_property
+    @derived
     def refused(self) -> RefusedRows:
         """Rows on which the room is promised to others."""
         if self.rejection is not None:

@@ -134,7 +134,7 @@ class NominatedPods:
         return RefusedRows(rows, {**found.told, **told})
 
     def _by_nominated(self, pod: PodInfo, state: ClassState) -> RefusedRows:
-        if not self._nominator:
+        if not self._nominator or not state.mask.count:
             return NOBODY_REFUSED
         layer = self.nominated_amounts.layer(pod.pod.priority)
         if not layer.total:
