@@ -131,4 +131,5 @@ def test_a_missed_wake_up_leaves_a_sleeper(monkeypatch: pytest.MonkeyPatch) -> N
     heard = SchedulingQueue.move
     monkeypatch.setattr(SchedulingQueue, "move", deaf)
 
-    assert "sleeps" in findings("BurningServer", range(6))
+    found = findings("BurningServer", range(6))
+    assert "sleeps" in found or "was not woken" in found

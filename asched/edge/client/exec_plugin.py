@@ -87,8 +87,8 @@ async def run(plugin: ExecPlugin, cluster: Mapping[str, Any]) -> Printed:
         spec["cluster"] = cluster
     info = {"apiVersion": plugin.api_version, "kind": "ExecCredential", "spec": spec}
     more = {variable.name: variable.value for variable in plugin.env or ()}
-    try:
-        process = await asyncio.create_subprocess_exec(
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
             plugin.command,
             *(plugin.args or ()),
             env={**os.environ, **more, "KUBERNETES_EXEC_INFO": orjson.dumps(info).decode()},
@@ -97,17 +97,23 @@ async def run(plugin: ExecPlugin, cluster: Mapping[str, Any]) -> Printed:
             stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
+    )
+    try:
+        # Who is cancelled in the middle of starting would leave a process that nobody knows.
+        process = await asyncio.shield(starting)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         hint = " ".join(plugin.install_hint.split()) or "is it installed?"
         raise ConnectError(f"{name} cannot be started: {why}; {hint}") from error
+    except asyncio.CancelledError:
+        with suppress(OSError, ValueError):
+            await _end(await starting)
+        raise
     try:
         async with asyncio.timeout(EXEC_S_MAX):
             out, complaint = await process.communicate()
     except BaseException as error:
-        with suppress(ProcessLookupError):  # it may have left children behind
-            os.killpg(process.pid, signal.SIGKILL)
-        await process.wait()
+        await _end(process)
         if isinstance(error, TimeoutError):
             raise ConnectError(
                 f"{name} has not answered within {EXEC_S_MAX:g} s; run it by hand to see what it"
@@ -118,6 +124,12 @@ async def run(plugin: ExecPlugin, cluster: Mapping[str, Any]) -> Printed:
         said = " ".join(complaint.decode("utf-8", "replace").split())[:_SHOWN]
         raise ConnectError(f"{name} ended with {process.returncode}: {said or 'it said nothing'}")
     return _read(out, plugin.api_version, name)
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    with suppress(ProcessLookupError):  # it may have left children behind
+        os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
 
 
 def _read(out: bytes, version: str, name: str) -> Printed:

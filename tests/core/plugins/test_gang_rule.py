@@ -34,6 +34,9 @@ class Rule(GangRule):
     def patience_s(self, gang: Any) -> float:
         return 7.0
 
+    def _offered_by_object(self, _old: Any, new: Any) -> tuple[str, ...]:
+        return (new.metadata.key,)
+
 
 class OfLabels(Rule):
     is_coscheduled = True

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,16 @@ def printing(document):
 
 def credential(version=V1, kind="ExecCredential", **said):
     return printing({"apiVersion": version, "kind": kind, "status": said})
+
+
+def processes_of(command):
+    """Numbers of processes that run it."""
+    found = []
+    for told in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if command in told.read_text(errors="replace").split("\0"):
+                found.append(told.parent.name)
+    return found
 
 
 async def test_what_a_plugin_is_told(tmp_path):
@@ -147,6 +158,18 @@ async def test_neither_a_request_nor_the_lease_waits_for_a_plugin(server, tmp_pa
     assert session.credentials._renewal is not None  # it hangs still
     assert {seen.headers["authorization"] for seen in server.seen} == {"Bearer old"}
     await session.close()
+
+
+@pytest.mark.parametrize("turns", range(4))
+async def test_who_gives_up_while_a_plugin_is_being_started_leaves_no_process(tmp_path, turns):
+    asked = plugin(tmp_path, "time.sleep(1000)")
+    starting = asyncio.create_task(run(asked, {}))
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    starting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await starting
+    assert not processes_of(asked.command)
 
 
 async def test_a_refused_request_waits_for_a_plugin_within_its_own_time(
