@@ -83,3 +83,35 @@ def test_single_plugins_are_timed_in_one_attempt_of_ten():
         assert meter.call("Mine", "PreFilter", plugin, 2).status.code is Code.SKIP
 
     assert ears.plugins == [("Mine", "PreFilter", "Skip", 2.0)] * 3
+
+
+def test_the_time_taken_aside_is_told_once() -> None:
+    """Neither the next stretch nor the next attempt has any of it."""
+    meter, ears, watch = a_meter()
+
+    def plugin():
+        watch.now_s += 2
+        return PreFilterResult()
+
+    meter.begin()
+    meter.call_aside("Mine", "PreFilter", plugin)
+    meter.filtered((), (), 0)
+    watch.now_s += 3
+    meter.call_aside("Mine", "PreScore", plugin)
+    watch.now_s += 1
+    meter.ranked((), (), 0)
+    meter.call_aside("Mine", "PreScore", plugin)
+    watch.now_s += 9
+    meter.begin()
+    watch.now_s += 1
+    meter.filtered((), (), 0)
+
+    assert [(point, duration_s) for point, _, duration_s in ears.points] == [
+        ("PreFilter", 2.0),
+        ("Filter", 0.0),
+        ("PreScore", 2.0),
+        ("Score", 4.0),
+        ("PreFilter", 0.0),
+        ("Filter", 1.0),
+    ]
+    assert not ears.plugins, "nothing was sampled"

@@ -41,3 +41,26 @@ def test_choices_by_counters_are_as_those_of_coins() -> None:
         assert 160 <= sum(a == b for a, b in zip(coins, coins[4:], strict=False)) <= 240
     assert scattered(1, 2) != scattered(2, 1)
     assert 0 <= scattered(2**70) < 2**64
+
+
+def test_recordings_of_other_versions_find_the_same_choices() -> None:
+    """The first one looks at the upper half of a product modulo 2^64, the second at the bits from
+    the eighth on.
+    """
+    golden = (2**64 * 618_033_988_749_894_848 // 10**18) | 1
+    for seed in (0, 1, 2, 77, 2**40):
+        product = seed * 0x9E3779B97F4A7C15 % 2**64
+        assert abs(golden - 0x9E3779B97F4A7C15) < 2**14, "2^64 by the golden ratio"
+        assert draw(seed, 1000) == product // 2**32 % 1000
+        assert draw_again(seed, 1000) == product // 2**8 % 2**24 % 1000
+
+
+def test_single_numbers_are_scattered_as_splitmix64_does_from_zero() -> None:
+    """Its first outputs, as they are published with its implementations."""
+    assert [scattered(n) for n in range(5)] == [
+        0xE220A8397B1DCDAF,
+        0x6E789E6AA1B965F4,
+        0x06C45D188009454F,
+        0xF88BB8A8724C81EC,
+        0x1B39896A51A8749B,
+    ]
