@@ -32,6 +32,7 @@ class CachedResult(ByRow[PodInfo]):
 
     __slots__ = (
         "__weakref__",
+        "_rule_of_few",
         "_work",
         "alike",
         "is_uniform",
@@ -49,6 +50,7 @@ class CachedResult(ByRow[PodInfo]):
         self.plugin = prepared.plugin
         self.prepared = prepared
         self._work = work
+        self._rule_of_few = self._find_rule_of_few()
         #: int32[N] or int64[N]
         self.values: Values = NO_VALUES
         #: whether all live rows have this value, so that nobody needs to look at them
@@ -83,10 +85,14 @@ class CachedResult(ByRow[PodInfo]):
         work.row_passes += 1
         work.rows += len(rows)
         if len(rows) <= self.plugin.rows_few:
-            few = self._one_by_one(pod, rows)
-            if few is not None:
+            few, meter = self._rule_of_few, work.meter
+            if few is not None and (meter is None or not meter.is_sampled):
+                found = few(pod, rows, self.prepared.result.data)
+            else:
+                found = self._one_by_one(pod, rows)
+            if found is not None:
                 alike = self.alike
-                for row, value in zip(rows, few, strict=True):
+                for row, value in zip(rows, found, strict=True):
                     values[row] = value
                     if value != alike:
                         self.is_uniform = False
@@ -100,14 +106,9 @@ class CachedResult(ByRow[PodInfo]):
     def _one_by_one(self, pod: PodInfo, rows: Rows) -> list[int] | None:
         """What the plugin says of each of these; None if it would rather see them together."""
         data, meter = self.prepared.result.data, self._work.meter
-        is_timed = meter is not None and meter.is_sampled
-        few = self._rule_of_few()
-        if few is not None and not is_timed:
-            return few(pod, rows, data)
         rule, found = self._rule_of_one(), list[int]()
         for row in rows:
-            if is_timed:
-                assert meter is not None
+            if meter is not None and meter.is_sampled:
                 value = meter.call(self.plugin.name, self.point, rule, pod, row, data)
             else:
                 value = rule(pod, row, data)
@@ -137,7 +138,7 @@ class CachedResult(ByRow[PodInfo]):
     def _rule_of_one(self) -> Callable[[PodInfo, int, Any], int | None]: ...
 
     @abstractmethod
-    def _rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None] | None: ...
+    def _find_rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None] | None: ...
 
     @abstractmethod
     def _owned(self, answer: Values) -> Values:
@@ -209,7 +210,7 @@ class CachedVerdict(CachedResult):
     def _rule_of_one(self) -> Callable[[PodInfo, int, Any], int | None]:
         return self.plugin.filter_one
 
-    def _rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None] | None:
+    def _find_rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None] | None:
         return self.plugin.filter_few
 
     def _owned(self, answer: Values) -> Values:
@@ -254,7 +255,7 @@ class CachedScores(CachedResult):
     def _rule_of_one(self) -> Callable[[PodInfo, int, Any], int | None]:
         return self.plugin.score_one
 
-    def _rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None] | None:
+    def _find_rule_of_few(self) -> Callable[[PodInfo, Rows, Any], list[int] | None] | None:
         return self.plugin.score_few
 
     def _owned(self, answer: Values) -> Values:

@@ -51,9 +51,9 @@ class Work:
         self._view: NodeView | None = None
 
     def all_rows(self, nodes: NodeTable) -> NodeView:
-        """The view of all rows: the same for whoever is asked while no row comes or goes."""
+        """The view of all rows of the one table there is: the same while no row comes or goes."""
         view = self._view
-        if view is None or view.size != nodes.height or view.table is not nodes:
+        if view is None or view.size != nodes.height:
             view = self._view = NodeView(nodes)
         return view
 
