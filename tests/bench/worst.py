@@ -24,6 +24,7 @@ from typing import Any, Final
 import msgspec
 
 from asched.core.cycle.turn_limit import TimeLimit
+from asched.core.framework.effects import Bind
 from asched.core.model.decode import decode
 from asched.core.model.kinds import (
     DEVICE_CLASS,
@@ -39,7 +40,7 @@ from asched.core.model.kinds import (
 )
 from asched.core.model.pod import Pod
 from asched.core.model.workload import Namespace
-from asched.core.state.facts import Fact, Gone, Listed, Seen
+from asched.core.state.facts import Bound, Fact, Gone, Listed, Seen
 from asched.edge.host.inbox import Inbox
 from asched.edge.host.memory import GC_THRESHOLDS
 from tests import volume_builders
@@ -356,7 +357,9 @@ CASES: Final[dict[str, Callable[[int, int, int], Case]]] = {
 
 
 def turns_of(play: Play, facts: Iterable[Fact]) -> list[float]:
-    """Seconds of each turn until nothing is left to do at once."""
+    """Seconds of each turn until nothing is left to do at once. Bindings succeed: else no more than
+    so many would be under way, and a crowd would wait for them.
+    """
     durations_s: list[float] = []
     inbox = Inbox(lambda: None)
     for fact in facts:
@@ -365,6 +368,8 @@ def turns_of(play: Play, facts: Iterable[Fact]) -> list[float]:
         started_s = time.thread_time()
         play.turn(*inbox.drain())
         durations_s.append(time.thread_time() - started_s)
+        for bind in play.of(Bind):
+            inbox.put(Bound(bind.id))
         inbox.took(play.machine.intake_s)
         is_done = not inbox and play.machine.next_deadline_s() != 0.0
         if is_done or len(durations_s) >= TURNS_MAX:
