@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -36,13 +37,13 @@ def credential(version=V1, kind="ExecCredential", **said):
     return printing({"apiVersion": version, "kind": kind, "status": said})
 
 
-def processes_of(command):
-    """Numbers of processes that run it."""
-    found = []
-    for told in Path("/proc").glob("[0-9]*/cmdline"):
+def children():
+    """Numbers of the processes that this one has started, and not seen the end of."""
+    found = set()
+    for told in Path("/proc").glob("[0-9]*/stat"):
         with suppress(OSError):
-            if command in told.read_text(errors="replace").split("\0"):
-                found.append(told.parent.name)
+            if told.read_text().rpartition(")")[2].split()[1] == str(os.getpid()):
+                found.add(told.parent.name)
     return found
 
 
@@ -163,13 +164,14 @@ async def test_neither_a_request_nor_the_lease_waits_for_a_plugin(server, tmp_pa
 @pytest.mark.parametrize("turns", range(4))
 async def test_who_gives_up_while_a_plugin_is_being_started_leaves_no_process(tmp_path, turns):
     asked = plugin(tmp_path, "time.sleep(1000)")
+    before = children()
     starting = asyncio.create_task(run(asked, {}))
     for _ in range(turns):
         await asyncio.sleep(0)
     starting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await starting
-    assert not processes_of(asked.command)
+    assert children() == before
 
 
 async def test_a_refused_request_waits_for_a_plugin_within_its_own_time(
