@@ -78,8 +78,7 @@ class Debugger:
             for node in some if name == "nodes" else ():
                 log.info("Dump of cached NodeInfo", extra=_extra(node))
         async for name, some in self._inspection.queue_dump():
-            if some:
-                log.info("Dump of scheduling queue", extra={name: some})
+            log.info("Dump of scheduling queue", extra={name: some})
 
 
 async def _settled(cluster: Cluster) -> bool:
