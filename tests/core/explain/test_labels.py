@@ -33,6 +33,11 @@ from tests.builders import PodBuilder, a_node, a_pod, term
             [{"zone": "a", "disk": "ssd"}],
         ),
         (a_pod().requires_nodes(term("zone In")), {}, []),
+        (
+            a_pod().requires_nodes(term("cores Gt many", "zone In a"), term("zone In b")),
+            {},
+            [{"zone": "b"}],
+        ),
     ],
 )
 def test_the_fewest_changes_of_each_term(

@@ -41,6 +41,32 @@ def test_a_full_node_misses_a_place_and_an_overdrawn_one_no_more_than_all() -> N
     assert missing_shares(cluster, info).tolist() == [2.0]
 
 
+def test_as_much_as_is_left_is_enough_and_less_than_nothing_is_nothing() -> None:
+    cluster = a_cluster(
+        a_node("n1").allocatable(cpu="3", memory="1Gi", pods="2"),
+        pods=[a_pod("other").requests(cpu="1", memory="2Gi").on("n1")],
+    )
+    enough = pending(cluster, a_pod().requests(cpu="2", memory="0"))
+    assert missing_everywhere(cluster, enough) == []
+    assert missing_on(cluster, enough, 0) == {}
+    assert missing_shares(cluster, enough).tolist() == [0.0]
+
+    overdrawn = pending(cluster, a_pod().requests(cpu="2001m", memory="1"))
+    assert missing_everywhere(cluster, overdrawn) == [
+        {"resource": "cpu", "asked": "2001m", "mostFree": "2", "node": "n1"},
+        {"resource": "memory", "asked": "1", "mostFree": "0", "node": "n1"},
+    ]
+    assert missing_on(cluster, overdrawn, 0).keys() == {"cpu", "memory"}
+
+
+def test_a_cordon_that_is_written_as_a_taint_as_well_keeps_off_once() -> None:
+    cordon = "node.kubernetes.io/unschedulable:NoSchedule"
+    cluster = a_cluster(
+        a_node("n1").cordoned().taints(cordon), a_node("n2").cordoned(), a_node("n3").taints(cordon)
+    )
+    assert taints_in_the_way(cluster, pending(cluster, a_pod())) == [{"taint": cordon, "nodes": 3}]
+
+
 def test_taints_are_told_by_how_many_nodes_have_them() -> None:
     cluster = a_cluster(
         a_node("n1").taints("team=a:NoSchedule soft=x:PreferNoSchedule"),
