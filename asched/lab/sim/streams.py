@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 #: A stream's delay becomes another one with so large a share of what it tells.
 LAG_CHANGES: Final = 0.05
+#: Share of breaks of streams that have nothing to tell at that moment.
+BREAKS_IDLE: Final = 0.5
 #: Share of forgotten versions that the status of an answer tells of.
 BY_STATUS: Final = 0.5
 #: What asks for initial events.
@@ -123,7 +125,7 @@ class Stream:
         self._began = watch.options.version or wire.ctx.store.revision
         self._last_due_s = self._clock.now_s()
         self._is_over = self._is_broken = self._is_closed = False
-        self._is_mute = self._is_expired = False
+        self._is_mute = self._is_expired = self._breaks_then = False
         self._is_silent = self._troubles.strikes(SilentWatches) is not None
         self._awake: asyncio.Future[None] | None = None
         self._end_s = 0.0
@@ -136,7 +138,7 @@ class Stream:
         if watch.lasting_s > BOOKMARK_BEFORE_END_S:
             self._clock.after(watch.lasting_s - BOOKMARK_BEFORE_END_S, self._bookmark)
         self._clock.after(watch.lasting_s, self._end)
-        self._plan(BrokenWatches, self.break_)
+        self._plan(BrokenWatches, self._break_now_or_then)
         self._plan(ExpiredWatches, self.expire)
 
     @property
@@ -191,6 +193,9 @@ class Stream:
 
     def _take(self) -> None:
         """Give each new frame its time of arrival; none overtakes another."""
+        if self._breaks_then:
+            self.break_()
+            return
         if self._troubles.rng.random() < LAG_CHANGES:
             self._lag_s = self._troubles.seconds(StaleWatch, "lag_s_max")
         lag_s = self._lag_s if self._troubles.is_on else 0.0
@@ -257,6 +262,13 @@ class Stream:
         if fault is not None:
             due_s = self._troubles.rng.uniform(0.0, 2 * fault.every_s)
             self._clock.after(due_s, lambda: strike() if self._troubles.find(kind) else None)
+
+    def _break_now_or_then(self) -> None:
+        """Idle, or in the middle of what it would tell next: the next one has to tell that."""
+        if self._troubles.rng.random() < BREAKS_IDLE:
+            self.break_()
+        else:
+            self._breaks_then = True
 
     def break_(self) -> None:
         if not self._is_closed:

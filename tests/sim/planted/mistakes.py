@@ -474,10 +474,10 @@ MISTAKES: Final = (
     Mistake(
         "watches",
         "decisions begin before everything is listed",
-        "DyingScheduler",
+        "Incident12",
         "edge/host/loops.py",
         "        for reflector in self.reflectors.values():\n            await",
-        "        for reflector in list(self.reflectors.values())[:1]:\n            await",
+        "        for reflector in list(self.reflectors.values())[:0]:\n            await",
     ),
     Mistake(
         "watches",
