@@ -26,7 +26,8 @@ def audit(world: World) -> list[str]:
     """
     listed = {}
     for kind in world.acting.kinds:
-        objects = world.server.list(kind.plural)
+        group = kind.group_version.rpartition("/")[0]
+        objects = world.server.list(f"{kind.plural}.{group}" if group else kind.plural)
         if kind.plural == "pods":
             objects = [p for p in objects if p["status"].get("phase") not in FINISHED]
         listed[kind] = [decode(kind.record, obj) for obj in objects]

@@ -95,6 +95,8 @@ class Scenario:
     #: Plugins that keep room for others who wait: whom they reject the pods' specs alone do not
     #: place.
     keepers: ClassVar[frozenset[str]] = frozenset()
+    #: Plugins that refuse what all filters let pass: whether they may, the scenario's `check` says.
+    beyond_filters: ClassVar[frozenset[str]] = frozenset()
 
     def setup(self, world: World) -> None:
         """What is there before the scheduler begins to be tried."""
@@ -174,6 +176,7 @@ def _where(error: Exception) -> str:
 
 
 def _unfinished(scenario: Scenario, world: World, moody: frozenset[str] = frozenset()) -> list[str]:
+    moody |= scenario.beyond_filters
     found = [*unsettled(world), *audit(world), *lost(world)]
     if found:  # whoever does not know what there is cannot be asked for more
         return found

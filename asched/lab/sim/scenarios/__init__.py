@@ -10,6 +10,7 @@ from asched.lab.sim.scenarios.burning_server import BurningServer, Inferno
 from asched.lab.sim.scenarios.busy_devices import BusyDevices
 from asched.lab.sim.scenarios.churn import Churn
 from asched.lab.sim.scenarios.contested import Contested
+from asched.lab.sim.scenarios.drivers import Drivers
 from asched.lab.sim.scenarios.dying_scheduler import DyingScheduler
 from asched.lab.sim.scenarios.even_spread import EvenSpread
 from asched.lab.sim.scenarios.every_phase import EveryPhase
@@ -57,6 +58,7 @@ _KINDS: Final[tuple[type[Scenario], ...]] = (
     SlowVolumes,
     Budgets,
     EveryPhase,
+    Drivers,
     Gangs,
     GroupRoom,
     PromisedStarts,

@@ -1,0 +1,150 @@
+"""Applications whose first pod asks for the others, as Spark's operator makes them."""
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final
+
+from asched.core.framework.effects import Bind
+from asched.core.state.pod_groups import COSCHEDULING_LABEL
+from asched.lab.sim.checker import EndState
+from asched.lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
+from asched.lab.sim.rules import amount, requests_of
+from asched.lab.sim.scenario import Scenario
+from asched.lab.sim.steps import AddNodes, AddPods, Step, Wait, is_through, pod_manifest, remove
+from asched.lab.sim.world import World
+
+Json = dict[str, Any]
+
+APPLICATIONS: Final = 10
+#: Of every pod: rooms of one size leave nothing in pieces that are of no use.
+CPU: Final = "500m"
+GROUPS: Final = "podgroups.scheduling.x-k8s.io"
+
+
+class Drivers(Scenario):
+    """A driver comes alone, with a PodGroup of minMember 1 and the minResources of its whole
+    application; its executors come once it is bound. There is room for few of them, single pods
+    take what they find, answers get lost, watches are late, and the scheduler dies in the middle
+    of it. No driver starts in room that is promised to another application, and whatever started
+    has all of its pods in the end.
+    """
+
+    faults = (
+        LostAnswers(rate=0.1),
+        StaleWatch(lag_s_max=3),
+        BrokenWatches(every_s=40),
+        Restarts(every_s=60),
+    )
+    config: ClassVar[Json] = {
+        "profiles": [
+            {
+                "schedulerName": "default-scheduler",
+                "plugins": {
+                    "multiPoint": {
+                        "enabled": [{"name": "Coscheduling"}],
+                        "disabled": [{"name": "PrioritySort"}],
+                    }
+                },
+            }
+        ]
+    }
+    #: whether minResources are free no filter tells: `check` does
+    beyond_filters = frozenset({"Coscheduling"})
+    #: a gang that fits nowhere is tried again after its backoff
+    settle_s = 120.0
+
+    def __init__(self) -> None:
+        self._executors: dict[str, int] = {}
+        self._asked_for: set[str] = set()
+
+    def setup(self, world: World) -> None:
+        AddNodes(count=world.rng.randint(2, 3), cpu=(2, 4), pods=(20,)).do(world)
+        world.on_bound.append(lambda bind: self._look_at(world, bind))
+        world.run_for(2.0)
+
+    def start(self, world: World) -> Iterator[Step]:
+        for number in range(APPLICATIONS):
+            self._submit(world, f"app{number}")
+            for _ in range(world.rng.randint(1, 4)):
+                yield Wait(wait_s=world.rng.uniform(0.0, 4.0))
+                self._ask_for_executors(world)
+            if world.rng.random() < 0.4:
+                yield AddPods(count=1, cpu=(CPU,))
+            if world.rng.random() < 0.5:
+                self._finish(world)
+        for _ in range(20):
+            yield Wait(wait_s=5.0)
+            self._ask_for_executors(world)
+
+    def _submit(self, world: World, name: str) -> None:
+        executors = self._executors[name] = world.rng.randint(1, 5)
+        total = {"cpu": f"{(1 + executors) * int(CPU.removesuffix('m'))}m"}
+        group = {
+            "apiVersion": "scheduling.x-k8s.io/v1alpha1",
+            "kind": "PodGroup",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"minMember": 1, "minResources": total},
+        }
+        made = [(GROUPS, group), ("pods", _pod(name, "driver"))]
+        for plural, manifest in world.shuffled(made):
+            world.server.create(plural, manifest)
+
+    def _ask_for_executors(self, world: World) -> None:
+        for name in self._running(world) - self._asked_for:
+            self._asked_for.add(name)
+            for number in range(self._executors[name]):
+                world.server.create("pods", _pod(name, f"executor-{number}"))
+
+    def _finish(self, world: World) -> None:
+        """One that is complete: nobody is left of it."""
+        for name in sorted(self._running(world) & self._asked_for):
+            pods = [pod for pod in world.pods() if application(pod) == name]
+            if all(pod["spec"].get("nodeName") for pod in pods):
+                for pod in pods:
+                    remove(world, "pods", pod["metadata"]["name"], "default")
+                self._executors.pop(name)
+                return
+
+    def _running(self, world: World) -> set[str]:
+        """Applications whose driver has a node."""
+        drivers = [pod for pod in world.placed() if pod["metadata"]["name"].endswith("-driver")]
+        return {name for pod in drivers if (name := application(pod)) in self._executors}
+
+    def _look_at(self, world: World, bind: Bind) -> None:
+        """All that was promised to those that run, and the others' pods, are no more than there
+        is.
+        """
+        if not bind.pod.name.endswith("-driver"):
+            return
+        running = self._running(world)
+        each = amount(CPU)
+        promised = sum((1 + self._executors[name]) * each for name in running)
+        others = [p for p in world.placed() if application(p) not in running and not is_through(p)]
+        taken = sum((requests_of(pod)["cpu"] for pod in others), start=promised)
+        there = sum(amount(node["status"]["allocatable"]["cpu"]) for node in world.nodes())
+        if taken > there:
+            told = f"{bind.pod.name} started: {taken} cores are promised or taken, of {there}"
+            world.ledger.broken.append(told)
+
+    def check(self, world: World) -> None:
+        """Whoever started is complete, and whoever waits would not fit with all that it needs."""
+        pods = [pod for pod in world.pods() if not is_through(pod)]
+        end = EndState(world.nodes(), pods)
+        free = sum(one["cpu"] // amount(CPU) for one in end.free.values())
+        running = self._running(world)
+        for name, executors in self._executors.items():
+            bound = [p for p in world.placed() if application(p) == name]
+            if name in running:
+                assert len(bound) == 1 + executors, f"{len(bound)} of {name} are bound"
+            else:
+                assert free < 1 + executors, f"{name} would fit and waits"
+
+
+def application(pod: Json) -> str:
+    found: str = (pod["metadata"].get("labels") or {}).get(COSCHEDULING_LABEL, "")
+    return found
+
+
+def _pod(name: str, role: str) -> Json:
+    pod = pod_manifest(f"{name}-{role}", CPU)
+    pod["metadata"]["labels"][COSCHEDULING_LABEL] = name
+    return pod
