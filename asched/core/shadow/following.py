@@ -245,7 +245,8 @@ class Shadow:
 
         with self._cluster.supposing() as suppose:
             suppose.without((own, *neighbours.far(binding, last, is_late=doubt.is_late)))
-            for moved in neighbours.orders(binding, node, is_late=doubt.is_late):
+            orders = neighbours.orders(binding, node, finding.ours, is_late=doubt.is_late)
+            for moved in orders:
                 if agrees(moved):
                     neighbours.helped()
                     fewest = self._fewest(moved, (node, finding.ours), agrees)

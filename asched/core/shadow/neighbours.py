@@ -105,12 +105,14 @@ class Neighbours:
             yield Moved((), tuple(self._within(of.number + 1, of.number + count)))
             count *= 2
 
-    def orders(self, of: Binding, node: str, *, is_late: bool) -> Iterator[Moved]:
+    def orders(self, of: Binding, node: str, ours: str = "", *, is_late: bool) -> Iterator[Moved]:
         """What may have been decided in another order than it was seen in, one possibility after
         the other: the queue's order by arrival, by arrival among equals, by priority; after all of
         the nearest; before the others on its node, or in its zone, and after those elsewhere, near
-        it and further away. What `helped` most often comes first. `is_late`: among more of them;
-        and in the end before all that were seen before it, back to the last of DELAYS.
+        it and further away; after those on `ours`, the node that is chosen here, which may have
+        been full by then, and as to the others as seen, or on its own node by priority. What
+        `helped` most often comes first. `is_late`: among more of them; and in the end before all
+        that were seen before it, back to the last of DELAYS.
         """
         reach, zone = FAR if is_late else NEAR, self._zone_of(node)
 
@@ -120,6 +122,12 @@ class Neighbours:
         def is_in_zone(other: Binding) -> bool:
             return self._zone_of(self.node_of(other)) == zone
 
+        def is_as_seen(other: Binding) -> bool:
+            return other.number > of.number and self.node_of(other) != ours
+
+        def is_as_seen_elsewhere(other: Binding) -> bool:
+            return of.had_priority(other) if is_beside(other) else is_as_seen(other)
+
         ways: list[tuple[int, Callable[[Binding], bool]]] = [
             (reach, of.came_before),
             (reach, of.was_its_turn),
@@ -127,6 +135,7 @@ class Neighbours:
             (SHUFFLED, lambda _: False),
             *((far, is_beside) for far in REACHES),
             (NEAR, is_in_zone),
+            *((reach, way) for way in (is_as_seen, is_as_seen_elsewhere) if ours),
             *((far, is_beside) for far in REACHES_LATE if is_late),
             *((far, is_in_zone) for far in REACHES_LATE if is_late),
         ]

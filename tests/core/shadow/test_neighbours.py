@@ -115,6 +115,18 @@ def test_before_those_beside_it_and_after_those_elsewhere() -> None:
     assert (["a2"], ["c1", "c3"]) in scene.orders(one, "n2")
 
 
+def test_after_those_on_the_node_that_is_chosen_here_which_was_full() -> None:
+    scene = Scene()
+    one = around(scene)
+    tried = scene.neighbours.orders(one, "n1", "n3", is_late=False)
+    found = [(names(moved.after), names(moved.before)) for moved in tried]
+    assert ([], ["c3"]) in found
+    scene.bound("early", came=0, node="n1")
+    scene.bound("late", came=99, node="n3")
+    tried = scene.neighbours.orders(one, "n1", "n3", is_late=False)
+    assert ([], ["c3", "early", "late"]) in [(names(m.after), names(m.before)) for m in tried]
+
+
 def test_what_helped_most_often_is_tried_first() -> None:
     scene = Scene()
     one = around(scene)
