@@ -11,7 +11,8 @@ and replay drive it in theirs. Equal facts at equal times, to turns that end aft
 
 One cycle runs at a time, save that an extender's thinking costs only pods of its own their turn:
 meanwhile those run that consult nobody, and what the extender granted is judged again. An attempt
-that used up its slice of the budget pauses: one of those goes on in each turn, the others follow.
+that used up its slice of the budget pauses: one of those goes on in each turn that others leave
+time in, or pause in themselves, else in one of OTHERS_TURNS: others are nearly as fast as ever.
 
 Bounds  TURN_S of cycles a turn, and none while half a list is known (`backlog.py`); BINDINGS_MAX
         requests of bindings without an answer, beyond which no pod is popped (pods that wait at
@@ -66,6 +67,7 @@ from asched.core.state.facts import Answer, Done, Fact, Returned
 #: never run dry, and few enough that a pod of high priority that arrives now is not behind
 #: thousands.
 BINDINGS_MAX: Final = 512
+OTHERS_TURNS: Final = 16  # of TURN_S each, between slices of 5 ms: nine tenths of the time
 
 Steps = Generator[Effect, Answer, Any]
 
@@ -100,6 +102,7 @@ class Machine:
         self._open_cycles = 0
         #: cycles that used up their slice of the budget, by what they asked; the next one first
         self._paused: deque[int] = deque()
+        self._used_up = OTHERS_TURNS  # turns by others since; all of theirs if they left time
         #: what cycles of groups led to and was not begun yet
         self._followers: deque[Any] = deque()
         #: attempts that have to wait for others
@@ -284,14 +287,16 @@ class Machine:
 
     def _run_cycles(self) -> None:
         context = self.context
-        if self._paused:
+        if self._paused and self._used_up >= OTHERS_TURNS:
+            self._used_up = 0
             self._take_answer(Done(self._paused.popleft()))
+        paused = len(self._paused)
         while len(self._on_wire) < self.bindings_max:
             keep(context)
             attempt = self._next_attempt()
             if attempt is None:
                 self._has_more |= context.queue.looking.is_unfinished
-                return
+                break
             self._open_cycles += 1
             if isinstance(attempt, GroupAttempt):
                 self._parked.open_groups.add(attempt.key)
@@ -302,7 +307,9 @@ class Machine:
                 self._advance(_Task(schedule_one(context, attempt), self._cycle_ended), None)
             if self.limit.is_over():
                 self._has_more = True
+                self._used_up += OTHERS_TURNS if len(self._paused) > paused else 1
                 return
+        self._used_up = OTHERS_TURNS
 
     def _run_requests(self) -> None:
         for work in request_cycle.due(self.context):

@@ -8,6 +8,8 @@ import pytest
 
 from asched.core.cycle import scheduling
 from asched.core.cycle.group_trial import TRY_STEPS
+from asched.core.cycle.machine import OTHERS_TURNS
+from asched.core.cycle.turn_limit import CountedLimit
 from asched.core.framework import second_look
 from asched.core.framework.effects import Bind
 from asched.core.framework.points import Codes, FilterPlugin
@@ -58,6 +60,27 @@ def test_a_pod_that_takes_long_costs_nobody_else_a_turn() -> None:
     play.see(quick[9])
     assert bound(play) == {"slow", "quick-9"}
     assert play.machine.next_deadline_s() != 0.0
+
+
+def test_while_others_use_turns_up_a_slice_comes_after_many_of_them() -> None:
+    """Nine tenths of the time are others', however many attempts pause."""
+    play, turns = a_play(parts=40, nodes=10), 5 * OTHERS_TURNS
+    play.machine.limit = CountedLimit()  # one cycle uses a turn up
+    budget, slices = play.parts.cluster.budget, 0
+    play.turn(*(Seen(POD, a_pod(f"slow-{i}").labels(slow="yes").build()) for i in range(3)))
+    placed = bound(play)
+    for turn in range(turns):
+        before = budget.spent
+        quick = (a_pod(f"quick-{turn}-{i}").requests(cpu="1m").build() for i in range(2))
+        play.turn(*(Seen(POD, pod) for pod in quick))
+        placed |= bound(play)
+        slices += budget.spent - before >= SLICE_STEPS
+    assert slices <= 3 + turns / OTHERS_TURNS
+    assert len(placed) >= turns - slices - 1
+    for _ in range(40 * OTHERS_TURNS + turns):
+        play.turn()
+        placed |= bound(play)
+    assert placed >= {"slow-0", "slow-1", "slow-2"}
 
 
 def test_no_turn_does_more_than_a_slice_and_one_part() -> None:
