@@ -154,7 +154,7 @@ def _patterns() -> dict[tuple[str | bytes, int], Pattern]:
 
     compiler = re._compiler  # type: ignore[attr-defined]  # noqa: SLF001
     compiler._sre = SimpleNamespace(**{**vars(_sre), "compile": note})  # noqa: SLF001
-    asked = [(text, flags) for _, text, flags in re._cache]  # type: ignore[attr-defined]  # noqa: SLF001
+    asked = [(text, int(flags)) for _, text, flags in re._cache]  # type: ignore[attr-defined]  # noqa: SLF001
     try:
         for text, flags in asked:
             compiler.compile(text, flags)
@@ -202,12 +202,14 @@ def main() -> int:
     """Import what a start imports, and pack it."""
     import importlib
     import subprocess
+    from importlib.util import find_spec
 
     from asched.cli.late import LATE
     from asched.core.plugins import PLUGINS, class_of
 
     for name in (*STARTS, *LATE):
-        importlib.import_module(name)
+        if name.startswith("asched") or find_spec(name):  # not every Python needs all others
+            importlib.import_module(name)
     for name in PLUGINS:
         class_of(name)
     listed = subprocess.run(  # noqa: S603 - of ours
