@@ -7,6 +7,7 @@ Source  kubernetes/kubernetes v1.36 staging/src/k8s.io/component-helpers/storage
         pkg/scheduler/framework/plugins/volumerestrictions
 """
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from asched.core.model.meta import ObjectMeta
@@ -120,11 +121,16 @@ def uses_claim(pod: Pod, claim: PersistentVolumeClaim, *, ephemeral: bool) -> bo
     return any(use.name == claim.metadata.name for use in uses if ephemeral or not use.owner)
 
 
-def conflict(wanted: Disk, held: Disk) -> bool:
-    """Whether two pods with these disks must not be on one node."""
-    if wanted.shares and held.shares:
-        return False
-    return not set(wanted.identities).isdisjoint(held.identities)
+def any_conflict(wanted: Iterable[Disk], held: Iterable[Disk]) -> bool:
+    """Whether two pods with these disks must not be on one node: a disk of each is the same, and
+    not both share it. In time that grows with both numbers, not with their product.
+    """
+    alone, every = set[tuple[str, ...]](), set[tuple[str, ...]]()
+    for disk in held:
+        every.update(disk.identities)
+        if not disk.shares:
+            alone.update(disk.identities)
+    return any(not (alone if d.shares else every).isdisjoint(d.identities) for d in wanted)
 
 
 def is_owned(claim: PersistentVolumeClaim, owner_uid: str) -> bool:

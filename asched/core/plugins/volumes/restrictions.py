@@ -32,7 +32,7 @@ from asched.core.model.pod import Pod
 from asched.core.model.storage import (
     NO_STORAGE,
     READ_WRITE_ONCE_POD,
-    conflict,
+    any_conflict,
     storage_of,
     uses_claim,
 )
@@ -170,19 +170,19 @@ def after_pod_deleted(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
     """A pod of the same namespace let go of a disk or a claim."""
     if pod.metadata.namespace != old.metadata.namespace:
         return Hint.SKIP
-    mine = storage_of(pod)
-    if not (mine.disks or mine.claims):
-        return Hint.SKIP
     freed = storage_of(old)
-    helps = any(conflict(disk, other) for disk in mine.disks for other in freed.disks)
+    if not (freed.disks or freed.claims):
+        return Hint.SKIP  # most pods; one that waits may name thousands of volumes
+    mine = storage_of(pod)
+    helps = any_conflict(mine.disks, freed.disks)
     helps = helps or not set(mine.direct).isdisjoint(freed.direct)
     return Hint.QUEUE if helps else Hint.SKIP
 
 
 def disk_is_free(pod: Pod, old: Pod, new: None) -> Hint:  # noqa: ARG001
     """A pod of whatever namespace let go of a disk."""
-    mine = storage_of(pod).disks
-    helps = any(conflict(disk, other) for disk in mine for other in storage_of(old).disks)
+    freed = storage_of(old).disks
+    helps = bool(freed) and any_conflict(storage_of(pod).disks, freed)
     return Hint.QUEUE if helps else Hint.SKIP
 
 

@@ -17,6 +17,7 @@ from asched.core.plugins.volumes.restrictions import (
     claim_is_free,
     disk_is_free,
 )
+from tests.poison.counted import counted
 from tests.volume_builders import a_claim, a_cluster, a_node, a_pod, judge
 
 
@@ -187,6 +188,19 @@ def test_only_claims_of_the_pod_help() -> None:
 )
 def test_disks_are_free_whatever_the_namespace_of_who_held_them(gone: Any, hint: Hint) -> None:
     assert disk_is_free(a_pod("waiting", disks=[gce("a")]), gone, None) is hint
+
+
+@pytest.mark.parametrize("hint", [after_pod_deleted, disk_is_free])
+def test_a_pod_that_goes_costs_no_look_at_thousands_of_volumes(hint: Any) -> None:
+    """Each waiting pod is asked about each pod that goes."""
+    waiting = a_pod("waiting", disks=[gce(f"disk-{i}") for i in range(2000)])
+    with counted() as bare:
+        assert hint(waiting, a_pod("gone"), None) is Hint.SKIP
+    assert bare.calls < 50
+    gone = a_pod("gone", disks=[gce(f"other-{i}") for i in range(2000)])
+    with counted() as with_disks:
+        assert hint(waiting, gone, None) is Hint.SKIP
+    assert with_disks.calls < 40 * 4000  # not their product
 
 
 def test_a_node_that_goes_may_take_the_user_of_a_claim_along() -> None:
