@@ -61,6 +61,35 @@ def test_the_mask_and_the_rows_that_turned_follow_from_the_codes(seed: int) -> N
         before, cursor, version = feasible.mask.copy(), feasible.turned.end, feasible.version
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_that_prefilter_left_out_stay_out_and_the_others_follow(seed: int) -> None:
+    """Row by row, and when it names others or other filters take part."""
+    rng = random.Random(seed)
+    stage = Stage()
+    stage.nodes(*(a_node(f"n{i}").allocatable(cpu="4") for i in range(30)))
+    info = stage.info(stage.pod(a_pod("wants").requests(cpu="2")))
+    state = stage.runner.cache.state_of(info)
+    state.update(info)
+    feasible, filters, left = Feasible(stage.cluster.nodes), state.active, set(range(0, 30, 3))
+    placed: list[Any] = []
+    for step in range(60):
+        if step % 20 == 10:
+            left = {row for row in range(30) if rng.random() < 0.5}
+        if step % 20 == 15:
+            filters = list(state.active) if len(filters) < len(state.active) else []
+        row = rng.randrange(30)
+        if placed and rng.random() < 0.4:
+            stage.gone(placed.pop(rng.randrange(len(placed))))
+        else:
+            placed.append(stage.pod(a_low(f"p{step}", f"n{row}", cpu="1500m")))
+        state.update(info)
+        feasible.fold(filters, left)
+        feasible.refresh()
+        fits = state.feasible if filters else np.ones(30, dtype=np.bool_)
+        expected = [bool(fits[row]) and row in left for row in range(30)]
+        assert feasible.mask.tolist() == expected, f"seed {seed}, {step}"
+
+
 def test_many_rows_that_turn_at_once_are_not_named_one_by_one() -> None:
     stage = Stage()
     stage.nodes(*(a_node(f"n{i}") for i in range(TURNED_KEPT)))
