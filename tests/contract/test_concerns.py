@@ -1,6 +1,6 @@
 """Where a waiting pod and a change have no key in common, the hint says Skip: nobody asks it."""
 
-from collections.abc import Collection, Hashable
+from collections.abc import Collection, Hashable, Sequence
 from random import Random
 from typing import Any
 
@@ -51,20 +51,11 @@ def _told() -> tuple[Told, Told]:
 TOLD, OF_GANGS = _told()
 
 
-@pytest.mark.parametrize("seed", range(12))
-@pytest.mark.parametrize(("name", "told", "cluster"), TOLD, ids=[name for name, *_ in TOLD])
-def test_whom_no_key_concerns_the_hint_would_let_rest(
-    name: str, told: Registration, cluster: Cluster, seed: int
+def _no_key_hides_whom_the_hint_wakes(
+    told: Registration, waiting: Sequence[Pod], changes: Sequence[tuple[Any, Any]]
 ) -> None:
     assert told.concerns is not None
-    random = Random(f"{name}{seed}")
-    waiting = [_pod(random, f"waiting-{n}").build() for n in range(PODS)]
-    others = [_pod(random, f"other-{n}").on("n1") for n in range(PODS)]
     queued = apart = 0
-    of_nodes = told.trigger.resource == NODE.resource
-    changes: list[tuple[Any, Any]] = (
-        _node_changes(random) if of_nodes else _changes(random, told.trigger.action, others)
-    )
     for old, new in changes:
         offered = told.concerns.offered(old, new)
         for pod in waiting:
@@ -72,15 +63,28 @@ def test_whom_no_key_concerns_the_hint_would_let_rest(
             meet = _meet(told.concerns.sought(pod), offered)
             queued, apart = queued + helps, apart + (not meet)
             assert meet or not helps, (pod, old, new)
-
     assert queued, "no case in which the hint says Queue"
     assert apart, "keys tell nobody apart"
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize(("name", "told", "cluster"), TOLD, ids=[name for name, *_ in TOLD])
+def test_whom_no_key_concerns_the_hint_would_let_rest(
+    name: str, told: Registration, cluster: Cluster, seed: int
+) -> None:
+    random = Random(f"{name}{seed}")
+    waiting = [_pod(random, f"waiting-{n}").build() for n in range(PODS)]
+    others = [_pod(random, f"other-{n}").on("n1") for n in range(PODS)]
+    of_nodes = told.trigger.resource == NODE.resource
+    changes: list[tuple[Any, Any]] = (
+        _node_changes(random) if of_nodes else _changes(random, told.trigger.action, others)
+    )
+    _no_key_hides_whom_the_hint_wakes(told, waiting, changes)
 
 
 @pytest.mark.parametrize("number", range(len(OF_GANGS)), ids=[name for name, *_ in OF_GANGS])
 def test_of_gangs_whom_no_key_concerns_the_hint_would_let_rest(number: int) -> None:
     name, told, cluster = _told()[1][number]
-    assert told.concerns is not None
     of_label = name == "Coscheduling"
     for gang in range(GANGS):
         key = {"metadata": {"name": f"g{gang}", "namespace": "red"}}
@@ -102,16 +106,7 @@ def test_of_gangs_whom_no_key_concerns_the_hint_would_let_rest(number: int) -> N
         changes = [(_with_more(one), one) for one in known]
     else:
         changes = [(pod, pod) for pod in waiting]
-    queued = apart = 0
-    for old, new in changes:
-        offered = told.concerns.offered(old, new)
-        for pod in waiting:
-            helps = told.hint is None or told.hint(pod, old, new) is Hint.QUEUE
-            meet = _meet(told.concerns.sought(pod), offered)
-            queued, apart = queued + helps, apart + (not meet)
-            assert meet or not helps, (pod, old, new)
-    assert queued, "no case in which the hint says Queue"
-    assert apart, "keys tell nobody apart"
+    _no_key_hides_whom_the_hint_wakes(told, waiting, changes)
 
 
 def _with_more(group: Any) -> Any:

@@ -1,7 +1,7 @@
 """Applications whose first pod asks for the others, as Spark's operator makes them."""
 
 from collections.abc import Iterator
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 from asched.core.framework.effects import Bind
 from asched.core.state.pod_groups import COSCHEDULING_LABEL
@@ -9,10 +9,17 @@ from asched.lab.sim.checker import EndState
 from asched.lab.sim.faults import BrokenWatches, LostAnswers, Restarts, StaleWatch
 from asched.lab.sim.rules import amount, requests_of
 from asched.lab.sim.scenario import Scenario
-from asched.lab.sim.steps import AddNodes, AddPods, Step, Wait, is_through, pod_manifest, remove
+from asched.lab.sim.steps import (
+    AddNodes,
+    AddPods,
+    Json,
+    Step,
+    Wait,
+    is_through,
+    pod_manifest,
+    remove,
+)
 from asched.lab.sim.world import World
-
-Json = dict[str, Any]
 
 APPLICATIONS: Final = 10
 #: Of every pod: rooms of one size leave nothing in pieces that are of no use.
@@ -123,7 +130,7 @@ class Drivers(Scenario):
         there = sum(amount(node["status"]["allocatable"]["cpu"]) for node in world.nodes())
         if taken > there:
             told = f"{bind.pod.name} started: {taken} cores are promised or taken, of {there}"
-            world.ledger.broken.append(told)
+            world.ledger.complain(told)
 
     def check(self, world: World) -> None:
         """Whoever started is complete, and whoever waits would not fit with all that it needs."""
